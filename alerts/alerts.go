@@ -1,24 +1,21 @@
-// Package alerts holds the Prometheus rules that Stormglass ships: recording
-// rules that dashboards share, alerts with their runbooks, and for each alert
-// the fault that must fire it (Table).
+// Package alerts holds the Prometheus rules that Stormglass ships: recording rules that the dashboards use, alerts with their
+// runbooks, and for each alert the fault that must fire it (Table).
 //
-// The rules are plain rule files (*.yaml here) that any Prometheus loads; their tests, in promtool's format, are in
-// tests/*.yaml. Nothing in them is made for the harness: the same files watch production and are proven here.
+// The rules are plain rule files (*.yaml in this directory) that any Prometheus loads. Their tests, in promtool's format, are
+// in tests/*.yaml. The rules contain nothing that is specific to tests: the same files monitor production and are proven here.
 //
 // # What the rules expect
 //
-// The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and
-// loadgen, as Stormglass records them; a label cluster is kept where there is
-// one. Scrapes at most 30 s apart: the shortest range is 2 minutes, which holds
-// four of them.
+// The rules expect the jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and loadgen, as Stormglass records
+// them. They keep a label cluster if the series have one. The scrape interval must be at most 30 s: the shortest range is 2
+// minutes, which then contains four scrapes.
 //
 // # Conventions
 //
-// Thresholds on histograms are fractions over an edge of a bucket, which are
-// exact, not quantiles, which are interpolated. Edges of whole seconds are
-// matched as "1" and as "1.0": Prometheus 3 changed how they are written. A
-// counter that exists only after its first event is also watched for appearing.
-// Nothing is added to a series that may be absent: PromQL would drop the sum.
+// A threshold on a histogram is a fraction of observations above a bucket boundary, which is exact, and not a quantile, which
+// is interpolated. Boundaries of whole seconds are matched both as "1" and as "1.0", because Prometheus 3 changed how they are
+// written. If a counter exists only after its first event, the rule also detects that the series appears. No rule adds a value
+// to a series that may be absent: PromQL would drop the sum.
 package alerts
 
 import (
@@ -40,17 +37,17 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Files returns the rule files, by name, in the form that Prometheus loads.
+// Files returns the rule files as Prometheus loads them.
 func Files() fs.FS { return files }
 
-// Group is a group of rules and the file that it is from.
+// Group is a group of rules and the name of its file.
 type Group struct {
 	File string
 	rulefmt.RuleGroup
 }
 
-// Load parses all rule files, in the order of their names, and checks them as Prometheus
-// does it. An error names the file, the group and the rule.
+// Load parses all rule files in the order of their names and checks them as Prometheus does. Its error names the file, the group
+// and the rule.
 func Load() ([]Group, error) {
 	return load(func(text []byte) (*rulefmt.RuleGroups, error) {
 		groups, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
@@ -58,7 +55,8 @@ func Load() ([]Group, error) {
 	})
 }
 
-// Records is the groups with recording rules, and of each those alone. They are not checked, which takes most of Load's time.
+// Records returns the groups that have recording rules, with only these rules. It does not check the rules, which takes most of
+// the time of Load.
 func Records() ([]Group, error) {
 	return load(func(text []byte) (*rulefmt.RuleGroups, error) {
 		var groups rulefmt.RuleGroups
@@ -94,19 +92,18 @@ func load(parse func(text []byte) (*rulefmt.RuleGroups, error)) ([]Group, error)
 	return all, nil
 }
 
-// Alert is one alerting rule, with what must fire it.
+// Alert is one alerting rule and its proof.
 type Alert struct {
 	rulefmt.Rule
 	Proof
-	// File and Group it is in.
+	// File and Group are the names of the rule's file and group.
 	File, Group string
-	// Interval is how often its group is evaluated.
+	// Interval is the evaluation interval of the group.
 	Interval time.Duration
 }
 
-// Rules is all alerts, in the order of the files, each with its proof. An
-// error is a rule file that does not parse, or an alert and the Table that do
-// not know of each other.
+// Rules returns all alerts in the order of the files, each with its proof. It fails if a rule file cannot be parsed, an alert has
+// no entry in the Table, or an entry has no alert.
 func Rules() ([]Alert, error) {
 	loaded, err := Load()
 	if err != nil {
@@ -115,7 +112,7 @@ func Rules() ([]Alert, error) {
 	proofs := map[string]Proof{}
 	for _, p := range Table() {
 		if _, twice := proofs[p.Name]; twice {
-			return nil, fmt.Errorf("the table has %s twice", p.Name)
+			return nil, fmt.Errorf("the table lists %s twice", p.Name)
 		}
 		proofs[p.Name] = p
 	}
@@ -139,13 +136,11 @@ func Rules() ([]Alert, error) {
 	return all, nil
 }
 
-// Floor is the longest that a fault of the documented size can take to fire
-// the alert when nothing is late: until the next scrape sees it, until the rule
-// is over its threshold (Window), until the next round of evaluation, and for.
-// A rule that needs much longer is broken; one that is faster was lucky.
+// Floor returns the longest time that a fault of the documented size can take to fire the alert if no scrape and no evaluation is
+// late. It is the sum of the scrape interval, the time until the rule exceeds its threshold (Window), the evaluation interval,
+// and the rule's `for`. A rule that takes much longer is broken; a rule that fires earlier was lucky.
 //
-// scrape is the interval between scrapes, evaluation that between evaluations
-// (zero: the group's own).
+// scrape is the scrape interval. evaluation is the evaluation interval; zero means the interval of the group.
 func (a Alert) Floor(scrape, evaluation time.Duration) time.Duration {
 	return scrape + a.Window + time.Duration(a.For) + cmp.Or(evaluation, a.Interval)
 }

@@ -44,7 +44,7 @@ Prometheus rules for a production cluster or a run: load [alerts/](../../alerts)
 
 ## Requirements
 
-- The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, beside a run, loadgen. [Render](../how-to/grafana-prometheus.md#another-prometheus)
+- The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, during a run, loadgen. [Render](../how-to/grafana-prometheus.md#another-prometheus)
   the rules where yours have other names. A label ` + "`cluster`" + ` is kept, but not by alerts on absence: absence has no labels.
 - Scrapes at most 30 s apart: the shortest range is 2 minutes.
 - The [metrics](#metrics) below. MetricsMissing fires where a component answers without them.

@@ -12,43 +12,41 @@ import (
 //go:embed proofs/table.yaml
 var proofTable []byte
 
-// Proof names what must fire an alert.
+// Proof describes what must fire an alert.
 type Proof struct {
-	// Name of the alert.
+	// Name is the name of the alert.
 	Name string
-	// Incident that it is about ("I3"); empty: it serves all of them.
+	// Incident is the incident that the alert is about ("I3"). Empty means that the alert serves all incidents.
 	Incident string
-	// Fault is its kind: one of the bundled plane's (package
-	// controlplane/control) or of the simulated nodes' (nodeFailure). Empty
-	// where load alone does it, or something is done to the monitoring itself.
+	// Fault is the kind of fault: one of the bundled plane (package controlplane/control) or of the simulated nodes
+	// (nodeFailure). It is empty if load alone fires the alert, or a change to the monitoring itself does.
 	Fault string
-	// How it is done, and the size at which the alert must fire.
+	// How describes the fault, and the size at which the alert must fire.
 	How string
-	// Run is the proof that fires it, by name: `loadgen alerts prove` runs it.
+	// Run is the name of the proof that fires the alert; `loadgen alerts prove` runs it.
 	Run   string
 	Cause `yaml:",inline"`
-	// Window is how long a fault of that size lasts until the rule is over its
-	// threshold, as far as the rule and its series determine it: the threshold's share
-	// of the rule's range, where every observation is hit and as many came before; or
-	// the period of a component's own measurement. Zero: the first sample is enough.
+	// Window is the time from the beginning of a fault of that size until the rule exceeds its threshold, as far as the rule
+	// and its series determine it. It is the threshold times the range of the rule, if the fault affects every observation and
+	// their rate stays the same; or the period at which a component itself measures. Zero means that the first sample is
+	// enough.
 	Window time.Duration
-	// Smallest is the smallest fault that fires it, by arithmetic.
+	// Smallest is the calculated size of the smallest fault that fires the alert.
 	Smallest string
-	// Upstream is where the kubernetes-mixin or the etcd-mixin begins to alert
-	// on the same, empty if it does not.
+	// Upstream says when the kubernetes-mixin or the etcd-mixin alerts on the same problem, such as "at a p99 over 0.5 s for 10
+	// minutes". It is empty if neither does.
 	Upstream string
 }
 
 // Cause says when the cause of an alert begins in a run.
 type Cause struct {
-	// Phase in which it begins: with the first fault in that phase, or, if no fault
-	// begins there, with the phase.
+	// Phase is the phase in which the cause begins: with the first fault of the phase, or with the phase itself if no fault
+	// begins in it.
 	Phase string
-	// Last makes it the last fault of the phase: the fault that makes their number too
-	// high.
+	// Last makes the cause begin with the last fault of the phase instead, which makes the number of faults too high.
 	Last bool
-	// Since is PromQL: the cause begins when it first gives something after the
-	// phase's start, since the fault takes time to be one (a grace period).
+	// Since is a PromQL expression, or empty. The cause begins when the expression first has a result after the start of the
+	// phase. It is for faults that have an effect only after some time, such as a grace period.
 	Since string
 }
 
@@ -61,13 +59,13 @@ type Expected struct {
 // Run is a scenario that proves alerts.
 type Run struct {
 	Name string
-	// Scenario to run; empty: the scenario with the name of the run. Two runs of one
-	// scenario are judged from one recording.
+	// Scenario is the scenario to run. Empty means the scenario with the name of the run. Two runs of the same scenario are
+	// judged from one recording.
 	Scenario string
-	// Expect are the alerts that must fire. The table lists those whose Proof names
-	// another run.
+	// Expect lists the alerts that must fire. The table lists only alerts whose Proof names another run; Runs adds the alerts
+	// whose Proof names this run.
 	Expect []Expected
-	// Allow are alerts that may fire, as they follow from the fault.
+	// Allow lists alerts that may fire, because they follow from the fault.
 	Allow []struct {
 		Rules []string
 		Why   string
@@ -78,24 +76,24 @@ type Run struct {
 	Stall Stall
 }
 
-// Hide takes series out of the recorded data for a time in a phase.
+// Hide removes series from the recorded data during a part of a phase: from After its start, for the time For.
 type Hide struct {
-	// Job whose series are hidden, or Family of metrics. One of them is set.
+	// Job is the job whose series are hidden. Family is the metric family that is hidden. One of the two is set.
 	Job, Family string
 	Phase       string
 	After, For  time.Duration
 }
 
-// Stall stops the generator for a part of each second of a phase. Zero: it does not.
+// Stall stops the generator for the time For in each second of a phase. The zero value does not stop it.
 type Stall struct {
 	Phase string
 	For   time.Duration
 }
 
-// Table is the proofs of all alerts.
+// Table returns the proofs of all alerts.
 func Table() []Proof { return readTable().Alerts }
 
-// Runs are the scenarios that prove alerts, in the order of the table.
+// Runs returns the runs that prove alerts, in the order of the table.
 func Runs() []Run {
 	t := readTable()
 	for i, r := range t.Runs {
@@ -108,7 +106,7 @@ func Runs() []Run {
 	return t.Runs
 }
 
-// readTable reads the embedded table, whose errors are the programmer's.
+// readTable reads the embedded table. It panics if the table is invalid.
 func readTable() (t struct {
 	Alerts []Proof
 	Runs   []Run

@@ -107,7 +107,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestFloor: the sum that a proof is held against.
+// TestFloor checks the sum of times to which a proof is compared.
 func TestFloor(t *testing.T) {
 	for _, a := range mustRules(t) {
 		if a.Alert == "EtcdWALFsyncSlow" {
@@ -216,7 +216,7 @@ func allRules(t *testing.T) []rulefmt.Rule {
 	return all
 }
 
-// rulesByName is the recording rules; of several with one name, the first.
+// rulesByName returns the recording rules by name. If several have the same name, it returns the first of them.
 func rulesByName(t *testing.T) map[string]rulefmt.Rule {
 	t.Helper()
 	records := map[string]rulefmt.Rule{}

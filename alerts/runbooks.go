@@ -2,9 +2,9 @@ package alerts
 
 import "strings"
 
-// Pages is the URL of the folder docs of the repository.
+// Pages is the URL of the repository's folder docs.
 const Pages = "https://github.com/stormglass/stormglass/blob/main/docs"
 
-// Runbook is the section of docs about an alert, as a path below Pages: its runbook_url
-// is Pages + "/" + Runbook.
+// Runbook returns the path, below Pages, of the section of docs about an alert. The alert's runbook_url is Pages + "/" +
+// Runbook(alert).
 func Runbook(alert string) string { return "reference/runbooks.md#" + strings.ToLower(alert) }

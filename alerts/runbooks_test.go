@@ -28,7 +28,7 @@ func TestRunbooksPage(t *testing.T) {
 	}
 }
 
-// TestRunbookURL: an alert leads to the section of its name, and there is one.
+// TestRunbookURL checks that the runbook_url of each alert leads to an existing section with the alert's name.
 func TestRunbookURL(t *testing.T) {
 	var anchors []string
 	for line := range strings.Lines(string(runbooksPage(t))) {

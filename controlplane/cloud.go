@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// launchCloudControllers starts cloud-controller-manager, with its rights.
+// launchCloudControllers applies the RBAC objects of cloud-controller-manager and starts it.
 func (p *Plane) launchCloudControllers(ctx context.Context, processes []topology.Process) error {
 	if len(processes) == 0 {
 		return nil
@@ -22,7 +22,7 @@ func (p *Plane) launchCloudControllers(ctx context.Context, processes []topology
 	return p.components.Launch(ctx, processes)
 }
 
-// maxInstances bounds a change of instances in bytes: 20,000 of them.
+// maxInstances is the maximum size of a change of instances in bytes, enough for 20,000 instances.
 const maxInstances = 4 << 20
 
 func (p *Plane) serveInstances(w http.ResponseWriter, r *http.Request) {

@@ -19,7 +19,7 @@ import (
 // MetricsServerVersion is the version of metrics-server's module.
 const MetricsServerVersion = "v0.9.0"
 
-// Cluster describes the plane, once it is ready.
+// Cluster returns the description of the plane, or the zero value before the plane is ready.
 func (p *Plane) Cluster() control.Cluster {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +52,7 @@ func (p *Plane) describe(plan topology.Plan) control.Cluster {
 	return c
 }
 
-// mirror shows the components as pods of control-plane nodes.
+// mirror starts to show the components as pods of control-plane nodes.
 func (p *Plane) mirror() error {
 	admin, err := clientcmd.BuildConfigFromFlags("", p.layout.Kubeconfig(pki.Admin))
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *Plane) publish() error {
 	return p.publishChanged(func(*control.Cluster) {})
 }
 
-// publishChanged changes cluster.json and writes it with the processes of now.
+// publishChanged applies change to the plane's description and writes it to cluster.json with the current processes.
 func (p *Plane) publishChanged(change func(*control.Cluster)) error {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()
@@ -105,7 +105,7 @@ func (p *Plane) Status() control.Status {
 type (
 	// Observer is a running `loadgen observe`.
 	Observer = observer.Observer
-	// ObserverOptions say what program observes and where it serves.
+	// ObserverOptions configure an Observer.
 	ObserverOptions = observer.Options
 )
 
@@ -115,8 +115,8 @@ const observerLog = "observer"
 // PATH.
 func FindLoadgen(executable string) (string, error) { return observer.Find(executable) }
 
-// Observe starts `loadgen observe` on a plane that is ready, and says in cluster.json
-// and in the status where it serves. Stop the observer.
+// Observe starts `loadgen observe` for a plane that is ready, and records its URL in cluster.json and in the status.
+// The caller must stop the observer.
 func (p *Plane) Observe(ctx context.Context, o ObserverOptions) (*Observer, error) {
 	o.Dir, o.Log = p.layout.Dir, LogFile(p.layout.Dir, observerLog)
 	w, err := observer.Start(ctx, o)

@@ -20,17 +20,17 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// connections are the connections to the components of one attempt at a start: the plane's own
-// client, and the load balancer and proxies through which components reach each other.
+// connections holds the connections of one attempt to start a plane: the plane's own client, and the load balancer
+// and proxies through which components reach each other.
 type connections struct {
 	plan     topology.Plan
 	client   *adminclient.Client
 	roles    *leadership.Roles
-	balancer *balancer.Balancer // nil: there is one API server
+	balancer *balancer.Balancer // nil with one API server
 	proxies  []io.Closer
 	links    []fault.Link
-	// reserved keep the components' ports, so that a component that was killed finds
-	// its port free when it is started again.
+	// reserved holds sockets that reserve the components' ports, so that a killed component finds its port free when
+	// it is started again.
 	reserved []*os.File
 }
 
@@ -50,7 +50,7 @@ func connect(plan topology.Plan, layout topology.Layout, ports topology.Ports) (
 	}
 	c.plan, c.roles = plan, leadership.NewRoles(c.client, len(plan.Of(control.KindEtcd)))
 	for _, name := range plan.Listeners() {
-		// Without a reservation, the component says itself that its port is taken.
+		// Without a reservation, the component itself reports that its port is taken.
 		if file, err := process.Reserve(ports[name]); err == nil && file != nil {
 			c.reserved = append(c.reserved, file)
 		}
@@ -94,13 +94,13 @@ func (c *connections) open(proxy topology.Proxy) error {
 	return nil
 }
 
-// close closes them. The client remains usable: a Status may be under way.
+// close closes all connections. The client remains usable, because a call of Status may be in progress.
 func (c *connections) close() {
 	if c.balancer != nil {
 		c.balancer.Close()
 	}
 	for _, p := range c.proxies {
-		_ = p.Close() // a listener that is closed already
+		_ = p.Close() // it fails only if the listener is closed already
 	}
 	for _, file := range c.reserved {
 		file.Close()
@@ -110,7 +110,8 @@ func (c *connections) close() {
 	}
 }
 
-// inService reports whether no load balancer keeps connections from a component.
+// inService reports whether a component can get connections: it is not behind a load balancer, or the load balancer
+// sends it connections.
 func (c *connections) inService(name string) bool {
 	return c.balancer == nil || !slices.ContainsFunc(c.balancer.States(), func(s balancer.State) bool { return s.Name == name && !s.Ready })
 }

@@ -24,7 +24,7 @@ const longestSocket = control.KindKMSPlugin + "-00.sock"
 
 type server struct {
 	path string
-	temp string // the directory made for the socket, if the plane's is too deep
+	temp string // a directory only for the socket, if the path of the plane's directory is too long
 	http http.Server
 	done chan struct{}
 }
@@ -39,7 +39,7 @@ func serve(p *Plane) (*server, error) {
 		}
 		s.temp, s.path = temp, filepath.Join(temp, control.SocketFile)
 	}
-	os.Remove(s.path) // one left by a killed supervisor: this one has the lock
+	os.Remove(s.path) // a killed supervisor may have left it; this one has the lock
 	listener, err := net.Listen("unix", s.path)
 	if err == nil {
 		err = os.Chmod(s.path, 0o600) // the directory is 0700 already
@@ -62,7 +62,7 @@ func serve(p *Plane) (*server, error) {
 	s.http = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		defer close(s.done)
-		_ = s.http.Serve(listener) // ends by close
+		_ = s.http.Serve(listener) // until close
 	}()
 	return s, nil
 }
@@ -81,7 +81,8 @@ func (p *Plane) serveRestore(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, restored)
 }
 
-// restoreEtcd is refused while faults are in force, and faults are refused meanwhile.
+// restoreEtcd restores etcd from a snapshot. It fails while faults are in force, and no fault can begin before it
+// returns.
 func (p *Plane) restoreEtcd(ctx context.Context, file string) (control.Restored, error) {
 	allow, err := p.faults.Exclude("etcd is being restored")
 	if err != nil {
@@ -97,8 +98,8 @@ func reply(w http.ResponseWriter, status int, answer any) {
 	_ = json.NewEncoder(w).Encode(answer) // the client may have left
 }
 
-// lastAnswers bounds the answers that are under way at the end: a client that follows
-// the events must receive that they have ended.
+// lastAnswers bounds the wait for answers that are in progress at the plane's end: a client that follows the events
+// must be told that they have ended.
 const lastAnswers = time.Second
 
 func (s *server) close() {

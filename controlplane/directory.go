@@ -22,10 +22,10 @@ import (
 type directory struct {
 	path string
 	lock *os.File
-	// resumed is true if a plane was ready here before, or left data: nothing here may
-	// be discarded.
+	// resumed is true if a plane was ready in this directory before, or left data. Then nothing in it may be
+	// discarded.
 	resumed bool
-	// made lists what did not exist before, the outermost first.
+	// made lists the directories that were created, the outermost first.
 	made []string
 	// keepLogs is true if the logs say why the start failed.
 	keepLogs bool
@@ -34,13 +34,13 @@ type directory struct {
 // ConfigFile returns the path of the config of the plane in dir.
 func ConfigFile(dir string) string { return topology.Layout{Dir: dir}.Config() }
 
-// LogFile is the log of a component, or of the supervisor, of the plane in dir.
+// LogFile returns the path of the log of a component, or of the supervisor, of the plane in dir.
 func LogFile(dir, name string) string { return topology.Layout{Dir: dir}.Log(name) }
 
 // stragglers bounds the wait for the last processes of a supervisor that was killed.
 const stragglers = 3 * time.Second
 
-// UnusableError is the error of a directory that cannot be a plane's.
+// UnusableError is the error of a directory that cannot be used for a plane.
 type UnusableError struct{ error }
 
 func (e *UnusableError) Unwrap() error { return e.error }
@@ -130,10 +130,9 @@ func (d *directory) release() {
 	}
 }
 
-// discard removes what openDirectory and a failed first start have made. A directory
-// in which a plane was ever ready, or that another supervisor has locked, is left
-// alone. With logs that are kept the lock file stays, which marks the directory as a
-// plane's.
+// discard removes everything that openDirectory and a failed first start have created. It does not touch a directory
+// in which a plane was ever ready, or that another supervisor has locked. If it keeps the logs, it also keeps the
+// lock file, which marks the directory as a plane's.
 func (d *directory) discard() {
 	if d.lock != nil && !d.resumed {
 		entries, _ := os.ReadDir(d.path)
@@ -147,12 +146,12 @@ func (d *directory) discard() {
 	}
 	d.release()
 	for i := len(d.made) - 1; i >= 0; i-- {
-		os.Remove(d.made[i]) // fails, rightly, if there is something in it
+		os.Remove(d.made[i]) // fails, intentionally, if it is not empty
 	}
 }
 
-// fits refuses a config that does not fit the data in the directory: each etcd member keeps the number and addresses of
-// all in it, and Secrets may be encrypted.
+// fits returns an error if a config does not fit the data in the directory: the data of each etcd member contains the
+// number and addresses of all members, and Secrets may be encrypted.
 func fits(l topology.Layout, cfg control.Config) error {
 	var last control.Config
 	data, err := os.ReadFile(l.Config())
@@ -185,8 +184,8 @@ func fits(l topology.Layout, cfg control.Config) error {
 	return nil
 }
 
-// linkPrograms makes bin/kubectl and so on, links to the multi-call binary: a process is
-// named after the link through which it was executed.
+// linkPrograms creates links to the multi-call binary, such as bin/kubectl. A process has the name of the link
+// through which it was executed.
 func linkPrograms(l topology.Layout, executable string) error {
 	for _, name := range append(control.Kinds(), "kubectl", "etcdctl", "etcdutl", disk.Program) {
 		if err := link(l.Program(name), executable); err != nil {
@@ -196,7 +195,7 @@ func linkPrograms(l topology.Layout, executable string) error {
 	return nil
 }
 
-// link makes path lead to a program.
+// link makes path a symbolic link to a program.
 func link(path, program string) error {
 	if target, err := os.Readlink(path); err == nil && target == program {
 		return nil

@@ -80,12 +80,11 @@ func (h *faultHost) Rehearse(ctx context.Context) error {
 	return h.plane.restorer().Rehearse(ctx, h.plane.Cluster().Etcd)
 }
 
-// neighbourGrace bounds how long writers take to end: each completes its fsync, on a
-// disk that is as busy as they made it.
+// neighbourGrace bounds how long the writers take to end: each completes its fsync, on the disk that they keep busy.
 const neighbourGrace = 10 * time.Second
 
-// neighbourDir returns the directory for the writers: on the disk of a stacked etcd,
-// or on another disk than an external etcd's.
+// neighbourDir returns the directory for the writers: on etcd's disk if etcd is stacked, or on another disk if it is
+// external.
 func (h *faultHost) neighbourDir() (string, error) {
 	data := h.plane.layout.Data("")
 	if h.Config().Etcd.Topology == control.EtcdExternal {
@@ -94,15 +93,15 @@ func (h *faultHost) neighbourDir() (string, error) {
 	return data, nil
 }
 
-// Neighbour starts writers in a separate process: it costs 80 ms of CPU time, nearly
-// all of it the initialization of Kubernetes' packages.
+// Neighbour starts writers in a separate process. Its start costs 80 ms of CPU time, nearly all of it for the
+// initialization of Kubernetes' packages.
 func (h *faultHost) Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error) {
 	dir, err := h.neighbourDir()
 	if err != nil {
 		return nil, err
 	}
-	// It needs little memory, but collecting what its initialization allocates would be
-	// a third of the CPU time of its start.
+	// Garbage collection is off, because the process needs little memory, but collecting the garbage of its
+	// initialization would be a third of the CPU time of its start.
 	child, err := h.StartTool([]string{"GOGC=off"}, disk.Program, disk.Args(disk.Options{Dir: dir, Writers: writers, Size: size})...)
 	if err != nil {
 		return nil, err

@@ -96,7 +96,7 @@ func (p *haPlane) loseEtcdLeader(t *testing.T) {
 	lost := fault.On[0]
 	p.elected(t, before, fault)
 	p.write(t, 30*time.Second)
-	if c := p.status(t)[lost]; !strings.Contains(c.Exit, "killed") || c.Ready {
+	if c := p.status(t)[lost]; !strings.Contains(c.Exit, "SIGKILL") || c.Ready {
 		t.Errorf("%s: %+v", lost, c)
 	}
 	p.clear(t, fault.ID)
@@ -156,7 +156,7 @@ func (p *haPlane) restore(t *testing.T) {
 	kept := p.write(t, time.Minute)
 	file := filepath.Join(t.TempDir(), "etcd.db")
 	ok(t, "etcd", "snapshot", "--dir", p.dir, file)
-	if _, stderr, code := run(t, "etcd", "snapshot", "--dir", p.dir, file); code != 2 || !strings.Contains(stderr, "is there already") {
+	if _, stderr, code := run(t, "etcd", "snapshot", "--dir", p.dir, file); code != 2 || !strings.Contains(stderr, "already exists") {
 		t.Errorf("a second snapshot to the same file: %d %s", code, stderr)
 	}
 	lost := p.write(t, time.Minute)
@@ -210,7 +210,7 @@ func (p *haPlane) resume(t *testing.T) {
 	kept := p.write(t, time.Minute)
 	ok(t, "down", "--dir", p.dir)
 	for _, c := range p.stopped(t) {
-		if c.Exit == "" || strings.Contains(c.Exit, "killed") {
+		if c.Exit == "" || strings.Contains(c.Exit, "SIGKILL") {
 			t.Errorf("%s: %q", c.Name, c.Exit)
 		}
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
-// portAttempts bounds how often a start is repeated because a port was taken
-// between the pick and the component's listening.
+// portAttempts is the maximum number of attempts to start. An attempt is repeated if another process took a port
+// after it was picked and before the component listened on it.
 const portAttempts = 5
 
 func (p *Plane) launchRetrying(ctx context.Context) error {
@@ -102,8 +102,7 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	if err := p.components.Launch(ctx, plan.Of(control.KindAPIServer)); err != nil {
 		return err
 	}
-	// The holders of an earlier start's leases are dead: a living one would hold the
-	// directory's lock.
+	// The holders of leases from an earlier start are dead, because a living holder would hold the directory's lock.
 	if again {
 		if err := c.client.DeleteLeases(ctx); err != nil {
 			return err
@@ -143,10 +142,10 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	return nil
 }
 
-// A supervisor that is killed undoes no fault. disarm and sweepWebhooks remove from
-// the plane's data what would keep it from serving as before.
+// A killed supervisor does not undo its faults. disarm and sweepWebhooks remove from the plane's data what would keep
+// it from serving as before.
 
-// disarm takes back etcd's alarm about space, under which no leader gets its lease.
+// disarm disarms etcd's NOSPACE alarm, under which no leader gets its lease.
 func (p *Plane) disarm(ctx context.Context, client *adminclient.Client, etcd topology.Process) error {
 	raised, err := fault.Disarm(ctx, func(ctx context.Context, path string, in, out any) error {
 		return client.CallEtcd(ctx, etcd, path, in, out)
@@ -163,7 +162,7 @@ func (p *Plane) sweepWebhooks(ctx context.Context) error {
 	}
 	removed, err := fault.Sweep(ctx, p.layout.Kubeconfig(pki.Admin))
 	for _, name := range removed {
-		p.progress("%-26s removed: a fault had left it", name)
+		p.progress("%-26s removed: left behind by a fault", name)
 	}
 	return err
 }
@@ -213,9 +212,8 @@ func (p *Plane) announce() error {
 	return nil
 }
 
-// PickPorts picks a free loopback port for each listener: the last start's, unless it
-// is zero or taken. Another process may still take one before its component listens;
-// the start is then tried again.
+// PickPorts picks a free loopback port for each listener: the port of the last start, unless it is zero or taken. If
+// another process takes a port before its component listens, the start is tried again.
 func PickPorts(last topology.Ports) (topology.Ports, error) {
 	ports := topology.Ports{}
 	var held []net.Listener // all at once, so that no port is picked twice
@@ -233,7 +231,7 @@ func PickPorts(last topology.Ports) (topology.Ports, error) {
 		return err
 	}
 	var fresh []string
-	for _, name := range slices.Sorted(maps.Keys(last)) { // the last start's first: a new one must not take them
+	for _, name := range slices.Sorted(maps.Keys(last)) { // the ports of the last start first, so that no new listener takes them
 		if last[name] == 0 || pick(name, last[name]) != nil {
 			fresh = append(fresh, name)
 		}
@@ -257,8 +255,8 @@ func lastPorts(dir string) topology.Ports {
 	return p
 }
 
-// samePeers refuses new ports for etcd members that keep each other's addresses in
-// their data, which without links hold their ports.
+// samePeers returns an error if an etcd member has a new peer port although the data of the members contains the old
+// one. That is the case for several members without links.
 func samePeers(last, now topology.Ports, cfg control.Config) error {
 	if cfg.Count(control.KindEtcd) == 1 || cfg.HasLinks() {
 		return nil

@@ -155,7 +155,7 @@ func TestLife(t *testing.T) {
 			t.Fatalf("exit %d: %v", code, err)
 		}
 		for _, c := range status.Components {
-			if strings.Contains(c.Exit, "killed") || c.Exit == "" {
+			if strings.Contains(c.Exit, "SIGKILL") || c.Exit == "" {
 				t.Errorf("%s: %q", c.Name, c.Exit)
 			}
 		}

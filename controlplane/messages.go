@@ -16,7 +16,7 @@ const SupervisorLog = "supervisor"
 // progress writes a line to Options.Progress and to the supervisor's log.
 func (p *Plane) progress(format string, args ...any) { p.messages.write(fmt.Sprintf(format, args...)) }
 
-// report writes an error that nothing depends on, if there is one.
+// report writes err as a progress line, unless it is nil. It is for errors that do not affect the plane.
 func (p *Plane) report(err error) {
 	if err != nil {
 		p.progress("%v", err)
@@ -24,20 +24,19 @@ func (p *Plane) report(err error) {
 }
 
 const (
-	// maxUnread is the number of lines that wait for the reader at most.
+	// maxUnread is the maximum number of lines that wait for the reader.
 	maxUnread = 1024
-	// readWithin bounds how long a start, or the plane's end, waits for the reader.
+	// readWithin bounds how long a start, or the plane's end, waits for the reader of the lines.
 	readWithin = time.Second
 )
 
-// messages are the lines of a supervisor. They are written to its log immediately and
-// passed on by a separate goroutine: the reader may have stopped reading, as a terminal
-// does on Ctrl-S, and a fault's end must not wait for that.
+// messages writes the lines of a supervisor to its log immediately, and passes them on in a separate goroutine: the
+// reader may have stopped reading, as a terminal does on Ctrl-S, and the end of a fault must not wait for it.
 type messages struct {
 	to       io.Writer
-	patience time.Duration // of flush
+	patience time.Duration // the time limit of flush
 	queue    chan message
-	open     context.Context // ends when nothing is passed on any more
+	open     context.Context // ends when no more lines are passed on
 	end      context.CancelFunc
 
 	mu     sync.Mutex // guards log and unread, and keeps log and queue in one order
@@ -45,13 +44,13 @@ type messages struct {
 	unread int        // lines that found no room in the queue
 }
 
-// message is a line, or a request to close passed when all before it was passed on.
+// message is a line, or a request to close forwarded once all lines before it have been passed on.
 type message struct {
 	line      string
 	forwarded chan struct{}
 }
 
-// newMessages passes lines on to a writer, one at a time. Close it.
+// newMessages returns messages that passes lines on to a writer, one at a time. The caller must close it.
 func newMessages(to io.Writer) *messages {
 	m := &messages{to: to, patience: readWithin, queue: make(chan message, maxUnread)}
 	m.open, m.end = context.WithCancel(context.Background())
@@ -97,7 +96,7 @@ func (m *messages) write(line string) {
 	if m.log != nil {
 		fmt.Fprintln(m.log, time.Now().UTC().Format(time.RFC3339Nano), line)
 	}
-	if m.unread > 0 && m.enqueue(fmt.Sprintf("(%d lines are left out here; the supervisor's log has them)", m.unread)) {
+	if m.unread > 0 && m.enqueue(fmt.Sprintf("(%d lines omitted; see the supervisor's log)", m.unread)) {
 		m.unread = 0
 	}
 	if m.unread > 0 || !m.enqueue(line) {
@@ -115,7 +114,7 @@ func (m *messages) enqueue(line string) bool {
 	}
 }
 
-// flush returns when all lines so far have been passed on, or were not read in time.
+// flush returns when all lines so far have been passed on, or the reader has not read them in time.
 func (m *messages) flush() {
 	patience := time.NewTimer(m.patience)
 	defer patience.Stop()

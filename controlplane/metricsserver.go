@@ -32,7 +32,8 @@ func (p *Plane) launchMetricsServer(ctx context.Context, processes []topology.Pr
 	if err != nil {
 		return err
 	}
-	// Only now: an API server that does not reach it waits ever longer until it tries again.
+	// Register the API only now, because an API server that cannot reach metrics-server waits longer before each
+	// further attempt.
 	for _, o := range topology.MetricsServerAPI(plan.MetricsServerPort, authority) {
 		if err := client.Apply(ctx, o.Path, o.Manifest); err != nil {
 			return err

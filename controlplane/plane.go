@@ -1,15 +1,13 @@
 // Package controlplane runs a real Kubernetes control plane: etcd, kube-apiserver, kube-scheduler and
 // kube-controller-manager, each a separate process under one supervisor, in one directory.
 //
-// A Plane's life: Start takes the directory's lock, makes keys, starts the
-// processes in order and returns when all are ready; Run waits for the end;
-// the processes are stopped in reverse order. No process outlives the
-// supervisor, however that ends.
+// A Plane's life: Start takes the directory's lock, makes keys, starts the processes in order and returns when all
+// are ready; Run waits for the end; the processes are stopped in reverse order. No process outlives the supervisor,
+// however the supervisor ends.
 //
-// The Plane owns its directory, its state and the order of these steps. The parts
-// below internal own the rest: supervisor the processes, readiness and leadership
-// the answers to who is ready and who leads, restore etcd's data while it changes,
-// fault what is broken on purpose.
+// The Plane owns its directory, its state and the order of these steps. The packages below internal own the rest:
+// supervisor owns the processes, readiness and leadership find which components are ready and which lead, restore
+// owns etcd's data while it changes, and fault owns the faults in force.
 package controlplane
 
 import (
@@ -38,16 +36,16 @@ type Options struct {
 	// Dir is the plane's directory. It is created if needed; a stopped plane's
 	// directory resumes its data, keys and, where free, ports.
 	Dir string
-	// Config must be valid (Config.Problems). Defaults are Check's, of its flags.
+	// Config must be valid (Config.Problems). Defaults are the defaults that Check returned for it.
 	Config   control.Config
 	Defaults Defaults
 	// Executable is the multi-call binary that holds the components.
 	Executable string
-	// Progress receives what happens, line by line. When Start returns it has all
-	// lines so far. The plane does not wait for a Progress that blocks.
+	// Progress receives messages, line by line. When Start returns, all lines so far have been written. The plane
+	// does not wait for a writer that blocks.
 	Progress io.Writer
-	// Now is closed to kill what still runs when a start that has failed or was
-	// interrupted stops it. Nil: it always stops in order.
+	// Now is closed by the caller to kill the processes that still run while Start stops a plane that has failed or
+	// was interrupted. Nil means that they always stop in order.
 	Now <-chan struct{}
 	// PickPorts chooses a port for each listener. last holds the ports of the last start (zero for a new listener). Nil picks
 	// free ports on loopback.
@@ -72,13 +70,13 @@ type Plane struct {
 
 	stopAsked   context.Context // ends when a stop is requested through the control socket
 	requestStop context.CancelFunc
-	died        chan error // why the plane has to end: a component ended too early or cannot be started again, or a restore failed
+	died        chan error // the reason why the plane must end: a component ended too early or cannot be started again, or a restore failed
 
-	// publishing is held while cluster.json is written, so that the newest is written
-	// last. It is taken before mu, which is not held meanwhile: a disk that a fault
-	// keeps busy must not delay the end of that fault.
+	// publishing is held while cluster.json is written, so that the newest version is written last. It is locked
+	// before mu. mu is not held during the write, because a disk that a fault keeps busy must not delay the end of
+	// that fault.
 	publishing sync.Mutex
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu          sync.Mutex
 	state       control.State
 	since       time.Time        // of state
@@ -89,8 +87,8 @@ type Plane struct {
 
 var errAsked = errors.New("asked to stop through the control socket")
 
-// Start brings a plane up and returns when it is ready. On an error it stops all processes and removes the directory if it
-// made it; it keeps the logs if a component failed. Start ends when ctx ends.
+// Start brings a plane up and returns when it is ready. On an error it stops all processes and removes the directory
+// if it made it; it keeps the logs if a component failed. Start fails if ctx ends first.
 func Start(ctx context.Context, opts Options) (*Plane, error) {
 	if opts.PickPorts == nil {
 		opts.PickPorts = PickPorts
@@ -221,8 +219,7 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	return nil
 }
 
-// Stop stops a plane for the reason cause. Once now is closed, what still runs is
-// killed. Its order:
+// Stop stops a plane for the reason cause. Once now is closed, it kills the processes that still run. The steps are:
 //
 //  0. the nodes of the components end, and faults are undone;
 //  1. scheduler and controller manager, so that nothing new is decided;
@@ -233,8 +230,8 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 //  6. the control socket;
 //  7. the whole directory, if no plane was ever ready in it.
 //
-// The directory stays locked until Release or the end of this process: who waits for
-// the lock (`down`) then knows that the supervisor has ended too.
+// The directory stays locked until Release or the end of this process, so that a process that waits for the lock
+// (`down`) knows that the supervisor has ended too.
 func (p *Plane) Stop(cause error, now <-chan struct{}) {
 	p.beginClosing()
 	p.setState(control.Stopping, cause.Error())

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/version"
 )
 
-// findProgram finds the controlplane program with a release's components: executable itself, or another one.
+// findProgram finds the controlplane program with a release's components: executable itself, or another program.
 func findProgram(ctx context.Context, executable string, r control.Release) (control.Program, error) {
 	if r == control.Linked() {
 		return control.Program{Path: executable, Revision: version.Revision()}, nil
@@ -20,26 +20,27 @@ func findProgram(ctx context.Context, executable string, r control.Release) (con
 	return control.FindProgram(ctx, executable, r)
 }
 
-// stale says that a program was built from another revision than this one, own; "": it was not, or that is not known.
+// stale returns a warning if a program was built from another revision than this program, whose revision is own. It
+// returns "" if the revisions are the same or own is unknown.
 func stale(p control.Program, own string, r control.Release) string {
 	if own == "" || p.Revision == own {
 		return ""
 	}
-	from := "a revision that it does not name"
+	from := "an unknown revision"
 	if p.Revision != "" {
 		from = "revision " + p.Revision
 	}
-	return fmt.Sprintf("%s was built from %s and this program from %s: they may not fit together (%s)", p.Path, from, own, control.BuildHint(r))
+	return fmt.Sprintf("%s was built from %s and this program from %s: they may not be compatible (%s)", p.Path, from, own, control.BuildHint(r))
 }
 
-// releasesIn are the releases of a config's components.
+// releasesIn returns the releases of a config's components.
 func releasesIn(cfg control.Config) []control.Release {
 	return slices.DeleteFunc(control.Releases(), func(r control.Release) bool {
 		return !slices.ContainsFunc(control.VersionedKinds(), func(kind string) bool { return slices.Contains(cfg.ReleasesOf(kind), r) })
 	})
 }
 
-// linkRelease makes the links to the programs of a release.
+// linkRelease creates the links to the programs of a release.
 func (p *Plane) linkRelease(ctx context.Context, r control.Release) error {
 	program, err := findProgram(ctx, p.opts.Executable, r)
 	if err != nil {
@@ -66,7 +67,7 @@ func (p *Plane) config() control.Config {
 	return p.opts.Config
 }
 
-// The methods of fault.Host that take a component to another release.
+// The following methods of fault.Host move a component to another release.
 
 func (h *faultHost) ReleaseAvailable(ctx context.Context, r control.Release) error {
 	_, err := findProgram(ctx, h.plane.opts.Executable, r)
@@ -99,7 +100,7 @@ func (h *faultHost) Move(name string, to control.Release) error {
 	return fmt.Errorf("this plane has no %s", name)
 }
 
-// fitsRelease refuses a version of etcd that is older than the version that wrote a plane's data.
+// fitsRelease returns an error if a member's etcd version is older than the version that wrote its data.
 func fitsRelease(last, now control.Config) error {
 	for _, name := range now.ComponentsOf(control.KindEtcd) {
 		was, is := last.ReleaseOf(name), now.ReleaseOf(name)

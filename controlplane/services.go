@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
-// writeServices writes what API servers and their services have in common: keys, tokens and the
-// configurations that lead from one to the other.
+// writeServices writes the files that API servers and their services share: keys, tokens, and the configurations with
+// which they call each other.
 func (p *Plane) writeServices(plan topology.Plan) error {
 	cfg, keys := p.opts.Config, p.layout.PKI()
 	if cfg.APIServer.BearsToken() {
@@ -78,7 +78,7 @@ func (p *Plane) writeServices(plan topology.Plan) error {
 	return nil
 }
 
-// launchServices starts what API servers ask, each kind at once.
+// launchServices starts the services that API servers call, all kinds at the same time.
 func (p *Plane) launchServices(ctx context.Context, plan topology.Plan, client *adminclient.Client) error {
 	group, starting := errgroup.WithContext(ctx)
 	for _, kind := range control.KindsOf(control.StageServices) {
@@ -105,7 +105,7 @@ func (p *Plane) issueOIDCToken(ctx context.Context, client *adminclient.Client, 
 	return atomicfile.Write(p.layout.PKI().LoadToken(), token)
 }
 
-// tokenLife is the life of the load's service account token: each start issues a new one.
+// tokenLife is the life of the load's service account token in seconds. Each start issues a new token.
 const tokenLife = service.TokenLife / time.Second
 
 // issueBootstrapToken replaces the load's bootstrap token, a Secret of kube-system in the form that kubeadm

@@ -37,15 +37,15 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		{[]string{"up", "--config", ""}, 2, "--config is empty (give it a value, or leave it out)"},
 		{[]string{"status", "--dir="}, 2, "--dir is empty"},
 		{[]string{"status", "--ouput", "json"}, 2, "unknown flag: --ouput (did you mean --output?)"},
-		{[]string{"fault", "webhook", "--timeout", "1.5s"}, 2, `--timeout "1.5s": 1.5s is not of whole seconds`},
+		{[]string{"fault", "webhook", "--timeout", "1.5s"}, 2, `--timeout "1.5s": 1.5s is not a whole number of seconds`},
 		{[]string{"etcdctl", "--dir"}, 2, "--dir needs a value (write --dir DIR)"},
 		{[]string{"kubectl", "--dir=", "get", "ns"}, 2, "--dir is empty"},
 		{[]string{"etcdctl", "get", "--member"}, 2, "--member needs a value (write --member MEMBER)"},
 		{[]string{"etcd", "snapshot", "/nowhere/etcd.db"}, 2, "/nowhere/etcd.db: no such file or directory (name a file that can be written)"},
 		{[]string{"etcd", "restore", "/dev/zero"}, 2, "/dev/zero: it is a device or socket, not a regular file (name a file that `controlplane etcd snapshot` has written)"},
 		{[]string{"up", "--dir", loadgen}, 2, loadgen + ": not a directory (choose another --dir)"},
-		{[]string{"status", "--dir", loadgen}, 4, loadgen + ": no control plane runs in this directory (it is not a control plane's: name another with --dir)"},
-		{[]string{"kubectl", "--dir", other, "get", "ns"}, 4, other + ": no control plane runs in this directory (it is not a control plane's: name another with --dir)"},
+		{[]string{"status", "--dir", loadgen}, 4, loadgen + ": no control plane runs in this directory (not a control plane's directory: name another with --dir)"},
+		{[]string{"kubectl", "--dir", other, "get", "ns"}, 4, other + ": no control plane runs in this directory (not a control plane's directory: name another with --dir)"},
 		{[]string{"status", "--dir", dir}, 4, "(start one with: controlplane up --detach --dir '" + dir + "')"},
 	} {
 		stdout, stderr, code := run(t, c.args...)

@@ -16,17 +16,16 @@ import (
 
 // Window holds the values of Grafana's time variables.
 type Window struct {
-	// Rate is $__rate_interval: four scrapes, and no less than a step and one.
+	// Rate is $__rate_interval: four scrape intervals, but at least one step plus one scrape interval.
 	Rate time.Duration
-	// Interval is $__interval, the step of the answer.
+	// Interval is $__interval, the step of the query.
 	Interval time.Duration
-	// Range is $__range, the length of what is looked at.
+	// Range is $__range, the length of the displayed time range.
 	Range time.Duration
 }
 
-// Asker turns a panel's query into one that a recording can answer: variables
-// stand for everything, and a recording rule's series, which a recording does
-// not have, for the rule's expression.
+// Asker turns a panel's query into one that works on a recording. It makes variables match everything, and replaces the series of
+// a recording rule, which a recording does not have, with the expression of the rule.
 type Asker struct {
 	parser  parser.Parser
 	records map[string][]record // by name: a record may have several rules
@@ -37,7 +36,7 @@ type record struct {
 	interval time.Duration
 }
 
-// NewAsker reads the recording rules of package alerts.
+// NewAsker returns an Asker with the recording rules of package alerts.
 func NewAsker() (*Asker, error) {
 	loaded, err := alerts.Records()
 	if err != nil {
@@ -52,8 +51,8 @@ func NewAsker() (*Asker, error) {
 	return a, nil
 }
 
-// Expand fills in the variables, each of labels with what matches everything.
-// The result is PromQL.
+// Expand replaces Grafana's variables in expr: time variables with the values of w, and cluster and instance with a pattern that
+// matches everything. The result is PromQL.
 func Expand(expr string, w Window) string {
 	d := func(d time.Duration) string { return model.Duration(d.Truncate(time.Millisecond)).String() }
 	return strings.NewReplacer(
@@ -62,22 +61,21 @@ func Expand(expr string, w Window) string {
 	).Replace(expr)
 }
 
-// Ask is the query that a recording without recording rules answers.
+// Ask returns the query for a recording that has no series of recording rules.
 //
-// A rule's expression is evaluated at each step, where Prometheus would have
-// looked at what it wrote some seconds before. An error is PromQL that cannot
-// be parsed, or a record that is used in a way which cannot be rewritten.
+// The query evaluates the expression of a rule at each step, whereas Prometheus would read the value that the rule wrote some
+// seconds before. Ask fails if the PromQL cannot be parsed, or if it uses a record in a way that cannot be rewritten.
 func (a *Asker) Ask(expr string, w Window) (string, error) {
 	return a.inline(Expand(expr, w), nil)
 }
 
-// edit replaces a stretch of a query.
+// edit replaces a part of a query.
 type edit struct {
 	from, to int
 	with     string
 }
 
-// inline puts expressions in the place of records; inside are those that it is in.
+// inline replaces records with their expressions. inside lists the records whose expressions contain expr.
 func (a *Asker) inline(expr string, inside []string) (string, error) {
 	parsed, err := a.parser.ParseExpr(expr)
 	if err != nil {
@@ -90,7 +88,7 @@ func (a *Asker) inline(expr string, inside []string) (string, error) {
 			return nil
 		}
 		if slices.Contains(inside, s.Name) {
-			err = fmt.Errorf("%s: the record %s is made of itself", expr, s.Name)
+			err = fmt.Errorf("%s: the record %s refers to itself", expr, s.Name)
 			return err
 		}
 		with, failed := a.union(s, append(inside, s.Name))
@@ -106,7 +104,7 @@ func (a *Asker) inline(expr string, inside []string) (string, error) {
 			}
 		}
 		if s.OriginalOffset != 0 || s.Timestamp != nil {
-			err = fmt.Errorf("%s: a record with an offset cannot be put in place", expr)
+			err = fmt.Errorf("%s: a record with an offset cannot be replaced by its rule", expr)
 			return err
 		}
 		edits = append(edits, edit{int(at.Start), int(at.End), with})
@@ -122,7 +120,7 @@ func (a *Asker) inline(expr string, inside []string) (string, error) {
 	return expr, nil
 }
 
-// union is all rules of the record that s selects, in parentheses.
+// union returns the expressions of all rules of the record that s selects, joined by "or" in parentheses.
 func (a *Asker) union(s *parser.VectorSelector, inside []string) (string, error) {
 	var parts []string
 	for _, r := range a.records[s.Name] {
@@ -148,9 +146,8 @@ func (a *Asker) union(s *parser.VectorSelector, inside []string) (string, error)
 	return "(" + strings.Join(parts, " or ") + ")", nil
 }
 
-// selected reports whether a record's selector matches the rule that sets the
-// labels own. A matcher of any other label must match everything, because it
-// would have to be moved into the rule's expression.
+// selected reports whether a selector of a record matches the rule that sets the labels own. It fails if the selector has a
+// matcher for another label that does not match everything: such a matcher would have to be moved into the rule's expression.
 func selected(s *parser.VectorSelector, own map[string]string) (bool, error) {
 	for _, m := range s.LabelMatchers {
 		value, has := own[m.Name]

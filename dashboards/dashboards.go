@@ -1,18 +1,16 @@
-// Package dashboards holds the Grafana dashboards that Stormglass ships. A YAML file of the
-// folder source describes each, process.yaml the row that several have, reasons.yaml why a
-// query may be empty. Package source makes of them the JSON that any Grafana imports or
-// provisions (json/UID.json); the report draws them without Grafana. Here is also what proves
-// a panel: which faults move it.
+// Package dashboards holds the Grafana dashboards that Stormglass ships. The folder source has a YAML file for each dashboard;
+// process.yaml describes a row that several dashboards have, and reasons.yaml explains why a query may have no result. Package
+// source generates the JSON that any Grafana imports or provisions (json/UID.json). The report draws the dashboards without
+// Grafana. The YAML files also list, for each panel, the faults that must move it.
 //
-// This package links no Grafana SDK.
+// This package does not link the Grafana SDK.
 //
 // # Conventions
 //
-// Every dashboard has the variables datasource, cluster and instance, and every
-// query uses the latter two, a recording rule's only the labels it has. Jobs are
-// named as in package alerts. Queries read its recording rules where one
-// computes the same. A description says what a panel shows, and after "Do:" what to
-// do about it. Titles are unique within a dashboard.
+// Every dashboard has the variables datasource, cluster and instance. Every query uses cluster and instance; a query of a
+// recording rule uses only those labels that the rule keeps. Jobs are named as in package alerts, and queries use the recording
+// rules of that package where one computes the same value. A panel's description says what the panel shows, and after "Do:" what
+// to do about it. Titles are unique within a dashboard.
 package dashboards
 
 import "slices"
@@ -20,98 +18,99 @@ import "slices"
 // Dashboard is one dashboard.
 type Dashboard struct {
 	UID, Title string
-	// Tells what the dashboard is for.
+	// Tells says what the dashboard is for.
 	Tells string
 	// Jobs is the PromQL matcher of the components whose instances can be chosen.
 	Jobs string
 	Rows []Row
 }
 
-// Row is a heading and what is under it.
+// Row is a heading and the panels under it.
 type Row struct {
 	Title  string
 	Panels []Panel
-	// Process puts the row of process.yaml here.
+	// Process, if not nil, replaces this row with the row of process.yaml.
 	Process *Process
 }
 
 // Process holds the differences between components in the row of process metrics.
 type Process struct {
-	// Waits tells whether the component exports how long its goroutines wait (etcd does not).
+	// Waits reports whether the component exports how long its goroutines wait. etcd does not.
 	Waits bool
-	// Moves lists what must move the panel of descriptors.
+	// Moves lists what must move the panel of open file descriptors, as in Panel.Moves.
 	Moves []string
 }
 
-// Panel is one picture. The zero values of its looks are a plain line chart.
+// Panel is one panel. With zero values it is a plain line chart.
 type Panel struct {
 	// Kind is "timeseries" (the default), "stat", "table", "heatmap" or "state-timeline".
 	Kind  string
 	Title string
-	// Tells what is shown and what it means; Do, what to do about it.
+	// Tells says what the panel shows and what it means. Do says what to do about it.
 	Tells, Do string
-	// Unit is Grafana's name of it: "s", "reqps", "percentunit", ...
+	// Unit is Grafana's name of the unit: "s", "reqps", "percentunit", ...
 	Unit string
-	// X and W are columns of 24; Y and H are rows. W and H are 8 by default; X and Y follow.
+	// X and W are the position and the width, in 24ths of the dashboard's width. Y and H are the position and the height, in
+	// rows of Grafana's grid. W and H are 8 by default; Load calculates X and Y.
 	X, Y    uint32 `yaml:"-"`
 	W, H    uint32
 	Queries []Query
-	// Warn and Bad are where orange and red begin; zero: nowhere. With Falls
-	// they are where they end: low is bad.
+	// Warn and Bad are the values from which the panel is orange and red; zero means no such threshold. With Falls, low values
+	// are bad: the panel is red below Warn and green above it.
 	Warn, Bad float64
 	Falls     bool
 	Log       bool    // logarithmic axis
-	Stacked   bool    // a stack of areas
-	Max       float64 // of the axis; zero: as high as the values
-	Min       float64 // of a logarithmic axis; zero: as low as the values
-	// Calc makes one number of a series, of a stat: "max", "min"; empty: the last.
+	Stacked   bool    // stacked areas
+	Max       float64 // maximum of the axis; zero means the highest value
+	Min       float64 // minimum of a logarithmic axis; zero means the lowest value
+	// Calc is how a stat reduces a series to one number: "max" or "min"; empty means the last value.
 	Calc string
-	// Hidden and Renamed are columns of a table.
+	// Hidden lists the hidden columns of a table. Renamed maps columns to their displayed names.
 	Hidden  []string
 	Renamed map[string]string
-	// More is the UID of the dashboard that shows more of this.
+	// More is the UID of the dashboard with more panels about the same subject.
 	More string
-	// Moves lists what must move this panel, each shown by a run: a kind of fault ("slowFsync")
-	// or of load ("watches"), and after a space what it must be of, if that matters: a kind of
-	// component ("kill etcd"), how a webhook fails ("webhook slow", "closed" or
-	// "open"), a verb ("requests list"), "watches slow".
+	// Moves lists what must move this panel; a run shows it for each. An element is a kind of fault ("slowFsync") or of load
+	// ("watches"). If it matters, a qualifier follows after a space: the kind of component ("kill etcd"), how a webhook fails
+	// ("webhook slow", "webhook closed" or "webhook open"), the verb ("requests list"), or that the watches read too slowly
+	// ("watches slow").
 	Moves []string
 }
 
 // Query is one PromQL expression of a panel.
 type Query struct {
-	// RefID is A for the first of a panel, then B, C, ...
+	// RefID is A for the first query of a panel, then B, C, ...
 	RefID string `yaml:"-"`
-	// Expr is PromQL with Grafana's variables in it; see Asker. The file may use abbreviations.
+	// Expr is PromQL with Grafana's variables; see Asker. In the YAML file it may contain abbreviations.
 	Expr string
-	// Legend names a series, with {{label}} for a label's value.
+	// Legend is the name of a series, with {{label}} for the value of a label.
 	Legend string
-	// Empty names the reason of reasons.yaml why it may have no answer; empty: it must
-	// have one.
+	// Empty is the name of the reason, in reasons.yaml, why the query may have no result. If it is "", the query must have
+	// one.
 	Empty  string
 	Reason *Reason `yaml:"-"` // the reason that Empty names
 }
 
-// Reason is why a query may have no answer.
+// Reason explains why a query may have no result.
 type Reason struct {
-	// Text is shown to a person.
+	// Text is the explanation for the user.
 	Text string
-	// Unless is PromQL, without variables. Where it has an answer, even once
-	// during a run, the reason does not hold, and neither does the excuse.
+	// Unless is a PromQL expression without variables. If it has a result at any time of a run, the reason does not apply, and
+	// the query must have a result.
 	Unless string
 }
 
-// Step is a threshold: from Value on (nil: from the lowest) the colour holds.
+// Step is a threshold: values from Value on have the colour. A nil Value means the lowest value.
 type Step struct {
 	Value *float64
 	Color string
 }
 
-// faint is the colour of a state that is not.
+// faint is the colour of a state that is off.
 const faint = "rgba(128, 128, 128, 0.15)"
 
-// Steps are the thresholds from low to high: green, from Warn on orange, from Bad on red; of
-// states, off and on, which is red where on is bad.
+// Steps returns the thresholds from low to high: green, orange from Warn on, and red from Bad on. With Falls they are red, and
+// green from Warn on. A state timeline has the states off and on; on is red if Bad is set, and blue otherwise.
 func (p Panel) Steps() []Step {
 	steps := []Step{{Color: "green"}}
 	add := func(at float64, colour string) {
@@ -139,8 +138,8 @@ func (p Panel) Steps() []Step {
 // DrawsSteps reports whether the thresholds are drawn into the panel.
 func (p Panel) DrawsSteps() bool { return p.Kind == "timeseries" && (p.Warn != 0 || p.Bad != 0) }
 
-// SoftMax is how high the axis is at least, so that one slow call of a thousand does not fill
-// the panel; zero: as high as the values.
+// SoftMax returns the value up to which the axis reaches at least, so that one slow call in a thousand does not fill the panel.
+// Zero means that the axis ends at the highest value.
 func (p Panel) SoftMax() float64 {
 	if p.Kind == "timeseries" && p.Unit == "percentunit" && p.Max == 0 {
 		return p.Warn
@@ -148,7 +147,7 @@ func (p Panel) SoftMax() float64 {
 	return 0
 }
 
-// NoData is shown where no query has data: the first query's reason, if each has one.
+// NoData returns the text for a panel without data: the reason of the first query, if every query has a reason; otherwise "".
 func (p Panel) NoData() string {
 	if len(p.Queries) == 0 || slices.ContainsFunc(p.Queries, func(q Query) bool { return q.Reason == nil }) {
 		return ""

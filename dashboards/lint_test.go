@@ -140,7 +140,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestPartition: the run that shows what partitions move is a scenario.
+// TestPartition checks that the run that shows the panels moved by partitions is a scenario.
 func TestPartition(t *testing.T) {
 	text, err := os.ReadFile("partition.yaml")
 	if err != nil {
@@ -151,7 +151,7 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestGrid: no two panels overlap, and none leaves the grid.
+// TestGrid checks that panels do not overlap and do not extend beyond the grid.
 func TestGrid(t *testing.T) {
 	taken := map[string]string{}
 	each(t, func(d Dashboard, name string, p Panel) {
@@ -286,7 +286,7 @@ func (r rawPanel) panel() (p Panel, steps []Step, drawn bool, softMax float64, n
 	return p, f.Thresholds.Steps, drawn, f.Custom.AxisSoftMax, f.NoValue
 }
 
-// TestJSON: the JSON that a Grafana takes says of each panel what the YAML says.
+// TestJSON checks that each panel in the JSON for Grafana has the content of the panel in the YAML.
 func TestJSON(t *testing.T) {
 	boards := map[string]Dashboard{}
 	for _, d := range mustLoad(t) {

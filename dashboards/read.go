@@ -17,11 +17,10 @@ var files embed.FS
 
 const chosen = `, cluster=~"$cluster", instance=~"$instance"`
 
-// abbreviations of expressions: @etcd, @api, @scheduler, @kcm, @generator, @control (all
-// four components), @all and @job (the dashboard's) stand for the matchers of job, cluster
-// and instance, @short for requests that do not last as long as their client likes,
-// @record and @irecord for the matchers of a record without and with instances, and
-// @rate for Grafana's $__rate_interval.
+// abbreviations returns a replacer for the abbreviations in expressions. @etcd, @api, @scheduler, @kcm, @generator, @control (all
+// four components), @all, and @job (the jobs of the dashboard) stand for matchers of job, cluster and instance. @short stands for
+// the matchers of API server requests whose duration the client does not choose, so not for watches. @record and @irecord stand
+// for the matchers of a record without and with instances. @rate stands for Grafana's $__rate_interval.
 func abbreviations(jobs string) *strings.Replacer {
 	const api = `job="kube-apiserver"` + chosen
 	return strings.NewReplacer(
@@ -35,7 +34,7 @@ func abbreviations(jobs string) *strings.Replacer {
 	)
 }
 
-// Load reads all dashboards, as a person reads them and in the order of their links.
+// Load returns all dashboards, in the order in which a person reads them and in which they are linked.
 func Load() ([]Dashboard, error) {
 	var reasons map[string]Reason
 	errs := []error{decode("reasons.yaml", &reasons)}
@@ -66,8 +65,7 @@ func decode(name string, into any) error {
 	return nil
 }
 
-// complete reads the row of process metrics where r asks for it, writes abbreviations
-// out and finds the reasons.
+// complete reads the row of process metrics if r asks for it, expands abbreviations, and looks up the reasons of queries.
 func (r *Row) complete(jobs string, reasons map[string]Reason) error {
 	if own := r.Process; own != nil {
 		if err := decode("process.yaml", r); err != nil {
@@ -100,8 +98,7 @@ func (r *Row) complete(jobs string, reasons map[string]Reason) error {
 	return nil
 }
 
-// arrange places the panels from left to right under the heading of their row, which is one
-// high.
+// arrange places the panels from left to right under the heading of their row. A heading has a height of 1.
 func (d *Dashboard) arrange() {
 	y := uint32(0)
 	for _, r := range d.Rows {

@@ -81,7 +81,7 @@ func TestActionChoosesRelease(t *testing.T) {
 		}
 	}
 	r := newRunner(t)
-	if code, said := r.step("choose.sh", "VERSION=latest", "REF=main"); code != 2 || !strings.Contains(said, `::error::version "latest" is no release`) {
+	if code, said := r.step("choose.sh", "VERSION=latest", "REF=main"); code != 2 || !strings.Contains(said, `::error::version "latest" is not a release`) {
 		t.Errorf("exit %d\n%s", code, said)
 	}
 }

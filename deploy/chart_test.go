@@ -273,14 +273,14 @@ rbac: {rules: {cluster: [{apiGroups: [""], resources: [pods], verbs: [list]}], n
 	}
 }
 
-// Values that cannot be are refused, each with what to do.
+// Invalid values are refused, each with a hint.
 func TestChartRefusesValues(t *testing.T) {
 	const image = "image: " + chartImage + "\n"
 	for values, want := range map[string]string{
 		"scenario: {name: api-mix}": "image: name one that has loadgen as its entry point",
-		image:                       "scenario: which one?",
+		image:                       "scenario is missing",
 		image + "scenario: {name: api-mix, text: x}":                           "exclude each other",
-		image + "scenario: {name: slow-fsync}":                                 `scenario.name "slow-fsync" is no built-in scenario for a cluster that exists`,
+		image + "scenario: {name: slow-fsync}":                                 `scenario.name "slow-fsync" is not a built-in scenario for an existing cluster`,
 		image + "scenario: {name: api-mix, sets: [a=b]}":                       "sets",
 		image + "scenario: {name: api-mix, set: [a]}":                          "does not match pattern",
 		image + "scenario: {name: api-mix}\nworkers: 4":                        "workers",

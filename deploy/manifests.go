@@ -1,10 +1,9 @@
-// Package deploy makes the manifests of deploy/kubernetes that have a source elsewhere in the
-// repository: a PrometheusRule from each rule file, a ConfigMap from each dashboard. The rest
-// is written by hand: compose/ for a plane on this machine, github-actions/ for a pull
-// request, and the scrape objects of kubernetes/ for a Prometheus operator.
+// Package deploy generates those manifests of deploy/kubernetes that have a source elsewhere in the repository: a PrometheusRule
+// from each rule file, and a ConfigMap from each dashboard. The other files of deploy/ are written by hand: compose/ for a plane on
+// this machine, github-actions/ for pull requests, and the scrape objects of kubernetes/ for a Prometheus operator.
 //
-// The manifests are checked in, so that kubectl needs only a checkout; "go run
-// ./deploy/generate" writes them, and a test keeps them equal to their sources.
+// The manifests are checked in, so that kubectl needs only a checkout. "go run ./deploy/generate" writes them, and a test verifies
+// that they match their sources.
 package deploy
 
 import (
@@ -18,32 +17,30 @@ import (
 	"strings"
 )
 
-// Namespace is the namespace of the manifests' objects for the operator and Grafana. A user's
-// kustomization can change it.
+// Namespace is the namespace of the generated objects. A user's kustomization can change it.
 const Namespace = "monitoring"
 
-// DashboardLabel is the label by which Grafana's sidecar finds a ConfigMap, as its chart sets
-// it; its value is "1". FolderAnnotation names the folder, for a sidecar that is configured to
-// read it.
+// DashboardLabel is the label, with the value "1", by which Grafana's sidecar finds ConfigMaps in the default configuration of its
+// chart. FolderAnnotation names Grafana's folder for the dashboard; a sidecar reads it only if configured to.
 const (
 	DashboardLabel   = "grafana_dashboard"
 	FolderAnnotation = "grafana_folder"
 )
 
-// The folders that hold generated files only, below deploy/kubernetes.
+// The directories below deploy/kubernetes that hold only generated files.
 const (
 	RulesDir      = "rules"
 	DashboardsDir = "dashboards"
 )
 
-// maxConfigMap is the API server's limit of a ConfigMap's data, in bytes.
+// maxConfigMap is the maximum size in bytes that the API server accepts for the data of a ConfigMap.
 const maxConfigMap = 1 << 20
 
-// Manifests returns the generated files by their paths below deploy/kubernetes, made from
-// alerts/*.yaml and dashboards/json/*.json below root, the repository.
+// Manifests returns the generated files, by their paths below deploy/kubernetes. It generates them from alerts/*.yaml and
+// dashboards/json/*.json in root, the root of the repository.
 //
-// It fails if a source is missing, is not a YAML mapping, is not a JSON object with a "uid"
-// that is its file's name, or is too large for a ConfigMap.
+// It fails if there are no rule files or no dashboards, or if a rule file has no line "groups:". It also fails if a dashboard is not
+// a JSON object whose "uid" is the file's name, is too large for a ConfigMap, or contains tabs or carriage returns.
 func Manifests(root fs.FS) (map[string][]byte, error) {
 	rules, err := sources(root, "alerts/*.yaml")
 	if err != nil {
@@ -56,8 +53,8 @@ func Manifests(root fs.FS) (map[string][]byte, error) {
 	return objects("go run ./deploy/generate", rules, dashboards)
 }
 
-// Objects is Manifests of other rule files and dashboards, by their names ("etcd.yaml"), which
-// a command made.
+// Objects returns the files that Manifests returns, generated from the given rule files and dashboards instead. These are by file
+// name ("etcd.yaml"). command is the command that generated them.
 func Objects(command string, rules, dashboards map[string]string) (map[string][]byte, error) {
 	return objects(command, named("rules", rules), named("dashboards", dashboards))
 }
@@ -67,7 +64,7 @@ func objects(command string, rules, dashboards []source) (map[string][]byte, err
 	var names []string
 	for _, s := range rules {
 		if !strings.Contains("\n"+s.text, "\ngroups:\n") {
-			return nil, fmt.Errorf("%s: no line is \"groups:\"", s.file)
+			return nil, fmt.Errorf("%s: there is no line \"groups:\"", s.file)
 		}
 		name := s.name + ".yaml"
 		names = append(names, name)
@@ -89,8 +86,8 @@ func objects(command string, rules, dashboards []source) (map[string][]byte, err
 }
 
 type source struct {
-	// file is its path in the repository, name a name for objects: the file's
-	// own without its ending, as a DNS label.
+	// file is the path of the source in the repository. name is used in the names of objects: the file's name without its
+	// extension, as a DNS label.
 	file, name, text string
 }
 
@@ -118,7 +115,7 @@ func newSource(file, text string) source {
 	return source{file: file, name: strings.ReplaceAll(name, "_", "-"), text: text}
 }
 
-// named are the sources of a folder, in order.
+// named returns the files of a directory as sources, in the order of their names.
 func named(folder string, files map[string]string) (all []source) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		all = append(all, newSource(path.Join(folder, name), files[name]))
@@ -134,26 +131,25 @@ func checkDashboard(s source) error {
 		return err
 	}
 	if d.UID != s.name {
-		return fmt.Errorf("its uid is %q: links between dashboards go by the uid, so it is the file's name", d.UID)
+		return fmt.Errorf("its uid is %q: it must be the file's name, because links between dashboards use the uid", d.UID)
 	}
 	if len(s.text) > maxConfigMap {
 		return fmt.Errorf("%d bytes do not fit into a ConfigMap (%d)", len(s.text), maxConfigMap)
 	}
 	if strings.ContainsAny(s.text, "\r\t") {
-		return errors.New("tabs or carriage returns do not survive in a YAML block")
+		return errors.New("tabs and carriage returns cannot be written in a YAML block")
 	}
 	return nil
 }
 
 const kustomizationFile = "kustomization.yaml"
 
-// header marks a generated file for Go's tools.
+// header returns the first line of a generated file, in the form that Go's tools know.
 func header(command, from string) string {
 	return fmt.Sprintf("# Code generated from %s by %q; DO NOT EDIT.\n", from, command)
 }
 
-// prometheusRule wraps a rule file for the Prometheus operator: its text, comments
-// included, is the spec.
+// prometheusRule returns a PrometheusRule whose spec is the text of a rule file, with its comments.
 func prometheusRule(command string, s source) []byte {
 	return []byte(header(command, s.file) + `apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
@@ -186,8 +182,7 @@ func kustomization(command, from string, names []string) []byte {
 	return []byte(b.String())
 }
 
-// indent puts prefix before each line of text that is not empty, and ends it
-// with one line feed.
+// indent adds prefix to each line of text that is not empty. The result ends with one line feed.
 func indent(text, prefix string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {

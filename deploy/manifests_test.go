@@ -144,7 +144,7 @@ func TestBadSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ file, text, want string }{
-		{"alerts/a_b.yaml", "rules: []\n", `alerts/a_b.yaml: no line is "groups:"`},
+		{"alerts/a_b.yaml", "rules: []\n", `alerts/a_b.yaml: there is no line "groups:"`},
 		{"alerts/a_b.yaml", "", "alerts/*.yaml: there is no such file"},
 		{"dashboards/json/d.json", "", "dashboards/json/*.json: there is no such file"},
 		{"dashboards/json/d.json", "{", "dashboards/json/d.json: "},

@@ -18,7 +18,7 @@ type ABSide = ab.Side
 type ABOptions struct {
 	A, B ABSide
 	Plan result.Plan
-	// Gated names the figures that decide; empty means those whose calibrated spread allows it.
+	// Gated names the figures that decide the answer; empty means the figures whose calibrated spread is small enough.
 	Gated []string
 	// Overrides are the path=value settings of both sides.
 	Overrides []string
@@ -27,11 +27,10 @@ type ABOptions struct {
 	Out, Resume string
 	// ControlPlane is the binary of a side that does not name one.
 	ControlPlane string
-	// Fuse applies to each run. A run that it ends early ends the comparison. Its guards of a user's cluster do not
-	// apply.
+	// Fuse applies to each run. If it ends a run early, the comparison ends. Its guards of a user's cluster do not apply.
 	Fuse     Fuse
 	Progress Progress
-	// Hurry is as in Options.
+	// Hurry is the same as Options.Hurry.
 	Hurry <-chan struct{}
 }
 

@@ -18,16 +18,17 @@ type CapacityOptions struct {
 	// Read reads the scenario with path=value settings.
 	Read      func(sets []string) (*scenario.Scenario, error)
 	Overrides []string
-	Width     float64 // of the interval at which the search ends; 0.15 is 15%
+	Width     float64 // width of the interval at which the search ends; 0.15 is 15%
 	Trials    int     // the maximum number of trials
 	// Out is the directory of the search, which must be new or empty; "" means runs/TIME-NAME. Resume is the directory
 	// of a search to continue.
 	Out, Resume  string
 	ControlPlane string
-	// Fuse applies to each trial. A trial that it ends early did not hold. Its guards of a user's cluster do not apply.
+	// Fuse applies to each trial. If it ends a trial early, the trial did not hold. Its guards of a user's cluster do not
+	// apply.
 	Fuse     Fuse
 	Progress Progress
-	Hurry    <-chan struct{} // as in Options
+	Hurry    <-chan struct{} // the same as Options.Hurry
 }
 
 // Capacity searches for the highest load at which all gates of a scenario hold, and returns the result and its

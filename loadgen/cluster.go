@@ -67,8 +67,8 @@ func Observe(ctx context.Context, o ObserveOptions) error { return run.Observe(c
 // ObserverURL returns the URL at which Observe serves the plane in dir.
 func ObserverURL(dir string) (string, error) { return run.ObserverURL(dir) }
 
-// ScrapeConfigDir is the directory that WriteScrapeConfig creates, and
-// ScrapeConfigFile the configuration for a Prometheus server in it.
+// ScrapeConfigDir is the name of the directory that WriteScrapeConfig creates. ScrapeConfigFile is the configuration of a
+// Prometheus server in that directory.
 const (
 	ScrapeConfigDir  = scrapeconfig.Dir
 	ScrapeConfigFile = scrapeconfig.ServerFile

@@ -96,9 +96,9 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	return d, err
 }
 
-// DiagnosePrometheus returns a function that names the causes of problems that a Prometheus recorded between two times,
-// or records now, whenever it is called. While a problem lasts, the calm time stays before it, as long as the
-// calm time has data.
+// DiagnosePrometheus returns a function that names the causes of problems from the metrics of a Prometheus: between two times,
+// or up to the time of the call. While a problem lasts, later calls keep the calm time before the problem, as long as the calm
+// time has data.
 func DiagnosePrometheus(p Prometheus, o DiagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
 	return func(ctx context.Context) (result.Diagnosis, error) {
@@ -106,7 +106,7 @@ func DiagnosePrometheus(p Prometheus, o DiagnoseOptions) func(context.Context) (
 		if err != nil && ctx.Err() != nil {
 			return d, ctx.Err()
 		}
-		if err == nil || exitcode.Of(err) == exitcode.NoData { // without data, also forget the calm time, which may be the reason
+		if err == nil || exitcode.Of(err) == exitcode.NoData { // without data, forget the calm time too: it may be the reason
 			live.Saw(d)
 		}
 		return d, err
@@ -173,8 +173,8 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 	return d, ofPrometheus(ctx, source, err)
 }
 
-// ofPrometheus adds the URL of the Prometheus to an error, and the names of its jobs if it scrapes no API server or no
-// component.
+// ofPrometheus adds the URL of the Prometheus to an error. If the Prometheus scrapes no API server or no component, it also
+// adds the names of its jobs.
 func ofPrometheus(ctx context.Context, source *promimport.Source, err error) error {
 	if errors.Is(err, diagnosis.NoAPIServer) || errors.Is(err, diagnosis.Nothing) && !source.Scrapes(ctx) {
 		err = fmt.Errorf("%w: %w", err, source.FoundNone(ctx))
@@ -188,13 +188,13 @@ func ofPrometheus(ctx context.Context, source *promimport.Source, err error) err
 	return err
 }
 
-// longest and mostSteps bound a named time for a Prometheus, because each series has a value at each step.
+// longest and mostSteps bound the times that may be named for a Prometheus, because each series has a value at each step.
 const (
 	longest   = 48 * time.Hour
 	mostSteps = 11_000
 )
 
-// bounded returns an error if a named time is too long. A step of zero is not known yet.
+// bounded returns an error if a named time is too long or has too many steps. If the step is zero, the steps are not known yet.
 func (o DiagnoseOptions) bounded(times diagnosis.Options) error {
 	for _, s := range o.spans(&times) {
 		if s.text == "" {
@@ -307,7 +307,7 @@ func parseMoment(text string, first, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && !first.IsZero() {
 		return first.Add(d), nil
 	}
-	return time.Time{}, fmt.Errorf("%q is no time (write FROM,TO%s)", text, spanHint(first))
+	return time.Time{}, fmt.Errorf("%q is not a time (write FROM,TO%s)", text, spanHint(first))
 }
 
 // toCome reports whether text is a time of day (UTC) that is later than now on the same day.
@@ -322,13 +322,13 @@ func clockOf(text string) (clock time.Time, ok bool) {
 	return clock, err == nil
 }
 
-// onDay returns the time of day of clock (UTC) on the day of day.
+// onDay returns the moment with the date of day and the time of day of clock, both in UTC.
 func onDay(clock, day time.Time) time.Time {
 	return day.UTC().Truncate(24 * time.Hour).Add(clock.Sub(clock.Truncate(24 * time.Hour)))
 }
 
-// atClock returns the next moment from first on with the time of day of clock (UTC), or the last one before now if first
-// is zero.
+// atClock returns the first moment, not before first, that has the time of day of clock (UTC). If first is zero, it returns the
+// last such moment before now.
 func atClock(clock, first, now time.Time) time.Time {
 	day := first
 	if first.IsZero() {

@@ -56,8 +56,8 @@ func TestTimesOfADiagnosis(t *testing.T) {
 	}
 }
 
-// A time outside the recorded time is refused. A time that exceeds it is cut, because values would seem to continue after
-// the last scrape.
+// A time outside the recorded time is refused. A time that extends beyond it is cut, because values would otherwise seem to
+// continue after the last scrape.
 func TestTimesOutsideTheRun(t *testing.T) {
 	first := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	last := first.Add(2 * time.Minute)
@@ -101,7 +101,8 @@ func TestLongTimesAreRefused(t *testing.T) {
 	}
 }
 
-// While a symptom lasts, the calm time stays before it. If that time has no data any more, another one is used.
+// While a symptom lasts, the calm time stays before the symptom. If the calm time no longer has data, another calm time is
+// used.
 func TestLiveForgetsACalmTimeWithoutData(t *testing.T) {
 	slowFrom := time.Now().Add(-75 * time.Second)
 	slow, recorded := true, true
@@ -181,11 +182,11 @@ func TestOldScrapesTellNothingOfThePresent(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	diagnose := DiagnosePrometheus(Prometheus{URL: server.URL, Ours: true}, DiagnoseOptions{Step: 15 * time.Second})
-	if _, err := diagnose(t.Context()); exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "ago: nothing tells of the present (does it scrape still, and are the clocks right?)") {
+	if _, err := diagnose(t.Context()); exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "ago: there is no current data (does it still scrape, and are the clocks right?)") {
 		t.Errorf("after 3 minutes: %v", err)
 	}
 	age = 20 * time.Second
-	if _, err := diagnose(t.Context()); exitcode.Of(err) != exitcode.NoData || strings.Contains(err.Error(), "nothing tells of the present") {
+	if _, err := diagnose(t.Context()); exitcode.Of(err) != exitcode.NoData || strings.Contains(err.Error(), "there is no current data") {
 		t.Errorf("after 20 seconds: %v", err)
 	}
 }

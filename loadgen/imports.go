@@ -5,7 +5,7 @@ import "github.com/stormglass/stormglass/loadgen/internal/importer"
 // ImportOptions are the options of an import from another tool.
 type ImportOptions = importer.Options
 
-// Imported is a scenario made from another tool's configuration, with remarks on what it lacks.
+// Imported is a scenario made from another tool's configuration, with remarks on the parts that could not be imported.
 type Imported = importer.Result
 
 // ImportedFile is a template next to an imported scenario.

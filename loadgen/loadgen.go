@@ -97,7 +97,7 @@ type Options struct {
 	// Overrides are the path=value settings with which the scenario was read, and
 	// WithoutGates the gates that were left out. Both are only recorded.
 	Overrides, WithoutGates []string
-	// WithoutHooks records that the hooks were left out. Scenario.DropHooks leaves them out.
+	// WithoutHooks records that the hooks were left out. Scenario.DropHooks removes them from the scenario.
 	WithoutHooks bool
 	// Out is the run directory, which must be new or empty; "" means runs/TIME-NAME.
 	Out string
@@ -177,10 +177,9 @@ type Load interface {
 	// have labels, so that it is removed. On a user's cluster the identity has only the
 	// rights of the scenario's other loads.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
-	// Do makes one request and returns after its answer. It is called from as
-	// many goroutines as the load's maxInFlight. ctx ends after the load's timeout. A nil
-	// error counts as status 200, an error of client-go as its HTTP status, and other errors by
-	// kind, as in result.Requests.Outcomes.
+	// Do makes one request and returns when it has the answer. It is called from as many goroutines as the load's maxInFlight.
+	// ctx ends after the load's timeout. A nil error counts as status 200, an error of client-go as its HTTP status, and other
+	// errors by kind, as in result.Requests.Outcomes.
 	Do(ctx context.Context) error
 }
 

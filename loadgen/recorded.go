@@ -41,7 +41,7 @@ func Compare(ctx context.Context, dir string) (result.Comparison, error) {
 	return compare.Compare(ctx, dir)
 }
 
-// Wrap breaks words into lines of at most width characters, as reports do.
+// Wrap breaks text into lines of at most width characters, as reports do.
 func Wrap(text string, width int) []string { return chart.Wrap(text, width) }
 
 // Charts returns the charts of the report of the run in dir.
@@ -117,7 +117,7 @@ func SelectProofs(names, rules []string) ([]Proof, error) { return alertproof.Se
 // nothing.
 func Prove(ctx context.Context, dir string) ([]JudgedProof, error) { return alertproof.Prove(ctx, dir) }
 
-// NotRun returns the result of a proof that was not run because of why.
+// NotRun returns the result of a proof that was not run; why is the reason.
 func NotRun(p Proof, why error) JudgedProof { return alertproof.NotRun(p, why) }
 
 // NewProofReport sums up proofs. The alerts in wanted must be proven.

@@ -58,11 +58,11 @@ func Query(ctx context.Context, dir string, o QueryOptions, show func(QueryAnswe
 	return show(answer)
 }
 
-// momentOf parses the moment in a flag, for a run with its first scrape at first.
+// momentOf parses the moment in text, the value of a flag. first is the time of the run's first scrape.
 func momentOf(flag, text string, first time.Time) (time.Time, error) {
 	at, err := parseMoment(text, first, time.Now())
 	if err != nil {
-		return at, exitcode.Usagef("%s %q is no time (write 20s since the first scrape, 14:00:00 (UTC) or 2026-11-21T14:00:00Z)", flag, text)
+		return at, exitcode.Usagef("%s %q is not a time (write 20s since the first scrape, 14:00:00 (UTC) or 2026-11-21T14:00:00Z)", flag, text)
 	}
 	return at, nil
 }

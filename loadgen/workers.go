@@ -9,7 +9,7 @@ import (
 )
 
 type (
-	// Workers say how many generators divide the loads and nodes of a run, and how they are started.
+	// Workers sets how many generators share the loads and nodes of a run, and how they are started.
 	Workers = workers.Options
 	// WorkerStarter starts the workers of a run.
 	WorkerStarter = workers.Starter

@@ -1,11 +1,12 @@
 //go:build ignore
 
-// The program progress shows how far a build is, instead of the names of packages that `go build -v` prints:
+// Progress shows the progress of a build instead of the package names that `go build -v` prints:
 //
 //	go build -v FLAGS PACKAGE 2>&1 | progress FLAGS PACKAGE
 //
-// FLAGS are those that decide what is compiled: -modfile, -tags, -gcflags. The share and the time left are by the size of
-// the packages that Go's build cache lacks. Nothing is shown for a build of few packages. Other lines pass.
+// FLAGS are the flags that determine what is compiled: -modfile, -tags and -gcflags. Progress calculates the percentage and the
+// time left from the source size of the packages that are not in Go's build cache. It shows nothing for a build of fewer than 20
+// packages, and passes other lines on.
 package main
 
 import (
@@ -59,7 +60,7 @@ func main() {
 	}
 }
 
-// lacking returns the size of the source of each package that has to be compiled now, and their sum.
+// lacking returns the source size of each package that still has to be compiled, and the sum of the sizes.
 func lacking(args []string) (sizes map[string]float64, all float64) {
 	const format = `{{if .Stale}}{{range .GoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}`
 	out, _ := exec.Command("go", append([]string{"list", "-deps", "-f", format}, args...)...).Output() // nothing is shown without it

@@ -13,10 +13,9 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 )
 
-// Chart returns the templates of the Helm chart stormglass-monitoring that are made from the
-// rules, the dashboards and the scrape objects of deploy/kubernetes/scrape, which scrape holds:
-// by their paths below templates. Rendered by Helm, they are what Render gives for the same
-// names of jobs.
+// Chart returns the generated templates of the Helm chart stormglass-monitoring, by their paths below templates. It generates them
+// from the rules, the dashboards and scrape, which holds deploy/kubernetes/scrape. For the same job names, Helm renders the
+// templates of rules and dashboards to what Render returns.
 func Chart(scrape fs.FS) (map[string][]byte, error) {
 	c, err := newChart()
 	if err != nil {
@@ -41,19 +40,19 @@ func Chart(scrape fs.FS) (map[string][]byte, error) {
 
 // chart writes Helm templates.
 type chart struct {
-	// full renders for all jobs, under placeholders for names.
+	// full renders for all jobs, with placeholders for their names.
 	full *renderer
-	// some renders for some of the jobs, each choice once.
+	// some holds a renderer for each set of jobs that is not empty.
 	some []choice
 }
 
-// choice is a renderer and the jobs that it keeps, in order.
+// choice is a renderer and the jobs that it does not leave out, in order.
 type choice struct {
 	*renderer
 	jobs []string
 }
 
-// Placeholders of values that the user of the chart chooses.
+// Placeholders for values that the user of the chart sets.
 const (
 	jobPlaceholder     = "STORMGLASS_JOB_"
 	clusterPlaceholder = "STORMGLASS_CLUSTER"
@@ -94,7 +93,7 @@ func newChart() (*chart, error) {
 	return c, nil
 }
 
-// needs returns when something of an expression is left, and the forms that it then has.
+// needs returns the condition under which a part of an expression is left, and the different expressions that may be left.
 func (c *chart) needs(expr string) (condition, []string, error) {
 	var sets [][]string
 	var forms []string
@@ -118,7 +117,7 @@ func (c *chart) needs(expr string) (condition, []string, error) {
 	return smallest(sets), forms, nil
 }
 
-// alternatives are the operands of a chain of "or".
+// alternatives returns the operands of a chain of "or".
 func alternatives(e parser.Expr) []parser.Expr {
 	if or, ok := e.(*parser.BinaryExpr); ok && or.Op == parser.LOR {
 		return append(alternatives(or.LHS), alternatives(or.RHS)...)
@@ -131,8 +130,7 @@ var (
 	oneJob  = regexp.MustCompile(jobPlaceholder + `([a-z-]+)`)
 )
 
-// actions makes text a Helm template: placeholders become actions, and existing actions are
-// escaped.
+// actions turns text into a Helm template: it escapes existing actions, and replaces placeholders with actions.
 func actions(text string) string {
 	text = strings.NewReplacer("{{", `{{ "{{" }}`, "}}", `{{ "}}" }}`).Replace(text)
 	text = jobList.ReplaceAllStringFunc(text, func(m string) string {
@@ -147,14 +145,13 @@ func actions(text string) string {
 		return "{{ " + variable(strings.TrimPrefix(m, jobPlaceholder)) + " }}"
 	})
 	return strings.NewReplacer(
-		"{"+clusterPlaceholder, `{{ "{" }}{{ $clusterLabel }}`, // three braces are no template
+		"{"+clusterPlaceholder, `{{ "{" }}{{ $clusterLabel }}`, // three braces are not a valid action
 		clusterPlaceholder, "{{ $clusterLabel }}",
 		runbookPlaceholder, "{{ $runbookBase }}",
 	).Replace(text)
 }
 
-// template is a file of the chart: an object that is made where a switch of the values is on
-// and the condition holds.
+// template returns a file of the chart, whose object Helm renders if the value enabled is set and the condition holds.
 func template(from, enabled string, when condition, object string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{{- /* Code generated from %s by \"go test ./alerts/render -update\"; DO NOT EDIT. */}}\n", from)
@@ -176,7 +173,7 @@ func template(from, enabled string, when condition, object string) string {
 	return b.String()
 }
 
-// metadata of an object: its name by the release, where it is, its labels and annotations.
+// metadata returns the template of an object's metadata: name, namespace, labels and annotations.
 func metadata(part, values string) string {
 	return fmt.Sprintf(`metadata:
   name: {{ include "stormglass.name" (list . %q) }}
@@ -190,7 +187,7 @@ func metadata(part, values string) string {
 `, part, values)
 }
 
-// Of the scrape objects these lines depend on values; %s is the component.
+// scrapeLines replaces the lines of the scrape objects that depend on values of the chart; %s is the component.
 var scrapeLines = []struct{ from, to string }{
 	{"  labels: {app.kubernetes.io/part-of: stormglass}\n", "  labels:\n    {{- include \"stormglass.labels\" (list . .Values.scrape.labels) | nindent 4 }}\n"},
 	{"  labels: {app.kubernetes.io/part-of: stormglass, app.kubernetes.io/name: stormglass-%s}\n",
@@ -199,7 +196,8 @@ var scrapeLines = []struct{ from, to string }{
 	{"interval: 15s\n", "interval: {{ .Values.scrape.interval }}\n"},
 }
 
-// scrapeTemplates are the scrape objects, under the name of the job that the rules expect.
+// scrapeTemplates returns the templates of the scrape objects, by file name. Each sets the job name that the chart's values give,
+// which the rules expect.
 func scrapeTemplates(scrape fs.FS) (map[string]string, error) {
 	files := map[string]string{}
 	err := sorted(scrape, "*.yaml", func(name string, data []byte) error {
@@ -211,20 +209,20 @@ func scrapeTemplates(scrape fs.FS) (map[string]string, error) {
 		for _, line := range scrapeLines {
 			from := strings.ReplaceAll(line.from, "%s", job)
 			if from == line.from && !strings.Contains(text, from) {
-				return fmt.Errorf("no line is %q", from)
+				return fmt.Errorf("there is no line %q", from)
 			}
 			text = strings.ReplaceAll(text, from, strings.ReplaceAll(line.to, "%s", job))
 		}
 		label := "replacement: " + job + "}"
 		if strings.Count(text, label) != 1 {
-			return fmt.Errorf("%q is not there once", label)
+			return fmt.Errorf("%q does not occur exactly once", label)
 		}
 		text = strings.Replace(text, label, "replacement: {{ "+variable(job)+" | quote }}}", 1)
 		files[name] = template("deploy/kubernetes/scrape/"+name, ".Values.scrape.enabled", condition{{job}}, text)
 		return nil
 	})
 	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("no file is of a component")
+		err = fmt.Errorf("there is no file for a component")
 	}
 	return files, err
 }

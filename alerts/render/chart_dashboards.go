@@ -17,7 +17,7 @@ type items struct {
 	when []condition
 }
 
-// board is a dashboard with the conditions of its parts, in their order.
+// board is a dashboard with the conditions of its parts, which are in the order of the parts.
 type board struct {
 	file                string
 	object              object
@@ -58,7 +58,7 @@ func uidOf(d object) string {
 	return uid
 }
 
-// board reads a dashboard, finds the conditions of its queries and gives them placeholders.
+// board reads a dashboard, finds the conditions of its queries, and puts placeholders into the queries.
 func (c *chart) board(file string, text []byte) (*board, error) {
 	b := &board{file: file, object: object{}}
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -106,14 +106,14 @@ func (c *chart) board(file string, text []byte) (*board, error) {
 	return b, err
 }
 
-// query is the condition of a query's expression.
+// query returns the condition under which a part of a query's expression is left.
 func (c *chart) query(target object) (condition, error) {
 	expr, _ := target["expr"].(string)
 	when, _, err := c.needs(expr)
 	return when, err
 }
 
-// template is the ConfigMap of the dashboard. kept are the conditions of all dashboards.
+// template returns the template of the dashboard's ConfigMap. kept holds the conditions of all dashboards by UID.
 func (b *board) template(kept map[string]condition) (string, error) {
 	links := func(list any) items {
 		var all items
@@ -166,13 +166,13 @@ func (b *board) template(kept map[string]condition) (string, error) {
 		"data:\n  "+b.file+": |\n    "+w.String()+"\n"), nil
 }
 
-// either is a text that depends on a condition.
+// either is a text that depends on a condition: text if it holds, not otherwise.
 type either struct {
 	when      condition
 	text, not string
 }
 
-// choices is the query of a variable, as renderer.choices gives it.
+// choices returns the query of a variable. Helm renders it to what renderer.choices returns.
 func choices(query any) any {
 	text, _ := query.(string)
 	matcher := jobMatcher.FindStringSubmatch(text)
@@ -187,7 +187,7 @@ func choices(query any) any {
 	return either{smallest(sets), text, jobMatcher.ReplaceAllLiteralString(text, `job=~"`+all+`"`)}
 }
 
-// objects are the elements of a list of objects.
+// objects returns the elements of a list that are objects.
 func objects(list any) (all []object) {
 	each(list, func(o object) { all = append(all, o) })
 	return all
@@ -199,8 +199,7 @@ type jsonTemplate struct {
 	lists int
 }
 
-// value writes a value; its first line is written to an open line, and indent is the indent
-// of its other lines.
+// value writes a value. It continues the current line; indent is the indentation of the lines after it.
 func (w *jsonTemplate) value(v any, indent string) error {
 	switch v := v.(type) {
 	case object:
@@ -254,8 +253,7 @@ func (w *jsonTemplate) fields(o object, indent string) error {
 	return nil
 }
 
-// items writes a list. Where an element may be missing, a variable holds the comma before the
-// next.
+// items writes a list. If elements may be missing, a variable of the template holds the comma before the next element.
 func (w *jsonTemplate) items(all items, indent string) error {
 	if len(all.list) == 0 {
 		w.WriteString("[]")

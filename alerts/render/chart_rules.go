@@ -36,7 +36,8 @@ func (c *chart) rules() (map[string]string, error) {
 	return files, nil
 }
 
-// group is the template of a group of rules, below "  groups:".
+// group returns the template of a group of rules, to be placed below "  groups:", and the condition under which a rule of it
+// remains.
 func (c *chart) group(g *yaml.Node) (when condition, text string, err error) {
 	type rule struct {
 		when condition
@@ -64,7 +65,7 @@ func (c *chart) group(g *yaml.Node) (when condition, text string, err error) {
 	return when, b.String(), nil
 }
 
-// guarded is a text of lines that are there where the condition holds.
+// guarded returns a template that renders the lines of text if the condition holds.
 func guarded(when condition, text string) string {
 	if when.isAlways() {
 		return text
@@ -75,7 +76,7 @@ func guarded(when condition, text string) string {
 // alternativesPlaceholder stands for an expression that depends on the jobs.
 const alternativesPlaceholder = "STORMGLASS_ALTERNATIVES"
 
-// rule is the template of a rule, an item below "      rules:".
+// rule returns the template of a rule, an item to be placed below "      rules:", and the condition under which the rule remains.
 func (c *chart) rule(node *yaml.Node) (when condition, text string, err error) {
 	expr := strings.TrimSpace(value(node, "expr"))
 	when, forms, err := c.needs(expr)
@@ -116,7 +117,7 @@ func (c *chart) rule(node *yaml.Node) (when condition, text string, err error) {
 	return when, b.String(), nil
 }
 
-// chain is the template of a chain of "or" whose operands are about different components.
+// chain returns the template of a chain of "or" whose operands are about different components.
 func (c *chart) chain(expr string) (string, error) {
 	parsed, err := c.full.parser.ParseExpr(expr)
 	if err != nil {
@@ -130,7 +131,7 @@ func (c *chart) chain(expr string) (string, error) {
 			return "", err
 		}
 		if len(forms) > 1 || !selects(operand) {
-			return "", fmt.Errorf("without some components %s is another expression: write it as a chain of \"or\", an operand for each", operand)
+			return "", fmt.Errorf("%s changes if some components are left out: write it as a chain of \"or\" with one operand for each component", operand)
 		}
 		b.WriteString(guarded(when, "            {{ $or }}"+actions(c.full.text(operand.String()))+"{{ $or = \"or \" }}\n"))
 	}

@@ -87,7 +87,7 @@ func installed(t *testing.T, args ...string) (map[string]chartObject, error) {
 		}
 		name := o.Kind + " " + o.Metadata.Name
 		if _, twice := all[name]; twice {
-			t.Errorf("%s is there twice", name)
+			t.Errorf("%s appears twice", name)
 		}
 		all[name] = o
 	}
@@ -287,7 +287,7 @@ func TestChartValues(t *testing.T) {
 func TestChartRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		"every component is left out":                   {"--set", "jobs=null"},
-		"kube-etcd is the job of etcd and of kube-sche": {"--set", "jobs.kube-scheduler=kube-etcd"},
+		"kube-etcd is the job of both etcd and kube-sc": {"--set", "jobs.kube-scheduler=kube-etcd"},
 		"/jobs":            {"--set", "jobs.apiserver=x"},
 		"/jobs/etcd":       {"--set", `jobs.etcd=a"b`},
 		"/clusterLabel":    {"--set", "clusterLabel=job"},

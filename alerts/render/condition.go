@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// condition says for which sets of scraped jobs something remains: for every set that includes
-// one of its sets. It holds only the smallest sets. An empty condition means never, a set
-// without jobs always.
+// condition says under which sets of scraped jobs a part of the rules or dashboards remains: under every set that includes one
+// of the condition's sets. It holds only the smallest sets. An empty condition means never, and a set without jobs means always.
 type condition [][]string
 
-// always is the condition of parts that depend on no job.
+// always returns the condition of a part that depends on no job.
 func always() condition { return condition{nil} }
 
-// smallest is the condition of sets of jobs: a set that includes another says nothing.
+// smallest returns the condition of sets of jobs, without the sets that include another one.
 func smallest(sets [][]string) condition {
 	sets = slices.Clone(sets)
 	slices.SortFunc(sets, func(a, b []string) int { return cmp.Or(len(a)-len(b), slices.Compare(a, b)) })
@@ -47,8 +46,8 @@ func (c condition) and(d condition) condition {
 // isAlways reports whether the condition holds for any set of scraped jobs.
 func (c condition) isAlways() bool { return len(c) > 0 && len(c[0]) == 0 }
 
-// helm is the condition as an argument in a Helm template, in which the variable of a job is
-// its name, or empty.
+// helm returns the condition as an argument in a Helm template. The template has a variable for each job, which is empty if the
+// job is not scraped.
 func (c condition) helm() string {
 	var sets []string
 	for _, set := range c {
@@ -57,7 +56,7 @@ func (c condition) helm() string {
 	return call("or", sets)
 }
 
-// call is the call of a function of several arguments, or the only argument.
+// call returns a function call with the arguments, or the argument itself if there is only one.
 func call(function string, args []string) string {
 	if len(args) == 1 {
 		return args[0]
@@ -65,7 +64,7 @@ func call(function string, args []string) string {
 	return "(" + function + " " + strings.Join(args, " ") + ")"
 }
 
-// variables are the names of jobs' variables in Helm templates.
+// variables returns the names of the variables of jobs in Helm templates.
 func variables(jobs []string) (all []string) {
 	for _, job := range jobs {
 		all = append(all, variable(job))
@@ -73,7 +72,7 @@ func variables(jobs []string) (all []string) {
 	return all
 }
 
-// variable is the variable of a job: $kubeScheduler.
+// variable returns the name of the variable of a job in Helm templates, such as $kubeScheduler.
 func variable(job string) string {
 	words := strings.Split(job, "-")
 	for i, word := range words[1:] {

@@ -12,8 +12,8 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// dashboards renders dashboards for Grafana. Panels, annotations and links that are about
-// left-out jobs go, and a dashboard that has no other.
+// dashboards renders the dashboards for Grafana. It removes the panels, annotations and links that are about left-out jobs, and
+// dashboards without any other panel.
 func (r *renderer) dashboards(files fs.FS) (rendered, error) {
 	out := rendered{files: map[string]string{}}
 	boards := map[string]object{}
@@ -55,7 +55,7 @@ func (r *renderer) dashboards(files fs.FS) (rendered, error) {
 	return out, nil
 }
 
-// generators lists the dashboards of a run. They are left out without a load generator.
+// generators returns the dashboards about a run. They are left out if the load generator is.
 func generators() []string { return []string{"stormglass-loadgen", "stormglass-run"} }
 
 // panels renders the queries of a dashboard, and reports whether any is left.
@@ -101,8 +101,8 @@ func (r *renderer) panels(d object) (queries bool, err error) {
 	return queries, err
 }
 
-// choices renders the query of a variable, which returns the instances to choose from. If none
-// of its jobs is scraped, the query uses all scraped jobs.
+// choices renders the query of a variable, which returns the instances to choose from. If none of the query's jobs is scraped,
+// the result uses all scraped jobs instead.
 func (r *renderer) choices(query string) string {
 	jobs := jobMatcher.FindStringSubmatch(query)
 	if jobs != nil && !slices.ContainsFunc(strings.Split(jobs[3], "|"), r.scraped) {
@@ -124,8 +124,7 @@ func (r *renderer) targets(panel object) (alive bool, err error) {
 	return alive, err
 }
 
-// query renders the PromQL of a field, and reports whether it is about more than left-out
-// jobs.
+// query renders the PromQL in a field. It reports whether a part is left that is not about left-out jobs.
 func (r *renderer) query(of object, field string) (alive bool, err error) {
 	text, _ := of[field].(string)
 	parsed, err := r.parser.ParseExpr(masked(text))
@@ -148,8 +147,7 @@ func leadsNowhere(link object, kept map[string]bool) bool {
 	return ok && !kept[uid]
 }
 
-// dashboardOf is the uid of the dashboard that a link is to. ok is false where it is to
-// something else.
+// dashboardOf returns the UID of the dashboard that a link leads to. ok is false if the link leads to another page.
 func dashboardOf(link object) (uid string, ok bool) {
 	url, _ := link["url"].(string)
 	uid, ok = strings.CutPrefix(url, "/d/")
@@ -157,7 +155,7 @@ func dashboardOf(link object) (uid string, ok bool) {
 	return uid, ok
 }
 
-// withoutEmptyRows takes out headings under which no panel is.
+// withoutEmptyRows removes the rows without panels.
 func withoutEmptyRows(list any) any {
 	all, _ := list.([]any)
 	var left []any
@@ -171,7 +169,7 @@ func withoutEmptyRows(list any) any {
 	return left
 }
 
-// without is a list of objects without some of them; nil stays nil.
+// without returns a list without the objects for which drop returns true. It returns nil for nil.
 func without(list any, drop func(object) bool) any {
 	all, ok := list.([]any)
 	if !ok {
@@ -193,7 +191,7 @@ func each(list any, f func(object)) {
 	}
 }
 
-// encode writes JSON as the dashboards that ship are written.
+// encode returns the JSON of a dashboard, formatted like the dashboards that ship.
 func encode(d object) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

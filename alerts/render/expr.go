@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// clusterLabel is the label of the cluster in the rules and dashboards that ship.
+// clusterLabel is the label for the cluster in the rules and dashboards that ship.
 const clusterLabel = "cluster"
 
-// text changes the names in an expression.
+// text replaces the job names and the cluster label in an expression.
 func (r *renderer) text(expr string) string {
 	expr = jobMatcher.ReplaceAllStringFunc(expr, func(m string) string {
 		part := jobMatcher.FindStringSubmatch(m)
@@ -31,12 +31,12 @@ var (
 	grouping       = regexp.MustCompile(`\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^()]*\)`)
 	clusterWord    = regexp.MustCompile(`\bcluster\b`)
 	clusterMatcher = regexp.MustCompile(`\bcluster(\s*(?:=~|!~|!=|=)\s*")`)
-	// clusterValues is a query of a variable of Grafana.
+	// clusterValues matches the query of a Grafana variable for clusters.
 	clusterValues = regexp.MustCompile(`^(label_values\(.*,\s*)cluster\)$`)
 )
 
-// jobs is the value of a matcher of job there. Alternatives that are left out go, unless none
-// is left.
+// jobs returns the value of a job matcher with the installation's names. It removes the jobs that are left out; if all of them
+// are, it returns value unchanged.
 func (r *renderer) jobs(op, value string) string {
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	var names []string
@@ -56,7 +56,7 @@ func (r *renderer) jobs(op, value string) string {
 	return strings.Join(names, "|")
 }
 
-// leftOut reports whether all jobs that a selector may select are left out, or its record.
+// leftOut reports whether all jobs that a selector can match are left out, or the rules of the record that it selects.
 func (r *renderer) leftOut(s *parser.VectorSelector) bool {
 	if r.gone[s.Name] {
 		return true
@@ -69,8 +69,7 @@ func (r *renderer) leftOut(s *parser.VectorSelector) bool {
 	return false
 }
 
-// prune takes what selects only left-out jobs out of an expression. alive is false where
-// nothing is left of it.
+// prune removes the parts of an expression that select only left-out jobs. alive is false if nothing is left.
 func (r *renderer) prune(e parser.Expr) (left parser.Expr, alive bool) {
 	switch e := e.(type) {
 	case *parser.VectorSelector:
@@ -136,7 +135,7 @@ func selects(e parser.Expr) bool {
 	return found
 }
 
-// expr renders the expression of a rule. alive is false where it is about left-out jobs only.
+// expr renders the expression of a rule. alive is false if the expression is only about left-out jobs.
 func (r *renderer) expr(text string) (out string, alive bool, err error) {
 	parsed, err := r.parser.ParseExpr(text)
 	if err != nil {
@@ -156,8 +155,8 @@ func (r *renderer) expr(text string) (out string, alive bool, err error) {
 	return r.text(text), true, nil
 }
 
-// selected adds the selector to each selector of a scraped series in text. parsable is text,
-// or PromQL of the same length.
+// selected adds Options.Selector to each selector of a scraped series in text. parsable is valid PromQL whose selectors are at the
+// same positions as in text.
 func (r *renderer) selected(text, parsable string) (string, error) {
 	if r.Selector == "" {
 		return text, nil
@@ -166,7 +165,7 @@ func (r *renderer) selected(text, parsable string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	at := map[int]string{} // what to insert before a byte
+	at := map[int]string{} // text to insert, by byte offset
 	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
 		s, ok := n.(*parser.VectorSelector)
 		if !ok || strings.Contains(s.Name, ":") || strings.HasPrefix(s.Name, "ALERTS") {
@@ -204,8 +203,8 @@ func isNameByte(c byte) bool {
 	return c == '_' || c == ':' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// masked is a query of a dashboard as PromQL of the same length: Grafana's intervals are
-// durations.
+// masked returns a query of a dashboard as valid PromQL of the same length, with durations in place of Grafana's interval
+// variables.
 func masked(expr string) string {
 	for _, name := range []string{"$__rate_interval", "$__interval", "$__range"} {
 		expr = strings.ReplaceAll(expr, name, strings.Repeat("0", len(name)-2)+"5m")

@@ -40,7 +40,7 @@ func mixin(rules, boards map[string]string) (map[string]string, error) {
 	return files, nil
 }
 
-// divide returns the groups of alerts and the groups of recording rules, of all files.
+// divide returns the groups of alerts and the groups of recording rules of all files. It fails if a group has both.
 func divide(rules map[string]string) (alerting, recording []*yaml.Node, err error) {
 	for _, name := range sortedNames(rules) {
 		var doc yaml.Node
@@ -61,7 +61,7 @@ func divide(rules map[string]string) (alerting, recording []*yaml.Node, err erro
 			case len(list):
 				recording = append(recording, g)
 			default:
-				return nil, nil, fmt.Errorf("%s: the group %s has alerts and recording rules: a mixin keeps them apart", name, value(g, "name"))
+				return nil, nil, fmt.Errorf("%s: the group %s has both alerts and recording rules, which a mixin must separate", name, value(g, "name"))
 			}
 		}
 	}

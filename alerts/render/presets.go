@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// DefaultPreset is the names of jobs that a Prometheus most often has.
+// DefaultPreset is the preset with the most common job names.
 const DefaultPreset = "kube-prometheus-stack"
 
-// presets returns the names of jobs of each installation, by our own names. A job with an
-// empty name is not scraped there.
+// presets returns the job names of each installation, by the job names of Stormglass. An empty name means that the installation
+// does not scrape the job.
 func presets() map[string]map[string]string {
 	return map[string]map[string]string{
-		// The jobLabel of the chart's ServiceMonitors (templates/exporters). It has none for a
-		// cloud's controller manager: your monitor names that job.
+		// The jobLabel of the chart's ServiceMonitors (templates/exporters). The chart has no ServiceMonitor for a
+		// cloud-controller-manager; the user's own ServiceMonitor sets that job name.
 		DefaultPreset: {"kube-apiserver": "apiserver", "etcd": "kube-etcd"},
-		// The same on a control plane that shows its API servers only (kubeEtcd.enabled=false, ...).
+		// The same chart on a managed control plane, where only the API servers can be scraped (kubeEtcd.enabled=false, ...).
 		"kube-prometheus-stack-managed": only("kube-apiserver", "apiserver"),
-		// The chart prometheus-community/prometheus scrapes of a control plane its API servers.
+		// The chart prometheus-community/prometheus scrapes only the API servers of a control plane.
 		"prometheus": only("kube-apiserver", "kubernetes-apiservers"),
-		// The names that ship: of deploy/kubernetes/scrape, of kubernetes-mixin.
+		// The names that ship, which deploy/kubernetes/scrape and kubernetes-mixin also use.
 		"stormglass": {},
 	}
 }
@@ -38,11 +38,10 @@ func only(ours, theirs string) map[string]string {
 	return jobs
 }
 
-// Presets lists the names of presets.
+// Presets returns the names of the presets.
 func Presets() []string { return slices.Sorted(maps.Keys(presets())) }
 
-// Preset returns the names of jobs of an installation, for Options. It fails if the preset is
-// unknown.
+// Preset returns the job names of an installation, for Options.Jobs. It fails if the preset is unknown.
 func Preset(name string) (map[string]string, error) {
 	jobs, ok := presets()[name]
 	if !ok {

@@ -1,9 +1,8 @@
-// Package render makes the rules and dashboards that ship fit another Prometheus: other
-// names of jobs, another label for the cluster, more matchers, without components that are
-// not scraped there.
+// Package render adapts the rules and dashboards that ship to another Prometheus, which may use other job names and another
+// cluster label, need more matchers, and not scrape all components.
 //
-// Expressions keep their text. Only names within it change, and what is about components
-// that are left out goes: rules, alternatives of "or", panels, links, whole files.
+// Expressions keep their text, except for the names in it. Rules, operands of "or", panels, links and whole files that are only
+// about left-out components are removed.
 package render
 
 import (
@@ -28,41 +27,38 @@ const Generator = "loadgen"
 
 // Options of a bundle. The zero value changes nothing.
 type Options struct {
-	// Jobs are the installation's names of jobs, by our names. An empty name leaves the component
-	// out.
+	// Jobs maps the job names of Stormglass to the job names of the installation. An empty name leaves the component out.
 	Jobs map[string]string
-	// ClusterLabel is the installation's label of the cluster; empty means "cluster".
+	// ClusterLabel is the installation's label for the cluster; empty means "cluster".
 	ClusterLabel string
-	// Selector are matchers that each selector of a scraped series gets, as `tier="prod"`.
+	// Selector holds matchers to add to each selector of a scraped series, such as `tier="prod"`.
 	Selector string
-	// RunbookBase is the URL of the folder docs, below which runbook_url leads; empty means
-	// alerts.Pages.
+	// RunbookBase is the URL of the folder docs, with which each runbook_url begins; empty means alerts.Pages.
 	RunbookBase string
-	// Namespace and Release are set on the objects for Kubernetes: the release is the label by
-	// which the operator's Prometheus finds rules. Empty means monitoring and
-	// kube-prometheus-stack.
+	// Namespace is the namespace of the objects for Kubernetes; empty means "monitoring". Release is the value of their label
+	// "release", by which the Prometheus of the operator finds rules; empty means "kube-prometheus-stack".
 	Namespace, Release string
 }
 
-// Bundle holds what was rendered.
+// Bundle holds the rendered files.
 type Bundle struct {
-	// Files by path: rules/*.yaml, dashboards/*.json, kubernetes with both as objects, mixin with
-	// both as a monitoring mixin.
+	// Files holds the files by path: rules/*.yaml, dashboards/*.json, both as Kubernetes objects in kubernetes, and both as a
+	// monitoring mixin in mixin.
 	Files map[string][]byte
-	// LeftOut names the alerts and dashboards that are about components that are left out.
+	// LeftOut names the alerts and dashboards that are left out because they are about components that are left out.
 	LeftOut []string
 }
 
-// Jobs lists the names of jobs that can be given others.
+// Jobs returns the job names of Stormglass, for which Options.Jobs can give other names.
 func Jobs() []string {
 	return []string{"cloud-controller-manager", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", Generator}
 }
 
-// renderer has the options, checked.
+// renderer renders with valid options.
 type renderer struct {
 	Options
 	parser parser.Parser
-	// gone are the records that no rule writes any more.
+	// gone holds the records whose rules are all left out.
 	gone map[string]bool
 }
 
@@ -111,7 +107,7 @@ labels:
 	return b, nil
 }
 
-// rendered holds files by name, and the parts that no file contains.
+// rendered holds rendered files by name, and the names of the alerts and dashboards that are left out.
 type rendered struct {
 	files   map[string]string
 	leftOut []string
@@ -137,17 +133,17 @@ func newRenderer(o Options) (*renderer, error) {
 		return nil, err
 	}
 	if !model.LegacyValidation.IsValidLabelName(o.ClusterLabel) {
-		return nil, fmt.Errorf("cluster label %q is no name of a label (letters, digits and _)", o.ClusterLabel)
+		return nil, fmt.Errorf("cluster label %q is not a label name (letters, digits and _)", o.ClusterLabel)
 	}
 	if slices.Contains([]string{"job", "instance", "le"}, o.ClusterLabel) {
-		return nil, fmt.Errorf("cluster label %q has another meaning (name the label that tells clusters apart)", o.ClusterLabel)
+		return nil, fmt.Errorf("cluster label %q has another meaning (name the label that distinguishes clusters)", o.ClusterLabel)
 	}
 	if u, err := url.Parse(o.RunbookBase); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, fmt.Errorf("runbook base %q is no URL (write %s)", o.RunbookBase, alerts.Pages)
+		return nil, fmt.Errorf("runbook base %q is not a URL (write %s)", o.RunbookBase, alerts.Pages)
 	}
 	for _, name := range []string{o.Namespace, o.Release} {
 		if !dnsLabel.MatchString(name) {
-			return nil, fmt.Errorf("%q is no name in Kubernetes (small letters, digits and -)", name)
+			return nil, fmt.Errorf("%q is not a valid name in Kubernetes (use lowercase letters, digits and -)", name)
 		}
 	}
 	return r, r.checkSelector()
@@ -166,12 +162,12 @@ func (r *renderer) checkJobs() error {
 			continue
 		}
 		if other := kept[theirs]; other != "" {
-			return fmt.Errorf("job %q is named for %s and for %s (tell them apart by relabelling, or leave one out: %s=)", theirs, other, ours, ours)
+			return fmt.Errorf("job %q is the name of both %s and %s (relabel one of them, or leave one out: %s=)", theirs, other, ours, ours)
 		}
 		kept[theirs] = ours
 	}
 	if len(kept) == 0 {
-		return fmt.Errorf("every job is left out: nothing would be left")
+		return fmt.Errorf("every job is left out, so nothing would be rendered")
 	}
 	return nil
 }
@@ -183,17 +179,17 @@ func (r *renderer) checkSelector() error {
 	}
 	matchers, err := r.parser.ParseMetricSelector("{" + r.Selector + "}")
 	if err != nil {
-		return fmt.Errorf("%q are not matchers: %s (write them as in PromQL: tier=\"prod\")", r.Selector, strings.Join(strings.Fields(err.Error()), " "))
+		return fmt.Errorf("%q is not a list of matchers: %s (write them as in PromQL: tier=\"prod\")", r.Selector, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	for _, m := range matchers {
 		if m.Name == model.MetricNameLabel || m.Name == "job" {
-			return fmt.Errorf("%q matches %s, which is matched already (name what tells the cluster from others)", r.Selector, m.Name)
+			return fmt.Errorf("%q matches %s, which the rules already match (use a label that distinguishes the cluster)", r.Selector, m.Name)
 		}
 	}
 	return nil
 }
 
-// job returns the installation's name of one of our jobs, or "" if it is left out.
+// job returns the installation's name for a job of Stormglass, or "" if the job is left out.
 func (r *renderer) job(ours string) string {
 	theirs, named := r.Jobs[ours]
 	if !named {
@@ -202,13 +198,13 @@ func (r *renderer) job(ours string) string {
 	return theirs
 }
 
-// scraped reports whether one of our jobs is not left out.
+// scraped reports whether a job of Stormglass is not left out.
 func (r *renderer) scraped(ours string) bool { return r.job(ours) != "" }
 
-// sortedNames are the names of files in order.
+// sortedNames returns the names of files in order.
 func sortedNames(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }
 
-// sorted calls f with the files of a pattern in order of their names.
+// sorted calls f with each file that matches a pattern, in the order of their names.
 func sorted(files fs.FS, pattern string, f func(name string, text []byte) error) error {
 	names, err := fs.Glob(files, pattern)
 	if err != nil {

@@ -139,8 +139,8 @@ func withLabelInResults(t *testing.T, text string) string {
 	return regexp.MustCompile(`expr: '(ALERTS[^']*)'`).ReplaceAllString(text, `expr: 'label_replace(sum without (tier) ($1), "__name__", "ALERTS", "", "")'`)
 }
 
-// A rule, a panel or a link about a component that is left out alone is gone; one about others
-// too is about those.
+// A rule, a panel or a link that is only about left-out components is removed. If it is also about other components, it remains
+// for these.
 func TestLeftOut(t *testing.T) {
 	b := bundle(t, production())
 	all := string(slices.Concat(slices.Collect(maps.Values(b.Files))...))
@@ -249,7 +249,7 @@ func alertsOf(t *testing.T, text []byte) (all []alertRule) {
 	return all
 }
 
-// Dashboards are JSON, their queries have the other names, and no panel is left without one.
+// Dashboards are valid JSON, their queries have the other names, and every panel that is left has a query.
 func TestDashboards(t *testing.T) {
 	o := production()
 	o.Selector = `tier="prod"`
@@ -298,17 +298,17 @@ func TestDashboards(t *testing.T) {
 // Invalid options are refused in one line.
 func TestRefused(t *testing.T) {
 	for want, o := range map[string]render.Options{
-		`job "apiserver" is in no rule`:         {Jobs: map[string]string{"apiserver": "kube-apiserver"}},
-		`job "x" is named for etcd and for kub`: {Jobs: map[string]string{"etcd": "x", "kube-scheduler": "x"}},
+		`job "apiserver" is in no rule`:          {Jobs: map[string]string{"apiserver": "kube-apiserver"}},
+		`job "x" is the name of both etcd and k`: {Jobs: map[string]string{"etcd": "x", "kube-scheduler": "x"}},
 		"every job is left out": {Jobs: map[string]string{"etcd": "", "kube-scheduler": "", "kube-controller-manager": "", "cloud-controller-manager": "",
 			"loadgen": "", "kube-apiserver": ""}},
-		`cluster label "a-b" is no name`:    {ClusterLabel: "a-b"},
-		`cluster label "job" has another`:   {ClusterLabel: "job"},
-		`are not matchers`:                  {Selector: "tier"},
-		`matches job, which is matched`:     {Selector: `job="x"`},
-		`runbook base "docs" is no URL`:     {RunbookBase: "docs"},
-		`"Mine" is no name in Kubernetes`:   {Namespace: "Mine"},
-		`"a\nb" is no name in Kubernetes (`: {Release: "a\nb"},
+		`cluster label "a-b" is not a label name`:    {ClusterLabel: "a-b"},
+		`cluster label "job" has another`:            {ClusterLabel: "job"},
+		`is not a list of matchers`:                  {Selector: "tier"},
+		`matches job, which the rules already match`: {Selector: `job="x"`},
+		`runbook base "docs" is not a URL`:           {RunbookBase: "docs"},
+		`"Mine" is not a valid name in Kubernetes`:   {Namespace: "Mine"},
+		`"a\nb" is not a valid name in Kubernetes (`: {Release: "a\nb"},
 	} {
 		if _, err := render.Render(o); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %s", err, want)

@@ -13,10 +13,10 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 )
 
-// clusterOfAlert is the label of the cluster in a template of Prometheus.
+// clusterOfAlert matches the cluster label in the template of an annotation.
 var clusterOfAlert = regexp.MustCompile(`\$labels\.cluster\b`)
 
-// ruleFiles parses rule files, by name. Their comments stay.
+// ruleFiles parses rule files, with their comments, and returns them by name.
 func ruleFiles(files fs.FS) (map[string]*yaml.Node, error) {
 	docs := map[string]*yaml.Node{}
 	err := sorted(files, "*.yaml", func(name string, text []byte) error {
@@ -30,8 +30,8 @@ func ruleFiles(files fs.FS) (map[string]*yaml.Node, error) {
 	return docs, err
 }
 
-// settle finds the records that no rule writes any more. A rule may read a record of a
-// later file, so it looks again until nothing changes.
+// settle finds the records whose rules are all left out. A rule may read a record of a later file, so settle repeats the search
+// until it finds no more.
 func (r *renderer) settle(docs map[string]*yaml.Node) error {
 	for before := -1; before != len(r.gone); {
 		before = len(r.gone)
@@ -75,7 +75,7 @@ func (r *renderer) rules(files fs.FS) (rendered, error) {
 	return out, nil
 }
 
-// findGone notes the records that have no rule left. A record may have several rules.
+// findGone adds the records of a file that have no rule left to r.gone. A record may have several rules.
 func (r *renderer) findGone(doc *yaml.Node) error {
 	alive := map[string]bool{}
 	for _, g := range at(doc.Content[0], "groups").Content {
@@ -99,7 +99,7 @@ func (r *renderer) findGone(doc *yaml.Node) error {
 	return nil
 }
 
-// ruleFile renders the rules of a file in place, and returns the alerts that it took out.
+// ruleFile renders the rules of a file in place, and returns the alerts that it removed.
 func (r *renderer) ruleFile(doc *yaml.Node) (dropped []string, err error) {
 	groups := at(doc.Content[0], "groups")
 	for _, g := range groups.Content {

@@ -11,9 +11,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/programs"
 )
 
-// checkCommand checks a component's flags for `up`, in a separate process
-// because it must construct the component's command. linked
-// are the flags that the linked components keep in pflag.CommandLine.
+// checkCommand checks a component's flags for `up`. It runs in a separate process, because it must construct the
+// component's command. linked are the flags that the linked components keep in pflag.CommandLine.
 func checkCommand(linked *pflag.FlagSet) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check KIND < CHECK.json",

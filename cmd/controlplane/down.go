@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// downWithin is more than a stop may take, the undoing of faults included (44 s).
+// downWithin is longer than the longest stop, including the time to undo faults (44 s).
 const downWithin = 55 * time.Second
 
 func downCommand() *cobra.Command {

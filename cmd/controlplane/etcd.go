@@ -20,7 +20,7 @@ import (
 func etcdCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "etcd",
-		Short: "Take a snapshot of etcd, or take etcd back to one",
+		Short: "Take a snapshot of etcd, or restore one",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -28,7 +28,7 @@ func etcdCommand() *cobra.Command {
 	return cmd
 }
 
-// The bounds of a snapshot: etcd advises against a database of more than 8 GiB.
+// The bounds of a snapshot. etcd advises against a database of more than 8 GiB.
 const (
 	snapshotWithin = 10 * time.Minute
 	snapshotMax    = 64 << 30 // bytes
@@ -38,9 +38,9 @@ func snapshotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot FILE",
 		Short: "Save a snapshot of etcd",
-		Long: `Save a snapshot of etcd, while the control plane runs: all that is in one
-member's database, with a hash of it. Members are asked in turn until one gives
-it. A file that is there already is not overwritten.`,
+		Long: `Save a snapshot of etcd while the control plane runs: the whole database of one
+member, with a hash. Members are tried in turn until one succeeds. An existing
+file is not overwritten.`,
 		Example: `  controlplane etcd snapshot /tmp/etcd.db
   controlplane etcdutl snapshot status /tmp/etcd.db -w table`,
 		Args: cobra.ExactArgs(1),
@@ -92,12 +92,12 @@ func saveSnapshot(ctx context.Context, c control.Cluster, file string) error {
 func restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Take etcd back to a snapshot",
-		Long: `Take etcd back to a snapshot. The snapshot becomes fresh data for each member;
-then everything is stopped and started again on it, as a new cluster whose
-revisions start a billion higher, so that no client takes old for new. What
-was written after the snapshot is gone. If anything fails, etcd is taken back
-to what it held before. It is refused while faults are in force.`,
+		Short: "Restore etcd from a snapshot",
+		Long: `Restore etcd from a snapshot. The snapshot becomes fresh data for each member.
+Then everything is stopped and started again on that data, as a new cluster whose
+revisions start a billion higher, so that no client mistakes old objects for new
+ones. Everything written after the snapshot is lost. If anything fails, etcd gets
+its previous data back. The command is refused while faults are in force.`,
 		Example: `  controlplane etcd restore /tmp/etcd.db`,
 		Args:    cobra.ExactArgs(1),
 	}

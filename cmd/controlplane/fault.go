@@ -22,7 +22,7 @@ import (
 func faultCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fault",
-		Short: "Break a running control plane for a time, and mend it",
+		Short: "Inject faults into a running control plane",
 		Long: `Break a running control plane: a real fault on a real component. The
 supervisor puts it in force at once, ends it by itself when its time is over,
 even if this command has ended, and undoes all faults when the plane stops.
@@ -32,7 +32,7 @@ all of the kind; "etcd-leader", "kube-scheduler-follower" and the like are looke
 up when the fault begins.
 
 Faults on different parts of the plane can be in force together. Two that would
-spoil each other cannot: the second is refused, with the ID of the first.
+interfere cannot: the second is refused, with the ID of the first.
 
 Exit codes: 0 done, 2 usage, or a fault that this plane cannot have, 4 the plane is
 not running, the fault clashes with another or could not be begun or undone.`,
@@ -44,7 +44,7 @@ not running, the fault clashes with another or could not be begun or undone.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddGroup(&cobra.Group{ID: "begin", Title: "Faults:"}, &cobra.Group{ID: "tend", Title: "What was begun, and what became of it:"})
+	cmd.AddGroup(&cobra.Group{ID: "begin", Title: "Faults:"}, &cobra.Group{ID: "tend", Title: "Manage faults:"})
 	add := func(group string, sub *cobra.Command) {
 		sub.GroupID = group
 		cmd.AddCommand(sub)
@@ -67,11 +67,11 @@ func (v faultVerb) command() *cobra.Command {
 	f := control.Fault{Kind: v.Name}
 	var dryRun bool
 	v.flags(cmd, &f)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "tell whether the plane could have it now, and begin nothing")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "report whether the fault could begin now, without beginning it")
 	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("for") && f.For == 0 {
-			return errors.New("--for 0s has no length (leave --for away: until it is cleared)")
+			return errors.New("--for must be over 0s (leave it out to keep the fault until it is cleared)")
 		}
 		if problems := f.Problems(); len(problems) > 0 {
 			return v.refusal(&control.InvalidFault{Problems: problems})
@@ -86,7 +86,7 @@ func (v faultVerb) command() *cobra.Command {
 			if err := errors.Join(client.Check(ctx, f), movable(ctx, client, f)); err != nil {
 				return v.refusal(err)
 			}
-			_, err := fmt.Fprintln(cmd.ErrOrStderr(), "the plane could have this fault now; nothing was begun")
+			_, err := fmt.Fprintln(cmd.ErrOrStderr(), "this fault could begin now; nothing was begun")
 			return err
 		}
 		status, err := client.Begin(ctx, f)
@@ -121,12 +121,12 @@ func (v faultVerb) noArguments(_ *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case v.Has("components"):
-		return fmt.Errorf("fault %s takes no %q by itself (name components with --%s)", v.Command(), args[0], v.componentsFlag())
+		return fmt.Errorf("fault %s does not take the argument %q (name components with --%s)", v.Command(), args[0], v.componentsFlag())
 	}
-	return fmt.Errorf("fault %s takes no %q", v.Command(), args[0])
+	return fmt.Errorf("fault %s does not take the argument %q", v.Command(), args[0])
 }
 
-// refusal words a supervisor's refusal in terms of flags.
+// refusal returns a supervisor's refusal in terms of the command's flags.
 func (v faultVerb) refusal(err error) error {
 	var invalid *control.InvalidFault
 	if !errors.As(err, &invalid) {
@@ -136,7 +136,7 @@ func (v faultVerb) refusal(err error) error {
 	for _, p := range invalid.Problems {
 		line := fmt.Sprintf("%s (%s)", p.Msg, p.Hint)
 		switch p.Path {
-		case "kind", "fault": // of no flag
+		case "kind", "fault": // not a flag
 		case "components":
 			line = "--" + v.componentsFlag() + ": " + line
 		case "peers":
@@ -149,14 +149,14 @@ func (v faultVerb) refusal(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// dial returns a client of the plane in dir, or an error that tells how to start one.
+// dial returns a client of the plane in dir, or an error that says how to start one.
 func dial(dir string) (*control.Client, error) {
 	client, err := control.Dial(dir)
 	switch {
 	case errors.Is(err, control.ErrNotRunning), errors.Is(err, syscall.ENOTDIR):
 		err = notRunning(dir)
 	case errors.Is(err, control.ErrStarting):
-		err = fmt.Errorf("%s: %w (ask again in a moment)", dir, err)
+		err = fmt.Errorf("%s: %w (try again in a moment)", dir, err)
 	}
 	return client, exitcode.EnvironmentError(err)
 }
@@ -164,7 +164,7 @@ func dial(dir string) (*control.Client, error) {
 func notRunning(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if len(entries) > 0 && !control.IsPlaneDir(dir) || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w (it is not a control plane's: name another with --dir)", dir, control.ErrNotRunning)
+		return fmt.Errorf("%s: %w (not a control plane's directory: name another with --dir)", dir, control.ErrNotRunning)
 	}
 	return fmt.Errorf("%s: %w (start one with: controlplane up --detach%s)", dir, control.ErrNotRunning, dirArgument(dir))
 }
@@ -179,7 +179,7 @@ func writeBegun(w io.Writer, s control.FaultStatus, dir string) error {
 	}
 	_, err := fmt.Fprintf(w, "fault %s: %s, in force %s after the request, %s\n", s.ID, faultName(s), milliseconds(s.Active.Sub(s.Asked)), end)
 	if err == nil && !s.Momentary() {
-		_, err = fmt.Fprintf(w, "to end it before: controlplane fault clear%s %s\n", dirArgument(dir), s.ID)
+		_, err = fmt.Fprintf(w, "to end it early: controlplane fault clear%s %s\n", dirArgument(dir), s.ID)
 	}
 	return err
 }
@@ -208,7 +208,8 @@ type question struct {
 	stdout io.Writer
 }
 
-// asking makes cmd ask the supervisor of the plane in --dir, until a time is over or a signal comes.
+// asking makes cmd call ask with a client of the plane in --dir. The context of ask ends after the time within, or on
+// a signal.
 func asking(cmd *cobra.Command, within time.Duration, ask func(context.Context, question) error) *cobra.Command {
 	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// The bounds of asking the supervisor: a list is there at once; a small quota is
-// undone by restarts of all members, one after another.
+// The time limits of requests to the supervisor. A list is returned immediately. To undo an etcdQuota, all members
+// are restarted one after another.
 const (
 	listWithin  = 10 * time.Second
 	clearWithin = 5 * time.Minute
@@ -96,7 +96,7 @@ func faultStage(s control.FaultStatus, now time.Time) string {
 	case !s.Ended.IsZero():
 		return fmt.Sprintf("ended %s after %s", s.Ended.Local().Format(time.TimeOnly), s.Ended.Sub(s.Active).Round(time.Millisecond))
 	case s.Active.IsZero():
-		return "being begun"
+		return "beginning"
 	case s.Momentary():
 		return "in force " + s.CourseEnds()
 	case s.Ends.IsZero():
@@ -151,7 +151,7 @@ leader and of the holders of leases. It keeps the last few thousand.`,
 		Args: cobra.NoArgs,
 	}
 	var follow bool
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens, until Ctrl-C or the plane's end")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show further events until Ctrl-C or the plane's end")
 	asking(cmd, 365*24*time.Hour, func(ctx context.Context, q question) error {
 		return exitcode.EnvironmentError(showEvents(ctx, q.client, q.stdout, q.output, follow))
 	})
@@ -182,8 +182,8 @@ func showEvents(ctx context.Context, client *control.Client, w io.Writer, output
 			forgotten := e.Seq - last - 1
 			last = e.Seq
 			err := output.WriteEach(w, e, func() error {
-				if forgotten > 0 { // elsewhere the numbers tell
-					fmt.Fprintf(w, "(%d earlier events are forgotten)\n", forgotten)
+				if forgotten > 0 { // other formats have the numbers
+					fmt.Fprintf(w, "(%d earlier events were dropped)\n", forgotten)
 				}
 				_, err := fmt.Fprintf(w, "%s  %-11s  %-26s  %s\n", e.Time.Local().Format("15:04:05.000"), e.Kind, e.Component, e.Detail)
 				return err

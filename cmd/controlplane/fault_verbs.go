@@ -31,14 +31,14 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 			}
 			flags.StringSliceVar(&f.Components, v.componentsFlag(), nil, usage)
 		case "peers":
-			flags.StringSliceVar(&f.Peers, "peer", nil, "the other end of the links, `name` or kind (default: all that there are); can be repeated")
+			flags.StringSliceVar(&f.Peers, "peer", nil, "the other end of the links, `name` or kind (default: all); can be repeated")
 		case "for":
-			flags.DurationVar(&f.For, "for", 0, "its `length`, as 30s or 5m (default: until it is cleared)")
+			flags.DurationVar(&f.For, "for", 0, "`length` of the fault, for example 30s or 5m (default: until it is cleared)")
 		case "delay":
-			flags.DurationVar(&f.Delay, "delay", 0, "`time` that "+v.Delays+" waits, as 25ms")
+			flags.DurationVar(&f.Delay, "delay", 0, "`time` that "+v.Delays+" waits, for example 25ms")
 		case "jitter":
-			flags.DurationVar(&f.Jitter, "jitter", 0, "`time` that is added to or taken from the delay, evenly drawn up to so much, as 5ms")
-			flags.Int64Var(&f.Seed, "seed", 0, "`number` that the jitter is drawn from: one number draws one sequence")
+			flags.DurationVar(&f.Jitter, "jitter", 0, "maximum `time` that is randomly added to or subtracted from the delay, for example 5ms")
+			flags.Int64Var(&f.Seed, "seed", 0, "`number` that seeds the jitter: the same number gives the same sequence")
 		case "files":
 			flags.StringVar(&f.Files, "files", "", "`wal` for the write-ahead log (the default), or all for the database and snapshots too")
 		case "limit":
@@ -50,23 +50,23 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "quota":
 			flags.Func("quota", "`size` of the quota, 1MiB to 8GiB", readBytes(&f.Quota))
 		case "resource":
-			flags.StringVar(&f.Resource, "resource", "", "`resource` whose creation it is asked about, plural, as pods or deployments.apps")
+			flags.StringVar(&f.Resource, "resource", "", "`resource` whose creation calls the webhook, plural, as pods or deployments.apps")
 		case "fails":
 			flags.BoolVar(&f.Fails, "fails", false, "answer 500, after the delay if there is one")
 		case "throttle":
 			flags.Float64Var(&f.Throttle, "throttle", 0, "`number` of requests a second that are answered; others get status 429")
 		case "ignore":
-			flags.BoolVar(&f.Ignore, "ignore", false, "failurePolicy Ignore: what gets no answer is allowed (default: Fail)")
+			flags.BoolVar(&f.Ignore, "ignore", false, "failurePolicy Ignore: a request without an answer is allowed (default: Fail)")
 		case "webhooks":
 			flags.IntVar(&f.Webhooks, "webhooks", 0, "`number` of webhooks, 1 to 32 (default 1)")
 		case "mutates":
 			flags.BoolVar(&f.Mutates, "mutates", false, "mutating webhooks, which add an annotation each (default: validating ones)")
 		case "reinvoke":
-			flags.BoolVar(&f.Reinvoke, "reinvoke", false, "reinvocationPolicy IfNeeded: asked again when a later one has changed the object (default: Never)")
+			flags.BoolVar(&f.Reinvoke, "reinvoke", false, "reinvocationPolicy IfNeeded: called again if a later one has changed the object (default: Never)")
 		case "to":
-			flags.StringVar(&f.To, "to", "", "the minor `version` to take components to, as 1.37")
+			flags.StringVar(&f.To, "to", "", "the minor `version` to take components to, for example 1.37")
 		case "timeout":
-			flags.Func("timeout", "the API server's patience in whole `seconds`, 1s to 30s (default: upstream's 10s)", readSeconds(&f.TimeoutSeconds))
+			flags.Func("timeout", "the API server's timeout in whole `seconds`, 1s to 30s (default: upstream's 10s)", readSeconds(&f.TimeoutSeconds))
 		}
 	}
 }
@@ -76,10 +76,10 @@ func readSeconds(to *int) func(string) error {
 	return func(text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return errors.New("is no time (write it as 5s)")
+			return errors.New("not a duration (write it as 5s)")
 		}
 		if d <= 0 || d%time.Second != 0 {
-			return fmt.Errorf("%s is not of whole seconds", d)
+			return fmt.Errorf("%s is not a whole number of seconds", d)
 		}
 		*to = int(d / time.Second)
 		return nil
@@ -98,7 +98,7 @@ func readBytes(to *int64) func(string) error {
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
 		if err != nil || n < 0 || n > math.MaxInt64/unit {
-			return errors.New("is no size (write it as 16MiB: a whole number of bytes, KiB, MiB or GiB)")
+			return errors.New("not a size (write it as 16MiB: a whole number of bytes, KiB, MiB or GiB)")
 		}
 		*to = n * unit
 		return nil

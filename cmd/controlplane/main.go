@@ -8,9 +8,8 @@
 //	controlplane etcd snapshot, etcd restore
 //	controlplane kubectl ..., etcdctl ..., etcdutl ...
 //
-// It is a multi-call binary: executed under the name of a component or a tool it
-// is that program. Results go to stdout, progress and errors to stderr. Exit
-// codes: 0 done, 2 bad usage, a bad config file or a bad path, 4 the environment
+// It is a multi-call binary: under the name of a component or a tool, it runs that program. Results go to stdout,
+// progress and errors to stderr. Exit codes: 0 done, 2 bad usage, a bad config file or a bad path, 4 the environment
 // failed (for example: the directory is in use, a component died).
 package main
 
@@ -52,9 +51,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
 	commandline.AbortOnCrash()
 	defer commandline.OnCrash("controlplane", stderr, &code)
-	// Kubernetes adds its own flags there when it is linked in, and cobra would show
-	// them as flags of controlplane. Only the constructors of components look them
-	// up.
+	// Kubernetes adds its own flags to pflag.CommandLine when it is linked in, and cobra would show them as flags of
+	// controlplane. Only the constructors of components need them.
 	linked := pflag.CommandLine
 	pflag.CommandLine = pflag.NewFlagSet("controlplane", pflag.ContinueOnError)
 	root := &cobra.Command{
@@ -95,7 +93,7 @@ environment failed.`,
 	return exitcode.Usage
 }
 
-// defaultDir is where a plane lives unless --dir or STORMGLASS_DIR says so.
+// defaultDir returns the directory of the plane without --dir: STORMGLASS_DIR, or planes/default.
 func defaultDir() string {
 	return cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
 }
@@ -104,8 +102,7 @@ func dirFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("dir", defaultDir(), "the plane's `directory`; also $"+control.DirEnv)
 }
 
-// dirArgument names the plane in dir in a command that is shown, after a space; ""
-// where that is the default.
+// dirArgument returns the flag --dir for a command in a message, after a space, or "" if dir is the default.
 func dirArgument(dir string) string {
 	if dir == defaultDir() {
 		return ""

@@ -21,9 +21,9 @@ type observerOptions struct {
 }
 
 func (o *observerOptions) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.addr, "observe", "", "serve the plane's metrics by Prometheus' query API at this `address` (--observe alone: a free port of 127.0.0.1)")
+	flags.StringVar(&o.addr, "observe", "", "serve the plane's metrics over the Prometheus query API at this `address` (--observe alone: a free port of 127.0.0.1)")
 	flags.Lookup("observe").NoOptDefVal = "127.0.0.1:0"
-	flags.BoolVar(&o.public, "observe-public", false, "allow an address that other machines reach; there is no password")
+	flags.BoolVar(&o.public, "observe-public", false, "allow an address that other machines can reach; there is no password")
 	flags.StringVar(&o.binary, "loadgen", "", "the loadgen `binary` that observes (default: next to controlplane, then PATH)")
 }
 
@@ -44,7 +44,7 @@ func (o *observerOptions) args() []string {
 func (o *observerOptions) check() error {
 	if o.addr == "" {
 		if o.public || o.binary != "" {
-			return errors.New("--observe-public and --loadgen say how to observe, and nothing is observed (add --observe=ADDR)")
+			return errors.New("--observe-public and --loadgen have no effect without --observe (add --observe=ADDR)")
 		}
 		return nil
 	}
@@ -54,7 +54,7 @@ func (o *observerOptions) check() error {
 	return nil
 }
 
-// find finds the program, so that a plane is not started without it.
+// find finds the loadgen binary before the plane is started.
 func (o *observerOptions) find(executable string) (err error) {
 	switch {
 	case o.addr == "":
@@ -72,7 +72,7 @@ func (o *observerOptions) find(executable string) (err error) {
 	return nil
 }
 
-// free checks that the address can be listened on, for the same reason.
+// free checks, before the plane is started, that the address is free.
 func (o *observerOptions) free() error {
 	if o.addr == "" {
 		return nil

@@ -47,8 +47,7 @@ default, and how to reach it. It exits with 4 unless the plane is ready.`,
 	return cmd
 }
 
-// readStatus asks the supervisor, or reads the status that it wrote when it
-// stopped.
+// readStatus gets the status from the supervisor, or reads the status that the supervisor wrote when it stopped.
 func readStatus(ctx context.Context, dir string) (control.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -133,7 +132,7 @@ func role(c control.ComponentStatus) string {
 	return text
 }
 
-// short keeps a table narrow; --output json has the whole value.
+// short truncates a value to keep the table narrow. --output json has the whole value.
 func short(value string) string {
 	const width = 48
 	if runes := []rune(value); len(runes) > width {

@@ -19,8 +19,8 @@ import (
 
 type tool struct {
 	name, flags, short, long, example string
-	local                             []string // verbs that ask no server
-	// environment points the tool at a plane for the given arguments; nil: it needs no plane.
+	local                             []string // verbs that do not call a server
+	// environment points the tool at a plane for the given arguments. It is nil if the tool needs no plane.
 	environment func(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error)
 }
 
@@ -35,8 +35,9 @@ func tools() []tool {
 			name: "etcdctl", flags: "[--dir DIR] [--member NAME]", short: "Run etcdctl against a control plane",
 			long: `
 
-It is pointed at all members, or with --member at one; for snapshot save, which takes
-one only, a member that is ready is chosen. etcdctl's own flags, as --endpoints, win.`,
+It uses all members, or with --member one. For snapshot save, which accepts only one
+member, it uses one that is ready. etcdctl's own flags, such as --endpoints, take
+precedence.`,
 			example: `  controlplane etcdctl endpoint status -w table
   controlplane etcdctl snapshot save /tmp/etcd.db
   controlplane etcdctl --member etcd-1 endpoint health`, environment: etcdctlEnv, local: []string{"completion", "version"},
@@ -53,7 +54,8 @@ func kubectlEnv(_ context.Context, dir string, _ words, _ io.Writer) ([]string, 
 	return []string{"KUBECONFIG=" + c.Kubeconfigs["admin"]}, err
 }
 
-// asksNoServer reports whether the tool with these arguments works without a plane: its verb asks none, or it shows its help or version.
+// asksNoServer reports whether the tool with these arguments works without a plane: its verb calls no server, or it
+// shows its help or version.
 func (t tool) asksNoServer(args []string) bool {
 	if len(args) == 0 || args[0] == "help" || slices.Contains(t.local, args[0]) {
 		return true
@@ -69,8 +71,8 @@ func toolCommand(t tool) *cobra.Command {
 		Short: t.short,
 		Long: t.short + `.
 
---dir counts as Stormglass' only before the first other word; everything from there
-on is the tool's own.` + t.long,
+--dir is Stormglass's flag only before the first other word; everything from there
+on belongs to the tool.` + t.long,
 		Example:            t.example,
 		DisableFlagParsing: true, // the flags are the tool's
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -98,8 +100,8 @@ on is the tool's own.` + t.long,
 	}
 }
 
-// override lays variables over an environment. Of a name that is there twice a Go
-// program reads the first.
+// override returns env with the variables in own added. It removes their old values, because a Go program reads the
+// first value of a variable.
 func override(env, own []string) []string {
 	name := func(kv string) string { name, _, _ := strings.Cut(kv, "="); return name }
 	kept := slices.DeleteFunc(env, func(kv string) bool {
@@ -125,8 +127,8 @@ type words struct {
 	rest        []string // the tool's own
 }
 
-// readWords takes Stormglass' own flags out of a tool's arguments: from the front, and
-// --member, which no tool has, from anywhere before "--".
+// readWords removes Stormglass's own flags from a tool's arguments: at the front, or for --member, which no tool has,
+// anywhere before "--".
 func readWords(args []string, members bool) (words, error) {
 	w := words{dir: defaultDir()}
 	front := true
@@ -161,10 +163,11 @@ func readWords(args []string, members bool) (words, error) {
 	return w, nil
 }
 
-// statusWithin bounds the question which members are ready.
+// statusWithin bounds the request for the status of the members.
 const statusWithin = 10 * time.Second
 
-// etcdctlEnv points etcdctl at all members, or at one where it is named or the verb takes no more.
+// etcdctlEnv returns the variables that point etcdctl at all members, or at one member if --member names it or the
+// verb takes only one.
 func etcdctlEnv(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error) {
 	c, err := running(dir)
 	if err != nil {
@@ -185,14 +188,14 @@ func etcdctlEnv(ctx context.Context, dir string, w words, stderr io.Writer) ([]s
 		return nil, err
 	}
 	if w.member == "" {
-		fmt.Fprintf(stderr, "controlplane: asking %s (--member names another)\n", member.Name)
+		fmt.Fprintf(stderr, "controlplane: using %s (--member names another)\n", member.Name)
 	}
 	client.Endpoints = []string{member.Address}
 	return client.Environment(), nil
 }
 
-// chooseMember returns the etcd member with the given name. With "" it chooses a member that is ready, and prefers a member
-// that reports its role; a hanging one does not.
+// chooseMember returns the etcd member with the given name. With "" it chooses a member that is ready, and prefers a
+// member that reports its role, which a hanging member does not.
 func chooseMember(components []control.ComponentStatus, name string) (chosen control.ComponentStatus, err error) {
 	var names []string
 	for _, c := range components {

@@ -59,10 +59,10 @@ With a simulated cloud behind a cloud-controller-manager, or with metrics-server
 
 Without --config, a stopped plane keeps the config of its last start.
 
-With --observe the plane is scraped, the alerts that ship are evaluated, and both
-are served by the query API of Prometheus, for Grafana and promtool, as long as
-the plane is up ('loadgen observe'). For a Prometheus of your own there is then
-prometheus/prometheus.yml in the plane's directory.`,
+With --observe the plane is scraped, the built-in alerts are evaluated, and metrics
+and alerts are served over the Prometheus query API, for Grafana and promtool, as long
+as the plane is up ('loadgen observe'). For your own Prometheus, the plane's directory
+then has prometheus/prometheus.yml.`,
 		Example: `  controlplane up
   controlplane up --detach --dir /tmp/plane --config plane.yaml
   controlplane up --detach --output json | jq -r .kubeconfigs.admin
@@ -89,7 +89,7 @@ prometheus/prometheus.yml in the plane's directory.`,
 
 func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	if own := control.Linked(); own != control.Newest() {
-		return fmt.Errorf("this program holds components of %s for the planes of another (run controlplane, with version: %q in its config)", own, own.Minor)
+		return fmt.Errorf("this program only provides the components of %s to controlplane (run controlplane, with version: %q in its config)", own, own.Minor)
 	}
 	executable, err := os.Executable()
 	if err != nil {
@@ -106,8 +106,8 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	// From here on an interrupt ends the start and says so. It could not end the
-	// reading of stdin; until here it ends the process.
+	// From here on, an interrupt ends the start with a message. Until here it ends the process, because it could not
+	// end the reading of stdin.
 	ctx, now, release := interrupts(ctx)
 	defer release()
 	defaults, err := settings.check(ctx, executable, progress)
@@ -138,10 +138,10 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	}
 	cluster := plane.Cluster()
 	if o.background {
-		// The reader of this process's output leaves when it has the result. All later
-		// messages go to the supervisor's log, a crash included.
+		// The process that reads this output ends when it has the result. All later messages, including a crash, go
+		// to the supervisor's log.
 		progress.silence()
-		_ = crashTo(controlplane.LogFile(cluster.Dir, controlplane.SupervisorLog)) // a comfort, not a need
+		_ = crashTo(controlplane.LogFile(cluster.Dir, controlplane.SupervisorLog)) // optional
 	}
 	err = o.output.WriteEach(stdout, cluster, func() error { return writeUsage(stdout, cluster, !o.background) })
 	if err != nil {
@@ -170,7 +170,7 @@ func crashTo(file string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() // it is duplicated
+	defer f.Close() // SetCrashOutput has duplicated it
 	return debug.SetCrashOutput(f, debug.CrashOptions{})
 }
 
@@ -180,7 +180,7 @@ type progressWriter struct {
 	quiet bool
 }
 
-// silence ends the output; it returns when no write is under way.
+// silence discards all further output. It returns when no write is in progress.
 func (w *progressWriter) silence() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,35 +253,35 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	cmd.Stderr = cmd.Stdout // one stream: what was said before the result is read before it
+	cmd.Stderr = cmd.Stdout // one stream, so that the messages before the result are read before it
 	if err := cmd.Start(); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	terminate := func() { _ = cmd.Process.Signal(syscall.SIGTERM) } // it may have ended
+	terminate := func() { _ = cmd.Process.Signal(syscall.SIGTERM) } // the process may have ended
 	defer context.AfterFunc(ctx, terminate)()
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
 		select {
 		case <-now:
-			terminate() // a second time: it kills what still runs
+			terminate() // a second signal: the supervisor kills the processes that still run
 		case <-done:
 		}
 	}()
 	if cluster, ready := control.ReadStart(said, stderr); ready {
 		return exitcode.EnvironmentError(o.output.WriteEach(stdout, cluster, func() error { return writeUsage(stdout, cluster, false) }))
 	}
-	err = cmd.Wait() // the supervisor has told already what went wrong
+	err = cmd.Wait() // the supervisor has already reported what went wrong
 	var exit *exec.ExitError
 	switch {
 	case !errors.As(err, &exit):
 	case exit.ExitCode() == exitcode.Usage:
 		return errAlreadyTold
-	case !exit.Exited(): // it has told nothing
+	case !exit.Exited(): // it has reported nothing
 		return exitcode.EnvironmentError(fmt.Errorf("the control plane did not start: its supervisor was ended by %v", exit))
 	}
 	return exitcode.EnvironmentError(errAlreadyTold)
 }
 
-// errAlreadyTold only carries an exit code.
+// errAlreadyTold carries the exit code of an error that was already reported.
 var errAlreadyTold = errors.New("the control plane did not start")

@@ -26,33 +26,34 @@ func newAB(signals *interrupts) *cobra.Command {
 	var pairs, alphas []string
 	cmd := &cobra.Command{
 		Use:   "ab NAME|FILE",
-		Short: "Tell whether B is worse than A, with a known error rate",
+		Short: "Decide whether B is worse than A, with a known error rate",
 		Long: `Run a scenario in pairs, A and B back to back on separate control planes, and
-tell from them whether B is worse.
+decide from the pairs whether B is worse.
 
---a and --b say what each side is; left out, it is the unchanged scenario.
-Each may be given several times:
+--a and --b define the sides; the default is the unchanged scenario. Each may be
+given several times:
 
   bin/controlplane           a controlplane binary
-  plane.yaml                 a config file, in place of the scenario's controlPlane
+  plane.yaml                 a config file, instead of the scenario's controlPlane
   nodes.count=50             a field of the scenario, as with --set
   WatchList=false            a feature gate
   variant=NAME               a variant of the scenario
-  rev=REVISION               a revision of the checkout here, which is built
+  rev=REVISION               a revision of the current checkout, which is built
   baselines/main             a baseline, as --a: only B is run, and there are no pairs
 
-A pair has one seed; which side is first is drawn. The first pair warms the machine
-up. A pair during which the machine was busy with something else is thrown away
-before its figures are looked at. After 6, 9 and 12 pairs a paired t-test of
-ln(B/A) is looked at: regressed, if the change is past chance and at least 5%;
-not regressed, if it is surely below 10%; else more pairs, and after the last:
-could not tell. docs/reference/comparing.md has the error rates.
+Both runs of a pair use the same seed; which side runs first is random. The first pair
+warms the machine up. A pair during which other programs kept the machine busy is
+thrown away before its figures are looked at. After 6, 9 and 12 pairs a paired t-test
+of ln(B/A) is made. The answer is "regressed" if the change is significant and at least
+5%, and "not regressed" if the upper bound of the change is below 10%. Otherwise more
+pairs are run; after the last pair the answer is "could not tell".
+docs/reference/comparing.md has the error rates.
 
-The figures are those under compare in the scenario. Those with a calibrated spread
-decide, at most five; --figure names others. Ctrl-C ends the run that is under way;
-finished pairs are kept, and --resume DIR continues with them. A run that --abort-on
-ends early ends the comparison. --dry-run shows what a run of each side would make
-and send, and builds no revision.
+The figures are those under compare in the scenario. At most five figures decide the
+answer: those with the smallest calibrated spread. --figure names others. Ctrl-C ends
+the current run; finished pairs are kept, and --resume DIR continues with them. If
+--abort-on ends a run early, the comparison ends. --dry-run shows what a run of each
+side would create and send, and builds no revision.
 
 Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 4 the environment failed.`,
@@ -102,24 +103,24 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&a, "a", nil, "what A is: a `spec` as above (repeatable; default: the unchanged scenario)")
-	flags.StringArrayVar(&b, "b", nil, "what B is, as --a (repeatable)")
-	flags.StringVar(&against, "against", "", "a baseline's `directory`: the same as --a of it")
+	flags.StringArrayVar(&a, "a", nil, "side A: a `spec` as above (repeatable; default: the unchanged scenario)")
+	flags.StringArrayVar(&b, "b", nil, "side B, as --a (repeatable)")
+	flags.StringVar(&against, "against", "", "`directory` of a baseline: the same as --a DIRECTORY")
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
-	flags.StringArrayVar(&o.Gated, "figure", nil, "a figure of this `name` decides, in place of those that are calibrated; all: every figure (repeatable)")
-	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which it may end")
-	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "share of false alarms at each look, of one figure")
-	percentVar(flags, &o.Plan.Change, "change", "the least change that is called one")
-	percentVar(flags, &o.Plan.Margin, "margin", "not regressed: the change is surely below it")
-	percentVar(flags, &o.Plan.Confidence, "confidence", "of the bounds of a change, one-sided")
-	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "maximum number of calibrated `figures` that decide without a share of alpha; figures named by --figure share it by Holm's method")
+	flags.StringArrayVar(&o.Gated, "figure", nil, "let the figure of this `name` decide, instead of the calibrated ones; all: every figure (repeatable)")
+	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the comparison may end")
+	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "false-alarm probability for one figure at each of --looks")
+	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as a regression or an improvement")
+	percentVar(flags, &o.Plan.Margin, "margin", "the answer is not regressed if the upper bound of the change is below this")
+	percentVar(flags, &o.Plan.Confidence, "confidence", "one-sided confidence of the bounds of a change")
+	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "maximum number of calibrated `figures` that decide, each with the full alpha; if --figure names more than this, they share alpha by Holm's method")
 	percentVar(flags, &o.Plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
 	throwFlags(flags, &o.Plan.Throw, "throw a pair away")
 	flags.StringVar(&o.Out, "out", "", "the comparison's `directory` (default runs/TIME-NAME-ab)")
 	flags.StringVar(&o.Resume, "resume", "", "continue the comparison in this `directory`")
-	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of sides that name none (default: next to loadgen, then PATH)")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of sides without their own (default: next to loadgen, then PATH)")
 	fuse.addOnPlanes(flags)
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)
@@ -127,7 +128,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	return cmd
 }
 
-// looks puts the looks of the flags into a plan.
+// looks sets the looks of the plan p from the values of --looks and --alpha.
 func looks(p *result.Plan, pairs, alphas []string) error {
 	if len(pairs) != len(alphas) {
 		return loadgen.Usage(fmt.Errorf("--looks has %d numbers and --alpha %d (one for each)", len(pairs), len(alphas)))
@@ -136,7 +137,7 @@ func looks(p *result.Plan, pairs, alphas []string) error {
 	for i, text := range pairs {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return loadgen.Usage(fmt.Errorf("--looks %q: is no number of pairs", text))
+			return loadgen.Usage(fmt.Errorf("--looks %q is not a number of pairs", text))
 		}
 		var alpha percent
 		if err := alpha.Set(alphas[i]); err != nil {
@@ -153,9 +154,10 @@ func showAB(w io.Writer, dir string, c result.AB, output *commandline.Output) er
 	})
 }
 
-// throwFlags adds the flags that bound what else the machine did during a run; does says what happens past a bound.
+// throwFlags adds the flags that bound the other work of the machine during a run. does says what happens if a bound is
+// exceeded.
 func throwFlags(flags *pflag.FlagSet, throw *result.Throw, does string) {
-	percentVar(flags, &throw.Steal, "throw-steal", does+" if the hypervisor took more of the processors' time")
-	percentVar(flags, &throw.Other, "throw-other", does+" if other processes used more of the processors' time")
-	percentVar(flags, &throw.IO, "throw-io", does+" if some process waited for a disk for more of the time")
+	percentVar(flags, &throw.Steal, "throw-steal", does+" if the hypervisor took more than this share of processor time")
+	percentVar(flags, &throw.Other, "throw-other", does+" if other processes used more than this share of processor time")
+	percentVar(flags, &throw.IO, "throw-io", does+" if a process waited for a disk for more than this share of the time")
 }

@@ -23,10 +23,10 @@ func newAlerts() *cobra.Command {
 	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "alerts",
-		Short: "List the alerts that Stormglass ships, and prove them",
-		Long: `List the alerts that Stormglass ships, each with the proof that fires it and the
-longest that it may take to, if nothing is late. -o json has their expressions and
-runbooks too.`,
+		Short: "List the built-in alerts, and prove them",
+		Long: `List the built-in alerts, each with the proof that makes it fire, and the longest time
+from the fault until the alert fires, if no scrape or evaluation is late. -o json also
+has the expressions and runbooks.`,
 		Example: `  loadgen alerts
   loadgen alerts -o json | jq -r '.[] | select(.severity == "critical") | .alert'
   loadgen alerts prove --rule EtcdWALFsyncSlow`,
@@ -49,7 +49,7 @@ type listedAlert struct {
 	Severity     string  `json:"severity"`
 	Component    string  `json:"component"`
 	Proof        string  `json:"proof"`
-	FloorSeconds float64 `json:"floorSeconds"` // with scrapes 5 s apart
+	FloorSeconds float64 `json:"floorSeconds"` // for scrapes 5 s apart
 	Smallest     string  `json:"smallestFault"`
 	Expr         string  `json:"expr"`
 	ForSeconds   float64 `json:"forSeconds"`
@@ -86,20 +86,20 @@ func newProve() *cobra.Command {
 	var p proveOptions
 	cmd := &cobra.Command{
 		Use:   "prove [DIR...]",
-		Short: "Prove the alerts: break what each is about, and see that it fires and nothing else",
-		Long: `Prove the alerts: break what each is about, and see that it fires and nothing
-else.
+		Short: "Prove the alerts: cause the problem of each, and check that only it fires",
+		Long: `Prove the alerts: cause the problem that each alert reports, and check that this
+alert fires and no other.
 
-A proof is a scenario of a few minutes on a control plane of its own. Over what it
-recorded all rules are evaluated by Prometheus' own code, and it is asserted that
-each rule that the fault is for fires within 1.5 times its floor and resolves, that
-those that follow from the fault are known to, and that all others are silent. Two
-proofs have no fault: nothing may fire.
+A proof is a scenario of a few minutes on a separate control plane. Prometheus' own
+code evaluates all rules over the recorded metrics. A rule that the fault targets
+must fire within 1.5 times its floor and resolve; other rules may fire only if they
+are known to follow from the fault. Two proofs have no fault: nothing may fire.
 
-All of them take two hours, one after another. --rule runs the proof of one rule,
---proof one by name. With DIR, runs that are there are judged, and none is made.
+All proofs take two hours, one after another. --rule runs the proof of one rule,
+--proof runs one proof by name. With DIR, existing runs are judged and no new runs
+are started.
 
-Exit codes: 0 proven, 1 a rule was late, missing or heard without a reason, 3 a
+Exit codes: 0 proven, 1 a rule was late, did not fire or fired without a reason, 3 a
 run proved nothing (interrupted, no data, generator saturated).`,
 		Example: `  loadgen alerts prove --rule EtcdWALFsyncSlow
   loadgen alerts prove --out proofs
@@ -116,19 +116,19 @@ run proved nothing (interrupted, no data, generator saturated).`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&p.rules, "rule", nil, "prove the `alert` of this name (repeatable)")
-	flags.StringArrayVar(&p.proofs, "proof", nil, "run the proof of this `name` (repeatable)")
-	flags.StringVar(&p.out, "out", "", "`directory` of the runs, one for each proof (default runs/TIME-alerts)")
+	flags.StringArrayVar(&p.rules, "rule", nil, "prove the `alert` with this name (repeatable)")
+	flags.StringArrayVar(&p.proofs, "proof", nil, "run the proof with this `name` (repeatable)")
+	flags.StringVar(&p.out, "out", "", "`directory` for the runs of the proofs (default runs/TIME-alerts)")
 	flags.StringVar(&p.controlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
 	p.summary.flag(cmd)
 	p.output = commandline.AddOutput(cmd)
 	return cmd
 }
 
-// judge judges runs that are there. Without --rule every alert is wanted.
+// judge judges the runs in dirs. Without --rule every alert must be proven.
 func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	if len(p.proofs) > 0 || p.out != "" || p.controlPlane != "" {
-		return loadgen.Usage(errors.New("--proof, --out and --controlplane are for runs that are made (leave them out, or the directories)"))
+		return loadgen.Usage(errors.New("--proof, --out and --controlplane are for new runs (leave them out, or the directories)"))
 	}
 	if _, err := loadgen.SelectProofs(nil, p.rules); err != nil {
 		return loadgen.Usage(err)
@@ -152,7 +152,7 @@ func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	return p.show(cmd, all)
 }
 
-// same is one text for all paths to a directory.
+// same returns the same text for all paths to a directory.
 func same(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
@@ -182,7 +182,7 @@ func (p proveOptions) run(cmd *cobra.Command) error {
 	for i, proof := range proofs {
 		name := proof.ScenarioName()
 		if ran[name] {
-			continue // its run has been judged for this proof too
+			continue // the same run has already been judged for this proof
 		}
 		ran[name] = true
 		if cmd.Context().Err() != nil {
@@ -227,7 +227,7 @@ func (p proveOptions) checkOut(proofs []loadgen.Proof) error {
 	for _, proof := range proofs {
 		dir := filepath.Join(p.out, proof.ScenarioName())
 		if _, err := os.Lstat(dir); err == nil {
-			return loadgen.Usage(fmt.Errorf("--out %s: %s is there already (name another directory; `loadgen alerts prove %s` judges the run in it)", p.out, dir, shell.Quote(dir)))
+			return loadgen.Usage(fmt.Errorf("--out %s: %s already exists (name another directory; `loadgen alerts prove %s` judges the run in it)", p.out, dir, shell.Quote(dir)))
 		}
 	}
 	return nil

@@ -14,16 +14,16 @@ func newBaseline() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "baseline",
-		Short: "Keep the results of runs, to compare later ones with",
-		Long: `A baseline is a directory with what a comparison needs of runs: run.json,
-result.json and scenario.yaml of each, without their recordings. CI can keep it as
-an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`" + ` take it in the place of runs.`,
+		Short: "Keep the results of runs, to compare later runs with them",
+		Long: `A baseline is a directory with the files that a comparison needs from runs: run.json,
+result.json and scenario.yaml of each run, without its recorded metrics. CI can keep it
+as an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`" + ` accept it in place of runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&dir, "baselines", "baselines", "the `directory` of all baselines")
 	cmd.PersistentFlags().StringVar(&dir, "dir", "baselines", "the `directory` of all baselines")
-	_ = cmd.PersistentFlags().MarkHidden("dir") // its older name
+	_ = cmd.PersistentFlags().MarkHidden("dir") // the older name of --baselines
 	var listForm, showForm *commandline.Output
 	save := &cobra.Command{
 		Use:     "save NAME DIR...",
@@ -75,7 +75,8 @@ an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`
 	return cmd
 }
 
-// baselineDir returns the directory of a baseline below the directory of all baselines. A name that leads out of it is bad usage.
+// baselineDir returns the directory of a baseline below the directory of all baselines. A name that leads out of that directory
+// is a usage error.
 func baselineDir(all, name string) (string, error) {
 	if name != filepath.Base(name) || name == "." || name == ".." || name == string(filepath.Separator) {
 		return "", loadgen.Usage(fmt.Errorf("baseline %q: write a name without a path (--baselines names the directory of all baselines)", name))

@@ -23,34 +23,37 @@ func newCapacity(signals *interrupts) *cobra.Command {
 	var fuse fuseFlags
 	cmd := &cobra.Command{
 		Use:   "capacity NAME|FILE",
-		Short: "Find the highest load at which all gates hold",
-		Long: `Search the highest load at which all gates of a scenario hold. The scenario's
-capacity names the field that is raised and its range:
+		Short: "Search for the highest load at which all gates hold",
+		Long: `Search for the highest load at which all gates of a scenario hold. The field
+capacity of the scenario names the field to raise and its range:
 
   capacity: {field: background.writes.rate, from: 100/s, to: 10000/s}
 
-Each trial is a run on a separate control plane. The load is doubled until a gate
-fails; from then on trials are made where the capacity probably lies (a Bayesian
-grid over capacity and spread), until its 90% interval is 15% wide. The lower end is
-then tried again, and has to hold in 3 of 5 trials. docs/reference/capacity.md has
-how often the interval covers the truth.
+Each trial is a run on a separate control plane. The load doubles until a gate
+fails. Further trials are at loads where the capacity probably lies (a Bayesian grid
+over capacity and spread), until its 90% interval is 15% wide. The lower end is then
+tried again, and must hold in 3 of 5 trials. docs/reference/capacity.md says how
+often the interval covers the true capacity.
 
-Of requests a trial also asks that 99% of those that are due are answered, all are
-sent, and they do not pile up; a bound of the p99 has to hold with 99% confidence.
-Nodes, pods, objects and watches grow by 1.2 instead of doubling. Where the generator is
-saturated twice in a row, the search continues below; if nothing is left to try there, the
-generator ended first. Ctrl-C ends the trial that is under way; --resume DIR continues.
+For request loads a trial is good only if 99% of the requests due get a 2xx answer, all
+are sent, and they do not pile up. A gate on the p99 must hold with 99% confidence.
+Nodes, pods, objects and watches grow by a factor of 1.2 instead of doubling. If the
+generator is saturated twice in a row, the search continues at lower loads; if no lower
+loads are left, the answer is "the generator ended first": it reached its limit before
+the cluster did. Ctrl-C ends the current trial; --resume DIR continues the search.
 
-With --b two configurations are searched, a trial of each in turns, and compared: a
-machine is not equally fast all day. --a and --b are as in loadgen ab: a controlplane
-binary, a config file, a setting, a feature gate, variant=NAME, rev=REVISION.
+With --b, the capacities of two configurations are searched and compared. Their trials
+alternate, because a machine's speed changes during the day. --a and --b are as in
+loadgen ab: a controlplane binary, a config file, a setting, a feature gate,
+variant=NAME, rev=REVISION.
 
-A trial that --abort-on ends early did not hold. --max-rate refuses a range that goes
-higher. --dry-run shows what a trial at the highest load would make and send.
+If --abort-on ends a trial early, the trial is bad. --max-rate refuses a range
+above that rate. --dry-run shows what a trial at the highest load would create and
+send.
 
 Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
-4 the environment failed; of two: 0 B is higher or no difference was seen, 1 B is
-lower, 3 it could not be told, 4 the environment failed.`,
+4 the environment failed. With --b: 0 B is higher or no difference was found, 1 B is
+lower, 3 could not tell, 4 the environment failed.`,
 		Example: `  loadgen capacity capacity-writes
   loadgen capacity capacity-writes --width 10% --set controlPlane.etcd.members=3
   loadgen capacity capacity-writes --b controlPlane.etcd.members=3
@@ -65,7 +68,7 @@ lower, 3 it could not be told, 4 the environment failed.`,
 				return loadgen.Usage(errors.New("capacity reads the scenario for each trial: name a file"))
 			}
 			if len(a) > 0 && len(b) == 0 {
-				return loadgen.Usage(errors.New("--a alone is compared with nothing (name --b, or take --set)"))
+				return loadgen.Usage(errors.New("--a needs a side to compare with (name --b, or use --set)"))
 			}
 			ctx, release, err := untilParentEnds(cmd.Context())
 			if err != nil {
@@ -98,13 +101,13 @@ lower, 3 it could not be told, 4 the environment failed.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&a, "a", nil, "what A is: a `spec` as above (repeatable; default: the unchanged scenario)")
-	flags.StringArrayVar(&b, "b", nil, "what B is, as --a (repeatable)")
+	flags.StringArrayVar(&a, "a", nil, "side A: a `spec` as above (repeatable; default: the unchanged scenario)")
+	flags.StringArrayVar(&b, "b", nil, "side B, as --a (repeatable)")
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
-	percentVar(flags, &o.Width, "width", "the interval at which the search ends")
-	flags.IntVar(&o.Trials, "trials", o.Trials, "most trials, without those that confirm")
+	percentVar(flags, &o.Width, "width", "width of the interval at which the search ends")
+	flags.IntVar(&o.Trials, "trials", o.Trials, "maximum number of trials, not counting those that confirm the result")
 	flags.StringVar(&o.Out, "out", "", "the search's `directory` (default runs/TIME-NAME)")
 	flags.StringVar(&o.Resume, "resume", "", "continue the search in this `directory`")
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
@@ -116,7 +119,7 @@ lower, 3 it could not be told, 4 the environment failed.`,
 	return cmd
 }
 
-// searchedSides reads the two sides of a search.
+// searchedSides reads the scenarios of the two sides of a search.
 func searchedSides(ctx context.Context, o loadgen.CapacityOptions, specs ...[]string) (sides [2]loadgen.ABSide, err error) {
 	for i, flag := range []string{"--a", "--b"} {
 		if sides[i], err = loadgen.NewABSide(ctx, flag, specs[i], o.Overrides, o.Read); err != nil {
@@ -129,7 +132,7 @@ func searchedSides(ctx context.Context, o loadgen.CapacityOptions, specs ...[]st
 	return sides, nil
 }
 
-// capacitySides searches two sides in turns.
+// capacitySides searches the capacity of two sides, alternating their trials.
 func capacitySides(ctx context.Context, o loadgen.CapacityOptions, specs ...[]string) (c result.CapacityComparison, err error) {
 	sides, err := searchedSides(ctx, o, specs...)
 	if err != nil {
@@ -151,12 +154,11 @@ func newCapacityCompare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare the capacities that two searches found",
-		Long: `Compare two searches of one field by their directories: how much of A's capacity B
-has, with a 90% interval from the trials of both. Differences of settings, versions
-and host are listed.
+		Long: `Compare two searches of the same field by their directories: the ratio of B's
+capacity to A's, with a 90% interval from the trials of both. Differences in
+settings, versions and host are listed.
 
-Exit codes: 0 B is higher or no difference was seen, 1 B is lower, 3 it could
-not be told.`,
+Exit codes: 0 B is higher or no difference was seen, 1 B is lower, 3 could not tell.`,
 		Example: `  loadgen capacity compare runs/one-member runs/three-members`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

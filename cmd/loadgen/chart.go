@@ -21,19 +21,19 @@ type chart struct {
 
 func (c *chart) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.list, "charts", false, "list the charts of the report by name, and judge nothing")
-	cmd.Flags().StringVar(&c.name, "chart", "", "write the chart of that `name` as an SVG that stands alone, and judge nothing")
+	cmd.Flags().StringVar(&c.name, "chart", "", "write the chart with this `name` as a standalone SVG, and judge nothing")
 	cmd.Flags().StringVar(&c.file, "svg", "", "`file` for --chart (default standard output)")
 }
 
-// check refuses what would silently do nothing.
+// check refuses flags that would silently do nothing.
 func (c *chart) check(cmd *cobra.Command) error {
 	switch {
 	case c.list && c.name != "":
-		return loadgen.Usage(errors.New("--charts and --chart: one of them (--charts lists the names for --chart)"))
+		return loadgen.Usage(errors.New("--charts and --chart exclude each other (--charts lists the names for --chart)"))
 	case c.file != "" && c.name == "":
-		return loadgen.Usage(fmt.Errorf("--svg %s: which chart? (add --chart NAME; --charts lists them)", c.file))
+		return loadgen.Usage(fmt.Errorf("--svg %s requires a chart (add --chart NAME; --charts lists them)", c.file))
 	case c.requested() && cmd.Flags().Changed("summary"):
-		return loadgen.Usage(errors.New("--summary: it is of a verdict, and charts are not judged (leave it out, or --charts and --chart)"))
+		return loadgen.Usage(errors.New("--summary: a chart has no verdict to summarize (leave it out, or --charts and --chart)"))
 	case c.name != "" && cmd.Flags().Changed("output"):
 		return loadgen.Usage(errors.New("--output and --chart: a chart is an SVG (leave --output out; --svg FILE writes it to a file)"))
 	}

@@ -20,16 +20,17 @@ func newCleanup() *cobra.Command {
 	var at loadgen.Kubeconfig
 	cmd := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Remove what runs left behind in your cluster",
-		Long: `Remove what interrupted or killed runs left behind in your cluster: namespaces,
-simulated nodes and their leases, certificate requests and RBAC objects, found
-by their labels alone. Nothing else is touched. What cannot be removed is tried
-again for 5 minutes, or until Ctrl-C. Tokens that killed runs left in this
-machine's directory for temporary files go too; every run removes those first.
+		Short: "Remove objects that runs left in your cluster",
+		Long: `Remove the objects that interrupted or killed runs left in your cluster: namespaces,
+simulated nodes and their Leases, certificate requests and RBAC objects. They are
+found only by their labels; nothing else is touched. Objects that cannot be removed
+are tried again for 5 minutes, or until Ctrl-C. The command also removes token files
+that killed runs left in this machine's temporary directory; every run removes those
+first.
 
-A run moves a deadline on while it is alive. --expired removes what is past it,
-by the API server's clock, and leaves all other runs alone; it works from any
-machine, and in a pod of the cluster ('loadgen cleanup render').`,
+A live run keeps extending its deadline. --expired removes only the objects of
+runs whose deadline has passed by the API server's clock; it works from any machine,
+and in a pod of the cluster ('loadgen cleanup render').`,
 		Example: `  loadgen cleanup --kubeconfig ~/.kube/config
   loadgen cleanup --kubeconfig ~/.kube/config --run 3f9a1c20b4 --yes
   loadgen cleanup --kubeconfig ~/.kube/config --expired --yes`,
@@ -59,9 +60,9 @@ machine, and in a pod of the cluster ('loadgen cleanup render').`,
 	flags := cmd.Flags()
 	kubeconfig.add(flags, &at)
 	flags.Lookup("kubeconfig").Usage = "`file` that names your cluster"
-	flags.StringVar(&c.runID, "run", "", "only what the run of this `id` left (default: every run)")
-	flags.BoolVar(&c.expired, "expired", false, "only what runs left whose deadline has passed")
-	flags.BoolVar(&c.wait, "wait", false, "wait until the run named by --run is over; with --expired")
+	flags.StringVar(&c.runID, "run", "", "remove only the objects of the run with this `id` (default: all runs)")
+	flags.BoolVar(&c.expired, "expired", false, "remove only what is left of runs whose deadline has passed")
+	flags.BoolVar(&c.wait, "wait", false, "wait until the run named by --run is over (requires --expired and --run)")
 	flags.BoolVar(&c.yes, "yes", false, "do not ask")
 	cmd.AddCommand(newCleanupRender())
 	return cmd
@@ -79,15 +80,15 @@ type cleanup struct {
 func (c *cleanup) check() error {
 	var errs []error
 	if wrong := validation.IsValidLabelValue(c.runID); len(wrong) > 0 {
-		errs = append(errs, loadgen.Usage(fmt.Errorf("--run %q is no id of a run (it is the value of the label %s on what the run left)", c.runID, loadgen.RunLabel)))
+		errs = append(errs, loadgen.Usage(fmt.Errorf("--run %q is not a run ID (the ID is the value of the label %s on the objects that the run left)", c.runID, loadgen.RunLabel)))
 	}
 	if c.wait && (!c.expired || c.runID == "") {
-		errs = append(errs, loadgen.Usage(errors.New("--wait: which run is waited for? (add --expired --run ID)")))
+		errs = append(errs, loadgen.Usage(errors.New("--wait requires --expired and --run (add --expired --run ID)")))
 	}
 	return errors.Join(errs...)
 }
 
-// agree asks before something is removed. An error: it must not be.
+// agree asks the user before objects are removed. It returns an error if they must not be removed.
 func (c *cleanup) agree(question string) error {
 	ok, err := c.ui.confirm(c.cmd.Context(), c.cmd.InOrStdin(), question, c.yes)
 	if err == nil && !ok {

@@ -39,8 +39,8 @@ pod conforms to the profile "restricted" of Pod Security, which the namespace en
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Image, "image", "", "`name` of an image with loadgen as its entry point")
-	flags.StringVar(&o.Namespace, "namespace", "stormglass-cleanup", "`namespace` of the CronJob, which is made")
-	flags.StringVar(&o.Schedule, "schedule", "*/10 * * * *", "`cron` line of when it runs")
-	flags.BoolVar(&once, "once", false, "a Job that runs once, in place of the CronJob")
+	flags.StringVar(&o.Namespace, "namespace", "stormglass-cleanup", "`namespace` of the CronJob, which is part of the manifests")
+	flags.StringVar(&o.Schedule, "schedule", "*/10 * * * *", "`cron` schedule of the CronJob")
+	flags.BoolVar(&once, "once", false, "a Job that runs once, instead of the CronJob")
 	return cmd
 }

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Each command that takes a kubeconfig says that it waits for the exec plugin, and
-// Ctrl-C ends it.
+// Each command that takes a kubeconfig reports that it waits for the exec plugin, and Ctrl-C ends the command.
 func TestHangingPluginIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
@@ -38,7 +37,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 		code int
 	}{
 		"cleanup": {[]string{"cleanup"}, 3},
-		"nodes":   {[]string{"nodes"}, 0}, // which Ctrl-C is to end
+		"nodes":   {[]string{"nodes"}, 0}, // Ctrl-C must end it
 		"run":     {[]string{"run", "rollout-demo", "--out", out}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {

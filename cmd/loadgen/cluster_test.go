@@ -22,7 +22,7 @@ func TestRunOnAUsersCluster(t *testing.T) {
 	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
 
-	// Without a terminal to confirm on it is refused, and nothing is made.
+	// Without a terminal for the confirmation, the run is refused and creates nothing.
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig)
 	if code := p.wait(); code != 2 || !strings.Contains(strings.Join(p.said, "\n"), "add --yes") {
@@ -30,10 +30,10 @@ func TestRunOnAUsersCluster(t *testing.T) {
 	}
 	wantNothingLeft(t, kubeconfig)
 
-	// The cluster's etcd is not on offer: the gate on it is announced to have no
-	// data, and left out if asked.
+	// The cluster does not expose etcd's metrics: a warning says that the gate on them has no data, and --without-gate leaves
+	// the gate out.
 	p = startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig)
-	p.awaitLine("gate leader-changes will have no data (exit 3): the metrics of etcd are not on offer")
+	p.awaitLine("gate leader-changes will have no data (exit 3): the metrics of etcd are not available")
 	p.wait()
 
 	p = startLoadgen(t, "run", "testdata/mini.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--without-gate", "leader-changes")
@@ -83,7 +83,7 @@ func wantNothingLeft(t *testing.T, kubeconfig string) {
 	}
 }
 
-// labelled lists what carries a run's label, of every kind that runs make.
+// labelled lists the objects with a run's label, of every kind that runs create.
 func labelled(t *testing.T, kubeconfig string) []string {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

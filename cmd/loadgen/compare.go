@@ -17,13 +17,13 @@ func newCompare() *cobra.Command {
 		Use:   "compare A B",
 		Short: "Compare recorded runs of one scenario",
 		Long: `Compare two sets of recorded runs of one scenario. A and B are each the directory
-of a run, or one with such directories in it: of an A/B comparison, a baseline, or
-runs that were put together.
+of a run, or a directory that contains runs: an A/B comparison, a baseline, or
+runs that you collected.
 
-What tells the sets apart besides chance comes first: configuration, versions,
-host, seeds. With three runs and more of each side a t-test of the logarithms
-(Welch's) tells whether B is worse; with fewer the change is shown without an
-error rate. What happened to the machine between the sets counts as B's: only
+The output begins with known differences between the sets: configuration, versions,
+host, seeds. With three or more runs on each side, Welch's t-test of the logarithms
+decides whether B is worse; with fewer runs the change is shown without an error
+rate. Changes of the machine between the sets count as changes of B: only
 ` + "`loadgen ab`" + ` runs A and B side by side.
 
 Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
@@ -47,13 +47,13 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
 			return after(sum, showAB(cmd.OutOrStdout(), dir, c, output), c, loadgen.WriteABMarkdown)
 		},
 	}
-	cmd.Flags().StringArrayVar(&gated, "figure", nil, "a figure of this `name` decides, in place of those that are calibrated (repeatable)")
-	percentVar(cmd.Flags(), &plan.Change, "change", "the least change that is called one")
-	percentVar(cmd.Flags(), &plan.Margin, "margin", "not regressed: the change is surely below it")
-	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "of the bounds of a change, one-sided")
+	cmd.Flags().StringArrayVar(&gated, "figure", nil, "let the figure of this `name` decide, instead of the calibrated ones (repeatable)")
+	percentVar(cmd.Flags(), &plan.Change, "change", "smallest change that counts as a regression or an improvement")
+	percentVar(cmd.Flags(), &plan.Margin, "margin", "the answer is not regressed if the upper bound of the change is below this")
+	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "one-sided confidence of the bounds of a change")
 	percentVar(cmd.Flags(), &plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
 	throwFlags(cmd.Flags(), &plan.Throw, "leave a run out")
-	cmd.Flags().StringVar(&out, "out", "", "new `directory` for ab.json, ab.html and junit.xml (default: none is written)")
+	cmd.Flags().StringVar(&out, "out", "", "new `directory` for ab.json, ab.html and junit.xml (default: write no files)")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)
 	return cmd

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// completeScenario offers the built-in names, then files.
+// completeScenario completes the names of built-in scenarios, then files.
 func completeScenario(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -86,7 +86,7 @@ func completed(args []string) *scenario.Scenario {
 	return s
 }
 
-// completeSet offers the fields of the scenario, a level at a time: nodes., nodes.count=.
+// completeSet completes the fields of the scenario, one level at a time: nodes., nodes.count=.
 func completeSet(args []string, typed string) []string {
 	s := completed(args)
 	if s == nil {
@@ -120,7 +120,8 @@ func completeSet(args []string, typed string) []string {
 	return offered
 }
 
-// children returns the names of the fields of a mapping, or of the items of a sequence; an item without a name has its number.
+// children returns the names of the fields of a mapping, or of the items of a sequence. For an item without a name it returns
+// the number.
 func children(of *yaml.Node) (names []string) {
 	switch of.Kind {
 	case yaml.MappingNode:
@@ -139,7 +140,7 @@ func children(of *yaml.Node) (names []string) {
 	return names
 }
 
-// child returns the field of a name in a mapping, or the item of a name or number in a sequence; nil without one.
+// child returns the field of a mapping by name, or the item of a sequence by name or number, or nil.
 func child(of *yaml.Node, name string) *yaml.Node {
 	switch of.Kind {
 	case yaml.MappingNode:

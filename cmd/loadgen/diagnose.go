@@ -22,23 +22,24 @@ func newDiagnose() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "diagnose DIR | --live | --prometheus URL",
-		Short: "Name the cause of what went wrong, from metrics alone",
-		Long: `Find what clients and users of a cluster noticed, compared with a calm time and with
-objectives, and name the mechanism that explains it: a disk whose fsync is slow, a webhook,
-a link, a process that was killed or hangs, a client's limit. The timeline of faults is not
-read. A failed gate of a judged run counts as a symptom.
+		Short: "Name the cause of a problem, from metrics alone",
+		Long: `Find the symptoms that clients and users of a cluster noticed, compared with a calm
+time and with objectives, and name the mechanism that explains them: a disk with a slow
+fsync, a webhook, a link, a process that was killed or hangs, a client's limit. The
+timeline of faults is not read. A failed gate of a judged run counts as a symptom.
 
-Of a run the calm time is the first quarter, at most a minute, unless --calm says
-otherwise: FROM,TO as durations since the first scrape (0s,30s), times of day
-(14:00:00,14:05:00, UTC), moments (2026-11-21T14:00:00Z,2026-11-21T14:05:00Z), or
-the name of a phase. Of a Prometheus
-the last two minutes are diagnosed and the hour before them is calm, unless --under
-and --calm say otherwise. With --live the present is diagnosed again and again, and
-printed whenever the answer changes, until Ctrl-C: of the plane that 'loadgen observe'
-observes, or of a --prometheus; 'loadgen run --observe' is one too.
+For a recorded run, the calm time is its first quarter (at most a minute), unless --calm
+sets it: FROM,TO as durations since the first scrape (0s,30s), times of day
+(14:00:00,14:05:00, UTC) or moments (2026-11-21T14:00:00Z,2026-11-21T14:05:00Z), or
+the name of a phase. With --prometheus, the last two minutes are diagnosed and the hour
+before them is the calm time, unless --under and --calm set them.
 
-It exits with 0 if the cluster is healthy, with 1 if a cause is named, and with 3 if a
-symptom has no known cause or too little was recorded to tell.`,
+--live repeats the diagnosis of the present until Ctrl-C and prints it whenever the
+answer changes. It reads the plane that 'loadgen observe' observes, or the URL given
+with --prometheus, which can be the address of 'loadgen run --observe'.
+
+Exit codes: 0 the cluster is healthy, 1 a cause is named, 3 a symptom has no known
+cause or too little was recorded to tell.`,
 		Example: `  loadgen diagnose runs/20261121-101500-slow-fsync
   loadgen diagnose runs/20261121-101500-slow-fsync --calm steady --under slow
   loadgen diagnose --prometheus http://127.0.0.1:9090 --under 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z
@@ -53,13 +54,13 @@ symptom has no known cause or too little was recorded to tell.`,
 			case len(args) == 1 && url != "":
 				return loadgen.Usage(errors.New("--prometheus: a run has its own metrics (leave out the directory or the flag)"))
 			case len(args) == 0 && url == "" && !live:
-				return loadgen.Usage(errors.New("nothing is named (name the directory of a run, --live or --prometheus URL)"))
+				return loadgen.Usage(errors.New("no metrics are named (name the directory of a run, --live or --prometheus URL)"))
 			case live && len(args) == 1:
 				return loadgen.Usage(errors.New("--live: a recorded run is over (leave out the directory or the flag)"))
 			case live && (o.Calm != "" || o.Under != ""):
-				return loadgen.Usage(errors.New("--live: the present has no times (leave out --calm and --under)"))
+				return loadgen.Usage(errors.New("--live diagnoses the present (leave out --calm and --under)"))
 			case o.Reference != "" && (len(args) == 0 || o.Calm != ""):
-				return loadgen.Usage(errors.New("--reference: it is the calm time of a recorded run (name the directory of one, without --calm)"))
+				return loadgen.Usage(errors.New("--reference replaces the calm time of a recorded run (name the directory of one, without --calm)"))
 			case o.Step != 0 && (o.Step < leastStep || o.Step > mostStep):
 				return loadgen.Usage(fmt.Errorf("--step %s: from %s to %s", o.Step, leastStep, mostStep))
 			case len(args) == 1 && loadgen.IsComparison(args[0]):
@@ -89,10 +90,10 @@ symptom has no known cause or too little was recorded to tell.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Calm, "calm", "", "`FROM,TO` or phase that it is compared with")
-	flags.StringVar(&o.Reference, "reference", "", "`directory` of a run that went well, to compare with instead of a calm time")
-	flags.StringVar(&o.Under, "under", "", "`FROM,TO` or phase that is diagnosed")
-	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: as found)")
+	flags.StringVar(&o.Calm, "calm", "", "`FROM,TO` or phase to compare with")
+	flags.StringVar(&o.Reference, "reference", "", "`directory` of a healthy run, to compare with instead of a calm time")
+	flags.StringVar(&o.Under, "under", "", "`FROM,TO` or phase to diagnose")
+	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: detected)")
 	flags.BoolVar(&live, "live", false, "diagnose the present until Ctrl-C")
 	addDirFlag(flags, &dir, "the observed control plane's `directory`, for --live")
 	prometheus.add(flags)
@@ -100,8 +101,8 @@ symptom has no known cause or too little was recorded to tell.`,
 	return cmd
 }
 
-// diagnoseObserved diagnoses the recordings of an observer. It reads the address again if it cannot reach the observer,
-// which may have been restarted.
+// diagnoseObserved returns a function that diagnoses the metrics of an observer. If the observer cannot be reached, the
+// function reads its address again, because the observer may have been restarted.
 func diagnoseObserved(address func() (string, error), p loadgen.Prometheus, o loadgen.DiagnoseOptions) (func(context.Context) (result.Diagnosis, error), error) {
 	var err error
 	if p.URL, err = address(); err != nil {
@@ -126,7 +127,7 @@ func diagnoseObserved(address func() (string, error), p loadgen.Prometheus, o lo
 // leastStep and mostStep bound the time between scrapes.
 const leastStep, mostStep = 100 * time.Millisecond, time.Hour
 
-// exitOf is the exit code of each answer.
+// exitOf maps answers to exit codes.
 var exitOf = map[string]int{result.Healthy: loadgen.ExitPass, result.Diagnosed: loadgen.ExitFail, result.Unknown: loadgen.ExitNoData, result.CannotTell: loadgen.ExitNoData}
 
 func writeDiagnosis(w io.Writer, d result.Diagnosis) error {
@@ -136,8 +137,8 @@ func writeDiagnosis(w io.Writer, d result.Diagnosis) error {
 // liveEvery is how often the present is diagnosed.
 const liveEvery = 15 * time.Second
 
-// follow shows each diagnosis that differs from the one before, and each new error, until the context ends. Bad usage ends it before the
-// first diagnosis only: after it, a file or a Prometheus has changed.
+// follow shows each diagnosis that differs from the previous one, and each new error, until ctx ends. A usage error ends it
+// only before the first diagnosis: later, the cause of such an error is that a file or a Prometheus has changed.
 func follow(ctx context.Context, every time.Duration, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error, failed func(error)) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()

@@ -22,7 +22,7 @@ func followed(t *testing.T, answers []answer) (said []string) {
 	diagnose := func(context.Context) (result.Diagnosis, error) {
 		next := answers[0]
 		if answers = answers[1:]; len(answers) == 0 {
-			defer stop() // seen at the next wait
+			defer stop() // takes effect at the next wait
 		}
 		return next.d, next.err
 	}
@@ -86,7 +86,8 @@ func TestRestartedObserverIsFound(t *testing.T) {
 	}
 }
 
-// Bad usage ends it at once; what seems to be one once it has answered, as a file with a token that is being replaced, does not.
+// A usage error ends the diagnosis before its first answer. Later it does not: the cause may be a token file that is being
+// replaced.
 func TestFollowEndsOnBadUsageAtItsBeginning(t *testing.T) {
 	usage := answer{err: loadgen.Usage(errors.New("no such file"))}
 	healthy := answer{d: result.Diagnosis{Answer: result.Healthy}}

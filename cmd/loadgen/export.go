@@ -20,7 +20,7 @@ func newExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export DIR --format FORMAT",
 		Short: "Copy a recorded run into a Prometheus",
-		Long: `Copy what a run recorded elsewhere. FORMAT is
+		Long: `Export the recorded metrics of a run. FORMAT is
 
   openmetrics   text with timestamps, to standard output or to --out FILE, for
                 promtool tsdb create-blocks-from openmetrics and other readers
@@ -28,12 +28,12 @@ func newExport() *cobra.Command {
                 directory of a Prometheus, Thanos or Mimir; aligned to two hours
   remote-write  to the receiver at --remote-write URL
 
-Each series gets the label run, the name of the run's directory; --label adds others, and
---label run= leaves it out. The run's directory is not changed. OpenMetrics has no
-staleness markers: there a series that ended continues for five minutes.
+Each series gets the label run with the name of the run's directory; --label adds other
+labels, and --label run= removes it. The run's directory is not changed. OpenMetrics has
+no staleness markers, so a series that ended continues for five minutes.
 
-A Prometheus takes samples of an old run by remote write within its
-storage.tsdb.out_of_order_time_window only.`,
+A Prometheus accepts samples of an old run by remote write only within its
+storage.tsdb.out_of_order_time_window.`,
 		Example: `  loadgen export runs/20261121-101500-slow-fsync --format openmetrics --out run.txt
   promtool tsdb create-blocks-from openmetrics run.txt data
   loadgen export runs/20261121-101500-slow-fsync --format blocks --out data --label cluster=lab
@@ -65,20 +65,19 @@ storage.tsdb.out_of_order_time_window only.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.Format, "format", "", "`format`: openmetrics, blocks or remote-write")
 	flags.StringVar(&out, "out", "", "`file` for openmetrics (default standard output), directory for blocks")
-	flags.StringToStringVar(&o.Labels, "label", nil, "`label` to add to each series, as cluster=lab (repeatable)")
+	flags.StringToStringVar(&o.Labels, "label", nil, "`label` to add to each series, for example cluster=lab (repeatable)")
 	flags.Lookup("label").DefValue = ""
-	flags.StringVar(&o.Start, "start", "", "`time` of the first sample, as 90s since the first scrape, 14:00:00 (UTC) or 2026-11-21T14:00:00Z")
+	flags.StringVar(&o.Start, "start", "", "`time` of the first sample, for example 90s (since the first scrape), 14:00:00 (UTC) or 2026-11-21T14:00:00Z")
 	flags.StringVar(&o.End, "end", "", "`time` of the last sample")
-	flags.BoolVar(&o.Rules, "rules", false, "add what the rules that ship make of the run: records and ALERTS")
+	flags.BoolVar(&o.Rules, "rules", false, "add the results of the built-in rules: recording rules and ALERTS")
 	receiver.add(flags)
 	return cmd
 }
 
-// exportAttempts at a request to a receiver that is away take two minutes.
+// exportAttempts is the maximum number of attempts to send a request. If the receiver cannot be reached, they take two minutes.
 const exportAttempts = 15
 
-// exportTo exports to the file, or to what o names. A file that is not written whole is
-// removed.
+// exportTo exports to the file out, or to the destination in o. It removes a file that was not written completely.
 func exportTo(cmd *cobra.Command, dir string, o loadgen.ExportOptions, out string) (done loadgen.Exported, err error) {
 	if o.Format != loadgen.ExportOpenMetrics || out == "" {
 		return loadgen.Export(cmd.Context(), dir, o)
@@ -112,22 +111,22 @@ func checkExport(o loadgen.ExportOptions, out, url string) error {
 	remote := o.Format == loadgen.ExportRemoteWrite
 	switch {
 	case remote && url == "":
-		return loadgen.Usage(errors.New("--format remote-write: where to? (add --remote-write URL)"))
+		return loadgen.Usage(errors.New("--format remote-write requires a receiver (add --remote-write URL)"))
 	case remote && out != "":
 		return loadgen.Usage(errors.New("--out: remote write goes to a URL (leave it out)"))
 	case !remote && url != "":
 		return loadgen.Usage(fmt.Errorf("--remote-write: --format %s writes files (leave one of them out)", o.Format))
 	case o.Format == loadgen.ExportBlocks && out == "":
-		return loadgen.Usage(errors.New("--format blocks: where to? (add --out DIR)"))
+		return loadgen.Usage(errors.New("--format blocks requires a directory (add --out DIR)"))
 	}
 	return nil
 }
 
-// checkLabels refuses names that no label can have.
+// checkLabels refuses invalid label names.
 func checkLabels(flag string, labels map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		if name == "" || strings.HasPrefix(name, "__") || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" || name[0] >= '0' && name[0] <= '9' {
-			return loadgen.Usage(fmt.Errorf("%s %q is no name of a label (letters, digits and _, as cluster=lab)", flag, name))
+			return loadgen.Usage(fmt.Errorf("%s %q is not a label name (letters, digits and _, as cluster=lab)", flag, name))
 		}
 	}
 	return nil

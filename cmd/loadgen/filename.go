@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// addFilenameFlag adds -f, by which kubectl's users name a file, to a command with the argument NAME|FILE.
+// addFilenameFlag adds -f, which kubectl's users know for naming a file, to a command with the argument NAME|FILE.
 func addFilenameFlag(cmd *cobra.Command) {
-	file := cmd.Flags().StringP("filename", "f", "", "`file` of the scenario, in place of the argument; - is standard input")
+	file := cmd.Flags().StringP("filename", "f", "", "`file` of the scenario, instead of the argument; - is standard input")
 	argument, run := cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if *file == "" {

@@ -9,31 +9,30 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// fuseFlags end a run early, bound what it sends and guard the cluster that it is run on.
+// fuseFlags are the flags that end a run early, limit what it sends and guard the cluster that it runs on.
 type fuseFlags struct {
 	abortOn                    []string
 	rules, maxRate, takeLock   string
 	noLock, cleanupJob, dryRun bool
 }
 
-// add adds all of them, for a run.
+// add adds all flags, for the command run.
 func (f *fuseFlags) add(flags *pflag.FlagSet) {
 	f.addOnPlanes(flags)
-	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that keeps two runs from one cluster")
-	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run of this `id`, and run at the same time")
+	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that prevents two runs on one cluster at the same time")
+	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `id`, and run at the same time")
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that cleans up after the run if this machine is lost; needs --image")
 }
 
 // addOnPlanes adds the flags of runs on bundled planes, which have no cluster to guard.
 func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends a run early, as throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); none: not even those that a run on your cluster has")
+	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends a run early, for example throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); 'none' turns off the conditions that a run on your own cluster has by default")
 	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules whose alerts --abort-on may name")
-	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario whose loads together send more than this `rate`, as 500/s")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be made and sent, and whether it is permitted, without making anything")
+	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario whose loads together send more than this `rate`, for example 500/s")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be created and sent, and whether it is permitted, without creating anything")
 }
 
-// into copies the flags to fuse. image is the image of a Job in the cluster, others says that other
-// flags use it too.
+// into copies the flags to fuse. image is the image of a Job in the cluster; others is true if other flags use the image too.
 func (f *fuseFlags) into(fuse *loadgen.Fuse, image string, others bool) error {
 	*fuse = loadgen.Fuse{AbortOn: f.abortOn, Rules: f.rules, NoLock: f.noLock, TakeLock: f.takeLock}
 	var errs []error
@@ -41,7 +40,7 @@ func (f *fuseFlags) into(fuse *loadgen.Fuse, image string, others bool) error {
 		if err := fuse.MaxRate.UnmarshalText([]byte(f.maxRate)); err != nil {
 			errs = append(errs, loadgen.Usage(fmt.Errorf("--max-rate: %w", err)))
 		} else if fuse.MaxRate <= 0 {
-			errs = append(errs, loadgen.Usage(fmt.Errorf("--max-rate %s: nothing could be sent (write a rate over 0)", f.maxRate)))
+			errs = append(errs, loadgen.Usage(fmt.Errorf("--max-rate %s: no request could be sent (write a rate over 0)", f.maxRate)))
 		}
 	}
 	switch {

@@ -22,8 +22,8 @@ func newGate() *cobra.Command {
 	var sum summary
 	cmd := &cobra.Command{
 		Use:   "gate DIR --rules FILE",
-		Short: "Judge a recorded run by other gates than its own",
-		Long: `Judge a recorded run by other gates than its own, and leave its directory unchanged.
+		Short: "Judge a recorded run by gates other than its own",
+		Long: `Judge a recorded run by gates other than its own, and leave its directory unchanged.
 
 FILE is either gates, written as in a scenario:
 
@@ -31,19 +31,19 @@ FILE is either gates, written as in a scenario:
     - {name: api, objective: mutating-latency, max: 1s}
     - {name: disk, alert: EtcdWALFsyncSlow, fires: false, over: [steady]}
 
-or rules as Prometheus loads them: none of their alerts may fire in any phase,
-except alerts named by gates of another --rules FILE. Rules are evaluated over
-what the run recorded, each group as often as it says (once a minute, if it does
-not), so a metric that was not recorded, or a phase that was over before the first
-evaluation, is no data and does not pass.
+or a rule file as Prometheus loads it: none of its alerts may fire in any phase,
+except alerts named by gates of another --rules FILE. Rules are evaluated over the
+recorded metrics, at the interval of each group (default: once a minute). A metric
+that was not recorded, or a phase that ended before the first evaluation, counts as no
+data and does not pass.
 
 A rule whose for, offset or interval is longer than the run or its phase is reported as
-TOO SHORT, apart from NO DATA: a longer run can judge it. --allow-no-data names rules
-and gates that may have no data, of any reason: they are reported as ALLOWED and leave
-the exit code alone. If they have data they count as usual. A run in which nothing else
-is judged does not pass.
+TOO SHORT instead of NO DATA, because a longer run can judge it. --allow-no-data names
+rules and gates that may have no data, for any reason: they are reported as ALLOWED and
+do not affect the exit code. If they have data, they count as usual. A run in which
+nothing else is judged does not pass.
 
-A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
+--summary appends Markdown to the file, so that it can be $GITHUB_STEP_SUMMARY.`,
 		Example: `  loadgen gate runs/20261121-101500-rollout-500 --rules gates.yaml
   loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --junit gate.xml --summary "$GITHUB_STEP_SUMMARY"
   loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --allow-no-data KubeAPIErrorBudgetBurn`,
@@ -68,7 +68,7 @@ A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
 			return after(sum, show(cmd.OutOrStdout(), "", res, output), res, loadgen.WriteMarkdown)
 		},
 	}
-	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus' rules (repeatable)")
+	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus rules (repeatable)")
 	cmd.Flags().StringArrayVar(&allowed, "allow-no-data", nil, "`rule` or gate that may have no data (repeatable)")
 	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit")
 	sum.flag(cmd)
@@ -76,8 +76,8 @@ A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
 	return cmd
 }
 
-// checkWritable finds out before the work whether the file of a flag can be
-// written. One that is not there yet is not made.
+// checkWritable checks, before the work, that the file of a flag can be written. It does not leave a file that did not exist
+// before.
 func checkWritable(flag, file string) error {
 	if file == "" {
 		return nil
@@ -94,8 +94,8 @@ func checkWritable(flag, file string) error {
 	return err
 }
 
-// openOutput opens the file of a flag to write. A pipe that nothing reads is an error
-// and no wait.
+// openOutput opens the file of a flag for writing. If the file is a pipe without a reader, it returns an error instead of
+// waiting.
 func openOutput(flag, file string, mode int) (*os.File, error) {
 	f, err := os.OpenFile(file, mode|os.O_WRONLY|syscall.O_NONBLOCK, 0o644)
 	if errors.Is(err, syscall.ENXIO) {
@@ -122,14 +122,14 @@ func writeJUnit(file string, res result.Result) error {
 type summary struct{ file string }
 
 func (s *summary) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.file, "summary", "", "`file` to append the result to as Markdown, as $GITHUB_STEP_SUMMARY")
+	cmd.Flags().StringVar(&s.file, "summary", "", "`file` to append the result to as Markdown, such as \"$GITHUB_STEP_SUMMARY\"")
 }
 
-// check finds out before the work whether the file can be written.
+// check checks, before the work, that the file can be written.
 func (s summary) check() error { return s.write(func(io.Writer) error { return nil }) }
 
-// after appends v when it has been shown, and returns shown: the exit code, or the error
-// of showing it.
+// after appends v to the file of s after v was shown. It returns shown, which is the exit code of the result or the error of
+// showing it.
 func after[T any](s summary, shown error, v T, write func(io.Writer, T) error) error {
 	if err := s.write(func(w io.Writer) error { return write(w, v) }); err != nil {
 		return err

@@ -13,17 +13,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// addGlobals adds the flags that every command has, and obeys them before a command runs.
+// addGlobals adds the flags that every command has. They take effect before a command runs.
 func addGlobals(root *cobra.Command, stderr io.Writer) {
 	flags := root.PersistentFlags()
-	flags.BoolP("quiet", "q", false, "print no progress; results, questions and errors are printed all the same")
+	flags.BoolP("quiet", "q", false, "print no progress; results, questions and errors are still printed")
 	noColor := flags.Bool("no-color", false, "print no colours; also $NO_COLOR")
 	level := logLevel("off")
-	flags.Var(&level, "log-level", "`level` of what client-go logs, to standard error: "+strings.Join(logLevels(), ", "))
+	flags.Var(&level, "log-level", "`level` of client-go's log on standard error: "+strings.Join(logLevels(), ", "))
 	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels(), cobra.ShellCompDirectiveNoFileComp))
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if *noColor {
-			if err := os.Setenv("NO_COLOR", "1"); err != nil { // for the processes that we start too
+			if err := os.Setenv("NO_COLOR", "1"); err != nil { // for the processes that we start, too
 				return err
 			}
 		}
@@ -32,7 +32,7 @@ func addGlobals(root *cobra.Command, stderr io.Writer) {
 	}
 }
 
-// quiet reports whether a command is to print no progress.
+// quiet reports whether a command must not print progress.
 func quiet(cmd *cobra.Command) bool {
 	q, err := cmd.Flags().GetBool("quiet")
 	return err == nil && q
@@ -63,8 +63,8 @@ func (l *logLevel) Set(text string) error {
 	return nil
 }
 
-// apply sends client-go's log to w. Its important messages also come back as errors, so by default it is
-// dropped.
+// apply sends the log of client-go to w. By default the log is dropped, because client-go also returns important messages as
+// errors.
 func (l *logLevel) apply(w io.Writer) {
 	if *l == "off" {
 		klog.SetLogger(klog.Logger{})

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// wire is a TCP connection's way to the shared plane that can be cut.
+// wire forwards TCP connections to the shared plane, and can be cut.
 type wire struct {
 	t    *testing.T
 	to   string
@@ -29,7 +29,7 @@ type wire struct {
 	conns    []net.Conn
 }
 
-// newWire returns a wire and a kubeconfig that leads over it.
+// newWire returns a wire and a kubeconfig whose server is the wire.
 func newWire(t *testing.T) (*wire, string) {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(plane.Cluster().Kubeconfigs["admin"])
@@ -53,7 +53,7 @@ func newWire(t *testing.T) (*wire, string) {
 	return w, file
 }
 
-// mend lets connections be made, again at the same address.
+// mend accepts connections again, at the same address.
 func (w *wire) mend() {
 	w.t.Helper()
 	listener, err := net.Listen("tcp", w.addr)
@@ -108,8 +108,8 @@ func lostRun(t *testing.T) (w *wire, p *loadgenProcess, dir string) {
 	return w, p, dir
 }
 
-// A cluster that goes away ends the run long before its phase ends, is the reason
-// that is reported, and is cleaned up when it is back.
+// If the cluster becomes unreachable, the run ends long before the end of its phase and reports this as the reason. When the
+// cluster is back, it is cleaned up.
 func TestLostClusterEndsRun(t *testing.T) {
 	useSharedPlane(t)
 	w, p, dir := lostRun(t)
@@ -145,13 +145,13 @@ func TestSecondSignalStillWritesReport(t *testing.T) {
 	wantNothingLeft(t, plane.Cluster().Kubeconfigs["admin"])
 }
 
-// A CI that sends SIGINT and SIGTERM has a report, and no keys are left.
+// If a CI sends SIGINT and SIGTERM, the report is written and no keys are left.
 func TestTwoSignalsOnABundledPlane(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p := startRun(t, "testdata/short.yaml", "--out", dir, "--set", "phases.only.for=10m")
 	p.awaitLine("phase only")
-	p.signalUntil(syscall.SIGINT, "interrupted: ending in order; a second signal skips what that waits for")
+	p.signalUntil(syscall.SIGINT, "interrupted: ending in order; a second signal skips all waiting")
 	p.signalUntil(syscall.SIGTERM, "second signal: ")
 	p.wantExit(3)
 	awaitNoProcess(t, dir)
@@ -176,7 +176,7 @@ func (p *loadgenProcess) signalUntil(sig syscall.Signal, words string) {
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			_ = p.cmd.Process.Signal(sig) // it may have ended: then the line never comes
+			_ = p.cmd.Process.Signal(sig) // an error means that the process has ended; then the line is never printed
 			select {
 			case <-tick.C:
 			case <-printed:

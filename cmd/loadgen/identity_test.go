@@ -41,8 +41,8 @@ gates:
   - {name: rollout-time, objective: phase-duration, max: 1m, over: [rollout]}
 `
 
-// If a cluster denies the approval of certificate requests, or its signer is off, the run finds out before it creates
-// anything; with nodes.identity auto its nodes take tokens, run pods, and leave nothing behind.
+// If a cluster denies the approval of certificate requests, or its signer is off, the run finds out before it creates anything;
+// with nodes.identity auto, the nodes use tokens, run pods and leave no objects.
 func TestNodesWithoutCertificates(t *testing.T) {
 	managed := planetest.Start(t, plane.Binary, &control.Config{ControllerManager: control.ControllerManager{
 		Flags: control.Flags{"controllers": "*,-certificatesigningrequest-signing-controller"},
@@ -97,8 +97,8 @@ func wantNodes(t *testing.T, n *result.Nodes) {
 // refusal is the message of a cluster that denies the approval of certificate requests.
 const refusal = "no approvals here"
 
-// denyApprovals makes a cluster's admission refuse the approval of certificate requests until allow is called, which returns
-// when it does no more.
+// denyApprovals makes a cluster's admission deny the approval of certificate requests until allow is called. allow returns when
+// approvals are no longer denied.
 func denyApprovals(t *testing.T, kubeconfig string) (allow func()) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -142,7 +142,7 @@ func denyApprovals(t *testing.T, kubeconfig string) (allow func()) {
 	}
 }
 
-// awaitApproval returns when the cluster's admission lets a certificate request be approved, or no more.
+// awaitApproval waits until the cluster's admission allows or denies the approval of certificate requests.
 func awaitApproval(t *testing.T, client kubernetes.Interface, want bool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

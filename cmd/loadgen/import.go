@@ -17,12 +17,12 @@ import (
 func newImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Make a scenario of another tool's configuration",
-		Long: `Make a scenario of another tool's configuration: of kube-burner, ClusterLoader2 or
-KWOK. It goes to standard output with its templates in it, or with --out to a file,
-with its templates next to it.
+		Short: "Make a scenario from another tool's configuration",
+		Long: `Make a scenario from another tool's configuration: kube-burner, ClusterLoader2 or
+KWOK. The scenario is written to standard output, including its templates, or with
+--out to a file, with the templates next to it.
 
-What could not be carried over is a comment at its place in the scenario, which
+Each part that could not be imported is a comment at its place in the scenario, which
 begins with NOT CARRIED OVER, and a line on standard error. The scenario is valid;
 read the comments before you run it.`,
 		Args: cobra.NoArgs,
@@ -32,7 +32,7 @@ read the comments before you run it.`,
 	return cmd
 }
 
-// importFlags are the flags that all imports have.
+// importFlags are the flags of all import commands.
 type importFlags struct {
 	out     string
 	sets    []string
@@ -96,7 +96,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// write writes the scenario to standard output, or with its templates to files that are not there yet.
+// write writes the scenario to standard output, or writes it and its templates to new files.
 func (f *importFlags) write(cmd *cobra.Command, r *loadgen.Imported) error {
 	if f.out == "" {
 		_, err := cmd.OutOrStdout().Write(r.Scenario)
@@ -106,7 +106,7 @@ func (f *importFlags) write(cmd *cobra.Command, r *loadgen.Imported) error {
 	for _, file := range files {
 		path := filepath.Join(filepath.Dir(f.out), file.Name)
 		if _, err := os.Lstat(path); err == nil {
-			return loadgen.Usage(fmt.Errorf("--out %s: %s is there already (name another file)", f.out, path))
+			return loadgen.Usage(fmt.Errorf("--out %s: %s already exists (name another file)", f.out, path))
 		}
 	}
 	for _, file := range files {
@@ -124,13 +124,13 @@ func newImportKubeBurner() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kube-burner FILE|DIR",
 		Short: "Import a configuration of kube-burner",
-		Long: `Import a configuration of kube-burner: a file, or a directory with one. Jobs that
+		Long: `Import a configuration of kube-burner: a file, or a directory that contains one. Jobs that
 create objects become loads of objects at their qps, followed by waits; jobs that
-delete and patch become actions; thresholds and alert profiles become gates, metric
-profiles the rows of a comparison.
+delete and patch become actions; thresholds and alert profiles become gates; metric
+profiles become the rows of a comparison.
 
-A configuration that is a template takes its values from --set and --user-data, and
-never from the environment.`,
+If the configuration is a template, its values come from --set and --user-data, never
+from the environment.`,
 		Example: `  loadgen import kube-burner kubelet-density/kubelet-density.yml > mine.yaml
   loadgen import kube-burner api-intensive --out mine.yaml
   loadgen import kube-burner workload.yml --set JOB_ITERATIONS=50 --user-data values.yml`,
@@ -142,10 +142,10 @@ never from the environment.`,
 	f.add(cmd)
 	f.addCluster(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.sets, "set", nil, "value of the configuration's template, as `NAME=VALUE`; NAME= is empty (repeatable)")
+	flags.StringArrayVar(&f.sets, "set", nil, "value for the configuration's template, as `NAME=VALUE`; NAME= sets an empty value (repeatable)")
 	flags.StringArrayVar(&f.values, "user-data", nil, "`file` of values in YAML or JSON (repeatable)")
-	flags.StringArrayVar(&f.options.Alerts, "alert-profile", nil, "alert profile that the configuration does not name, a `file` (repeatable)")
-	flags.StringArrayVar(&f.options.Metrics, "metrics-profile", nil, "metrics profile that the configuration does not name, a `file` (repeatable)")
+	flags.StringArrayVar(&f.options.Alerts, "alert-profile", nil, "`file` of an additional alert profile (repeatable)")
+	flags.StringArrayVar(&f.options.Metrics, "metrics-profile", nil, "`file` of an additional metrics profile (repeatable)")
 	return cmd
 }
 
@@ -155,11 +155,11 @@ func newImportClusterLoader() *cobra.Command {
 		Use:   "clusterloader2 FILE",
 		Short: "Import a test of ClusterLoader2",
 		Long: `Import a test of ClusterLoader2 with its modules. Phases that make objects become
-loads of objects with the arrivals of their tuning sets, others actions; measurements
-become waits, transitions and gates.
+loads of objects with the arrivals of their tuning sets; other phases become actions;
+measurements become waits, transitions and gates.
 
---nodes is what the test's template reads as .Nodes, 100 if it is not given, and the
-number of simulated nodes.`,
+--nodes is the value of .Nodes in the test's template (default 100), and the number
+of simulated nodes.`,
 		Example: `  loadgen import clusterloader2 testing/density/config.yaml --nodes 50 > density.yaml
   loadgen import clusterloader2 testing/load/config.yaml --set CL2_LOAD_TEST_THROUGHPUT=20 --out load.yaml`,
 		Args: cobra.ExactArgs(1),
@@ -180,10 +180,10 @@ func newImportKwok() *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "kwok STAGES...",
-		Short: "Import Stages of KWOK as the lives of pods on simulated nodes",
-		Long: `Import Stages of KWOK: files, or directories of them. What they say of pods becomes
-nodes.podStart and nodes.podLives, of nodes nodes.statusReport; the phase is there to
-be filled with load.`,
+		Short: "Import KWOK Stages as the lifecycle of pods on simulated nodes",
+		Long: `Import Stages of KWOK: files, or directories of files. Stages of pods become
+nodes.podStart and nodes.podLives; Stages of nodes become nodes.statusReport. The
+scenario has one phase, to which you add load.`,
 		Example: `  loadgen import kwok kustomize/stage/pod/general kustomize/stage/node/heartbeat > mine.yaml`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

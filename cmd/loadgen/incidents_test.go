@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// small is an incident on few nodes and in a short time: the variant that shows the failure, or the variant that has
-// more to lose.
+// small is a small version of an incident, with few nodes and short phases: of the variant that shows the failure, or of the
+// variant for which more can go wrong.
 type small struct {
 	variant string
 	set     []string
@@ -54,7 +54,8 @@ func incidents() map[string]small {
 			second, "nodes.count=10", "nodes.leaseRenew=2s", "controlPlane.controllerManager.flags.node-monitor-grace-period=8s",
 			"phases.fill.actions.web.replicas=40", "phases.steady.for=6s", "phases.after.for=6s",
 		}},
-		// A run of a CronJob that is under way, or begins before the nodes are noticed, is lost: the next minute's is missed.
+		// A run of a CronJob is lost if it is active, or begins, before the failed nodes are noticed: the run of the next
+		// minute is missed.
 		"workloads-node-loss": {"as-is", []string{
 			second, "nodes.count=10", "nodes.leaseRenew=2s", "controlPlane.controllerManager.flags.node-monitor-grace-period=8s",
 			"phases.fill.actions.web.replicas=20", "phases.fill.actions.db.replicas=10", "phases.fill.actions.sync.runFor=54s", "phases.storm.for=75s",
@@ -79,9 +80,9 @@ func incidents() map[string]small {
 	}
 }
 
-// TestIncidents runs each incident small, on its own plane: the fault is real, its metric moves and comes back, and no
-// acknowledged write is lost. Times and noise depend on the machine here, so the test checks the gates, not the
-// verdict; shows checks the gates on time and noise.
+// TestIncidents runs the small version of each incident on its own plane. The fault must be real, its metric must move and
+// return, and no acknowledged write may be lost. Times and noise depend on the machine, so the test checks the gates instead of
+// the verdict; shows checks the gates on time and noise.
 func TestIncidents(t *testing.T) {
 	t.Parallel()
 	members := func(name string) int { return catalogued(t, name).ControlPlane.Count(control.KindEtcd) }
@@ -115,7 +116,7 @@ func catalogued(t *testing.T, name string) *scenario.Scenario {
 func (small small) run(t *testing.T) {
 	name := path.Base(t.Name())
 	dir := filepath.Join(planetest.Dir(t), "run")
-	if name == "stacked-etcd" { // needs a disk to contend for
+	if name == "stacked-etcd" { // the incident needs a real disk
 		dir = filepath.Join(t.TempDir(), "run")
 	}
 	args := []string{"run", "--controlplane", plane.Binary, name, "--out", dir}
@@ -137,8 +138,8 @@ func (small small) run(t *testing.T) {
 		t.Error("no gate was judged")
 	}
 	for _, g := range r.Gates {
-		// Where the generator had too little of the machine, so had the plane: its steady phase is too noisy to compare with,
-		// and the run says so and does not pass.
+		// If the generator got too little CPU, so did the plane. Its steady phase is then too noisy to compare with, and the
+		// run reports this and does not pass.
 		noisy := len(r.Measurements.Generator.Saturated) > 0 && r.Verdict != result.Pass && (g.Objective == "signal-moved" || g.Verdict == result.NoData)
 		if g.Verdict != result.Pass && !noisy && !shows(g, r.Signals) {
 			t.Errorf("gate %s: %s (%s)\n%s", g.Name, g.Verdict, g.Detail, strings.Join(r.Reasons, "\n"))

@@ -95,7 +95,7 @@ func applyRendered(t *testing.T, kubeconfig string, args ...string) *inCluster {
 	return c
 }
 
-// remove deletes an object, and waits until it is gone: another test makes one of the same name.
+// remove deletes an object and waits until it is gone, because another test creates an object with the same name.
 func (c *inCluster) remove(at dynamic.ResourceInterface, name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -183,7 +183,7 @@ func (c *inCluster) user() kubernetes.Interface {
 	return client
 }
 
-// take takes a permission from the rules of the run, and returns when it has gone.
+// take removes a permission from the rules of the run, and returns when the removal has taken effect.
 func (c *inCluster) take(of authorizationv1.ResourceAttributes) {
 	c.t.Helper()
 	resource := of.Resource

@@ -78,7 +78,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	}
 }
 
-// mend does one change, written as: "old" => "new".
+// mend applies one change, written as: "old" => "new".
 func mend(t *testing.T, text, change string) string {
 	t.Helper()
 	before, after, _ := strings.Cut(strings.TrimSpace(change), " => ")
@@ -90,8 +90,8 @@ func mend(t *testing.T, text, change string) string {
 	return strings.ReplaceAll(text, before, after)
 }
 
-// validate runs the command on a scenario, and gives its exit code and what it says
-// is wrong, without the program's name and the directory.
+// validate runs the command on a scenario. It returns the exit code and the errors, without the program's name and the
+// directory.
 func validate(t *testing.T, text string) (code int, said string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -10,17 +10,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// kubeconfigFlags name a cluster of the user's and the identity to use there, by
-// kubectl's names. The scenario and the run set namespaces and timeouts; passwords are
-// not used, and proxies are the kubeconfig's or the environment's.
+// kubeconfigFlags are flags that name a user's cluster and the identity to use there. They have the same names as in kubectl.
+// The scenario and the run set namespaces and timeouts. Passwords are not supported. The proxy is set in the kubeconfig or the
+// environment.
 type kubeconfigFlags struct {
 	current bool
-	names   []string // of those that belong to a cluster
+	names   []string // names of the flags that require a cluster
 }
 
 func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *loadgen.Kubeconfig) {
 	flags.StringVar(&into.Files, "kubeconfig", "", "`file` that names your cluster, or several as in $KUBECONFIG; without it a control plane is started for the run")
-	flags.BoolVar(&f.current, "current-cluster", false, "your cluster is what kubectl would use: $KUBECONFIG, ~/.kube/config, or in a pod its own cluster")
+	flags.BoolVar(&f.current, "current-cluster", false, "use the cluster that kubectl would use: $KUBECONFIG, ~/.kube/config, or in a pod its own cluster")
 	var own pflag.FlagSet
 	clientcmd.BindOverrideFlags(&into.ConfigOverrides, &own, clientcmd.ConfigOverrideFlags{
 		CurrentContext: clientcmd.FlagInfo{LongName: clientcmd.FlagContext, Description: "`context` in the kubeconfig (default: its current one)"},
@@ -47,7 +47,7 @@ func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *loadgen.Kubeconfig) {
 	flags.AddFlagSet(&own)
 }
 
-// into completes a kubeconfig, and refuses flags that would silently do nothing.
+// into adds the flags to k, and refuses flags that would silently do nothing.
 func (f *kubeconfigFlags) into(cmd *cobra.Command, k *loadgen.Kubeconfig) error {
 	if f.current {
 		if k.Files != "" {

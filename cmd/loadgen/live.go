@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// liveFlags say how a run in progress is shown.
+// liveFlags are the flags that set how an active run is shown.
 type liveFlags struct {
 	plain bool
 	web   string
@@ -19,20 +19,20 @@ type liveFlags struct {
 }
 
 func (f *liveFlags) add(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.plain, "plain", false, "show progress in lines on a terminal too, in place of a page with charts and keys")
-	flags.StringVar(&f.web, "web", "", "serve a live page of the run to browsers of this machine, at this `address` (--web alone: a free port of 127.0.0.1)")
+	flags.BoolVar(&f.plain, "plain", false, "on a terminal, show progress in lines instead of a page with charts and keys")
+	flags.StringVar(&f.web, "web", "", "serve a live page of the run to browsers on this machine, at this `address` (--web alone: a free port of 127.0.0.1)")
 	flags.Lookup("web").NoOptDefVal = anyPort
 }
 
-// check refuses a page of several runs.
+// check refuses to serve a page for several runs.
 func (f *liveFlags) check(variant string) error {
 	if f.web != "" && variant == "all" {
-		return loadgen.Usage(errors.New("--web: --variant all is several runs, and the page is of one (name a variant)"))
+		return loadgen.Usage(errors.New("--web shows one run, and --variant all is several (name a variant)"))
 	}
 	return nil
 }
 
-// begin gives a run its displays.
+// begin sets up the displays of a run: the page on the terminal and the page for browsers.
 func (f *liveFlags) begin(cmd *cobra.Command, ui *tui, o *loadgen.Options, signals *interrupts) (err error) {
 	o.Control = &loadgen.Control{}
 	url := ""
@@ -52,15 +52,15 @@ func (f *liveFlags) begin(cmd *cobra.Command, ui *tui, o *loadgen.Options, signa
 	return nil
 }
 
-// finish gives the report to the browsers that follow the run.
+// finish shows the report in the browsers that follow the run.
 func (f *liveFlags) finish(dir string, hurry <-chan struct{}) error {
 	return f.served.Finish(dir, hurry)
 }
 
-// end closes what is still served.
-func (f *liveFlags) end() { _ = f.served.Close() } // nothing is lost by it
+// end stops serving the page for browsers.
+func (f *liveFlags) end() { _ = f.served.Close() } // an error loses no data
 
-// logs reports whether client-go's log goes to the terminal, over what is drawn there.
+// logs reports whether client-go's log is written to the terminal, where it would overwrite the page.
 func logs(cmd *cobra.Command) bool {
 	flag := cmd.Flags().Lookup("log-level")
 	return flag != nil && flag.Value.String() != "off"

@@ -126,7 +126,7 @@ func TestRunInABrowser(t *testing.T) {
 func TestWebRefusals(t *testing.T) {
 	for want, args := range map[string][]string{
 		"loadgen: --web: 0.0.0.0:8080 is open to the network": {"run", "testdata/short.yaml", "--web=0.0.0.0:8080"},
-		"loadgen: --web: --variant all is several runs":       {"run", "testdata/short.yaml", "--web", "--variant", "all"},
+		"loadgen: --web shows one run, and --variant all is":  {"run", "testdata/short.yaml", "--web", "--variant", "all"},
 	} {
 		refused(t, args, want)
 	}

@@ -1,5 +1,5 @@
-// Command loadgen drives storms at a Kubernetes control plane, its own or
-// yours, and ends with a verdict. `loadgen --help` is the manual.
+// Command loadgen runs load and faults against a Kubernetes control plane, a bundled one
+// or yours, and judges the result. `loadgen --help` is the manual.
 package main
 
 import (
@@ -17,9 +17,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// gcPercent lets the heap grow to three times its live size before a collection,
-// instead of twice: while thousands of nodes register, collecting was half of
-// the generator's CPU time, which the control plane on the same machine lacks.
+// gcPercent lets the heap grow to three times its live size before a garbage collection, instead of twice. With the default,
+// garbage collection took half of the generator's CPU time while thousands of nodes registered, and the control plane on the
+// same machine lacked this time.
 const gcPercent = 200
 
 func main() {
@@ -30,8 +30,8 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// verdictError carries the exit code of a run that was judged; its report has
-// said the rest.
+// verdictError is the exit code of a judged run, as an error. It is not printed, because the report has already shown the
+// result.
 type verdictError int
 
 func (v verdictError) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
@@ -75,16 +75,16 @@ func newRoot(signals *interrupts) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "loadgen",
 		Short: "Storms for Kubernetes control planes, with a verdict",
-		Long: `loadgen drives a storm at a Kubernetes control plane - a 500-node rollout, a
-watch flood, a node-failure storm - records what every component's metrics
-say, and ends with a verdict and a report. Without --kubeconfig it brings up a
-real control plane of its own (etcd, kube-apiserver, kube-scheduler,
-kube-controller-manager) for the run.
+		Long: `loadgen runs a storm against a Kubernetes control plane - a 500-node rollout, a
+watch flood, a node-failure storm - records the metrics of every component, and
+ends with a verdict and a report. Without --kubeconfig it starts a separate, real
+control plane (etcd, kube-apiserver, kube-scheduler, kube-controller-manager)
+for the run.
 
-Exit codes: 0 every gate passed, 1 a gate failed or the cluster kept a load
-from its rate, 2 bad usage or a bad scenario, 3 could not judge (no gates, no
-data, busy machine, generator saturated, a rate that could not be sent,
-interrupted), 4 the environment failed.`,
+Exit codes: 0 every gate passed, 1 a gate failed or the cluster prevented a load
+from reaching its rate, 2 bad usage or a bad scenario, 3 could not judge (no
+gates, no data, busy machine, generator saturated, a rate that could not be
+sent, interrupted), 4 the environment failed.`,
 		Example: `  loadgen run rollout-demo
   loadgen run rollout-500 --set nodes.count=100
   loadgen run node-failure-storm --kubeconfig ~/.kube/config`,

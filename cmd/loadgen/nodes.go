@@ -28,23 +28,24 @@ func newNodes(signals *interrupts) *cobra.Command {
 		Use:   "nodes",
 		Short: "Run simulated nodes alone, until Ctrl-C",
 		Long: `Run simulated nodes alone, until Ctrl-C: each registers under its own identity,
-renews its Lease, reports its status and takes pods through to Ready and through
+renews its Lease, reports its status, and moves pods to Ready and through
 deletion. With --kubeconfig they join that cluster and are removed at the end;
 without it, a control plane is started for them.
 
-On your own cluster they are tainted, so that no other workload lands on them;
-what a pod needs in its spec to be scheduled to them is printed. On a control plane
-that 'controlplane up' or this command has started they are not: there a plain
-'kubectl create deployment' runs. A second Ctrl-C leaves what is not removed yet, and
-says how to remove it.
+On your own cluster the nodes are tainted, so that no other workload is scheduled to
+them; the command prints what the spec of a pod needs to be scheduled to them. On a
+control plane started by 'controlplane up' or by this command the nodes are not tainted,
+so a plain 'kubectl create deployment' works. A second Ctrl-C leaves the objects that
+are not removed yet, and prints how to remove them.
 
-Fidelity "kubelet" makes each request of a kubelet, over a connection of each node's own;
-"lean" leaves out those that change nothing; "shared" holds one watch for all nodes.
+Fidelity "kubelet" sends every request that a real kubelet sends, over one connection
+per node; "lean" leaves out requests that change nothing; "shared" has one watch for all
+nodes.
 
-Identity "certificate" gives each node a client certificate that the cluster signs, as a
-kubelet has; "token" a token of a ServiceAccount, which RBAC authorizes instead of the
-Node authorizer; "auto" asks the cluster for one certificate and takes tokens if it gives
-none.`,
+Identity "certificate" gives each node a client certificate that the cluster signs, like
+a kubelet's; "token" gives it a token of a ServiceAccount, which RBAC authorizes instead
+of the Node authorizer; "auto" requests one certificate from the cluster, and uses tokens
+if the cluster does not sign it.`,
 		Example: `  loadgen nodes --count 500
   loadgen nodes --count 50 --kubeconfig planes/default/kubeconfigs/admin.kubeconfig --yes
   loadgen nodes --count 5000 --fidelity shared`,
@@ -76,7 +77,7 @@ none.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&count, "count", 100, "`number` of nodes")
-	flags.StringVar(&fidelity, "fidelity", "kubelet", "`how` true to life: kubelet, lean or shared")
+	flags.StringVar(&fidelity, "fidelity", "kubelet", "`how` closely nodes imitate kubelets: kubelet, lean or shared")
 	flags.StringVar(&identity, "identity", scenario.IdentityAuto, "`how` nodes authenticate: auto, certificate or token")
 	addSetFlag(cmd, &o.Overrides)
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
@@ -104,8 +105,7 @@ func printNodes(w io.Writer, nodes result.Nodes) error {
 	return nil
 }
 
-// checkNodes refuses invalid values of the flags of `nodes`, by the flags'
-// names.
+// checkNodes refuses invalid values of the flags of `nodes`. Errors name the flags.
 func checkNodes(count int, fidelity, identity string) error {
 	var errs []error
 	if count < 1 || count > scenario.MaxNodes {

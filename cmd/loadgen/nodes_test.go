@@ -51,7 +51,7 @@ func TestPodsOnSimulatedNodes(t *testing.T) {
 	wantNothingLeft(t, own)
 }
 
-// Simulated nodes wait for a cluster that cannot be reached, as kubelets do, and work on when it is back.
+// Simulated nodes wait for a cluster that cannot be reached, as kubelets do, and continue when it is back.
 func TestNodesOutliveALostCluster(t *testing.T) {
 	useSharedPlane(t)
 	w, kubeconfig := newWire(t)
@@ -68,7 +68,7 @@ func TestNodesOutliveALostCluster(t *testing.T) {
 	wantNothingLeft(t, plane.Cluster().Kubeconfigs["admin"])
 }
 
-// lastStep is the last line that was printed, without its time.
+// lastStep returns the last printed line, without its time.
 func lastStep(p *loadgenProcess) string {
 	_, line, _ := strings.Cut(p.said[len(p.said)-1], "  ")
 	return strings.TrimSpace(line)

@@ -22,11 +22,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// maxRetention bounds what an observation keeps in a temporary
-// directory.
+// maxRetention is the maximum time for which an observer keeps samples in its temporary directory.
 const maxRetention = 30 * 24 * time.Hour
 
-// anyPort is the address to listen on if the user names none.
+// anyPort is the default address to listen on.
 const anyPort = "127.0.0.1:0"
 
 func newObserve() *cobra.Command {
@@ -35,17 +34,19 @@ func newObserve() *cobra.Command {
 	var receiver remoteWriteFlags
 	cmd := &cobra.Command{
 		Use:   "observe",
-		Short: "Serve a control plane's metrics to Grafana, with the alerts evaluated",
-		Long: `Scrape a control plane that 'controlplane up' has started, evaluate the alerts
-that ship, and serve both by the query API of Prometheus, until Ctrl-C or until
-the plane stops: a Prometheus data source for Grafana, and for promtool.
-'controlplane up --observe' starts this with its plane; 'loadgen run --observe'
-serves a run under way.
+		Short: "Serve a control plane's metrics and alerts to Grafana",
+		Long: `Scrape a control plane that 'controlplane up' started, evaluate the built-in alerts,
+and serve metrics and alerts over the Prometheus query API until Ctrl-C or until the
+plane stops. Grafana (as a Prometheus data source) and promtool can query it.
+'controlplane up --observe' starts this command with its plane; 'loadgen run --observe'
+serves an active run.
 
-It is read-only, has no password, and listens on this machine only, unless
---observe-public allows otherwise. What it scraped is gone when it ends. For a
-Prometheus of your own it writes prometheus/prometheus.yml into the plane's
-directory, with the rules, and prometheus/scrape.yaml to be included by another.`,
+The server is read-only, has no password, and listens only on this machine unless
+--observe-public is set. The samples are deleted when the command ends.
+
+For your own Prometheus, the command writes two files into the plane's directory:
+prometheus/prometheus.yml, to start a Prometheus with (rules included), and
+prometheus/scrape.yaml, to list under scrape_config_files of an existing one.`,
 		Example: `  loadgen observe
   loadgen observe --dir /tmp/plane --listen 127.0.0.1:9090
   promtool query instant http://127.0.0.1:9090 'ALERTS'`,
@@ -71,13 +72,13 @@ directory, with the rules, and prometheus/scrape.yaml to be included by another.
 	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 takes a free one")
 	addPublicFlag(flags, &o.Public)
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between scrapes of a component")
-	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "how long samples are kept at the least")
+	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "minimum time for which samples are kept")
 	receiver.add(flags)
 	output = commandline.AddOutput(cmd)
 	return cmd
 }
 
-// addDirFlag adds --dir, which names a plane as it does in controlplane.
+// addDirFlag adds --dir, which names a plane by its directory, as in controlplane.
 func addDirFlag(flags *pflag.FlagSet, dir *string, usage string) {
 	preset := cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
 	flags.StringVar(dir, "dir", preset, usage+"; also $"+control.DirEnv)
@@ -85,7 +86,7 @@ func addDirFlag(flags *pflag.FlagSet, dir *string, usage string) {
 	_ = flags.MarkHidden("cluster") // its older name; cobra would print a deprecation to standard output
 }
 
-// checkTimes holds an observation to the bounds that a scenario's recording has.
+// checkTimes applies the bounds of a scenario's scrape interval to an observer.
 func checkTimes(o loadgen.ObserveOptions) error {
 	var errs []error
 	if o.Interval < scenario.MinScrape || o.Interval > scenario.MaxScrape {
@@ -97,18 +98,17 @@ func checkTimes(o loadgen.ObserveOptions) error {
 	return errors.Join(errs...)
 }
 
-// printObserver prints the API's address to standard output, where the parent
-// process waits for it.
+// printObserver prints the address of the API to standard output. A parent process waits for it there.
 func printObserver(w io.Writer, url, config string, output *commandline.Output) {
 	_ = output.WriteEach(w, map[string]string{"url": url, "prometheusConfig": config}, func() error {
-		_, err := fmt.Fprintf(w, "Prometheus' query API is at %s\n\n  Grafana: a data source of type Prometheus with this URL\n  promtool query instant %s up\n  prometheus --config.file=%s   # one of your own\n",
+		_, err := fmt.Fprintf(w, "Prometheus' query API is at %s\n\n  Grafana: a data source of type Prometheus with this URL\n  promtool query instant %s up\n  prometheus --config.file=%s   # your own Prometheus\n",
 			url, url, filepath.Join(config, loadgen.ScrapeConfigFile))
 		return err
 	})
 }
 
-// untilParentEnds is a context that ends when the process does that started
-// this one, if it asked for that (control.ParentPipeEnv).
+// untilParentEnds returns a context that ends when the parent process ends, if the parent process requested this
+// (control.ParentPipeEnv).
 func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	text, asked := os.LookupEnv(control.ParentPipeEnv)
 	if !asked {
@@ -118,37 +118,37 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s=%q is not a descriptor", control.ParentPipeEnv, text)
 	}
-	if err := os.Unsetenv(control.ParentPipeEnv); err != nil { // it is not for what we start
+	if err := os.Unsetenv(control.ParentPipeEnv); err != nil { // processes that we start must not use it
 		return nil, nil, err
 	}
 	unix.CloseOnExec(fd)
 	pipe := os.NewFile(uintptr(fd), "parent pipe")
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
-		_, _ = pipe.Read(make([]byte, 1)) // the parent never writes: it returns at the end of file
+		_, _ = pipe.Read(make([]byte, 1)) // the parent never writes, so Read returns when the parent ends
 		cancel()
 	}()
 	return ctx, cancel, nil
 }
 
 func addObserveFlags(flags *pflag.FlagSet, o *loadgen.Options) {
-	flags.StringVar(&o.Observe, "observe", "", "serve the run's metrics by Prometheus' query API during the run, at this `address` (--observe alone: a free port of 127.0.0.1)")
+	flags.StringVar(&o.Observe, "observe", "", "serve the run's metrics over the Prometheus query API during the run, at this `address` (--observe alone: a free port of 127.0.0.1)")
 	flags.Lookup("observe").NoOptDefVal = anyPort
 	addPublicFlag(flags, &o.ObservePublic)
 }
 
 func addPublicFlag(flags *pflag.FlagSet, public *bool) {
-	flags.BoolVar(public, "observe-public", false, "allow an address that other machines reach; there is no password")
+	flags.BoolVar(public, "observe-public", false, "allow an address that other machines can reach; there is no password")
 }
 
 type prometheusFlags struct{ config loadgen.Prometheus }
 
 func (p *prometheusFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&p.config.URL, "prometheus", "", "`URL` of a Prometheus that scrapes your cluster: its samples are judged, and nothing is scraped")
-	flags.StringToStringVar(&p.config.Jobs, "prometheus-job", nil, "what a component's `job` is called there, as kube-apiserver=apiserver (repeatable; default: as kube-prometheus-stack has it)")
+	flags.StringVar(&p.config.URL, "prometheus", "", "`URL` of a Prometheus that scrapes your cluster: judge its samples instead of scraping")
+	flags.StringToStringVar(&p.config.Jobs, "prometheus-job", nil, "name of a component's `job` in that Prometheus, for example kube-apiserver=apiserver (repeatable; default: the names of kube-prometheus-stack)")
 	flags.Lookup("prometheus-job").DefValue = "" // not "[]"
-	flags.StringVar(&p.config.Match, "prometheus-match", "", "`matchers` that your cluster's series fit, as 'cluster=\"prod\"'")
-	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS, as promtool's --http.config.file")
+	flags.StringVar(&p.config.Match, "prometheus-match", "", "label `matchers` that select your cluster's series, for example 'cluster=\"prod\"'")
+	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS, in the format of promtool's --http.config.file")
 }
 
 // into copies the flags to o, and refuses flags that would silently do nothing.
@@ -170,16 +170,16 @@ func (p *prometheusFlags) into(o *loadgen.Options) error {
 	case o.Targets != "":
 		return loadgen.Usage(fmt.Errorf("--targets: with --prometheus nothing is scraped (leave out one of them)"))
 	case o.Observe != "":
-		return loadgen.Usage(fmt.Errorf("--observe: with --prometheus there is nothing to serve that yours does not (leave out one of them)"))
+		return loadgen.Usage(fmt.Errorf("--observe: with --prometheus, your own Prometheus serves the metrics (leave out one of them)"))
 	}
-	if err := p.alone(); err != nil { // as the run will
+	if err := p.alone(); err != nil { // the same check as in the run
 		return err
 	}
 	o.Prometheus = &p.config
 	return nil
 }
 
-// alone checks the flags by themselves.
+// alone checks the flags without regard to other flags.
 func (p *prometheusFlags) alone() error {
 	if p.config.URL != "" {
 		if err := loadgen.CheckPrometheus(p.config); err != nil {

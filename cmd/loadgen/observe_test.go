@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// series counts those that an expression gives at a Prometheus.
+// series returns the number of series that a Prometheus returns for an expression.
 func series(t *testing.T, at, expr string) int {
 	t.Helper()
 	resp, err := http.Get(at + "/api/v1/query?query=" + url.QueryEscape(expr))
@@ -34,8 +34,8 @@ func series(t *testing.T, at, expr string) int {
 	return len(body.Data.Result)
 }
 
-// queryWhileUnderWay reads the address of the query API from the lines of a run that has it, and asks there
-// for each of five targets and for the generator's own series.
+// queryWhileUnderWay reads the address of the query API from the output of an active run, and queries the series of five
+// targets and of the generator.
 func queryWhileUnderWay(t *testing.T, p *loadgenProcess) {
 	t.Helper()
 	p.awaitLine("Prometheus' query API at http://")
@@ -68,7 +68,7 @@ func TestRunReadsPrometheus(t *testing.T) {
 		theirs.Job = loadgen.KubePrometheusStackJobs()[c.Kind]
 		targets = append(targets, theirs)
 	}
-	const interval = 10 * time.Second // Prometheus gives a scrape as long, a busy machine may need it
+	const interval = 10 * time.Second // also the timeout of a scrape, which a busy machine may need
 	config, err := loadgen.WriteScrapeConfig(t.TempDir(), targets, loadgen.ScrapeConfigOptions{Interval: interval, Rules: alerts.Files()})
 	if err != nil {
 		t.Fatal(err)

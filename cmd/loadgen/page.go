@@ -10,13 +10,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// The least terminal that a page is for.
+// The minimum size of a terminal for the page.
 const (
 	leastColumns = 80
 	leastRows    = 24
 )
 
-// mostPoints of the charts are kept: a quarter of an hour, at one a second.
+// mostPoints is the maximum number of points in the charts: a quarter of an hour, at one point per second.
 const mostPoints = 900
 
 // point is one second of the charts.
@@ -25,10 +25,10 @@ type point struct{ offered, achieved, p99, nodes, pods, watches float64 }
 // pageModel is the state of a run's page. It is pure: it takes snapshots and steps, and returns lines of text.
 type pageModel struct {
 	began    time.Time
-	url      string // of the page for browsers; empty without such a page
+	url      string // URL of the page for browsers; empty without a page
 	snapshot loadgen.Snapshot
-	points   []point // the last of them
-	dropped  int     // points before these
+	points   []point // the last points
+	dropped  int     // number of dropped points before these
 	last     time.Time
 	steps    []string
 	help     bool
@@ -36,7 +36,7 @@ type pageModel struct {
 	colours  bool
 }
 
-// take takes in a snapshot. Those between two seconds make no points.
+// take updates the page with a snapshot. Snapshots less than half a second after the last point add no point.
 func (m *pageModel) take(s loadgen.Snapshot, now time.Time) {
 	m.snapshot = s
 	if now.Sub(m.last) < time.Second/2 {
@@ -52,9 +52,9 @@ func (m *pageModel) take(s loadgen.Snapshot, now time.Time) {
 	}
 }
 
-// frame is the page at a size, a line of text each.
+// frame returns the page for the given size, as lines of text.
 func (m *pageModel) frame(columns, rows int, now time.Time) []string {
-	columns, rows = max(columns, 20), max(rows, 8) // of a terminal that has become smaller
+	columns, rows = max(columns, 20), max(rows, 8) // minimum for a terminal that has become smaller
 	head := []line{m.title(columns, now), m.phases(columns), nil}
 	foot := line{{m.keys(), ""}, {m.said, bold}}
 	var middle []line
@@ -74,7 +74,7 @@ func (m *pageModel) frame(columns, rows int, now time.Time) []string {
 		}
 	}
 	all := append(append(head, middle...), foot)
-	if over := len(all) - rows; over > 0 { // the keys stay
+	if over := len(all) - rows; over > 0 { // the line with the keys is kept
 		all = append(all[:max(0, rows-1)], foot)
 	}
 	var text []string
@@ -137,7 +137,7 @@ func (m *pageModel) phases(columns int) line {
 	return shown
 }
 
-// joined has spaces between spans.
+// joined puts spaces between the spans of a line.
 func joined(all line) (out line) {
 	for i, s := range all {
 		if i > 0 {
@@ -186,16 +186,16 @@ func (m *pageModel) keys() string {
 func helpLines() []line {
 	var all []line
 	for _, text := range []string{
-		"  p          pause the load, or resume it. What is in flight ends; phases and",
-		"             faults continue, and nothing is owed afterwards. Gates over a phase",
+		"  p          pause or resume the load. Requests in flight finish; phases and",
+		"             faults continue; paused load is not made up for. Gates of a phase",
 		"             in which load was paused are not judged (exit 3).",
-		"  n          end the present phase: the next one begins. Gates over it are not",
-		"             judged (exit 3).",
-		"  q, Ctrl-C  end the run in order and write the report. Ctrl-C again does not",
-		"             wait for what is still to be removed.",
+		"  n          end the current phase and begin the next. Gates over the ended",
+		"             phase are not judged (exit 3).",
+		"  q, Ctrl-C  end the run and write the report. A second Ctrl-C does not wait",
+		"             until all objects are removed.",
 		"  ?          this help, or the charts",
 		"",
-		"  --plain shows lines in place of this page.",
+		"  --plain shows lines instead of this page.",
 		"",
 	} {
 		all = append(all, line{{text, ""}})
@@ -233,7 +233,7 @@ func (m *pageModel) charts(columns, rows int) []line {
 	return append(out, line{{caption, dim}})
 }
 
-// step is the number of seconds in a column, so that all points have room.
+// step returns the number of seconds per column at which all points fit.
 func (m *pageModel) step(width int) int {
 	for _, step := range []int{1, 2, 5, 10, 15, 30} {
 		if (len(m.points)+step-1)/step < width {
@@ -243,12 +243,12 @@ func (m *pageModel) step(width int) int {
 	return 60
 }
 
-// barChart is values over time as bars. behind, where there is one, is drawn lightly behind them.
+// barChart shows values over time as bars. If behind is not nil, its values are drawn lightly behind the bars.
 type barChart struct {
 	title  string
 	value  func(point) float64
 	behind func(point) float64
-	dips   bool // low values are the news
+	dips   bool // low values matter: a column shows its smallest value
 	format func(float64) string
 }
 
@@ -278,7 +278,7 @@ func (m *pageModel) barCharts() []barChart {
 	return all[:min(len(all), 4)]
 }
 
-// lines are the title with the top of the scale, and the bars.
+// lines returns the title, with the maximum of the scale, and the bars.
 func (c barChart) lines(m *pageModel, width, high, step int) []line {
 	values := m.column(c.value, step, width, c.dips)
 	var behind []float64
@@ -318,10 +318,10 @@ func (m *pageModel) column(of func(point) float64, step, width int, smallest boo
 	return all[max(0, len(all)-width):]
 }
 
-// blocks are bars of no eighth to eight.
+// blocks are bars from zero to eight eighths high.
 const blocks = " ▁▂▃▄▅▆▇█"
 
-// bars draws values of a scale up to top as columns of blocks, the highest row first.
+// bars draws values on a scale from 0 to top as columns of blocks. It returns the highest row first.
 func bars(values, behind []float64, top float64, high int) []string {
 	eighths := func(v float64) int {
 		if top <= 0 || v <= 0 {
@@ -347,7 +347,7 @@ func bars(values, behind []float64, top float64, high int) []string {
 	return rows
 }
 
-// short3 writes a number in three digits or so.
+// short3 formats a number with about three digits.
 func short3(v float64) string {
 	switch {
 	case v >= 99_950:

@@ -4,7 +4,7 @@ package main
 // text.
 type keyParser struct {
 	state  keyState
-	digits string // of a sequence
+	digits string // parameter of the escape sequence
 	pasted bool
 }
 
@@ -17,13 +17,13 @@ const (
 	keySS3             // after ESC O
 )
 
-// The parameters of the sequences around what is pasted.
+// The parameters of the escape sequences before and after pasted text.
 const (
 	pasteBegins = "200"
 	pasteEnds   = "201"
 )
 
-// feed returns the keys in the next bytes.
+// feed parses the next bytes of the input and returns the keys in them.
 func (p *keyParser) feed(data []byte) (keys []byte) {
 	for _, b := range data {
 		switch p.state {

@@ -5,5 +5,5 @@ import "golang.org/x/sys/unix"
 const (
 	getTermios  = unix.TCGETS
 	setTermios  = unix.TCSETS
-	noCharacter = 0 // of a control character that is off
+	noCharacter = 0 // value that turns a control character off
 )

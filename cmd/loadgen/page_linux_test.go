@@ -27,11 +27,11 @@ type keyboard struct {
 
 	mu   sync.Mutex
 	text string        // all output so far
-	more chan struct{} // closed when there is more
-	read int           // how far await has come
+	more chan struct{} // closed when more output arrives
+	read int           // how much of text await has read
 }
 
-// typeAt starts a loadgen on a terminal of a size.
+// typeAt starts a loadgen on a terminal of the given size.
 func typeAt(t *testing.T, p *loadgenProcess, columns, rows uint16) *keyboard {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -102,7 +102,7 @@ func (k *keyboard) settings() (s unix.Termios) {
 
 func (k *keyboard) listen() {
 	data := make([]byte, 1<<14)
-	begun := "" // a sequence whose end has not come
+	begun := "" // an incomplete escape sequence
 	for {
 		n, err := k.master.Read(data)
 		text := begun + string(data[:n])
@@ -121,7 +121,7 @@ func (k *keyboard) listen() {
 	}
 }
 
-// await waits until the terminal has shown something since what it waited for last.
+// await waits until the terminal shows the given text after the text that it awaited last.
 func (k *keyboard) await(words string) {
 	k.t.Helper()
 	late := time.After(2 * time.Minute)
@@ -176,7 +176,7 @@ func TestKeysCommandARun(t *testing.T) {
 	k.await("load is paused: the figures of phase first will not be judged")
 	k.await("phase first is ended early")
 	k.await("NO DATA")
-	_ = k.process.cmd.Wait() // the exit code is asked below
+	_ = k.process.cmd.Wait() // the exit code is checked below
 	if code := k.process.cmd.ProcessState.ExitCode(); code != loadgen.ExitNoData {
 		t.Errorf("exit code %d, want %d", code, loadgen.ExitNoData)
 	}
@@ -193,7 +193,7 @@ func TestKeysCommandARun(t *testing.T) {
 	awaitNoProcess(t, dir)
 }
 
-// Lines, not a page: where the user wants them, and where a page has no room.
+// Progress is shown in lines if the user requests it, or if the terminal is too small for a page.
 func TestTerminalWithoutAPage(t *testing.T) {
 	for name, c := range map[string]struct {
 		columns, rows uint16
@@ -210,7 +210,7 @@ func TestTerminalWithoutAPage(t *testing.T) {
 			k.await("phase only: for 2s")
 			k.await("only 00:0")
 			k.await("report  ")
-			_ = k.process.cmd.Wait() // its output is looked at
+			_ = k.process.cmd.Wait() // the test checks the output
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			if strings.Contains(k.text, "\x1b[?1049h") {

@@ -7,5 +7,5 @@ import "golang.org/x/sys/unix"
 const (
 	getTermios  = unix.TIOCGETA
 	setTermios  = unix.TIOCSETA
-	noCharacter = 0xff // of a control character that is off
+	noCharacter = 0xff // value that turns a control character off
 )

@@ -10,18 +10,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// drawEvery is the least time between two frames.
+// drawEvery is the minimum time between two frames.
 const drawEvery = 250 * time.Millisecond
 
-// page shows a run on a terminal and obeys keys. It begins with the first snapshot. A nil page shows nothing.
+// page shows a run on a terminal and reacts to keys. It opens with the first snapshot. A nil page shows nothing.
 type page struct {
 	control *loadgen.Control
 
 	mu       sync.Mutex
 	model    pageModel
-	terminal *terminal // nil: not yet
-	over     bool      // it was closed, or there is no terminal for it
-	steps    []string  // to be written when it is closed
+	terminal *terminal // nil: not open yet
+	over     bool      // the page was closed, or no terminal can show it
+	steps    []string  // steps to write to the terminal when the page is closed
 	quitting bool
 
 	writing sync.Mutex // held while the terminal is written
@@ -36,7 +36,7 @@ func newPage(control *loadgen.Control, began time.Time, url string) *page {
 	}
 }
 
-// show takes in a snapshot. It returns false without a page.
+// show updates the page with a snapshot. It returns false if there is no page.
 func (p *page) show(s loadgen.Snapshot) bool {
 	if p == nil {
 		return false
@@ -54,21 +54,20 @@ func (p *page) show(s loadgen.Snapshot) bool {
 	return true
 }
 
-// open takes the terminal. It returns false if the terminal cannot show a page, now or later. The caller
-// holds mu.
+// open opens the page on the terminal. It returns false if the terminal cannot show a page, now or later. The caller holds mu.
 func (p *page) open() bool {
 	t, err := openTerminal()
 	if err != nil {
-		p.over = true // the live line says the same in less
+		p.over = true // the live line shows the most important figures instead
 		return false
 	}
 	p.terminal = t
 	p.tasks.Go(p.draw)
-	go p.readKeys() // ends with the terminal; where its reads cannot be called off, with the program
+	go p.readKeys() // ends when the terminal is closed; if reads cannot be cancelled, it ends with the program
 	return true
 }
 
-// step takes in a line about a completed step. It returns false if no page can show it.
+// step adds the line of a completed step to the page. It returns false if there is no page to show it.
 func (p *page) step(line string) bool {
 	if p == nil {
 		return false
@@ -84,15 +83,15 @@ func (p *page) step(line string) bool {
 	return true
 }
 
-// renew lets the page be drawn. The caller holds mu.
+// renew schedules a redraw of the page. The caller holds mu.
 func (p *page) renew() {
 	select {
 	case p.dirty <- struct{}{}:
-	default: // it will be
+	default: // a redraw is already scheduled
 	}
 }
 
-// draw draws the page when it has changed, not too often.
+// draw draws the page when it has changed, at most once per drawEvery.
 func (p *page) draw() {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
@@ -118,7 +117,7 @@ func (p *page) draw() {
 	}
 }
 
-// write draws a frame. False: the page is closed, or the terminal is gone.
+// write draws a frame. It returns false if the page is closed or the terminal is gone.
 func (p *page) write(frame []string, columns, rows int) bool {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -139,7 +138,7 @@ func (p *page) readKeys() {
 			p.press(key)
 		}
 		if err != nil {
-			return // it was closed, or is gone
+			return // the terminal was closed, or is gone
 		}
 	}
 }
@@ -156,7 +155,7 @@ func (p *page) press(key byte) {
 		said = text(err)
 	case 'n':
 		p.mu.Lock()
-		shown := p.model.snapshot.Phase // a key that is held must not end the next one
+		shown := p.model.snapshot.Phase // a held key must not end the next phase too
 		p.mu.Unlock()
 		said = text(p.control.EndPhase(shown))
 	case 'q':
@@ -181,7 +180,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// quit is Ctrl-C, once: a key that is held must not skip the end in order.
+// quit acts like one Ctrl-C. It acts only once, because a held key must not skip the orderly end.
 func (p *page) quit() string {
 	p.mu.Lock()
 	again := p.quitting
@@ -193,7 +192,7 @@ func (p *page) quit() string {
 	return text(syscall.Kill(os.Getpid(), syscall.SIGINT))
 }
 
-// close gives the terminal back and returns the steps that the page has shown.
+// close releases the terminal and returns the steps that the page has shown.
 func (p *page) close() []string {
 	if p == nil {
 		return nil
@@ -211,10 +210,10 @@ func (p *page) close() []string {
 	return p.steps
 }
 
-// abandonWithin bounds abandon: the terminal may take nothing any more.
+// abandonWithin is the time limit of abandon, because the terminal may no longer accept output.
 const abandonWithin = time.Second
 
-// abandon is close for a program that is about to end.
+// abandon is like close, for a program that is about to end.
 func (p *page) abandon() {
 	p.mu.Lock()
 	shown := p.terminal != nil && !p.over
@@ -234,9 +233,9 @@ func (p *page) abandon() {
 	}
 }
 
-// leave gives the terminal back immediately.
+// leave releases the terminal immediately.
 func (p *page) leave() {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	_ = p.terminal.restore() // it may be gone
+	_ = p.terminal.restore() // the terminal may be gone
 }

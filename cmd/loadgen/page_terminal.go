@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the controlling terminal while a page is on it. Lines are not edited and not echoed; Ctrl-C is a signal as ever,
-// Ctrl-Z and Ctrl-\ are nothing: a run that is stopped measures nothing.
+// terminal is the controlling terminal while it shows a page. Line editing and echo are off. Ctrl-C sends a signal as usual.
+// Ctrl-Z and Ctrl-\ do nothing, because a stopped run measures nothing.
 type terminal struct {
 	file    *os.File
 	before  unix.Termios
-	columns int // of the last frame
+	columns int // width of the last frame
 	rows    int
 }
 
@@ -23,8 +23,8 @@ const (
 	leavePage = "\x1b[?2004l\x1b[?25h\x1b[?1049l"
 )
 
-// openTerminal takes the terminal. It fails if there is no terminal, if it is too small, or if another process uses it (a
-// job in the background).
+// openTerminal opens the controlling terminal for a page. It fails if there is no terminal, if it is too small, or if another
+// process uses it (a job in the background).
 func openTerminal() (*terminal, error) {
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -91,10 +91,10 @@ func (t *terminal) size() (columns, rows int) {
 	return columns, rows
 }
 
-// draw writes a frame over the one before, in one piece. An error means that the terminal is gone.
+// draw replaces the previous frame with a new one, in one write. An error means that the terminal is gone.
 func (t *terminal) draw(frame []string, columns, rows int) error {
 	var b strings.Builder
-	b.WriteString("\x1b[?2026h\x1b[H") // drawn at once, where the terminal can
+	b.WriteString("\x1b[?2026h\x1b[H") // synchronized output, if the terminal supports it
 	if columns != t.columns || rows != t.rows {
 		t.columns, t.rows = columns, rows
 		b.WriteString("\x1b[2J")
@@ -110,7 +110,7 @@ func (t *terminal) draw(frame []string, columns, rows int) error {
 	return err
 }
 
-// restore resets the terminal to its earlier state and closes it. Reads of it end.
+// restore resets the terminal to its earlier state and closes it. Pending reads return.
 func (t *terminal) restore() error {
 	_, err := t.file.WriteString(leavePage)
 	err = errors.Join(err, t.control(func(fd int) error { return unix.IoctlSetTermios(fd, setTermios, &t.before) }))

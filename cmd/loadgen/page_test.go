@@ -41,7 +41,7 @@ func stormPage() (*pageModel, time.Time) {
 	return m, began.Add(161 * time.Second)
 }
 
-// The page at the least size, as text.
+// The page at the minimum size, as text.
 func TestPageAsText(t *testing.T) {
 	const file = "testdata/page.txt"
 	m, now := stormPage()
@@ -108,7 +108,7 @@ func TestPageFitsAnyTerminal(t *testing.T) {
 	}
 }
 
-// Text from a cluster controls no terminal.
+// Text from a cluster cannot control the terminal.
 func TestPageTextIsClean(t *testing.T) {
 	if got := clean("a\x1b[2J\r\nb\u202ec\u200bd\u4e16e\u0301▶"); got != "a [2J  b?c?d?e?▶" {
 		t.Errorf("%q", got)

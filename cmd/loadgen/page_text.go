@@ -12,12 +12,12 @@ const (
 	inverse = "7"
 )
 
-// span is text in one style, a rune a column.
+// span is text in one style. Each rune takes one column.
 type span struct{ text, style string }
 
 type line []span
 
-// plain is the text without styles.
+// plain returns the text of the line without styles.
 func (l line) plain() string {
 	var b strings.Builder
 	for _, s := range l {
@@ -26,7 +26,7 @@ func (l line) plain() string {
 	return b.String()
 }
 
-// fit cuts the line, or fills it with spaces, to a width.
+// fit cuts the line to a width, or fills it with spaces.
 func (l line) fit(width int) line {
 	out := l.cut(width)
 	if room := width - len([]rune(out.plain())); room > 0 {
@@ -50,7 +50,7 @@ func (l line) cut(width int) (out line) {
 	return out
 }
 
-// text is the line for a terminal of a width.
+// text returns the line as text for a terminal of the given width.
 func (l line) text(width int, colours bool) string {
 	var b strings.Builder
 	for _, s := range l.cut(width) {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// percent is a share in a flag, written as 5%.
+// percent is the value of a flag that takes a share, written as 5%.
 type percent float64
 
 func (p *percent) String() string { return strconv.FormatFloat(100*float64(*p), 'f', -1, 64) + "%" }
@@ -18,7 +18,7 @@ func (p *percent) Set(text string) error {
 	number, ok := strings.CutSuffix(text, "%")
 	v, err := strconv.ParseFloat(number, 64)
 	if !ok || err != nil || !(v >= 0 && v <= 100) {
-		return errors.New("is no share (write 5%, from 0% to 100%)")
+		return errors.New("is not a share (write 5%, from 0% to 100%)")
 	}
 	*p = percent(v / 100)
 	return nil

@@ -39,12 +39,12 @@ func previewAB(cmd *cobra.Command, o loadgen.ABOptions, output *commandline.Outp
 	return output.Write(w, p, func() error { return p.WriteText(w) })
 }
 
-// withoutRevisions leaves out what would be built.
+// withoutRevisions leaves out specs of revisions, which would have to be built.
 func withoutRevisions(specs []string) []string {
 	return slices.DeleteFunc(slices.Clone(specs), func(spec string) bool { return strings.HasPrefix(spec, "rev=") })
 }
 
-// previewCapacity shows what a trial at the highest load would do, with b of both sides.
+// previewCapacity shows what a trial at the highest load would do. If b is not empty, it shows a trial of both sides.
 func previewCapacity(cmd *cobra.Command, o loadgen.CapacityOptions, a, b []string, output *commandline.Output) error {
 	searches := []loadgen.CapacityOptions{o}
 	if len(b) > 0 {

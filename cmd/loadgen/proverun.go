@@ -16,8 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// windUp is the longest that a run which was interrupted may take to stop its
-// plane and write what it knows.
+// windUp is the maximum time that an interrupted run may take to stop its plane and write its results.
 const windUp = 2 * time.Minute
 
 // start runs the scenario of a proof in a separate process: a generator that is
@@ -46,7 +45,7 @@ func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof loadgen
 		args = append(args, "--controlplane", p.controlPlane)
 	}
 	cmd := exec.CommandContext(ctx, own, args...)
-	cmd.Stderr = stderr // what it prints at its end is in its report
+	cmd.Stderr = stderr // the run's report contains what the run prints at its end
 	// A separate process group, so that Ctrl-C reaches it once, from this process; a
 	// second signal would end it immediately.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -72,14 +71,14 @@ func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof loadgen
 	case errors.As(err, &exit) && (exit.ExitCode() == exitcode.Fail || exit.ExitCode() == loadgen.ExitNoData):
 	default:
 		if _, missing := os.Stat(filepath.Join(dir, result.MeasurementsFile)); missing != nil {
-			return err // it has said why
+			return err // the run has already printed why
 		}
 	}
 	return nil
 }
 
-// stall stops a run's process for a part of each second during a phase. It returns
-// once the process runs again and will not be stopped any more.
+// stall stops a run's process for a part of each second during a phase. When it returns, the process is running and is not
+// stopped again.
 func stall(ctx context.Context, p *os.Process, s loadgen.ProofStall, dir string) error {
 	if s == (loadgen.ProofStall{}) {
 		return nil

@@ -17,13 +17,13 @@ func newQuery() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "query DIR EXPR",
 		Short: "Evaluate PromQL over a recorded run",
-		Long: `Evaluate PromQL over what a run recorded, and over what the rules that ship make of it
-(records, ALERTS). The run's directory is not changed.
+		Long: `Evaluate PromQL over the recorded metrics of a run, and over the results of the built-in
+rules (recording rules, ALERTS). The run's directory is not changed.
 
 Without --range the expression is evaluated once: at the last scrape, at the end of
---phase, or at --at. With --range it is evaluated at each --step of the phase or of the
-run. Queries of dashboards need no changes: $__range is the length of the phase
-or of the run, $__rate_interval four scrapes; $cluster and $instance match all.
+--phase, or at --at. With --range it is evaluated at each --step of the phase or the
+run. Queries of dashboards work unchanged: $__range is the length of the phase or the
+run, $__rate_interval is four scrape intervals; $cluster and $instance match all.
 
 A time is a duration since the first scrape (90s), a time of day (14:00:00, UTC) or a
 moment (2026-11-21T14:00:00Z). An expression without a value prints nothing; the exit
@@ -53,22 +53,22 @@ code is 0.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.At, "at", "", "`time` of the evaluation (default the last scrape)")
-	flags.StringVar(&o.Phase, "phase", "", "evaluate at the end of the phase of this `name`, or over it with --range")
-	flags.BoolVar(&o.Range, "range", false, "evaluate at each step of the phase or of the run")
-	flags.DurationVar(&o.Step, "step", 0, "`time` between two evaluations of --range (default that between scrapes)")
+	flags.StringVar(&o.Phase, "phase", "", "evaluate at the end of the phase with this `name`, or over the phase with --range")
+	flags.BoolVar(&o.Range, "range", false, "evaluate at each step of the phase or the run")
+	flags.DurationVar(&o.Step, "step", 0, "`time` between two evaluations of --range (default: the scrape interval)")
 	output = commandline.AddOutput(cmd, "csv")
 	return cmd
 }
 
-// checkQuery refuses what would silently do nothing.
+// checkQuery refuses flags that would silently do nothing.
 func checkQuery(cmd *cobra.Command, o loadgen.QueryOptions) error {
 	switch {
 	case o.At != "" && o.Phase != "":
-		return loadgen.Usage(errors.New("--at and --phase: one of them (--phase takes the end of the phase)"))
+		return loadgen.Usage(errors.New("--at and --phase exclude each other (--phase takes the end of the phase)"))
 	case o.At != "" && o.Range:
-		return loadgen.Usage(errors.New("--at and --range: one of them (--range takes the whole run, or --phase)"))
+		return loadgen.Usage(errors.New("--at and --range exclude each other (--range takes the whole run, or --phase)"))
 	case cmd.Flags().Changed("step") && !o.Range:
-		return loadgen.Usage(errors.New("--step: it is of many evaluations (add --range)"))
+		return loadgen.Usage(errors.New("--step applies only to --range (add --range)"))
 	case cmd.Flags().Changed("step") && o.Step < time.Millisecond:
 		return loadgen.Usage(fmt.Errorf("--step %s is out of bounds (1ms or more)", o.Step))
 	}

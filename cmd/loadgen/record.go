@@ -17,17 +17,18 @@ import (
 func newRecord() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record",
-		Short: "Make a trace of what a cluster did, to be replayed as load",
-		Long: `Make a trace of the requests that clients made of a cluster. A load of kind
-"replay" sends them again, to a control plane of Stormglass' or to another cluster.
+		Short: "Make a trace of the requests to a cluster, to replay as load",
+		Long: `Make a trace of the requests that clients sent to a cluster. A load of kind
+"replay" sends them again, to a control plane that Stormglass started, or to another
+cluster.
 
-docs/reference/traces.md has the format and says what is left out.`,
+docs/reference/traces.md describes the format and what is left out.`,
 	}
 	cmd.AddCommand(newRecordAudit(), newRecordCluster(), newRecordSimKube(), newRecordCompare())
 	return cmd
 }
 
-// recordFlags are the flags that all recordings have.
+// recordFlags are the flags of all record commands.
 type recordFlags struct {
 	out       string
 	keepNames bool
@@ -35,14 +36,14 @@ type recordFlags struct {
 }
 
 func (f *recordFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.out, "out", "", "the trace's `file`, a new one; a name that ends in .gz is compressed")
+	cmd.Flags().StringVar(&f.out, "out", "", "new `file` for the trace; a name that ends in .gz means compressed")
 	cmd.Flags().BoolVar(&f.keepNames, "keep-names", false, "keep the names of users, namespaces and objects (default: hashes of them)")
 	f.output = commandline.AddOutput(cmd)
 }
 
 func (f *recordFlags) check() error {
 	if f.out == "" {
-		return loadgen.Usage(errors.New("--out is missing (name the trace's file, as --out storm.trace.gz)"))
+		return loadgen.Usage(errors.New("--out is missing (name the trace's file, for example --out storm.trace.gz)"))
 	}
 	if err := commandline.NewFile(f.out); err != nil {
 		return loadgen.Usage(fmt.Errorf("--out %w", err))
@@ -62,16 +63,16 @@ func newRecordAudit() *cobra.Command {
 	var from, to string
 	cmd := &cobra.Command{
 		Use:   "audit LOG...",
-		Short: "Make a trace of audit logs",
-		Long: `Make a trace of audit logs: events of audit.k8s.io/v1 (or v1beta1) as JSON, one to a
+		Short: "Make a trace from audit logs",
+		Long: `Make a trace from audit logs: events of audit.k8s.io/v1 (or v1beta1) as JSON, one per
 line, plain or compressed with gzip; "-" is standard input. Level Metadata is enough.
 The logs of several API servers of one cluster, and rotated ones, are merged by time.
 
-What the plane and simulated nodes do by themselves is left out, and its share
-printed: requests of kubelets, kube-scheduler, kube-controller-manager, kube-proxy and
-of the API servers. Names of users, namespaces and objects, and values in selectors,
-are replaced by hashes with a key that is thrown away; equal names stay equal. No body
-is kept.`,
+Requests that a control plane and simulated nodes send by themselves are left out, and
+their share is printed: those of kubelets, kube-scheduler, kube-controller-manager,
+kube-proxy and the API servers. Names of users, namespaces and objects, and values in
+selectors, are replaced by hashes with a key that is thrown away; equal names stay
+equal. No bodies are kept.`,
 		Example: `  loadgen record audit audit.log --out tuesday.trace.gz
   loadgen record audit node-a/*.log.gz node-b/*.log.gz --out tuesday.trace.gz
   zcat audit.log.gz | loadgen record audit - --out ten-minutes.trace.gz --from 2026-11-24T10:00:00Z --to 2026-11-24T10:10:00Z`,
@@ -92,14 +93,14 @@ is kept.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&from, "from", "", "record from this `time` on, as 2026-11-24T10:00:00Z (default: the logs' beginning)")
+	cmd.Flags().StringVar(&from, "from", "", "record from this `time` on, for example 2026-11-24T10:00:00Z (default: the logs' beginning)")
 	cmd.Flags().StringVar(&to, "to", "", "record until this `time` (default: the logs' end)")
 	cmd.Flags().BoolVar(&o.KeepSystem, "keep-system", false, "keep the requests of the control plane's components and of kubelets")
 	return cmd
 }
 
-// auditGCPercent: a recording keeps a few bytes for each request and allocates little
-// else, so its memory is what lies between two collections.
+// auditGCPercent makes garbage collections more frequent. A recording keeps only a few bytes for each request, so most of its
+// memory is garbage between two collections.
 const auditGCPercent = 20
 
 func timeFlag(flag, text string, into *time.Time) error {
@@ -108,7 +109,7 @@ func timeFlag(flag, text string, into *time.Time) error {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return loadgen.Usage(fmt.Errorf("%s %q: is no time (write it as 2026-11-24T10:00:00Z)", flag, text))
+		return loadgen.Usage(fmt.Errorf("%s %q is not a time (write it as 2026-11-24T10:00:00Z)", flag, text))
 	}
 	*into = at
 	return nil

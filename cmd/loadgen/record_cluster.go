@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// Bounds of how long a cluster is recorded.
+// Bounds of the time for which a cluster is recorded.
 const (
 	minRecording = time.Second
 	maxRecording = 24 * time.Hour
@@ -25,12 +25,12 @@ func newRecordCluster() *cobra.Command {
 		Use:   "cluster",
 		Short: "Count a cluster's objects and make a trace of its changes",
 		Long: `Count the objects of a cluster by resource and namespace, their sizes and the pods of
-its nodes, then watch what is created, changed and deleted: a trace of writes, for a
-cluster whose audit log you cannot have. Reads are not seen, and of who writes only
-the program's name, by the objects' managedFields.
+its nodes, then watch which objects are created, changed and deleted: a trace of
+writes, for a cluster whose audit log is not available. Reads are not recorded. Of the
+client that writes, only the program's name is known, from the objects' managedFields.
 
 Nothing in the cluster is changed. Metadata is listed and watched; 50 objects of each
-resource are read for their sizes, but no Secret.`,
+resource are read for their sizes, but no Secrets.`,
 		Example: `  loadgen record cluster --kubeconfig ~/.kube/config --for 10m --out cluster.trace.gz`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,7 +64,7 @@ resource are read for their sizes, but no Secret.`,
 	f.add(cmd)
 	kubeconfig.add(cmd.Flags(), &at)
 	cmd.Flags().Lookup("kubeconfig").Usage = "`file` that names your cluster"
-	cmd.Flags().DurationVar(&o.For, "for", 10*time.Minute, "`how long` changes are watched")
+	cmd.Flags().DurationVar(&o.For, "for", 10*time.Minute, "`how long` to watch for changes")
 	cmd.Flags().BoolVar(&o.KeepSystem, "keep-system", false, "keep the changes of the control plane's components and of kubelets")
 	return cmd
 }
@@ -74,9 +74,9 @@ func newRecordSimKube() *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
 		Use:   "simkube FILE",
-		Short: "Make a trace of a trace of SimKube",
-		Long: `Make a trace of a .sktrace file of SimKube, version 2: the first time that an object
-was applied becomes a create, the next ones updates, and what was deleted deletes.
+		Short: "Convert a SimKube trace",
+		Long: `Make a trace from a .sktrace file of SimKube, version 2. The first time that an object
+was applied becomes a create, later times become updates, and deletions become deletes.
 SimKube's times are whole seconds; the lifecycles of pods are not carried over.`,
 		Example: `  loadgen record simkube cronjob.sktrace --out cronjob.trace.gz`,
 		Args:    cobra.ExactArgs(1),

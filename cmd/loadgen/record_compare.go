@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// Bounds of a faithful replay.
+// Default bounds within which a replay counts as faithful.
 const (
 	mostRateError       = 0.01
 	mostDispersionError = 0.10
@@ -23,12 +23,12 @@ func newRecordCompare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare TRACE RECORDING",
 		Short: "Compare a trace with the recording of its replay",
-		Long: `Compare a trace with a trace that was recorded while it was replayed: the requests of
-each verb, resource and actor, and the dispersion of their arrivals. The recording needs
-the names of its users: record it with --keep-names. Of a recording with users of a
-replay, only their requests are compared.
+		Long: `Compare a trace with the recording of its replay: the requests of each verb, resource
+and actor, and the dispersion of their arrivals. The recording needs the names of its
+users: record it with --keep-names. If the recording contains users of a replay, only
+their requests are compared.
 
-Exit codes: 0 both are within their bounds, 1 one is not.`,
+Exit codes: 0 both are within their bounds, 1 at least one is not.`,
 		Example: `  loadgen record audit again.log --keep-names --out again.trace.gz
   loadgen record compare tuesday.trace.gz again.trace.gz`,
 		Args: cobra.ExactArgs(2),
@@ -55,10 +55,10 @@ Exit codes: 0 both are within their bounds, 1 one is not.`,
 			return showAs(w, output, exit, c, func() error { return c.WriteText(w) })
 		},
 	}
-	cmd.Flags().Float64Var(&o.Speed, "speed", 1, "of the replay")
-	cmd.Flags().IntVar(&o.Copies, "copies", 1, "of each actor in the replay")
-	percentVar(cmd.Flags(), &rate, "rate", "the most that requests of a verb, resource and actor may differ")
-	percentVar(cmd.Flags(), &dispersion, "dispersion", "the most that dispersions may differ")
+	cmd.Flags().Float64Var(&o.Speed, "speed", 1, "speed of the replay")
+	cmd.Flags().IntVar(&o.Copies, "copies", 1, "number of copies of each actor in the replay")
+	percentVar(cmd.Flags(), &rate, "rate", "maximum difference in the requests of a verb, resource and actor")
+	percentVar(cmd.Flags(), &dispersion, "dispersion", "maximum difference of the dispersions")
 	output = commandline.AddOutput(cmd)
 	return cmd
 }

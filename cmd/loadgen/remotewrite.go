@@ -8,13 +8,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// remoteWriteFlags name a receiver of remote write. Secrets are in files.
+// remoteWriteFlags are the flags that name a receiver of remote write. Secrets are read from files.
 type remoteWriteFlags struct{ config loadgen.RemoteWrite }
 
 func (f *remoteWriteFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.config.URL, "remote-write", "", "`URL` of a receiver of Prometheus' remote write, as http://127.0.0.1:9090/api/v1/write")
-	flags.StringVar(&f.config.HeaderFile, "remote-write-header-file", "", "`file` with a header a line for it, as X-Scope-OrgID: tenant or Authorization: Bearer TOKEN")
-	flags.StringVar(&f.config.HTTPConfig, "remote-write-http-config", "", "`file` with credentials and TLS for it, as promtool's --http.config.file")
+	flags.StringVar(&f.config.URL, "remote-write", "", "`URL` of a Prometheus remote write receiver, for example http://127.0.0.1:9090/api/v1/write")
+	flags.StringVar(&f.config.HeaderFile, "remote-write-header-file", "", "`file` with HTTP headers for the receiver, one per line, for example X-Scope-OrgID: tenant or Authorization: Bearer TOKEN")
+	flags.StringVar(&f.config.HTTPConfig, "remote-write-http-config", "", "`file` with credentials and TLS for the receiver, in the format of promtool's --http.config.file")
 }
 
 // check checks the flags, and sends nothing.

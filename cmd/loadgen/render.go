@@ -22,22 +22,23 @@ func newRender() *cobra.Command {
 	var production bool
 	cmd := &cobra.Command{
 		Use:   "render --out DIR",
-		Short: "Write rules and dashboards for a Prometheus with other names of jobs",
-		Long: `Write the rules and dashboards that ship for your own Prometheus: with its names of
-jobs, its label for the cluster, and more matchers in each selector. Without flags the
-jobs are named as in the Helm chart kube-prometheus-stack. DIR gets
+		Short: "Write rules and dashboards for a Prometheus with different job names",
+		Long: `Write the built-in rules and dashboards for your own Prometheus: with its job names,
+its label for the cluster, and additional matchers in each selector. Without flags, the
+jobs have the names of the Helm chart kube-prometheus-stack. DIR contains
 
   rules/*.yaml         rule files for any Prometheus, Mimir or Thanos
   dashboards/*.json    for Grafana's import or provisioning
   kubernetes/          both as PrometheusRules and labelled ConfigMaps:
                        kubectl apply --server-side -k DIR/kubernetes
-  mixin/               both as a monitoring mixin: mixin.libsonnet, and what mixins
-                       are compiled into
+  mixin/               both as a monitoring mixin: mixin.libsonnet, and the compiled
+                       files
 
-Each alert has a runbook_url, in addition to its runbook. A component whose job is empty is
-left out, with the rules, panels and dashboards that are about it alone: etcd, scheduler
-and controller manager of a managed control plane, or with --production the load
-generator. --preset names the jobs of an installation, --job changes some of them.`,
+Each alert has a runbook_url, in addition to its runbook. A component with an empty job
+is left out, with the rules, panels and dashboards that are only about it: etcd,
+scheduler and controller manager of a managed control plane, or with --production the
+load generator. --preset sets the job names of an installation; --job changes some of
+them.`,
 		Example: `  loadgen alerts render --out monitoring --production
   loadgen alerts render --out monitoring --preset stormglass --job kube-apiserver=kubernetes-apiservers --cluster-label k8s_cluster
   loadgen alerts render --out eks --production --preset kube-prometheus-stack-managed --selector 'cluster="prod"'`,
@@ -71,16 +72,16 @@ generator. --preset names the jobs of an installation, --job changes some of the
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&out, "out", "", "new `directory` for the files")
-	flags.StringVar(&preset, "preset", render.DefaultPreset, "`names` of jobs of an installation: "+strings.Join(render.Presets(), ", "))
+	flags.StringVar(&preset, "preset", render.DefaultPreset, "`name` of the installation whose job names to use: "+strings.Join(render.Presets(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(render.Presets(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
-	flags.StringToStringVar(&o.Jobs, "job", nil, "what a component's `job` is called there, as kube-apiserver=apiserver; empty leaves it out (repeatable; default: as the preset has it)")
+	flags.StringToStringVar(&o.Jobs, "job", nil, "name of a component's `job`, for example kube-apiserver=apiserver; an empty name leaves the component out (repeatable; default: the name in the preset)")
 	flags.Lookup("job").DefValue = ""
 	flags.StringVar(&o.ClusterLabel, "cluster-label", "cluster", "`label` that tells clusters apart")
-	flags.StringVar(&o.Selector, "selector", "", "`matchers` for each selector of a scraped series, as 'tier=\"prod\"'")
-	flags.BoolVar(&production, "production", false, "leave out what is about the load generator alone")
-	flags.StringVar(&o.RunbookBase, "runbook-base", alerts.Pages, "`URL` of the folder docs, below which runbook_url leads")
+	flags.StringVar(&o.Selector, "selector", "", "`matchers` for each selector of a scraped series, for example 'tier=\"prod\"'")
+	flags.BoolVar(&production, "production", false, "leave out rules, panels and dashboards that are only about the load generator")
+	flags.StringVar(&o.RunbookBase, "runbook-base", alerts.Pages, "`URL` of the folder docs with the runbooks, for runbook_url")
 	flags.StringVar(&o.Namespace, "namespace", "monitoring", "`namespace` of the objects for Kubernetes")
-	flags.StringVar(&o.Release, "release", "kube-prometheus-stack", "value of the label `release` of those objects, by which the operator finds rules")
+	flags.StringVar(&o.Release, "release", "kube-prometheus-stack", "value of the label `release` of those objects, by which the Prometheus operator selects rules")
 	return cmd
 }
 
@@ -92,7 +93,7 @@ func writeBundle(dir string, b render.Bundle) error {
 	case err == nil && len(entries) > 0:
 		return loadgen.Usage(fmt.Errorf("--out %s: the directory is not empty (name a new one)", dir))
 	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return loadgen.Usage(fmt.Errorf("--out: %w (name a directory that can be made)", err))
+		return loadgen.Usage(fmt.Errorf("--out: %w (name a directory that can be created)", err))
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Files)) {
 		path := filepath.Join(dir, filepath.FromSlash(name))

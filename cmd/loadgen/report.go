@@ -15,11 +15,11 @@ func newReport() *cobra.Command {
 		Use:   "report DIR",
 		Short: "Judge a recorded run again and rebuild its report",
 		Long: `Judge a recorded run again and rebuild result.json, junit.xml and report.html
-from its directory alone. The exit code is the run's. Of a directory of variants
-all are judged again, and set side by side.
+from its directory alone. It exits as the run did. In a directory of
+variants, all variants are judged again and compared.
 
-With --chart the run is not judged: one chart of its report is written as an SVG
-that stands alone, for a page or a ticket. --charts lists their names.`,
+With --chart the run is not judged: one chart of its report is written as a
+standalone SVG, for a page or a ticket. --charts lists the names of the charts.`,
 		Example: `  loadgen report runs/20261121-101500-rollout-500
   loadgen report runs/20261121-101500-rollout-500 -o json | jq .verdict
   loadgen report runs/20261121-101500-rollout-500 --charts
@@ -29,7 +29,7 @@ that stands alone, for a page or a ticket. --charts lists their names.`,
 			if err := one.check(cmd); err != nil {
 				return err
 			}
-			if err := sum.check(); err != nil { // by making the file
+			if err := sum.check(); err != nil { // this creates the file
 				return err
 			}
 			if one.requested() {

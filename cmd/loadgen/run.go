@@ -30,59 +30,62 @@ func newRun(signals *interrupts) *cobra.Command {
 	var live liveFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
-		Short: "Run a scenario, judge it, write the report",
+		Short: "Run a scenario, judge it and write the report",
 		Long: `Run a scenario, judge it and write the report. NAME is a built-in scenario
-(see 'loadgen scenarios'), FILE one of your own, - one on standard input.
+(see 'loadgen scenarios'), FILE is your own scenario, - is standard input.
 
-Without --kubeconfig a control plane is brought up for the run and stopped
-after it. With --kubeconfig the scenario runs against that cluster: it creates
-only labelled objects, after asking, and removes them at the end; the
-scenario's controlPlane section is then only compared, not applied, and a
-scenario with faults of the control plane is refused.
+Without --kubeconfig a control plane is started for the run and stopped after it.
+With --kubeconfig the scenario runs on that cluster: it creates only labelled
+objects, after asking, and removes them at the end. The scenario's controlPlane
+section is then not applied (a note lists its settings), and a scenario with control
+plane faults is refused.
 
-A scenario with variants is an incident and its remedy. --variant all runs them
-one after another, each on a separate control plane, and sets what the
-scenario compares side by side; the exit code is the worst of all. --variant
-NAME runs one. Without it the scenario runs unchanged.
+A scenario with variants describes an incident and its remedy. --variant all runs
+each one in turn on its own control plane, and shows the figures under compare side by
+side; the exit code is the worst of them. --variant NAME runs one variant. Without
+--variant the scenario runs unchanged.
 
-Hooks of the scenario are commands that run on this machine as you: read them in a
-file from elsewhere (validate lists them), or leave them out by --no-hooks.
+Hooks are commands that run on this machine with your permissions. Before you run a
+scenario from someone else, read them (validate lists them), or leave them out with
+--no-hooks.
 
-With --observe the run can be watched while it is active: by Grafana, promtool
-and other clients of a Prometheus, with the alerts that ship evaluated over it.
-With --prometheus the metrics of your cluster are not scraped but copied from the
-Prometheus that scrapes them already; what it does not give is no data.
+With --observe, Grafana, promtool and other Prometheus clients can query the run while
+it is active; the built-in alerts are evaluated over it. With --prometheus, the metrics
+are copied from the Prometheus that already scrapes your cluster instead of being
+scraped; metrics that it does not have count as no data.
 
-With --remote-write the run's samples, the generator's own among them, are sent on to
-a Prometheus, Mimir or Thanos during the run, with the label run. Phases and faults
-are the series stormglass_phase_active and stormglass_fault_active. What the receiver
-misses while it is away is read from the run's directory and sent later; the load
-never waits for it, the end of the run for 30 s at most.
+With --remote-write, the samples of the run, including the generator's own, are sent
+to a Prometheus, Mimir or Thanos during the run, with the label run. Phases and faults
+are the series stormglass_phase_active and stormglass_fault_active. Samples that the
+receiver misses while it is down are read from the run's directory and sent later. The
+load never waits for the receiver; the end of the run waits for at most 30 s.
 
---abort-on stops all load as soon as a condition holds and ends the run, which has
-failed then; on your own cluster some are on. --max-rate refuses a scenario that
-sends more. --dry-run says what a run would do, and whether it may, and does nothing.
-On your own cluster a run holds a lock, so that no other run starts there, and
---cleanup-job makes a Job there that outlives this machine.
+--abort-on stops all load as soon as a condition holds and ends the run, which then
+counts as failed; on your own cluster some conditions are set by default. --max-rate
+refuses a scenario that sends more. --dry-run shows what a run would do and whether it
+is permitted, and does nothing. On your own cluster a run holds a lock, so that no other
+run starts there, and --cleanup-job creates a Job that cleans up even if this machine is
+lost.
 
-With --workers N the loads are divided among N generators, which join over TLS; the
-run itself scrapes, acts and judges. With --image they are the pods of a Job in your
-cluster, or in the one named by --workers-kubeconfig; the Job is removed at the end.
-A worker that is lost, late or saturated makes the run one that could not be judged
+With --workers N the loads are divided among N generators, which join over TLS; this
+process still scrapes, performs the actions and judges. With --image the generators are
+pods of a Job in your cluster, or in the cluster of --workers-kubeconfig; the Job is
+removed at the end. If a worker is lost, late or saturated, the run cannot be judged
 (exit 3).
 
-With --render the run is not begun: manifests are printed that run it from inside the
+With --render the run does not start: the command prints manifests that run it inside the
 cluster, as a Job, with the RBAC that this scenario needs (docs/how-to/in-cluster.md).
 
-On a terminal of 80 by 24 or more a page shows charts, phases and faults, and takes
-keys: p pauses load, n ends the phase, q ends the run. --plain shows lines instead.
---web serves the report as it grows, with the same buttons, to browsers of this
+On a terminal of at least 80 by 24, a page shows charts, phases and faults, and reacts
+to keys: p pauses the load, n ends the phase, q ends the run. --plain shows lines
+instead. --web serves the growing report, with the same buttons, to browsers on this
 machine. Figures of a phase that was paused or ended early are not judged (exit 3).
 
-Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends the run in order and still writes the
-report, marked interrupted; of variants, those that have run are compared. A
-second signal does not wait: what is not yet removed from your cluster stays and
-is reported, the report is still written. A third, 5 s later or more, ends at once.`,
+Ctrl-C (SIGINT, SIGTERM, SIGHUP) shuts the run down cleanly and still writes the report,
+marked interrupted; if there are variants, those already run are compared. After a
+second signal the run does not wait: objects that are not yet removed from your cluster
+stay there and are reported, and the report is still written. A third signal, at least
+5 s later, ends the program immediately.`,
 		Example: `  loadgen run rollout-500
   loadgen run watch-flood --set phases.flood.load.crowd.count=500 --out runs/flood
   loadgen run rollout-500 --observe=127.0.0.1:9090
@@ -123,7 +126,7 @@ is reported, the report is still written. A third, 5 s later or more, ends at on
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
 			}
 			if render.on && variant == "all" {
-				return loadgen.Usage(errors.New("--render makes the objects of one variant (name it by --variant NAME)"))
+				return loadgen.Usage(errors.New("--render prints the manifests of one variant (name it by --variant NAME)"))
 			}
 			if fuse.dryRun && variant == "all" {
 				return preview(cmd, o, variant, output)
@@ -177,9 +180,9 @@ is reported, the report is still written. A third, 5 s later or more, ends at on
 	flags := cmd.Flags()
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
-	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "leave out the gate of this `name`, such as one on metrics your cluster does not offer (repeatable)")
+	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "leave out the gate with this `name`, for example a gate on metrics that your cluster lacks (repeatable)")
 	addHooksFlag(cmd, &o.WithoutHooks)
-	flags.StringVar(&variant, "variant", "", "run the scenario's variant of this `name`, or all of them side by side")
+	flags.StringVar(&variant, "variant", "", "run the scenario's variant with this `name`; all: run and compare all variants")
 	flags.StringVar(&o.Out, "out", "", "the run's `directory` (default runs/TIME-NAME)")
 	kubeconfig.add(flags, &o.Kubeconfig)
 	flags.StringVar(&o.Targets, "targets", "", "`file` with further scrape targets of your cluster (etcd, scheduler, controller manager)")
@@ -197,23 +200,22 @@ is reported, the report is still written. A third, 5 s later or more, ends at on
 	return cmd
 }
 
-// printLeftovers prints the objects left in a user's cluster: the last message on the
-// terminal, and never truncated to its width.
+// printLeftovers prints which objects are left in a user's cluster. It is the last message on the terminal, and is not
+// truncated to the terminal's width.
 func printLeftovers(w io.Writer, left string) {
 	if left != "" {
 		printError(w, errors.New(left))
 	}
 }
 
-// show prints the result; the exit code is the verdict's. An empty dir means that
-// there is no report.
+// show prints the result and returns the exit code of its verdict as an error. An empty dir means that there is no report.
 func show(w io.Writer, dir string, res result.Result, output *commandline.Output) error {
 	return showAs(w, output, res.ExitCode, res, func() error {
 		return loadgen.WriteText(w, res, textOptions(w, dir))
 	})
 }
 
-// showAs prints a result v, as text by asText, and ends with its exit code.
+// showAs prints the result v, as text with asText, and returns its exit code as an error.
 func showAs(w io.Writer, output *commandline.Output, exitCode int, v any, asText func() error) error {
 	if err := output.Write(w, v, asText); err != nil || exitCode == loadgen.ExitPass {
 		return err
@@ -234,7 +236,7 @@ func showComparison(w io.Writer, dir string, c result.Comparison, output *comman
 	})
 }
 
-// short is a path as a person in the present directory would write it.
+// short returns a path as a person in the current directory would write it.
 func short(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// renderFlags print manifests of a run from inside the cluster, in place of running it.
+// renderFlags are the flags that print manifests of a run inside the cluster, instead of running the scenario.
 type renderFlags struct {
 	on    bool
 	claim string
@@ -20,12 +20,12 @@ type renderFlags struct {
 }
 
 func (f *renderFlags) add(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.on, "render", false, "print manifests for kubectl apply that run this from inside the cluster, in place of running it; needs --image")
-	flags.StringVar(&f.claim, "results-claim", "", "with --render, `name` of the PersistentVolumeClaim in --workers-namespace that keeps the run's directory (default: it goes with the pod)")
+	flags.BoolVar(&f.on, "render", false, "print manifests for kubectl apply that run the scenario inside the cluster, instead of running it here; needs --image")
+	flags.StringVar(&f.claim, "results-claim", "", "with --render, `name` of the PersistentVolumeClaim in --workers-namespace that keeps the run's directory (default: the directory is deleted with the pod)")
 }
 
-// renderedFlags lists the flags of run that also work with --render: they end up in the objects or become arguments of the
-// run in the pod. The flags of a kubeconfig name the cluster whose resources are looked up. All other flags are for a run on
+// renderedFlags lists the flags of run that also work with --render because the manifests contain their values. The flags of a
+// kubeconfig name the cluster whose resources are looked up. Flags that are neither here nor in passedFlags are for a run on
 // this machine.
 func renderedFlags() []string {
 	return []string{"render", "results-claim", "filename", "set", "without-gate", "no-hooks", "variant", "yes", "no-color", "kubeconfig", "current-cluster",
@@ -36,8 +36,8 @@ func passedFlags() []string {
 	return []string{"abort-on", "max-rate", "no-lock", "remote-write", "prometheus", "prometheus-job", "prometheus-match", "workers-within", "quiet", "log-level"}
 }
 
-// into uses the cluster of the flags for the look-up of resources, and the pod's own cluster for the run. It refuses flags
-// that would have no effect.
+// into looks up resources in the cluster of the flags, and sets the pod's own cluster for the run. It refuses flags that would
+// have no effect.
 func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string, o *loadgen.Options) (err error) {
 	switch {
 	case !f.on && f.claim != "":
@@ -57,7 +57,7 @@ func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string
 	return err
 }
 
-// takes returns the flags of a Job of workers that the run's own Job uses too.
+// takes returns the flags for a Job of workers that also apply to the Job of the run itself.
 func (f renderFlags) takes(w workerFlags) []string {
 	if f.on {
 		return w.jobNames()
@@ -65,7 +65,7 @@ func (f renderFlags) takes(w workerFlags) []string {
 	return nil
 }
 
-// write prints the manifests of the run that the options say.
+// write prints the manifests of a run with the given options.
 func (f *renderFlags) write(cmd *cobra.Command, o loadgen.Options, w loadgen.JobOptions) error {
 	m := loadgen.RunManifests{Options: w, Workers: o.Workers.Count, Scenario: o.Scenario, Claim: f.claim, Args: passed(cmd.Flags())}
 	if !cmd.Flags().Changed("workers-resources") {
@@ -91,7 +91,7 @@ func (f *renderFlags) write(cmd *cobra.Command, o loadgen.Options, w loadgen.Job
 	return err
 }
 
-// passed are the flags for the run in the pod.
+// passed returns the flags that become arguments of the run in the pod.
 func passed(flags *pflag.FlagSet) (args []string) {
 	for _, name := range passedFlags() {
 		flag := flags.Lookup(name)

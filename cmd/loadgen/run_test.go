@@ -41,7 +41,7 @@ func newLoadgen(t *testing.T, args ...string) *loadgenProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// testscript.Main looks at the name it is called by.
+	// testscript.Main selects the command by the name of the program.
 	program := filepath.Join(t.TempDir(), "loadgen")
 	if err := os.Symlink(self, program); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func (p *loadgenProcess) start() {
 	})
 }
 
-// startRun starts a run on its own bundled plane, when it is its turn.
+// startRun waits for its turn and starts a run on its own bundled plane.
 func startRun(t *testing.T, args ...string) *loadgenProcess {
 	t.Helper()
 	runTurns.take(t)
@@ -91,7 +91,7 @@ func (p *loadgenProcess) wait() int {
 	for p.stderr.Scan() {
 		p.said = append(p.said, p.stderr.Text())
 	}
-	_ = p.cmd.Wait() // the exit code is asked below
+	_ = p.cmd.Wait() // the exit code is checked below
 	return p.cmd.ProcessState.ExitCode()
 }
 
@@ -118,7 +118,7 @@ func awaitNoProcess(t *testing.T, dir string) {
 		if last {
 			t.Fatalf("still running %s after the end:\n%s", within, strings.Join(left, "\n"))
 		}
-		last = time.Since(began) > within // a busy machine may have kept the test from looking for as long
+		last = time.Since(began) > within // on a busy machine the test may not have looked for this long
 	}
 }
 
@@ -186,8 +186,8 @@ func wantFiles(t *testing.T, dir string) {
 	}
 }
 
-// TestRunOnABundledPlane: a run brings up its plane, can be queried while it is under way, measures what its
-// scenario does, leaves no process, and can be reported again.
+// TestRunOnABundledPlane: a run starts its plane, can be queried while it is active, measures the scenario, leaves no
+// processes, and can be reported again.
 func TestRunOnABundledPlane(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(planetest.Dir(t), "run")
@@ -225,7 +225,7 @@ func TestRunOnABundledPlane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The report is made from the directory alone, and comes out the same.
+	// The report is rebuilt from the directory alone, and is the same.
 	for _, name := range []string{result.ResultFile, result.JUnitFile, result.HTMLFile} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -269,8 +269,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestKill: whenever loadgen is killed, nothing it started lives on; and what
-// was recorded can still be reported, never as a pass.
+// TestKill: if loadgen is killed at any time, the processes that it started end, and its recording can still be reported, but
+// never passes.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, moment := range []string{"run directory", "etcd-0", "phase only"} {
@@ -313,11 +313,11 @@ func killedIn(t *testing.T, victim, length string, code int) (dir string, r resu
 	return dir, readResult(t, dir)
 }
 
-// When the control plane ends under a run, the environment has failed, and the report's first reason names the cause.
+// If the control plane ends during a run, the environment has failed, and the first reason in the report names the cause.
 func TestPlaneDies(t *testing.T) {
 	t.Parallel()
 	dir, r := killedIn(t, "supervisor", "10m", 4)
-	if want := "the environment failed: the control plane ended during the run: its supervisor was ended by signal killed"; !strings.HasPrefix(r.Reasons[0], want) {
+	if want := "the environment failed: the control plane ended during the run: its supervisor was ended by SIGKILL"; !strings.HasPrefix(r.Reasons[0], want) {
 		t.Errorf("the first reason is %q, want %q", r.Reasons[0], want)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "controlplane", "pki")); !os.IsNotExist(err) {
@@ -329,13 +329,12 @@ func TestPlaneDies(t *testing.T) {
 func TestComponentCrashesInARun(t *testing.T) {
 	t.Parallel()
 	_, r := killedIn(t, "kube-scheduler", "10s", 3)
-	if len(r.Run.UnexpectedExits) != 1 || !strings.HasPrefix(r.Run.UnexpectedExits[0], "kube-scheduler-0 at ") || !strings.Contains(r.Run.UnexpectedExits[0], "killed") {
+	if len(r.Run.UnexpectedExits) != 1 || !strings.HasPrefix(r.Run.UnexpectedExits[0], "kube-scheduler-0 at ") || !strings.Contains(r.Run.UnexpectedExits[0], "SIGKILL") {
 		t.Errorf("unexpected exits: %q, reasons %q", r.Run.UnexpectedExits, r.Reasons)
 	}
 }
 
-// A run that another program has started, and that asked for it, ends in order when
-// that program has ended.
+// A run that another program started ends in order when that program ends, if the program requested this.
 func TestRunEndsWithItsParent(t *testing.T) {
 	t.Parallel()
 	parent, alive, err := os.Pipe()

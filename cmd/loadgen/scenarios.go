@@ -19,11 +19,11 @@ func newScenarios() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scenarios",
 		Short: "List the built-in scenarios",
-		Long: `List the built-in scenarios: how long their phases take, at the most if one ends by
-a condition, without the start and the end of the plane; nodes; variants; the
-components with more than one instance; and the most memory that
-recorded runs took, of the plane and of loadgen together. A scenario without it was not
-recorded. docs/sizing.md has the source and the CPU.`,
+		Long: `List the built-in scenarios with the length of their phases (the maximum, if a phase
+ends by a condition; start and stop of the plane not included), nodes, variants,
+components with more than one instance, and the peak memory of recorded runs (plane and
+loadgen together). No memory figure means that no run was recorded. docs/sizing.md has
+the CPU figures, and says where all figures come from.`,
 		Example: `  loadgen scenarios
   loadgen scenarios -o json | jq -r '.[] | select(.nodes == 0) | .name'
   loadgen scenarios show watch-flood > mine.yaml`,
@@ -66,12 +66,12 @@ recorded. docs/sizing.md has the source and the CPU.`,
 type listedScenario struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description"`
-	Seconds     float64        `json:"seconds"` // of all phases, at the most
+	Seconds     float64        `json:"seconds"` // maximum total length of all phases
 	ByCondition bool           `json:"endsByCondition"`
 	Nodes       int            `json:"nodes"`
 	Variants    []string       `json:"variants,omitempty"`
 	Components  map[string]int `json:"components"`
-	// Memory is the most memory of recorded runs; nil if no run was recorded.
+	// Memory is the maximum memory that recorded runs used; nil if no run was recorded.
 	Memory *listedMemory `json:"memory,omitempty"`
 }
 
@@ -98,7 +98,7 @@ func listed(name string, s *scenario.Scenario) listedScenario {
 	return l
 }
 
-// facts are a scenario's size in a line.
+// facts returns the size of a scenario in one line.
 func (l listedScenario) facts() string {
 	length := time.Duration(l.Seconds * float64(time.Second)).Round(time.Second)
 	facts := []string{scenario.Duration(length).String()}

@@ -12,8 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// plane is the shared control plane: a user's own cluster, as far as loadgen
-// can tell.
+// plane is the shared control plane. For loadgen it is a user's own cluster.
 var plane planetest.Plane
 
 // TestMain lets the scripts call this test binary as `loadgen`.
@@ -27,26 +26,26 @@ func TestMain(m *testing.M) {
 
 type withPlane struct{ *testing.M }
 
-// turns limits the number of tests that run at the same time to its capacity.
+// turns limits the number of tests that run at the same time.
 type turns chan struct{}
 
-// Two cores hold one incident of several etcd members or two of one, one other run on its own plane,
-// and one test of the shared plane.
+// Two cores are enough for one incident with several etcd members or two incidents with one, one other run on its own plane,
+// and one test on the shared plane.
 var (
 	incidentTurns = make(turns, 2)
 	runTurns      = make(turns, 1)
 	sharedTurns   = make(turns, 1)
 )
 
-// take waits for a turn, which the test's end gives back.
+// take waits for a turn. The end of the test releases it.
 func (c turns) take(t *testing.T) {
 	t.Helper()
 	c <- struct{}{}
 	t.Cleanup(func() { <-c })
 }
 
-// useSharedPlane runs a test in parallel with tests on their own planes, and gives it exclusive use
-// of the shared plane: it counts what runs leave behind there.
+// useSharedPlane runs a test in parallel with tests on their own planes, and gives it exclusive use of the shared plane: the
+// test counts the objects that runs leave there.
 func useSharedPlane(t *testing.T) {
 	t.Helper()
 	t.Parallel()

@@ -17,16 +17,16 @@ func newServe() *cobra.Command {
 	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "serve DIR...",
-		Short: "Serve recorded runs to Grafana by Prometheus' query API",
-		Long: `Serve what runs recorded, and what the rules that ship make of it (records, ALERTS), by
-the query API of Prometheus until Ctrl-C: a Prometheus data source for Grafana, and for
-promtool. Each series has the label run, the name of its run's directory, so that several
-runs can be set side by side.
+		Short: "Serve recorded runs to Grafana over the Prometheus query API",
+		Long: `Serve the recorded metrics of runs, and the results of the built-in rules (recording
+rules, ALERTS), over the Prometheus query API until Ctrl-C. Grafana (as a Prometheus data
+source) and promtool can query it. Each series has the label run with the name of its
+run's directory, so that several runs can be compared.
 
-It is read-only: the runs' directories are not changed. It has no password, and listens
-on this machine only, unless --observe-public allows otherwise. Samples have the times
-at which they were recorded: choose those in Grafana. A query without a time is evaluated
-at the end of the latest run; promtool always sends one, so give it --time.`,
+The server is read-only: the runs' directories are not changed. It has no password, and
+listens only on this machine unless --observe-public is set. Samples have the times at
+which they were recorded: select these times in Grafana. A query without a time is
+evaluated at the end of the latest run; promtool always sends a time, so use --time.`,
 		Example: `  loadgen serve runs/*
   loadgen serve runs/before runs/after --listen 127.0.0.1:9090
   promtool query instant --time 2026-11-21T10:17:00Z http://127.0.0.1:9090 'ALERTS'`,

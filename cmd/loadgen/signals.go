@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// sameSignal is the time in which a further signal is the one before, which
-	// reached us twice: from the terminal and from the program that started us.
+	// sameSignal is the time within which another signal counts as the same one, which arrived twice: from the terminal and
+	// from the program that started us.
 	sameSignal = 500 * time.Millisecond
-	// reportGrace is the time after the second signal in which a third one does not
-	// end the program: the report is being written.
+	// reportGrace is the time after the second signal within which a third signal does not end the program, because the report
+	// is being written.
 	reportGrace = 5 * time.Second
-	// endsWithin is the time in which a command that only reads and writes files must end after the first signal.
+	// endsWithin is the time within which a command that only reads and writes files must end after the first signal.
 	endsWithin = 1500 * time.Millisecond
 )
 
@@ -45,8 +45,8 @@ type signalCount struct {
 	last  time.Time
 }
 
-// next returns the action for a signal at a time. patient tells whether the command
-// has something to write or to remove.
+// next returns the action for a signal at the given time. patient is true if the command has a report to write or objects to
+// remove.
 func (c *signalCount) next(at time.Time, patient bool) int {
 	since := at.Sub(c.last)
 	switch {
@@ -60,15 +60,15 @@ func (c *signalCount) next(at time.Time, patient bool) int {
 	return map[int]int{1: endInOrder, 2: hurryUp}[c.acted]
 }
 
-// interrupts passes on the signals after the first, which ends the context.
+// interrupts passes the second and later signals on to a command. The first signal only ends its context.
 type interrupts struct {
 	hurried chan struct{}
 	patient atomic.Bool
 	before  atomic.Pointer[func()]
-	brief   atomic.Bool // the command has nothing to remove, unless it is patient
+	brief   atomic.Bool // the command has nothing to remove, unless patient is set
 }
 
-// endBrief ends a brief command that has not ended by itself, as one that waits for a file.
+// endBrief ends a brief command that has not ended by itself, such as one that waits for a file.
 func (i *interrupts) endBrief() {
 	if !i.brief.Load() || i.patient.Load() {
 		return
@@ -80,17 +80,17 @@ func (i *interrupts) endBrief() {
 	os.Exit(loadgen.ExitNoData)
 }
 
-// atEnd sets what is done before a third signal ends the program.
+// atEnd sets the function that is called before a third signal ends the program.
 func (i *interrupts) atEnd(do func()) { i.before.Store(&do) }
 
-// second returns a channel that the second signal closes. That signal does not end a
-// command that has called it.
+// second returns a channel that is closed on the second signal. After a call of second, that signal does not end the command.
 func (i *interrupts) second() <-chan struct{} {
 	i.patient.Store(true)
 	return i.hurried
 }
 
-// isBrief reports whether a command starts no processes and makes nothing in a cluster, or is patient once it has.
+// isBrief reports whether a command may be ended soon after the first signal: it starts no processes and creates nothing in a
+// cluster, or becomes patient when it does.
 func isBrief(cmd *cobra.Command) bool {
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
@@ -98,8 +98,8 @@ func isBrief(cmd *cobra.Command) bool {
 	return !slices.Contains([]string{"alerts", "cleanup", "observe", "record", "serve", "worker", "workers"}, cmd.Name())
 }
 
-// listen returns a context that ends with the first signal to end. Of a hangup only
-// the first counts: a closed terminal sends one, its shell another.
+// listen returns a context that ends with the first signal. Only the first hangup counts, because a closed terminal sends one
+// and its shell another.
 func listen(parent context.Context) (ctx context.Context, i *interrupts, stop func()) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup

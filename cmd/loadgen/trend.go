@@ -16,11 +16,11 @@ func newTrend() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trend DIR...",
 		Short: "Find where figures changed over many recorded runs",
-		Long: `Read recorded runs of one scenario in the order of their starts, and find where a
-figure changed: E-divisive means, with a t-test (p at most 0.001) and a change of at
-least 5%. Each DIR is a run, a baseline, or a directory that holds these.
+		Long: `Read recorded runs of one scenario in the order in which they started, and find where
+a figure changed: E-divisive means, with a t-test (p at most 0.001) and a change of at
+least 5%. Each DIR is a run, a baseline, or a directory that contains these.
 
-A trend is for a history of nights. A pull request is judged by ` + "`loadgen ab`" + `.`,
+Use trend for a history of nightly runs, and ` + "`loadgen ab`" + ` for a pull request.`,
 		Example: `  loadgen trend baselines/nightly
   loadgen trend baselines/nightly --html trend.html`,
 		Args: cobra.MinimumNArgs(1),

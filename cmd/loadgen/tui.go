@@ -29,12 +29,12 @@ type tui struct {
 	mu       sync.Mutex
 	w        io.Writer
 	terminal bool
-	quiet    bool // only questions are written
+	quiet    bool // print only questions
 	columns  int
-	drawn    bool // the live line stands on the terminal
+	drawn    bool // the live line is on the terminal
 	began    time.Time
-	plain    time.Time // of the last plain live line
-	page     *page     // of a run, on a terminal that has room for it; otherwise nil
+	plain    time.Time // time of the last plain live line
+	page     *page     // page of a run, if the terminal is large enough; otherwise nil
 }
 
 func newTUI(cmd *cobra.Command) *tui {
@@ -46,7 +46,7 @@ func newTUI(cmd *cobra.Command) *tui {
 	return t
 }
 
-// Step writes a line above the live one.
+// Step writes a line above the live line.
 func (t *tui) Step(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *tui) Step(line string) {
 	fmt.Fprintln(t.w, line)
 }
 
-// tell is Step for lines that the user asked for: it writes them even if progress is off.
+// tell is like Step, for lines that the user requested: it writes them even if progress is off.
 func (t *tui) tell(line string) {
 	if t.quiet {
 		fmt.Fprintln(t.w, line)
@@ -70,14 +70,14 @@ func (t *tui) tell(line string) {
 	t.Step(line)
 }
 
-// show gives the run a page, which begins with the first snapshot.
+// show sets the page of the run. The page opens with the first snapshot.
 func (t *tui) show(p *page) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.page = p
 }
 
-// Live shows the state on the page, redraws the last line, or writes one now and then.
+// Live shows the state of the run: on the page, by redrawing the last line, or by writing a line now and then.
 func (t *tui) Live(s loadgen.Snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +116,7 @@ func (t *tui) done() {
 	t.mu.Lock()
 	p := t.page
 	t.mu.Unlock()
-	steps := p.close() // its keys may be about to tell a step
+	steps := p.close() // the handler of its keys may be about to write a step
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.page = nil
@@ -131,7 +131,7 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%02d:%02d", s/60, s%60)
 }
 
-// confirm asks before something is made in a user's cluster.
+// confirm asks the user before anything is created in the user's cluster.
 func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,14 +140,14 @@ func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) 
 		return true, nil
 	}
 	if f, ok := in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		return false, loadgen.Usage(fmt.Errorf("there is no terminal to confirm this (add --yes where no user can answer, as in CI)"))
+		return false, loadgen.Usage(fmt.Errorf("there is no terminal to confirm this (add --yes if no user can answer, as in CI)"))
 	}
 	fmt.Fprint(t.w, "Go ahead? [y/N] ")
 	return yesOrNo(ctx, in)
 }
 
-// yesOrNo reads an answer; Ctrl-C is one too. A read of a terminal cannot be
-// called off: it ends with the program, which is about to.
+// yesOrNo reads the user's answer. Ctrl-C ends the wait. A read from a terminal cannot be cancelled; it ends with the program,
+// which is about to end.
 func yesOrNo(ctx context.Context, in io.Reader) (bool, error) {
 	type line struct {
 		text string

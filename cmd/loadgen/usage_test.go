@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// Every flag of every command, set to nothing, to a value of another type or with a
-// letter too many, is named in the one line that refuses it, before anything starts.
+// Every flag of every command is refused, before anything starts, if its value is empty or of another type, or if its name has
+// an extra letter. The error is one line and names the flag.
 func TestInvalidFlagIsNamed(t *testing.T) {
 	for _, c := range commands(newRoot(nil)) {
 		words := append(strings.Fields(c.CommandPath())[1:], arguments(c)...)
@@ -21,7 +21,7 @@ func TestInvalidFlagIsNamed(t *testing.T) {
 			if f.Name == "help" || f.Name == "version" {
 				return
 			}
-			if len(f.Name) > 1 && !f.Hidden { // with a letter more than one it could be many
+			if len(f.Name) > 1 && !f.Hidden { // a name of one letter has too many similar names
 				refused(t, append(words, "--"+f.Name+"x=1"), "(did you mean --"+f.Name+"?)")
 			}
 			switch f.Value.Type() {
@@ -40,7 +40,7 @@ func TestInvalidFlagIsNamed(t *testing.T) {
 	}
 }
 
-// Every command with a letter changed suggests the right one.
+// For every mistyped command, the error suggests the right one.
 func TestMistypedCommandIsSuggested(t *testing.T) {
 	for _, c := range commands(newRoot(nil)) {
 		words := strings.Fields(c.CommandPath())[1:]
@@ -54,7 +54,7 @@ func TestMistypedCommandIsSuggested(t *testing.T) {
 	}
 }
 
-// Every command names the argument that it lacks, or that it does not take, and shows its usage line.
+// For a missing or extra argument, the error of every command names the argument and shows the usage line.
 func TestWrongArgumentsAreNamed(t *testing.T) {
 	for _, c := range commands(newRoot(nil)) {
 		for _, args := range [][]string{nil, strings.Fields("a b c d e f g h i")} {
@@ -73,7 +73,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 	}
 }
 
-// commands are c and all below it.
+// commands returns c and all its subcommands.
 func commands(c *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{c}
 	for _, sub := range c.Commands() {

@@ -19,20 +19,20 @@ func newValidate() *cobra.Command {
 		Use:   "validate FILE|NAME|-",
 		Short: "Check a scenario without running it",
 		Long: `Check a scenario without running it: every field, unit and reference, every
-gate's objective and PromQL. Errors are printed one line each, and all at once as
-far as one does not hide another: what cannot be read comes first, then what
-contradicts itself, then what cannot come to pass, then variants and gates. A -
-reads the scenario from standard input.
+gate's objective and PromQL. Errors are printed one per line. Checks run in stages:
+syntax, contradictions, things that cannot happen, then variants and gates. All errors
+of a stage are reported at once, but an error may hide those of later stages. - reads
+the scenario from standard input.
 
-Warnings name what works and is probably not meant, such as a metric that no
-component is known to have, or a controlplane program of another version that is
-not here. Commands that a run would run on this machine (hooks) are listed.
+Warnings are about settings that work but are probably not intended, such as a metric
+that no known component has, or a controlplane binary of another version that is not
+installed here. Commands that a run would run on this machine (hooks) are listed.
 
---show prints the scenario that it resolves to, with overrides and every default:
-what a run of it leaves as scenario.yaml.
+--show prints the resolved scenario, with overrides and all defaults, as a run writes
+it to scenario.yaml.
 
-What only a control plane can know is reported when it starts: whether a component
-takes a combination of flags, and which resources your own cluster has.`,
+Problems that only a control plane can detect are reported when it starts: whether a
+component accepts a combination of flags, and which resources your own cluster has.`,
 		Example: `  loadgen validate mine.yaml
   loadgen validate rollout-500 --set gates.rollout-time.max=2m
   loadgen validate rollout-500 --show`,
@@ -51,7 +51,7 @@ takes a combination of flags, and which resources your own cluster has.`,
 				variants = fmt.Sprintf(", %d variants", n)
 			}
 			out := cmd.OutOrStdout()
-			if show { // which may go to a file
+			if show { // the output may be redirected to a file
 				resolved, err := s.Resolved()
 				if err != nil {
 					return err
@@ -74,11 +74,11 @@ takes a combination of flags, and which resources your own cluster has.`,
 	}
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &sets)
-	cmd.Flags().BoolVar(&show, "show", false, "print what the scenario resolves to and, as comments, what its templates expand to")
+	cmd.Flags().BoolVar(&show, "show", false, "print the resolved scenario and, as comments, the objects of its templates")
 	return cmd
 }
 
-// showBatches prints the numbers of each batch of objects and the first object of each kind, as comments of YAML.
+// showBatches prints, for each batch, the number of objects by kind and the first object of each kind, as YAML comments.
 func showBatches(to io.Writer, s *scenario.Scenario) error {
 	for _, b := range s.Batches() {
 		all, err := s.Expand(b)
@@ -108,7 +108,7 @@ func showBatches(to io.Writer, s *scenario.Scenario) error {
 	return nil
 }
 
-// readScenario reads and checks a scenario, gates included; "-" is standard input.
+// readScenario reads and checks a scenario, including its gates; "-" is standard input.
 func readScenario(cmd *cobra.Command, nameOrFile string, sets []string) (s *scenario.Scenario, err error) {
 	if nameOrFile == "-" {
 		s, err = scenario.ReadStdin(cmd.Context(), cmd.InOrStdin(), sets)

@@ -12,11 +12,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// TestVariantsWithAFaultAndAnInterrupt runs variants on their own planes. In the first
-// one a component is killed: the timeline shows it, and it casts no doubt on the result.
-// The API server does not export a metric, so a gate has no data. The second one is
-// interrupted: it is judged, and the third does not run. The run reports all of it, and
-// so does `loadgen report`.
+// TestVariantsWithAFaultAndAnInterrupt runs variants on their own planes. In the first variant a component is killed: the
+// timeline shows this, and the result counts. A gate has no data, because the API server does not export its metric. The second
+// variant is interrupted and still judged, and the third does not run. The run and `loadgen report` report all of this.
 func TestVariantsWithAFaultAndAnInterrupt(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(planetest.Dir(t), "run")
@@ -75,7 +73,7 @@ func wantCompared(t *testing.T, dir string) {
 	if !slices.Equal(ran, []bool{true, true, false}) || c.Variants[1].Verdict != result.NoData || len(c.Rows) != 2 {
 		t.Fatalf("compared: %+v", c)
 	}
-	// A machine that kept the generator from running leaves the reason in the value's place.
+	// If the machine was too busy for the generator, the reason replaces the value.
 	if v := c.Rows[0].Values[0]; v.Value == nil && !strings.Contains(v.Detail, "the generator was saturated") {
 		t.Errorf("compared: %+v", c)
 	}

@@ -33,7 +33,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.local, "workers-local", false, "start the workers on this machine, as processes")
 	flags.StringVar(&f.listen, "workers-listen", "", "listen at this `address`, HOST:PORT, for workers that you start ('loadgen worker'), or with --image for the Job's workers")
 	flags.StringVar(&f.advertise, "workers-advertise", "", "the `address`, HOST or HOST:PORT, at which workers reach this machine (default: from --workers-listen)")
-	flags.DurationVar(&f.within, "workers-within", 5*time.Minute, "the `time` in which all workers must have joined")
+	flags.DurationVar(&f.within, "workers-within", 5*time.Minute, "the `time` within which all workers must join")
 	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "`file` that names the cluster where the Job of --image runs (default: the cluster that takes the load)")
 	flags.StringVar(&f.context, "workers-context", "", "`context` in --workers-kubeconfig (default: its current one)")
 	addJobFlags(flags, &f.job.Options)
@@ -43,15 +43,15 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 // addJobFlags adds the flags of the Job that runs the workers.
 func addJobFlags(flags *pflag.FlagSet, o *loadgen.JobOptions) {
 	flags.StringVar(&o.Image, "image", "", "`name` of an image with loadgen as its entry point")
-	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: one is made)")
+	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: a new namespace)")
 	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace for the image's registry")
 	flags.StringVar(&o.Resources, "workers-resources", loadgen.DefaultWorkerResources, "`amount` of cpu and memory for each worker of the Job")
 	flags.StringVar(&o.Tolerations, "workers-tolerations", "", "`taints`, KEY=VALUE:EFFECT,KEY:EFFECT,KEY, that the Job's workers tolerate")
 	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "`labels`, KEY=VALUE,KEY=VALUE, of the nodes that the Job's workers may run on")
 }
 
-// options returns the workers of a run against target; an empty target means a bundled plane. besides lists worker flags
-// that are also valid without --workers.
+// options returns the options of the workers of a run against target; an empty target means a bundled plane. besides lists
+// worker flags that are also valid without --workers.
 func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig, besides ...string) (o loadgen.Workers, err error) {
 	if !flags.Changed("workers") {
 		for _, name := range f.names() {
@@ -72,7 +72,7 @@ func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig, be
 	case f.job.Image != "":
 		return f.inCluster(o, target)
 	case f.listen == "":
-		return o, loadgen.Usage(fmt.Errorf("--workers %d: who starts them? (add --workers-local for processes of this machine, --image NAME for a Job in your cluster, or --workers-listen HOST:PORT for workers that you start)", f.count))
+		return o, loadgen.Usage(fmt.Errorf("--workers %d: no workers are started (add --workers-local for processes of this machine, --image NAME for a Job in your cluster, or --workers-listen HOST:PORT for workers that you start)", f.count))
 	}
 	for _, name := range f.jobNames() {
 		if flags.Changed(name) {
@@ -82,7 +82,7 @@ func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig, be
 	return o, nil
 }
 
-// useImage says that the workers are a Job's.
+// useImage reports whether the workers are pods of a Job.
 func (f workerFlags) useImage() bool { return f.count > 0 && !f.local && f.job.Image != "" }
 
 // names returns the flags that have no meaning without workers.
@@ -95,7 +95,7 @@ func (f workerFlags) jobNames() []string {
 	return []string{"workers-kubeconfig", "workers-context", "workers-namespace", "workers-resources", "workers-node-selector", "workers-tolerations", "image-pull-secret"}
 }
 
-// inCluster returns the workers of a Job.
+// inCluster sets up o for workers that are pods of a Job.
 func (f workerFlags) inCluster(o loadgen.Workers, target loadgen.Kubeconfig) (loadgen.Workers, error) {
 	j := f.job
 	switch {
@@ -115,7 +115,7 @@ func (f workerFlags) inCluster(o loadgen.Workers, target loadgen.Kubeconfig) (lo
 	return o, loadgen.Usage(j.Check())
 }
 
-// Environment variables in place of the flags of worker, as an Indexed Job sets them.
+// Environment variables that replace the flags of `loadgen worker`, as an Indexed Job sets them.
 const (
 	coordinatorEnv = "STORMGLASS_COORDINATOR"
 	caEnv          = "STORMGLASS_CA"
@@ -132,17 +132,18 @@ func newWorker() *cobra.Command {
 		Long: `Do one worker's share of the loads and simulated nodes of a run that 'loadgen run --workers N' coordinates.
 The coordinator prints the command when it waits for workers (--workers-listen).
 
-With --listen the worker waits at an address of its own until the coordinator comes,
-as it does to the pods of a Job, through their forwarded ports.
+With --listen the worker waits at its own address for the coordinator to connect. Workers
+in the Job of 'loadgen run --image' work this way, unless the run has --workers-listen:
+the coordinator reaches them by port forwarding.
 
-Each flag can be given by an environment variable: STORMGLASS_COORDINATOR or
-STORMGLASS_WORKER_LISTEN, STORMGLASS_CA, STORMGLASS_TOKEN_FILE and, as an Indexed Job
-sets it, JOB_COMPLETION_INDEX.
+Each flag can be set by an environment variable: STORMGLASS_COORDINATOR or
+STORMGLASS_WORKER_LISTEN, STORMGLASS_CA, STORMGLASS_TOKEN_FILE and, as set by an
+Indexed Job, JOB_COMPLETION_INDEX.
 
-A worker ends with 0 when the run has ended, with 2 when the coordinator refuses it
-(another build, another run's token, an index that has joined already), with 4 when
-the coordinator is not reached or goes away. A worker must not be started again: it
-would repeat what was sent, and is refused.`,
+Exit codes: 0 the run has ended, 2 the coordinator refused the worker (another build,
+the token of another run, an index that has already joined), 4 the coordinator cannot
+be reached or the connection to it was lost. Do not start a worker again: it would
+send the same requests again, and is refused.`,
 		Example: `  loadgen worker --coordinator 10.0.0.5:7443 --ca ca.pem --token token --index 0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -160,15 +161,15 @@ would repeat what was sent, and is refused.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&w.Coordinator, "coordinator", "", "the coordinator's `address`, HOST:PORT")
-	flags.StringVar(&w.Listen, "listen", "", "wait at this `address`, HOST:PORT, for the coordinator, in place of --coordinator")
-	flags.StringVar(&w.CAFile, "ca", "", "the `file` with the authority of the coordinator's certificate")
-	flags.StringVar(&w.TokenFile, "token", "", "the `file` with the token of the run")
+	flags.StringVar(&w.Listen, "listen", "", "wait at this `address`, HOST:PORT, for the coordinator, instead of --coordinator")
+	flags.StringVar(&w.CAFile, "ca", "", "`file` with the CA certificate that signed the coordinator's certificate")
+	flags.StringVar(&w.TokenFile, "token", "", "`file` with the token of the run")
 	flags.IntVar(&w.Index, "index", 0, "the worker's `number`, from 0")
-	flags.DurationVar(&w.Within, "within", 5*time.Minute, "the `time` in which the coordinator must be reached")
+	flags.DurationVar(&w.Within, "within", 5*time.Minute, "the `time` within which the coordinator must be reached")
 	return cmd
 }
 
-// workerEnvironment takes what no flag gives from the environment.
+// workerEnvironment sets options that no flag sets from the environment.
 func workerEnvironment(flags *pflag.FlagSet, w *loadgen.Worker, getenv func(string) string) error {
 	if !flags.Changed("coordinator") {
 		w.Listen = cmp.Or(w.Listen, getenv(listenEnv))
@@ -206,7 +207,7 @@ func workerEnvironment(flags *pflag.FlagSet, w *loadgen.Worker, getenv func(stri
 }
 
 func newWorkers() *cobra.Command {
-	cmd := &cobra.Command{Use: "workers", Short: "Make the workers of runs by hand"}
+	cmd := &cobra.Command{Use: "workers", Short: "Print manifests for workers that you start yourself"}
 	cmd.AddCommand(newWorkersRender())
 	return cmd
 }
@@ -216,13 +217,13 @@ func newWorkersRender() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render",
 		Short: "Print manifests of workers for kubectl apply",
-		Long: `Print manifests for kubectl apply: an Indexed Job of workers, their ServiceAccount, which
-has no permissions and no token, and unless --workers-namespace names one a namespace that
-enforces the profile "restricted" of Pod Security. 'loadgen run --workers N --image NAME'
-makes the same itself.
+		Long: `Print manifests for kubectl apply: an Indexed Job of workers, and their ServiceAccount,
+which has no permissions and no token. Unless --workers-namespace names a namespace, there
+is also one, which enforces the profile "restricted" of Pod Security. 'loadgen run
+--workers N --image NAME' creates the same objects itself.
 
-The pods wait for a Secret stormglass-workers with the credentials of the run, which it
-writes to its directory when it starts:
+The pods wait for a Secret stormglass-workers with the credentials of the run, which the
+run writes to its directory when it starts:
 
   loadgen run NAME --workers 4 --workers-listen 0.0.0.0:7443 --out runs/x
   kubectl -n stormglass-workers create secret generic stormglass-workers \

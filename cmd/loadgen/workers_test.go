@@ -58,7 +58,7 @@ func TestRunWithWorkers(t *testing.T) {
 			t.Errorf("worker %+v", w)
 		}
 	}
-	// The first writes are not owed by watches that are opened after them.
+	// Watches need not deliver writes from before they were opened.
 	if watches := m.Phases[0].Watches[0]; watches.Open != 20 || watches.Delivered < 20*30 || watches.Delivered != watches.Expected {
 		t.Errorf("watches %+v of %+v", watches, m.Phases[0].Changes)
 	}
@@ -173,11 +173,11 @@ func TestWorkerFlags(t *testing.T) {
 		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f":                                 "",
 		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-advertise=a:1":         "needs --workers-listen",
 		"--workers=2 --image=loadgen:v1 --workers-context=c":                                    "needs --workers-kubeconfig",
-		"--workers=2 --image=-x --workers-kubeconfig=f":                                         "no name of an image",
-		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-resources=disk=1":      "no amount of cpu or memory",
-		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-node-selector=zone":    "is no label",
+		"--workers=2 --image=-x --workers-kubeconfig=f":                                         "not an image name",
+		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-resources=disk=1":      "not an amount of cpu or memory",
+		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-node-selector=zone":    "is not a label",
 		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --image-pull-secret=registry":    "needs --workers-namespace",
-		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-namespace=Not_A_Label": "no name of a namespace",
+		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-namespace=Not_A_Label": "not a namespace name",
 	} {
 		var f workerFlags
 		flags := pflag.NewFlagSet("run", pflag.ContinueOnError)

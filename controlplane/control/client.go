@@ -125,12 +125,12 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask supervisor %d: %w", c.holder.PID, err)
+		return fmt.Errorf("call supervisor %d: %w", c.holder.PID, err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
-		return fmt.Errorf("ask supervisor %d: %w", c.holder.PID, err)
+		return fmt.Errorf("call supervisor %d: %w", c.holder.PID, err)
 	}
 	if resp.StatusCode == http.StatusGone {
 		return ErrEnded

@@ -338,12 +338,12 @@ func (c Config) topologyProblems() []Problem {
 	switch c.Etcd.Topology {
 	case "", EtcdStacked, EtcdExternal:
 	default:
-		all = append(all, Problem{"etcd.topology", fmt.Sprintf("%q is no topology", c.Etcd.Topology), "stacked or external"})
+		all = append(all, Problem{"etcd.topology", fmt.Sprintf("%q is not a topology", c.Etcd.Topology), "stacked or external"})
 	}
 	switch c.NetworkFaults {
 	case "", NetworkFaultsOn, NetworkFaultsOff:
 	default:
-		all = append(all, Problem{"networkFaults", fmt.Sprintf("%q is no setting", c.NetworkFaults), "on or off"})
+		all = append(all, Problem{"networkFaults", fmt.Sprintf("%q is not a valid value", c.NetworkFaults), "on or off"})
 	}
 	return all
 }

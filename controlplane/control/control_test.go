@@ -48,7 +48,7 @@ func TestProblems(t *testing.T) {
 		"no NodeRestriction":  {flags(control.KindAPIServer, "enable-admission-plugins", "AlwaysPullImages"), "apiServer.flags.enable-admission-plugins: NodeRestriction stays"},
 		"no fairness":         {flags(control.KindAPIServer, "enable-priority-and-fairness", "false"), "apiServer.flags.enable-priority-and-fairness: priority"},
 		"scheduler limits":    {flags(control.KindScheduler, "kube-api-qps", "5"), "scheduler.flags.kube-api-qps: write scheduler.qps"},
-		"election":            {flags(control.KindControllerManager, "leader-elect", "false"), "controllerManager.flags.leader-elect: readiness"},
+		"election":            {flags(control.KindControllerManager, "leader-elect", "false"), "controllerManager.flags.leader-elect: Stormglass detects readiness"},
 		"election timing":     {flags(control.KindControllerManager, "leader-elect-lease-duration", "30s"), ""},
 		"negative":            {control.Config{ControllerManager: control.ControllerManager{QPS: -2}}, "controllerManager.qps: over 0, at most 1000000, or -1 for no limit"},
 		"over 100 percent":    {control.Config{Scheduler: control.Scheduler{PercentageOfNodesToScore: 101}}, "scheduler.percentageOfNodesToScore: from 0 (upstream's default) to 100"},
@@ -112,7 +112,7 @@ func TestProblems(t *testing.T) {
 			`cloudControllerManager.flags.concurrent-node-sync: did you mean "concurrent-node-syncs"?`},
 		"network faults": {control.Config{NetworkFaults: "yes"}, "networkFaults: on or off"},
 		"election of the scheduler": {control.Config{Scheduler: control.Scheduler{Config: map[string]any{"leaderElection": map[string]any{"leaderElect": false}}}},
-			"scheduler.config.leaderElection: readiness"},
+			"scheduler.config.leaderElection: Stormglass detects readiness"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -50,15 +50,15 @@ func (f Fault) fields() []faultField {
 		{name: "peers", set: len(f.Peers) > 0},
 		{name: "for", set: f.For != 0, wrong: outside(f.For, 0, maxFaultFor), allowed: "to 24h; none: until it is cleared"},
 		{name: "delay", set: f.Delay != 0, needed: `as "25ms"`, wrong: outside(f.Delay, 0, maxFaultDelay), allowed: "to 1m"},
-		{name: "jitter", set: f.Jitter != 0, wrong: outside(f.Jitter, 0, max(f.Delay, 0)), allowed: "at most the delay, from which it may be taken"},
+		{name: "jitter", set: f.Jitter != 0, wrong: outside(f.Jitter, 0, max(f.Delay, 0)), allowed: "at most the delay, because it may be subtracted from it"},
 		{name: "files", set: f.Files != "", wrong: unless(slices.Contains([]string{FaultFilesWAL, FaultFilesAll}, f.Files), "%q is not known", f.Files), allowed: "wal or all"},
 		{name: "limit", set: f.Limit != 0, needed: "open files, as 1024", wrong: outside(f.Limit, 0, maxFaultDescriptors), allowed: fmt.Sprintf("to %d", maxFaultDescriptors)},
 		{name: "writers", set: f.Writers != 0, wrong: outside(f.Writers, 1, maxFaultWriters), allowed: fmt.Sprintf("from 1 to %d", maxFaultWriters)},
 		{name: "size", set: f.Size != 0, wrong: outside(size(f.Size), minFaultSize, maxFaultSize), allowed: "from 4KiB to 1GiB"},
 		{name: "quota", set: f.Quota != 0, needed: `as "16MiB"`, wrong: outside(size(f.Quota), minFaultQuota, maxFaultQuota), allowed: "from 1MiB to 8GiB"},
 		{
-			name: "resource", set: f.Resource != "", needed: `whose creation it is asked about, as "pods" or "deployments.apps"`,
-			wrong: unless(resourceName.MatchString(f.Resource), "%q is no resource", f.Resource), allowed: `plural, as "pods" or "deployments.apps"`,
+			name: "resource", set: f.Resource != "", needed: `the resource whose creation calls the webhook, as "pods" or "deployments.apps"`,
+			wrong: unless(resourceName.MatchString(f.Resource), "%q is not a resource", f.Resource), allowed: `plural, as "pods" or "deployments.apps"`,
 		},
 		{name: "fails", set: f.Fails},
 		{name: "throttle", set: f.Throttle != 0, wrong: outside(f.Throttle, minThrottle, maxRate), allowed: throttleHint},
@@ -95,7 +95,7 @@ func unless(right bool, format string, value any) string {
 func (f Fault) Problems() []Problem {
 	kind, ok := FaultKindOf(f.Kind)
 	if !ok || kind.OfNodes {
-		return []Problem{{"kind", fmt.Sprintf("%q is no kind of fault", f.Kind), strings.Join(FaultKinds(), ", ")}}
+		return []Problem{{"kind", fmt.Sprintf("%q is not a kind of fault", f.Kind), strings.Join(FaultKinds(), ", ")}}
 	}
 	var all, bounds []Problem
 	for _, field := range f.fields() {
@@ -121,7 +121,7 @@ func (f Fault) Problems() []Problem {
 
 func takesHint(fields []string) string {
 	if len(fields) == 0 {
-		return "leave it out: it is of all of etcd"
+		return "leave it out: the fault affects all of etcd"
 	}
 	return "it takes " + strings.Join(fields, ", ")
 }
@@ -142,11 +142,11 @@ func (f Fault) componentProblems(kind FaultKind) []Problem {
 			s, ok := ParseSelector(text)
 			switch {
 			case slices.Contains(texts[:i], text):
-				all = append(all, Problem{path, fmt.Sprintf("%q is there twice", text), "it means the same component each time; name two, as etcd-1 and etcd-2"})
+				all = append(all, Problem{path, fmt.Sprintf("%q is listed twice", text), "both mean the same component; name two, such as etcd-1 and etcd-2"})
 			case !ok && s.Role != "":
-				all = append(all, Problem{path, fmt.Sprintf("%q: no %s leads", text, s.Kind), fmt.Sprintf("take one by name, as %q", ComponentName(s.Kind, 0))})
+				all = append(all, Problem{path, fmt.Sprintf("%q: %s has no leader", text, s.Kind), fmt.Sprintf("name one, such as %q", ComponentName(s.Kind, 0))})
 			case !ok:
-				all = append(all, Problem{path, fmt.Sprintf("%q is no component", text), selectorHint})
+				all = append(all, Problem{path, fmt.Sprintf("%q is not a component", text), selectorHint})
 			case len(kind.On) > 0 && !slices.Contains(kind.On, s.Kind):
 				all = append(all, Problem{path, fmt.Sprintf("%s is not for %s", f.Kind, text), "for " + strings.Join(kind.On, " and ") + " only"})
 			}

@@ -53,7 +53,7 @@ other members is enough.`,
 		},
 		{
 			Name:  FaultDiskContention,
-			Short: "Have a neighbour write and fsync on the disk",
+			Short: "Run a neighbour that writes and fsyncs on the disk",
 			Long: `Run a neighbour that writes and fsyncs, over and over: on the file system of
 etcd's data if etcd is stacked, on another one if it is external. What it writes
 is removed at the end.
@@ -72,7 +72,7 @@ and etcd_disk_backend_commit_duration_seconds.`,
 		},
 		{
 			Name:  FaultNetworkDelay,
-			Short: "Delay what goes over a component's links",
+			Short: "Delay data on a component's links",
 			Long: `Delay data on the links of a component, in each direction, so that a round trip
 takes twice the delay longer.
 
@@ -87,7 +87,7 @@ writes; from about half of etcd's election timeout (1 s) on, in leader changes.`
 		},
 		{
 			Name:  FaultPartition,
-			Short: "Let nothing through a component's links",
+			Short: "Cut a component's links",
 			Long: `Cut the links of a component: nothing comes through in either direction, and
 connections hang rather than fail, as behind a switch that is gone.
 
@@ -124,9 +124,9 @@ and data. A kill of all etcd members but one stops all writes until then.`,
 			Name:  FaultRestart,
 			Short: "End a process in order (SIGTERM) and start it again immediately",
 			Long: `End a process in order and start it again as soon as it is gone: a rollout of the
-control plane. Of several, as of a kind, each has its turn when the one before it
-serves again. The fault ends by itself when the last has started again, so it has
-no length; fault events tells when it is ready.`,
+control plane. Several components, such as all of a kind, are restarted one after
+another, each when the one before it serves again. The fault ends by itself when the
+last has started again, so it has no length; fault events shows when it is ready.`,
 			Example: `  controlplane fault restart --component kube-apiserver-0
   controlplane fault restart --component etcd`,
 			Takes: []string{"components"}, Needs: []string{"components"}, Momentary: true,
@@ -135,8 +135,8 @@ no length; fault events tells when it is ready.`,
 		{
 			Name:  FaultDescriptors,
 			Short: "Lower a process's limit of open files",
-			Long: `Lower a process's soft limit of open files, at once, and put it back at the end.
-What is open stays open; every new connection beyond the limit waits unaccepted
+			Long: `Lower a process's soft limit of open files immediately, and restore it at the end.
+Open files stay open; every new connection beyond the limit waits unaccepted
 until its client gives up. Linux only.
 
 See process_open_fds and process_max_fds. status shows how many are open.`,
@@ -146,9 +146,9 @@ See process_open_fds and process_max_fds. status shows how many are open.`,
 		},
 		{
 			Name:  FaultDiskFull,
-			Short: "Let no file of an API server grow, as on a full disk",
-			Long: `Let no write make a file of an API server larger (a limit of 0 on the size of its
-files), and put it back at the end: its audit log and its own log lose what is
+			Short: "Prevent the files of an API server from growing, as on a full disk",
+			Long: `Prevent the files of an API server from growing (a limit of 0 on the size of its
+files), and restore the limit at the end: its audit log and its own log lose what is
 written meanwhile. A write fails with EFBIG where one on a full disk fails with
 ENOSPC. Linux only.
 
@@ -162,10 +162,10 @@ that stage (apiServer.audit: metadata does) lets them pass.`,
 		{
 			Name:  FaultWebhook,
 			Short: "Register an admission webhook that is slow or fails",
-			Long: `Register a validating webhook that is asked about each creation of a resource and
-waits before it allows it, or answers 500; or several, which are asked at once. Those
-that mutate are asked one after another, and each adds an annotation. They are removed
-at the end.
+			Long: `Register a validating webhook that the API server calls for each creation of a
+resource. The webhook waits before it allows the request, or answers 500. Several
+webhooks are called at the same time. Mutating webhooks are called one after another,
+and each adds an annotation. They are removed at the end.
 
 It shows in apiserver_admission_webhook_admission_duration_seconds and in the
 latency, or the errors, of POSTs of the resource.`,
@@ -175,7 +175,7 @@ latency, or the errors, of POSTs of the resource.`,
 			Takes: []string{"for", "delay", "jitter", "resource", "fails", "ignore", "timeout", "webhooks", "mutates", "reinvoke"}, Needs: []string{"resource"}, Delays: "each answer",
 			Check: func(f Fault) (Problem, bool) {
 				if f.Reinvoke && !f.Mutates {
-					return Problem{"reinvoke", "webhooks that change nothing are not asked again", "add mutates, or leave it out"}, true
+					return Problem{"reinvoke", "webhooks that change nothing are not called again", "add mutates, or leave it out"}, true
 				}
 				return Problem{"delay", "a webhook that neither waits nor fails breaks nothing", "give a delay, or fails"}, f.Delay == 0 && !f.Fails
 			},
@@ -188,14 +188,14 @@ latency, or the errors, of POSTs of the resource.`,
 		},
 		{
 			Name:  FaultService,
-			Short: "Make a service that components ask slow, have it fail or throttle",
-			Long: `Make each answer of a service wait, or be an error: of kms-plugin, oidc-issuer,
+			Short: "Slow a service that components call, or make it fail or throttle",
+			Long: `Delay each answer of a service, or make it an error: of kms-plugin, oidc-issuer,
 token-webhook, authorization-webhook, audit-webhook, conversion-webhook,
-scheduler-extender or cloud-api, where the plane's configuration has them. With
---throttle it answers this many requests a second, and further ones with status 429
-and Retry-After. Answers that wait are given when the fault ends.
+scheduler-extender or cloud-api, if the plane's configuration has them. With
+--throttle the service answers this many requests a second, and others with status
+429 and Retry-After. Delayed answers are sent when the fault ends.
 
-What caches hide, shows late: the docs' page on services tells which.`,
+Caches can hide the effect for a while: see the docs' page on services.`,
 			Example: `  controlplane fault service --component token-webhook --delay 2s --for 1m
   controlplane fault service --component kms-plugin --fails --for 5m
   controlplane fault service --component cloud-api --throttle 5 --for 5m`,
@@ -208,7 +208,7 @@ What caches hide, shows late: the docs' page on services tells which.`,
 		{
 			Name:  FaultKeyRotation,
 			Short: "Give a service a new key",
-			Long: `Give kms-plugin a new key, by which API servers encrypt from their next look at it
+			Long: `Give kms-plugin a new key, with which API servers encrypt once they have noticed it
 (within a minute), or oidc-issuer, whose tokens signed by the old key are refused
 as soon as an API server has read the new one. The load gets a new token.`,
 			Example: `  controlplane fault key-rotation --component kms-plugin`,
@@ -219,8 +219,8 @@ as soon as an API server has read the new one. The load gets a new token.`,
 			Name:  FaultQuota,
 			Short: "Run the etcd members with a small backend quota",
 			Long: `Restart the etcd members, one after another, with a small quota of their
-database. The write that finds it used up raises the NOSPACE alarm; from then on
-etcd refuses all that needs space.
+database. The write that exceeds it raises the NOSPACE alarm; from then on etcd
+refuses all requests that need space.
 
 At the end the members are restarted with the quota that they had, the alarm is
 disarmed, revisions are compacted and the databases defragmented: what a person
@@ -246,9 +246,9 @@ gone. controlplane etcd restore does the same with your own snapshot.`,
 			Short: "Start components with the programs of a newer version, one after another",
 			Long: `End each component in order and start it with the program of a newer version of
 Kubernetes, in upstream's order: etcd member by member, the leader last, API
-servers, controller manager, scheduler, cloud-controller-manager. Each has its turn
-when the one before it serves again. What upstream's version skew policy forbids is
-refused. The program is controlplane-VERSION next to controlplane: make controlplane
+servers, controller manager, scheduler, cloud-controller-manager. Each is restarted
+when the one before it serves again. A move that upstream's version skew policy
+forbids is refused. The program is controlplane-VERSION next to controlplane: make controlplane
 VERSION=1.36 builds it.
 
 A component that does not serve with the new program is started with the old one
@@ -262,9 +262,9 @@ again, and the rest stay unchanged: fault downgrade takes them back.`,
 		{
 			Name:  FaultDowngrade,
 			Short: "Take components back to the programs of an older version, one after another",
-			Long: `As upgrade, to an older version and in the reverse order. Before the first etcd
-member goes back, etcd is prepared (etcdctl downgrade enable) and converts its data to
-the older form.`,
+			Long: `As upgrade, but to an older version and in the reverse order. Before the first etcd
+member goes back, etcd is prepared (etcdctl downgrade enable) and lowers the storage
+version of its data.`,
 			Example: `  controlplane fault downgrade --to 1.36`,
 			Takes:   []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,
 			On: VersionedKinds(), AllByDefault: true, Process: ProcessEnded, Silences: true,
@@ -294,12 +294,12 @@ the older form.`,
 			OfNodes: true, Adds: true,
 		},
 		{
-			Name: SlowKubelet, Short: "Make all that a fraction of the nodes writes late by the delay, heartbeats among it",
+			Name: SlowKubelet, Short: "Delay all writes of a fraction of the nodes, including heartbeats",
 			Takes: []string{"fraction", "delay"}, Needs: []string{"fraction", "delay"},
 			OfNodes: true,
 		},
 		{
-			Name: KubeletUnreachable, Short: "Keep the API server from a fraction of the kubelets: logs, exec and the like hang, heartbeats continue",
+			Name: KubeletUnreachable, Short: "Make a fraction of the kubelets unreachable for the API server: logs, exec and the like hang, heartbeats continue",
 			Takes: []string{"fraction"}, Needs: []string{"fraction"},
 			OfNodes: true,
 		},
@@ -318,7 +318,7 @@ func versionsPart(Fault) string { return "the versions of components" }
 func noRoles(f Fault) (Problem, bool) {
 	for _, text := range f.Components {
 		if s, ok := ParseSelector(text); ok && s.Role != "" {
-			return Problem{"components", fmt.Sprintf("%q: who leads changes on the way", text), fmt.Sprintf("name it, as %q, or write %q for all", ComponentName(s.Kind, 0), s.Kind)}, true
+			return Problem{"components", fmt.Sprintf("%q: the leader changes during the move", text), fmt.Sprintf("name the component, as %q, or write %q for all", ComponentName(s.Kind, 0), s.Kind)}, true
 		}
 	}
 	return Problem{}, false

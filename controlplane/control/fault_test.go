@@ -48,7 +48,7 @@ func TestFaultProblems(t *testing.T) {
 		fault control.Fault
 		want  []string // the beginning of each problem
 	}{
-		{"no kind", control.Fault{}, []string{`kind: "" is no kind of fault (slowFsync, `}},
+		{"no kind", control.Fault{}, []string{`kind: "" is not a kind of fault (slowFsync, `}},
 		{"a slow fsync", delayed(control.FaultSlowFsync), nil},
 		{"only a kind", control.Fault{Kind: control.FaultSlowFsync}, []string{
 			`components: slowFsync needs it (as "etcd-0", "etcd-leader", or "etcd" for all members)`,
@@ -62,9 +62,9 @@ func TestFaultProblems(t *testing.T) {
 		{"a restart", etcd0(control.FaultRestart), nil},
 		{"a long restart", with(etcd0(control.FaultRestart), func(f *control.Fault) { f.For = time.Second }), []string{"for: restart has no length (kill keeps"}},
 		{"a negative length", with(etcd0(control.FaultPause), func(f *control.Fault) { f.For = -time.Second }), []string{"for: -1s is out of bounds"}},
-		{"a leader among equals", control.Fault{Kind: control.FaultPause, Components: []string{"kube-apiserver-leader"}}, []string{`components: "kube-apiserver-leader": no kube-apiserver leads (take one by name`}},
-		{"a follower and another", control.Fault{Kind: control.FaultKill, Components: []string{"etcd-follower", "etcd-follower"}}, []string{`components: "etcd-follower" is there twice (it means the same`}},
-		{"a component by another name", control.Fault{Kind: control.FaultPause, Components: []string{"scheduler"}}, []string{`components: "scheduler" is no component (a name as "etcd-0"`}},
+		{"a leader among equals", control.Fault{Kind: control.FaultPause, Components: []string{"kube-apiserver-leader"}}, []string{`components: "kube-apiserver-leader": kube-apiserver has no leader (name one, such as`}},
+		{"a follower and another", control.Fault{Kind: control.FaultKill, Components: []string{"etcd-follower", "etcd-follower"}}, []string{`components: "etcd-follower" is listed twice (both mean the same`}},
+		{"a component by another name", control.Fault{Kind: control.FaultPause, Components: []string{"scheduler"}}, []string{`components: "scheduler" is not a component (a name as "etcd-0"`}},
 		{"a link of the scheduler", with(delayed(control.FaultNetworkDelay), func(f *control.Fault) { f.Peers = []string{"kube-scheduler"} }),
 			[]string{"peers: networkDelay is not for kube-scheduler (for etcd and kube-apiserver and metrics-server only)"}},
 		{"a link by microseconds", with(etcd0(control.FaultNetworkDelay), func(f *control.Fault) { f.Delay = 1500 * time.Microsecond }), nil},
@@ -73,7 +73,7 @@ func TestFaultProblems(t *testing.T) {
 		{"no limit", etcd0(control.FaultDescriptors), []string{"limit: descriptorLimit needs it (open files, as 1024)"}},
 		{"a webhook", control.Fault{Kind: control.FaultWebhook, Resource: "deployments.apps", Fails: true}, nil},
 		{"a webhook that does nothing", control.Fault{Kind: control.FaultWebhook, Resource: "pods"}, []string{"delay: a webhook that neither waits nor fails breaks nothing (give a delay, or fails)"}},
-		{"a webhook on all", control.Fault{Kind: control.FaultWebhook, Resource: "*", Fails: true, TimeoutSeconds: 31}, []string{`resource: "*" is no resource`, "timeout: 31 is out of bounds (from 1 to 30 seconds)"}},
+		{"a webhook on all", control.Fault{Kind: control.FaultWebhook, Resource: "*", Fails: true, TimeoutSeconds: 31}, []string{`resource: "*" is not a resource`, "timeout: 31 is out of bounds (from 1 to 30 seconds)"}},
 		{"a quota", control.Fault{Kind: control.FaultQuota, Quota: 16 << 20}, nil},
 		{"a quota too small for etcd", control.Fault{Kind: control.FaultQuota, Quota: 4096}, []string{"quota: 4096 bytes is out of bounds (from 1MiB to 8GiB)"}},
 	}

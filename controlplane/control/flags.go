@@ -124,7 +124,7 @@ func (s FlagSection) listProblem(r Release, flag, value string) (p Problem, wron
 		what := strings.TrimSuffix(strings.ReplaceAll(lists[flag], "-", " "), "s/")
 		otherwise := what + "s are listed by: " + s.Kind + " --help"
 		if name == "" {
-			otherwise = "leave out the comma too many"
+			otherwise = "remove the extra comma"
 		}
 		hint := strictyaml.Hint(name, known, otherwise)
 		return Problem{s.Path + "." + flag, fmt.Sprintf("%s has no %s %q", s.Kind, what, name), hint}, true
@@ -253,7 +253,7 @@ func (c Config) gateProblem(name string, on bool) (msg, hint string) {
 	return fmt.Sprintf("no component has a feature gate %q", name), strictyaml.Hint(name, known, "they are listed by: kube-apiserver --help")
 }
 
-// elsewhere finds a release and one of kinds that has a gate in it.
+// elsewhere returns a release, and one of kinds, in which a feature gate exists. ok is false if none exists.
 func elsewhere(name string, kinds []string) (r Release, kind string, ok bool) {
 	for _, r := range Releases() {
 		for _, kind := range kinds {
@@ -276,7 +276,7 @@ func gatesProblem(r Release, kind, value string) (msg, hint string) {
 		name = strings.TrimPrefix(name, "kube:")
 		wanted, err := strconv.ParseBool(strings.TrimSpace(on))
 		if !ok || err != nil {
-			return fmt.Sprintf("%q is no setting of a feature gate", gate), "as NAME=true,OTHER=false"
+			return fmt.Sprintf("%q does not set a feature gate", gate), "as NAME=true,OTHER=false"
 		}
 		if len(known) > 0 && !slices.Contains(known, name) {
 			return unknownGate(r, kind, name, known)

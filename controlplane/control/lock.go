@@ -80,7 +80,7 @@ func openLock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// SetHolder writes who holds the lock.
+// SetHolder writes the holder of a lock to the lock file.
 func SetHolder(lock *os.File, h Holder) error {
 	data, err := json.Marshal(h)
 	if err != nil {
@@ -93,7 +93,7 @@ func SetHolder(lock *os.File, h Holder) error {
 	return lock.Truncate(int64(len(data))) // last, so that the file is never empty
 }
 
-// ReadHolder reads who holds, or last held, the lock of dir.
+// ReadHolder returns the holder, or the last holder, of the lock of dir.
 func ReadHolder(dir string) (Holder, error) {
 	f, err := openLock(dir)
 	if err != nil {
@@ -138,8 +138,8 @@ func IsPlaneDir(dir string) bool {
 // for the socket, if the path of the plane's directory is too long for a socket.
 const SocketDirPrefix = "stormglass-"
 
-// RemoveSocketDir removes such a directory if the last holder of dir's lock left
-// it behind when it was killed. The caller must hold the lock.
+// RemoveSocketDir removes the socket's temporary directory if the last holder of dir's lock left it behind when it
+// was killed. The caller must hold the lock.
 func RemoveSocketDir(dir string) {
 	last, err := ReadHolder(dir)
 	if err != nil {

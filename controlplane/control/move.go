@@ -53,20 +53,20 @@ func (f Fault) Moved(c Config, components []string, leader string) (after Config
 		case from.VersionOf(kind) == to.VersionOf(kind):
 			continue
 		case f.Kind == FaultUpgrade && then < now, f.Kind == FaultDowngrade && then > now:
-			return c, nil, &Problem{"to", fmt.Sprintf("%s is of %s: from that to %s is no %s", name, from.VersionOf(kind), to.VersionOf(kind), f.Kind), "take the other kind"}
+			return c, nil, &Problem{"to", fmt.Sprintf("%s has version %s: it cannot move to %s by %s", name, from.VersionOf(kind), to.VersionOf(kind), f.Kind), "use the other kind of fault"}
 		case then-now > 1 || now-then > 1:
-			return c, nil, &Problem{"to", fmt.Sprintf("%s is of %s: %s is over one minor version from that", name, from.VersionOf(kind), to.VersionOf(kind)), "one version after another"}
+			return c, nil, &Problem{"to", fmt.Sprintf("%s has version %s: %s is more than one minor version away", name, from.VersionOf(kind), to.VersionOf(kind)), "move by one version at a time"}
 		}
 		after, moving = after.InRelease(name, to), append(moving, name)
 		if msg, hint := after.skew(); msg != "" {
-			return c, nil, &Problem{"to", fmt.Sprintf("on the way %s", msg), hint}
+			return c, nil, &Problem{"to", fmt.Sprintf("during the move, %s", msg), hint}
 		}
 		if problems := after.emulationProblems(); len(problems) > 0 {
 			return c, nil, &Problem{"to", problems[0].Msg, problems[0].Hint}
 		}
 	}
 	if len(moving) == 0 {
-		return c, nil, &Problem{"to", fmt.Sprintf("all of these are of %s already", to.Minor), "name another version"}
+		return c, nil, &Problem{"to", fmt.Sprintf("all of these components already have version %s", to.Minor), "name another version"}
 	}
 	if problems := after.Problems(); len(problems) > 0 { // such as flags and gates that the release does not have
 		p := problems[0]

@@ -22,7 +22,7 @@ type Problem struct {
 // maxRate bounds client limits. A larger value is probably meant as no limit.
 const maxRate = 1_000_000
 
-// noLimit is client-go's value for a client's rate without a limit.
+// noLimit is the value of a client's rate limit that client-go takes as unlimited.
 const noLimit = -1
 
 // Problems returns the problems that can be found without the components: values out of range,
@@ -53,7 +53,7 @@ func (c Config) Problems() []Problem {
 	for _, section := range c.FlagSections() {
 		for _, name := range slices.Sorted(maps.Keys(section.Flags)) {
 			if hint, ok := section.refused(name, section.Flags[name]); ok {
-				all = append(all, Problem{section.Path + "." + name, "Stormglass keeps this flag to itself", hint})
+				all = append(all, Problem{section.Path + "." + name, "Stormglass sets this flag itself", hint})
 			} else if p, wrong := c.flagProblem(section, name); wrong {
 				all = append(all, p)
 			}
@@ -62,7 +62,7 @@ func (c Config) Problems() []Problem {
 	twice := func(section string, flags Flags, qps float64, burst int) {
 		for name, set := range map[string]bool{"kube-api-qps": qps != 0, "kube-api-burst": burst > 0} {
 			if _, flag := flags[name]; flag && set {
-				all = append(all, Problem{section + ".flags." + name, "the limit is written twice", "keep " + section + "." + strings.TrimPrefix(name, "kube-api-")})
+				all = append(all, Problem{section + ".flags." + name, "the limit is set twice", "keep " + section + "." + strings.TrimPrefix(name, "kube-api-")})
 			}
 		}
 	}
@@ -78,14 +78,14 @@ func (c Config) Problems() []Problem {
 			}
 		}
 	default:
-		all = append(all, Problem{"apiServer.audit", fmt.Sprintf("%q is no audit setting", c.APIServer.Audit), "off or metadata"})
+		all = append(all, Problem{"apiServer.audit", fmt.Sprintf("%q is not an audit setting", c.APIServer.Audit), "off or metadata"})
 	}
 	all = append(all, c.encryptionProblems()...)
 	all = append(all, c.serviceProblems()...)
 	all = append(all, c.metricsServerProblems()...)
 	all = append(all, c.cloudProblems()...)
 	if _, ok := c.Scheduler.Config["leaderElection"]; ok {
-		all = append(all, Problem{"scheduler.config.leaderElection", "Stormglass sets leader election itself", "readiness is seen by the kube-scheduler lease"})
+		all = append(all, Problem{"scheduler.config.leaderElection", "Stormglass sets leader election itself", "Stormglass detects readiness by the kube-scheduler lease"})
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	return all
@@ -97,7 +97,7 @@ func (c Config) encryptionProblems() (all []Problem) {
 	}
 	if known := append(EncryptionProviders(), EncryptionKMS); !slices.Contains(known, c.APIServer.Encryption) {
 		otherwise := EncryptionOff + ", " + strings.Join(known, ", ")
-		all = append(all, Problem{"apiServer.encryption", fmt.Sprintf("%q is no provider", c.APIServer.Encryption), strictyaml.Hint(c.APIServer.Encryption, known, otherwise)})
+		all = append(all, Problem{"apiServer.encryption", fmt.Sprintf("%q is not a provider", c.APIServer.Encryption), strictyaml.Hint(c.APIServer.Encryption, known, otherwise)})
 	}
 	if _, ok := c.APIServer.Flags["encryption-provider-config"]; ok {
 		all = append(all, Problem{"apiServer.flags.encryption-provider-config", "apiServer.encryption sets it already", "keep one of the two"})
@@ -109,7 +109,7 @@ func (c Config) encryptionProblems() (all []Problem) {
 func (c Config) metricsServerProblems() (all []Problem) {
 	if c.MetricsServer.Replicas == 0 {
 		if len(c.MetricsServer.Flags) > 0 {
-			all = append(all, Problem{"metricsServer.flags", "there is no metrics-server to take them", "set metricsServer.replicas: 1"})
+			all = append(all, Problem{"metricsServer.flags", "there is no metrics-server to use them", "set metricsServer.replicas: 1"})
 		}
 		return all
 	}
@@ -126,7 +126,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	case resolution < 10*time.Second:
 		all = append(all, Problem{atResolution, fmt.Sprintf("%s is out of bounds", resolution), "at least 10s"})
 	case timeout > resolution*9/10:
-		all = append(all, Problem{atTimeout, fmt.Sprintf("%s is over nine tenths of metric-resolution, %s", timeout, resolution), "as 5s"})
+		all = append(all, Problem{atTimeout, fmt.Sprintf("%s is more than nine tenths of metric-resolution, %s", timeout, resolution), "as 5s"})
 	}
 	// Routing by endpoints does not accept a Service of type ExternalName.
 	const flag = "enable-aggregator-routing"
@@ -136,8 +136,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	return all
 }
 
-// serviceProblems checks the settings that use a service, and that no flag sets the same
-// again.
+// serviceProblems checks the settings that use a service, and that no flag sets the same again.
 func (c Config) serviceProblems() (all []Problem) {
 	authentication := []string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version", "enable-bootstrap-token-auth"}
 	if c.APIServer.Authentication == AuthenticationOIDC {
@@ -171,7 +170,7 @@ func (c Config) serviceProblems() (all []Problem) {
 			continue
 		case !slices.Contains(setting.values, setting.value):
 			otherwise := strings.Join(setting.values, ", ")
-			all = append(all, Problem{setting.path, fmt.Sprintf("%q is no setting of it", setting.value), strictyaml.Hint(setting.value, setting.values, otherwise)})
+			all = append(all, Problem{setting.path, fmt.Sprintf("%q is not a valid value", setting.value), strictyaml.Hint(setting.value, setting.values, otherwise)})
 			continue
 		}
 		for _, flag := range slices.Sorted(maps.Keys(c.APIServer.Flags)) {
@@ -206,7 +205,7 @@ func (c Config) cloudProblems() (all []Problem) {
 		}
 	}
 	within("delay", m.Cloud.Delay, maxCloudDelay, "to 1m")
-	within("jitter", m.Cloud.Jitter, m.Cloud.Delay.D(), "at most the delay, from which it may be taken")
+	within("jitter", m.Cloud.Jitter, m.Cloud.Delay.D(), "at most the delay, because it may be subtracted from it")
 	within("loadBalancerTime", m.Cloud.LoadBalancerTime, maxLoadBalancerTime, "to 1h")
 	if t := m.Cloud.Throttle; t != 0 && (t < minThrottle || t > maxRate) {
 		fail(cloud+"throttle", fmt.Sprintf("%v is out of bounds", t), throttleHint)
@@ -278,7 +277,7 @@ func (c Config) releasesOrNewest(kind string) []Release {
 	return []Release{Newest()}
 }
 
-// ownFlags are flags that Stormglass sets itself, in the form that covers reads.
+// ownFlags are flags that Stormglass sets itself. A name that ends in "-" stands for all flags with that prefix.
 type ownFlags struct {
 	hint  string
 	names []string
@@ -295,7 +294,7 @@ func etcdOwn() []ownFlags {
 		{keysHint, []string{"cert-file", "key-file", "client-", "trusted-ca-file", "auto-tls", "peer-"}},
 		{listenHint, []string{"name", "listen-", "advertise-client-urls", "initial-", "discovery", "discovery-", "force-new-cluster"}},
 		{dataHint, []string{"data-dir", "wal-dir", "config-file", "log-outputs"}},
-		{"fsync stays on: without it nothing that is measured is true", []string{"unsafe-no-fsync"}},
+		{"fsync stays on: without it, no measurement is valid", []string{"unsafe-no-fsync"}},
 	}
 }
 
@@ -319,7 +318,7 @@ func electedOwn() []ownFlags {
 			"cluster-signing-key-file", "use-service-account-credentials",
 		}},
 		{listenHint, []string{"bind-address", "secure-port", "master", "permit-port-sharing", "permit-address-sharing"}},
-		{"readiness is seen by the component's lease", []string{"leader-elect", "leader-elect-resource-"}},
+		{"Stormglass detects readiness by the component's lease", []string{"leader-elect", "leader-elect-resource-"}},
 	}
 }
 
@@ -363,7 +362,7 @@ func unsafe(name string, values []string) (hint string) {
 		}
 	case "enable-priority-and-fairness":
 		if on, err := strconv.ParseBool(values[0]); err == nil && !on {
-			return "priority and fairness stays on: without it overload is not what production sees"
+			return "priority and fairness stays on: without it, overload differs from production"
 		}
 	}
 	return ""

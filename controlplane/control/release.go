@@ -47,7 +47,7 @@ func ReleaseOf(minor string) (Release, bool) {
 // ReleaseBinary returns the name of the controlplane program with a release's components.
 func ReleaseBinary(r Release) string { return "controlplane-" + r.Minor }
 
-// BuildHint says how to build that program.
+// BuildHint returns a hint how to build the controlplane program with a release's components.
 func BuildHint(r Release) string { return "make controlplane VERSION=" + r.Minor + " builds it" }
 
 // VersionedKinds returns the kinds of component that come with a release, in the order in which upstream upgrades them.
@@ -133,7 +133,7 @@ func (c Config) releaseProblems() (all []Problem) {
 		switch {
 		case !ok || s.Role != "" || !slices.Contains(VersionedKinds(), s.Kind):
 			hint := strictyaml.Hint(on, VersionedKinds(), "a kind or a name, as kube-controller-manager or kube-apiserver-1")
-			all = append(all, Problem{path, fmt.Sprintf("%q is no component with a version", on), hint})
+			all = append(all, Problem{path, fmt.Sprintf("%q is not a component with a version", on), hint})
 		case c.Count(s.Kind) == 0:
 			all = append(all, Problem{path, "this plane has no " + s.Kind, KindOf(s.Kind).Field + " starts one"})
 		case s.Name != "" && s.Index >= c.Count(s.Kind):
@@ -167,7 +167,7 @@ const (
 func (c Config) skew() (msg, hint string) {
 	oldest, newest := c.span(KindAPIServer)
 	if c.number(newest)-c.number(oldest) > 1 {
-		return fmt.Sprintf("%s is of %s and %s of %s", oldest, c.ReleaseOf(oldest).Minor, newest, c.ReleaseOf(newest).Minor), skewHint
+		return fmt.Sprintf("%s has version %s and %s has version %s", oldest, c.ReleaseOf(oldest).Minor, newest, c.ReleaseOf(newest).Minor), skewHint
 	}
 	for _, kind := range []string{KindControllerManager, KindScheduler, KindCloudControllerManager} {
 		for _, name := range c.ComponentsOf(kind) {
@@ -175,12 +175,12 @@ func (c Config) skew() (msg, hint string) {
 			case n > c.number(oldest):
 				return fmt.Sprintf("%s of %s is newer than %s of %s", name, c.ReleaseOf(name).Minor, oldest, c.ReleaseOf(oldest).Minor), skewHint
 			case n < c.number(newest)-1:
-				return fmt.Sprintf("%s of %s is over one version older than %s of %s", name, c.ReleaseOf(name).Minor, newest, c.ReleaseOf(newest).Minor), skewHint
+				return fmt.Sprintf("%s of %s is more than one version older than %s of %s", name, c.ReleaseOf(name).Minor, newest, c.ReleaseOf(newest).Minor), skewHint
 			}
 		}
 	}
 	if oldest, newest := c.span(KindEtcd); c.number(newest)-c.number(oldest) > 1 {
-		return fmt.Sprintf("%s is of etcd %s and %s of %s", oldest, c.ReleaseOf(oldest).Etcd, newest, c.ReleaseOf(newest).Etcd), skewHint
+		return fmt.Sprintf("%s has etcd %s and %s has etcd %s", oldest, c.ReleaseOf(oldest).Etcd, newest, c.ReleaseOf(newest).Etcd), skewHint
 	}
 	return "", ""
 }
@@ -201,7 +201,7 @@ func (c Config) KubeletSkew(r Release) string {
 	case n > c.number(oldest):
 		return fmt.Sprintf("kubelets of %s are newer than %s of %s", r.Minor, oldest, c.ReleaseOf(oldest).Minor)
 	case n < c.number(newest)-kubeletBack:
-		return fmt.Sprintf("kubelets of %s are over %d versions older than %s of %s", r.Minor, kubeletBack, newest, c.ReleaseOf(newest).Minor)
+		return fmt.Sprintf("kubelets of %s are more than %d versions older than %s of %s", r.Minor, kubeletBack, newest, c.ReleaseOf(newest).Minor)
 	}
 	return ""
 }
@@ -225,7 +225,7 @@ func (c Config) emulationProblems() []Problem {
 	major, _, ok := strings.Cut(c.EmulatedVersion, ".")
 	n := minorNumber(c.EmulatedVersion)
 	if major != "1" || !ok || c.EmulatedVersion != fmt.Sprintf("1.%d", n) {
-		return []Problem{{path, fmt.Sprintf("%q is no minor version", c.EmulatedVersion), "as 1.36"}}
+		return []Problem{{path, fmt.Sprintf("%q is not a minor version", c.EmulatedVersion), "as 1.36"}}
 	}
 	for _, kind := range emulatingKinds() {
 		for _, name := range c.ComponentsOf(kind) {

@@ -3,6 +3,7 @@ package control
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
@@ -93,7 +96,7 @@ func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
 	switch {
 	case err == nil:
 		return s, nil
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // it has ended
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // the supervisor has ended
 		<-s.done
 		if s.err == nil {
 			s.err = &ExitError{Msg: "the control plane ended before it was ready"}
@@ -110,7 +113,7 @@ func (s *Supervisor) wait() {
 	if errors.As(err, &exit) {
 		msg := strings.TrimPrefix(s.stderr.lastMessage(), "controlplane: ")
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() { // its earlier messages are not the reason
-			msg = fmt.Sprintf("its supervisor was ended by signal %v", status.Signal())
+			msg = "its supervisor was ended by " + cmp.Or(unix.SignalName(status.Signal()), status.Signal().String())
 		}
 		err = &ExitError{Code: exit.ExitCode(), Msg: msg}
 	}
@@ -128,8 +131,8 @@ func (s *Supervisor) Done() <-chan struct{} { return s.done }
 // Err returns the reason why the supervisor ended, or nil after Stop. Call it after Done is closed.
 func (s *Supervisor) Err() error { return s.err }
 
-// stopWithin is longer than the longest stop: 8 s to undo faults, 5 s more for a
-// webhook that is being begun, 30 s for the processes and 1 s for the last answers.
+// stopWithin is longer than the longest stop: 8 s to undo faults, 5 s more for a webhook that is being registered, 30
+// s for the processes and 1 s for the last answers.
 const stopWithin = 50 * time.Second
 
 // Stop stops the plane in order and waits for its end. If ctx ends first or
@@ -167,7 +170,7 @@ func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
 	}
 }
 
-// tail passes on the written data and keeps its end.
+// tail passes written data on and keeps the last tailBytes of it.
 type tail struct {
 	to io.Writer
 

@@ -1,6 +1,6 @@
-// Package programs holds the programs that the controlplane binary is under other
-// names: the components of a control plane, its services and tools, and the writer that makes
-// disks slow. It links Kubernetes and etcd.
+// Package programs holds the programs that the controlplane binary runs when it is executed under another name: the
+// components of a control plane, its services and tools, and the writer that makes disks slow. It links Kubernetes
+// and etcd.
 package programs
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// Prepare makes this process end with its parent, and applies the descriptor limit and the
-// fsync fault that its environment asks for.
+// Prepare makes this process end with its parent, sets its descriptor limit and starts its fsync agent, as its
+// environment requests.
 func Prepare() error {
 	if err := process.DieWithParent(); err != nil {
 		return err
@@ -24,7 +24,7 @@ func Prepare() error {
 	return errors.Join(process.LimitDescriptors(), fsync.StartAgent())
 }
 
-// Main runs the program of this name, and reports whether there is one.
+// Main runs the program with a name. ok is false if the name is unknown.
 func Main(name string, args []string, stdout, stderr io.Writer) (code int, ok bool) {
 	if name == disk.Program {
 		return disk.Main(args, stdout, stderr), true
@@ -39,7 +39,7 @@ func Main(name string, args []string, stdout, stderr io.Writer) (code int, ok bo
 	return program(args), true
 }
 
-// Check checks the settings of a component of this kind, by constructing its command.
+// Check checks the settings of a kind of component, by constructing the component's command.
 func Check(kind string, ask control.Check) (control.Checked, error) {
 	return component.Check(kind, ask)
 }

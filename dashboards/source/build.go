@@ -1,13 +1,10 @@
-// Package source writes the dashboards as Grafana's JSON, with Grafana's own SDK, from the YAML
-// files next to it, which package dashboards reads. No program imports it.
+// Package source generates the dashboards as JSON for Grafana. It uses Grafana's SDK and the YAML files in this directory, which
+// package dashboards reads. No program imports it. This command writes dashboards/json and docs/reference/dashboards.md:
 //
 //	go test ./dashboards/source -update
 //
-// writes dashboards/json and docs/reference/dashboards.md.
-//
-// The SDK is pinned at v0.0.12: the newest version in which the schema that every
-// Grafana imports and provisions from files (v1) is not deprecated, and in which
-// the strict decoder, which the tests use, reports errors correctly.
+// The SDK is pinned at v0.0.12. This is the newest version in which the schema that every Grafana imports and provisions from
+// files (v1) is not deprecated, and in which the strict decoder, which the tests use, reports errors correctly.
 package source
 
 import (
@@ -27,8 +24,7 @@ import (
 // tag marks the dashboards for Grafana's search.
 const tag = "stormglass"
 
-// Files returns the JSON of each dashboard by its UID. An error means that the SDK refuses a
-// dashboard.
+// Files returns the JSON of each dashboard by its UID. It fails if a dashboard cannot be read, or if the SDK refuses it.
 func Files() (map[string][]byte, error) {
 	all, err := dashboards.Load()
 	if err != nil {
@@ -43,7 +39,7 @@ func Files() (map[string][]byte, error) {
 	return written, nil
 }
 
-// encode builds the dashboard and adds fields that the SDK lacks.
+// encode builds a dashboard, adds the fields that the SDK lacks, and returns its JSON.
 func encode(d dashboards.Dashboard, all []dashboards.Dashboard) ([]byte, error) {
 	built, err := build(d, all)
 	if err != nil {
@@ -71,8 +67,7 @@ func encode(d dashboards.Dashboard, all []dashboards.Dashboard) ([]byte, error) 
 	return buf.Bytes(), err
 }
 
-// unhide removes the SDK's default for links and annotations, which hides them in
-// a menu.
+// unhide removes the field placement, with which the SDK by default hides links and annotations in a menu.
 func unhide(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -115,10 +110,9 @@ func build(b dashboards.Dashboard, all []dashboards.Dashboard) (dashboard.Dashbo
 	return d.Build()
 }
 
-// linkTo is a link to another dashboard, for the same data source, cluster and time.
-// It does not keep the instances, as a link to all dashboards of a tag would: Grafana
-// takes a URL's value unchanged, and an etcd member is not a scheduler, so every
-// panel there would be empty.
+// linkTo returns a link to another dashboard, for the same data source, cluster and time range. It does not keep the chosen
+// instances, as a link to all dashboards with a tag would: Grafana uses the value in a URL unchanged, so an etcd member would be
+// chosen as the instance of the scheduler dashboard, and every panel there would be empty.
 func linkTo(uid, title string) *dashboard.DashboardLinkBuilder {
 	return dashboard.NewDashboardLinkBuilder(title).Type(dashboard.DashboardLinkTypeLink).
 		Url("/d/" + uid + "?${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}")
@@ -144,10 +138,10 @@ func variables(jobs string) []cog.Builder[dashboard.VariableModel] {
 	}
 }
 
-// mark is an annotation: a stretch or a moment on every panel.
+// mark is an annotation, which shows a time range or a moment on every panel.
 type mark struct {
 	name, colour, expr string
-	// extra holds an annotation's further fields for Prometheus' data source.
+	// extra holds more fields of the annotation, for the Prometheus data source.
 	extra map[string]any
 }
 
@@ -156,7 +150,7 @@ func marks() []mark {
 		return map[string]any{"titleFormat": format, "textFormat": text}
 	}
 	begin := title("{{fault}}", "begins on {{on}}")
-	begin["useValueForTime"] = true // the value is the moment, in ms
+	begin["useValueForTime"] = true // the value is the time of the annotation in ms
 	return []mark{
 		{"Phases", "blue", `max by (phase) (stormglass_phase_active{job="loadgen", cluster=~"$cluster"}) == 1`, title("{{phase}}", "phase of the run")},
 		{"Faults", "red", `max by (fault, on) (stormglass_fault_active{job="loadgen", cluster=~"$cluster"}) == 1`, title("{{fault}}", "on {{on}}")},

@@ -18,15 +18,15 @@ import (
 	"github.com/stormglass/stormglass/dashboards"
 )
 
-// panel is a panel on its way to the SDK.
+// panel is a panel with methods that build it with the SDK.
 type panel struct{ dashboards.Panel }
 
-// asBuilder makes a function a builder of the SDK.
+// asBuilder is a function that implements the SDK's interface for builders.
 type asBuilder func() (dashboard.Panel, error)
 
 func (f asBuilder) Build() (dashboard.Panel, error) { return f() }
 
-// builder is the panel in its kind, with what all kinds have in common.
+// builder returns a builder for the panel: a panel of its kind, with the fields that all kinds have in common.
 func (p panel) builder(id uint32) cog.Builder[dashboard.Panel] {
 	return asBuilder(func() (dashboard.Panel, error) {
 		built, err := p.withoutData()
@@ -103,7 +103,7 @@ func colours(mode dashboard.FieldColorModeId) *dashboard.FieldColorBuilder {
 	return dashboard.NewFieldColorBuilder().Mode(mode)
 }
 
-// withoutData returns a panel of its kind without queries.
+// withoutData builds a panel of the right kind, without queries.
 func (p panel) withoutData() (dashboard.Panel, error) {
 	switch p.Kind {
 	case "stat":

@@ -162,7 +162,7 @@ func build(t *testing.T, ctx context.Context, image string) imagearchive.Image {
 	return made
 }
 
-// observedPlane is a plane with what a Prometheus needs to scrape it.
+// observedPlane is a plane with the files that Prometheus needs to scrape it.
 type observedPlane struct {
 	binary  string
 	cluster control.Cluster
@@ -213,7 +213,7 @@ type watcher struct {
 	running []*Container
 }
 
-// condition returns what is missing yet.
+// condition returns a description of what is still missing, or "".
 type condition func() string
 
 // until waits for a condition, as long as all containers run.

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// stopsWithin is the time that a program may take to end after a request to end.
+// stopsWithin is the time that a program may take to end after a signal.
 const stopsWithin = 30 * time.Second
 
-// Container is a running container, by the command that runs it.
+// Container is a container, represented by the command that runs it.
 type Container struct {
 	name, log string
 	cmd       *exec.Cmd
@@ -20,17 +20,17 @@ type Container struct {
 	err       error
 }
 
-// start starts a command with its output in the file log. When this process ends, however it ends, the command gets the
-// signal orphaned.
+// start starts a command that writes its output to the file log. On Linux, the command gets the signal orphaned when this process
+// ends, even if it crashes.
 func start(name, log string, argv []string, orphaned syscall.Signal) (*Container, error) {
-	out, err := os.Create(log) // no pipe: a command that writes to a broken one is killed before it has cleaned up
+	out, err := os.Create(log) // not a pipe: a write to a broken pipe would kill the command before it has cleaned up
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is this process's to handle
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // only this process handles Ctrl-C
 	endWithParent(cmd.SysProcAttr, orphaned)
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
@@ -46,7 +46,7 @@ func start(name, log string, argv []string, orphaned syscall.Signal) (*Container
 // Done is closed when the container has ended.
 func (c *Container) Done() <-chan struct{} { return c.done }
 
-// Log returns what it has written, and how it ended if it has.
+// Log returns the output of the container so far, and how the container ended if it has.
 func (c *Container) Log() string {
 	text, err := os.ReadFile(c.log)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Container) Log() string {
 	}
 }
 
-// Stop asks the program to end and waits for it. A program that ends otherwise than with 0 is an error.
+// Stop sends SIGTERM to the container and waits until it has ended. It returns an error if the exit code is not 0.
 func (c *Container) Stop() error {
 	if err := c.end(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("%s: %w", c.name, err)
@@ -71,7 +71,7 @@ func (c *Container) Stop() error {
 	return nil
 }
 
-// end sends a signal and waits until the command has ended.
+// end sends a signal and waits until the command has ended. After stopsWithin it kills the command and returns an error.
 func (c *Container) end(s syscall.Signal) error {
 	if err := c.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -82,6 +82,6 @@ func (c *Container) end(s syscall.Signal) error {
 	case <-time.After(stopsWithin):
 		_ = c.cmd.Process.Kill() // it may have ended meanwhile
 		<-c.done
-		return fmt.Errorf("not ended %v after %v: killed", stopsWithin, s)
+		return fmt.Errorf("still running %v after %v: killed", stopsWithin, s)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// containerd runs containers by a separate containerd, in a new namespace of process IDs and of mounts: containers
-// and mounts end with it.
+// containerd runs containers with its own containerd, in a new PID namespace and mount namespace, so that containers and mounts end
+// with it.
 type containerd struct {
 	argv   []string
 	socket string
@@ -95,7 +95,7 @@ func (c containerd) run(name string, s deploytest.Service, entrypoint []string) 
 	return append(append(argv, entrypoint...), s.Command...) // ctr runs its arguments in place of the image's entry point
 }
 
-// userOfImage is true: ctr of version 1 has no flag for a user.
+// userOfImage returns true, because version 1 of ctr has no flag for the user.
 func (containerd) userOfImage() bool { return true }
 
 func (c containerd) close() error {

@@ -17,7 +17,7 @@ func TestModuleOfImage(t *testing.T) {
 		"prom/prometheus:v3.15.0":                  "github.com/prometheus/prometheus@v0.315.0 3.15.0",
 		"docker.io/prom/prometheus:v3.5.1":         "github.com/prometheus/prometheus@v0.305.1 3.5.1",
 		"prom/alertmanager:v0.34.0":                "github.com/prometheus/alertmanager@v0.34.0 0.34.0",
-		"grafana/grafana:13.2.0":                   "image grafana/grafana:13.2.0: no Go module builds it",
+		"grafana/grafana:13.2.0":                   "image grafana/grafana:13.2.0: it is not built from a known Go module",
 		"prom/prometheus:latest":                   `image "prom/prometheus:latest" is not OWNER/NAME:vX.Y.Z`,
 		"prom/prometheus":                          "is not OWNER/NAME:vX.Y.Z",
 		"registry.invalid/prom/prometheus:v3.15.0": "is not OWNER/NAME:vX.Y.Z",
@@ -92,9 +92,9 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 // A service with a field that the container would ignore is refused, before anything is stored.
 func TestServicesThatAreNotRun(t *testing.T) {
 	for want, change := range map[string]func(*deploytest.Service){
-		`service x: network_mode "bridge": only host is run here`: func(s *deploytest.Service) { s.NetworkMode = "bridge" },
-		`service x: entrypoint ["/bin/sh"]`:                       func(s *deploytest.Service) { s.Entrypoint = []string{"/bin/sh"} },
-		"service x: volume /data: only directories and files": func(s *deploytest.Service) {
+		`service x: network_mode "bridge": only host is supported here`: func(s *deploytest.Service) { s.NetworkMode = "bridge" },
+		`service x: entrypoint ["/bin/sh"]`:                             func(s *deploytest.Service) { s.Entrypoint = []string{"/bin/sh"} },
+		"service x: volume /data: only files and directories": func(s *deploytest.Service) {
 			s.Volumes[0] = deploytest.Volume{Type: "volume", Source: "data", Target: "/data"}
 		},
 		"service x: volume /etc/c.yml: stat":                   func(s *deploytest.Service) { s.Volumes[0].Source += ".absent" },
@@ -113,10 +113,10 @@ func TestServicesThatAreNotRun(t *testing.T) {
 	}
 }
 
-// An engine that cannot be had is refused by name.
+// An unknown engine is refused by name.
 func TestUnknownEngine(t *testing.T) {
 	_, err := Open(t.Context(), "docker", filepath.Join(t.TempDir(), "store"))
-	if err == nil || !strings.Contains(err.Error(), `no container engine is called "docker" (podman, containerd)`) {
+	if err == nil || !strings.Contains(err.Error(), `unknown container engine "docker" (podman, containerd)`) {
 		t.Error(err)
 	}
 }

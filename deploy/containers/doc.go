@@ -1,3 +1,3 @@
-// Package containers runs services of deploy/compose in containers, from images that it builds of the services' Go
-// modules: there is no registry. `make test-compose` runs its tests with the tag compose.
+// Package containers runs services of deploy/compose in containers. It needs no registry: it builds the images from the Go modules of
+// the services. `make test-compose` runs its tests with the build tag compose.
 package containers

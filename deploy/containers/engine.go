@@ -15,32 +15,31 @@ import (
 	"github.com/stormglass/stormglass/internal/imagearchive"
 )
 
-// Engine runs containers. What it stores and runs is its own: it neither sees nor changes other containers and images
-// of the machine.
+// Engine runs containers. It has its own store, so that it neither sees nor changes other containers and images of the machine.
 type Engine struct {
 	kind
 	dir     string
 	running []*Container
 }
 
-// kind runs containers: by podman, or by containerd.
+// kind is an implementation of Engine, by podman or by containerd.
 type kind interface {
-	// load takes an image, from the archive it was written to, for a service's container.
+	// load loads the image in an archive into the store.
 	load(ctx context.Context, archive string) error
-	// run returns the command that runs a container in the foreground, removes it when it ends, and passes signals on.
+	// run returns a command that runs a container in the foreground, passes signals on to it, and removes it when it ends.
 	// entrypoint is the entrypoint of the image.
 	run(name string, s deploytest.Service, entrypoint []string) []string
-	// userOfImage reports whether a container always has the user of its image, even if the service sets another one.
+	// userOfImage reports whether a container always runs as the user of its image, even if the service sets another user.
 	userOfImage() bool
-	// close ends the processes that a killed command left.
+	// close ends the processes that a killed command has left behind.
 	close() error
 }
 
-// Names lists the engines in the order in which Open prefers them.
+// Names returns the names of the engines, in the order in which Open prefers them.
 func Names() []string { return []string{"podman", "containerd"} }
 
-// Open prepares an engine, by its name or the first that is installed, with its store in dir, which must not exist.
-// Close removes it.
+// Open prepares the engine with the given name, or the first one that is installed if name is empty. The engine's store is in dir,
+// which must not exist; Close removes it.
 func Open(ctx context.Context, name, dir string) (*Engine, error) {
 	if name == "" {
 		for _, name = range Names() {
@@ -50,7 +49,7 @@ func Open(ctx context.Context, name, dir string) (*Engine, error) {
 		}
 	}
 	if !slices.Contains(Names(), name) {
-		return nil, fmt.Errorf("no container engine is called %q (%s)", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("unknown container engine %q (%s)", name, strings.Join(Names(), ", "))
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
@@ -66,8 +65,8 @@ func Open(ctx context.Context, name, dir string) (*Engine, error) {
 	return &Engine{kind: k, dir: dir}, nil
 }
 
-// Start starts a service in a container of the image, as the compose file configures it. It refuses a service with a
-// field that it does not support.
+// Start starts a service of the compose file in a container of the image. It fails if the service uses a setting that is not
+// supported here.
 func (e *Engine) Start(ctx context.Context, name string, s deploytest.Service, image imagearchive.Image) (*Container, error) {
 	if err := check(s); err != nil {
 		return nil, fmt.Errorf("service %s: %w", name, err)
@@ -93,17 +92,17 @@ func (e *Engine) Start(ctx context.Context, name string, s deploytest.Service, i
 	return c, err
 }
 
-// check returns an error for a service that no container here would be true to.
+// check returns an error for a service with a setting that is not supported here.
 func check(s deploytest.Service) error {
 	switch {
 	case s.NetworkMode != "host":
-		return fmt.Errorf("network_mode %q: only host is run here", s.NetworkMode)
+		return fmt.Errorf("network_mode %q: only host is supported here", s.NetworkMode)
 	case len(s.Entrypoint) > 0:
-		return fmt.Errorf("entrypoint %q: only the image's entrypoint is run here", s.Entrypoint)
+		return fmt.Errorf("entrypoint %q: only the image's entrypoint is supported here", s.Entrypoint)
 	}
 	for _, v := range s.Volumes {
 		if v.Type != "bind" || strings.ContainsRune(v.Source+v.Target, ',') {
-			return fmt.Errorf("volume %s: only directories and files of this machine without a comma are mounted here", v.Target)
+			return fmt.Errorf("volume %s: only files and directories of this machine are supported here, without a comma in their paths", v.Target)
 		}
 		if _, err := os.Stat(v.Source); err != nil {
 			return fmt.Errorf("volume %s: %w", v.Target, err)
@@ -112,7 +111,7 @@ func check(s deploytest.Service) error {
 	return nil
 }
 
-// Close stops the containers, the last one first, and removes all that the engine stored.
+// Close stops the containers, the last one first, and removes the engine's store.
 func (e *Engine) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(e.running) {
@@ -131,7 +130,7 @@ func output(ctx context.Context, argv []string) (string, error) {
 	return string(out), nil
 }
 
-// environment returns NAME=VALUE of each variable, in the order of names.
+// environment returns the variables of a service as NAME=VALUE, in the order of their names.
 func environment(s deploytest.Service) []string {
 	var all []string
 	for name, value := range s.Environment {

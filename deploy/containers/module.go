@@ -14,24 +14,25 @@ import (
 	"github.com/stormglass/stormglass/internal/imagearchive"
 )
 
-// nobody is the user in Prometheus' and Alertmanager's images.
+// nobody is the user ID in the images of Prometheus and Alertmanager.
 const nobody = 65534
 
 // Module is the Go module that the program of an image is built from.
 type Module struct {
 	Path, Version string
-	// Program is the last element of its package below cmd, Release the version that it reports.
+	// Program is the name of the program and of its package below cmd. Release is the version that the program reports.
 	Program, Release string
 }
 
 var (
 	reference = regexp.MustCompile(`^(?:docker\.io/)?([a-z]+/[a-z]+):v?(\d+)\.(\d+)\.(\d+)$`)
-	// pages maps a program to a directory that it embeds and its module lacks: a browser's pages, made by other tools.
+	// pages maps a program to a directory with web pages that the program embeds. Its module lacks the directory, because other
+	// tools generate the pages.
 	pages = map[string]string{"alertmanager": "ui/app/dist"}
 )
 
-// ModuleOf returns the module of the image prom/prometheus or prom/alertmanager. Prometheus' release 3.15.0 is its
-// module's v0.315.0.
+// ModuleOf returns the module of an image prom/prometheus or prom/alertmanager. Release 3.15.0 of Prometheus is version v0.315.0 of
+// its module.
 func ModuleOf(image string) (Module, error) {
 	m := reference.FindStringSubmatch(image)
 	if m == nil {
@@ -44,13 +45,12 @@ func ModuleOf(image string) (Module, error) {
 	case "prom/alertmanager":
 		return Module{"github.com/prometheus/alertmanager", "v" + release, "alertmanager", release}, nil
 	}
-	return Module{}, fmt.Errorf("image %s: no Go module builds it (prom/prometheus, prom/alertmanager)", image)
+	return Module{}, fmt.Errorf("image %s: it is not built from a known Go module (only prom/prometheus, prom/alertmanager)", image)
 }
 
-// Build builds the static program of an image into dir, and returns the image: what upstream's Dockerfile puts into it,
-// without the shell and the pages for browsers. tools is the directory of the module tools, whose go.sum verifies the
-// source. The dependencies are the versions in the program's own go.mod, as in its releases. The first build takes
-// minutes.
+// Build builds the static program of an image in dir and returns the image. The image has the content of the upstream image, but no
+// shell and no web pages. tools is the directory of the module tools, whose go.sum verifies the source. The dependencies have the
+// versions in the program's own go.mod, as in its releases. The first build takes minutes.
 func Build(ctx context.Context, tools, dir, image string) (imagearchive.Image, error) {
 	m, err := ModuleOf(image)
 	if err != nil {
@@ -70,8 +70,8 @@ func Build(ctx context.Context, tools, dir, image string) (imagearchive.Image, e
 	return m.image(image, program), nil
 }
 
-// copySource copies the module to a separate directory below dir: the files that the module lacks cannot be added to
-// the module cache.
+// copySource copies the source of the module to a directory below dir and returns that directory. The copy is needed because the
+// files that the module lacks cannot be added to the module cache.
 func (m Module) copySource(ctx context.Context, tools, dir string) (string, error) {
 	download := exec.CommandContext(ctx, "go", "-C", tools, "mod", "download", "-json", m.Path+"@"+m.Version)
 	var stdout, stderr bytes.Buffer

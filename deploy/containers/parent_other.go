@@ -4,5 +4,5 @@ package containers
 
 import "syscall"
 
-// endWithParent does nothing: only Linux has containers and such a signal.
+// endWithParent does nothing: only Linux can signal a process when its parent ends.
 func endWithParent(*syscall.SysProcAttr, syscall.Signal) {}

@@ -7,13 +7,13 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// podman runs containers by podman, with a separate store.
+// podman runs containers with podman, with its own store.
 type podman struct{ argv []string }
 
 func openPodman(ctx context.Context, dir string) (kind, error) {
 	p := podman{[]string{
 		"podman", "--root", filepath.Join(dir, "storage"), "--runroot", filepath.Join(dir, "run"), "--tmpdir", filepath.Join(dir, "tmp"),
-		"--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "--runtime", "runc", // crun takes no hybrid cgroups
+		"--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "--runtime", "runc", // crun does not support hybrid cgroups
 	}}
 	_, err := output(ctx, p.command("version"))
 	return p, err

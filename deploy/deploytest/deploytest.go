@@ -1,6 +1,5 @@
-// Package deploytest is for tests of what deploy/ ships: the tools of
-// tools, the compose file as its own loader reads it, and the files of a
-// service where its container would have them.
+// Package deploytest supports tests of the files in deploy/: it provides the programs of the module tools, reads the compose file
+// with Compose's own loader, and places the files of a service where its container would have them.
 package deploytest
 
 import (
@@ -19,8 +18,8 @@ import (
 	"testing"
 )
 
-// ToolsEnv names a folder with the built programs of tools; "make tools"
-// makes one. Without it Tool builds the tool.
+// ToolsEnv is the environment variable that names a directory with the built programs of tools; "make tools" creates one. If it is
+// not set, Tool builds the program.
 const ToolsEnv = "STORMGLASS_TOOLS"
 
 // The programs of tools.
@@ -36,8 +35,7 @@ const (
 	Chart        = "chart"
 )
 
-// packages says where the programs come from: the folder of the module that names the version, and the
-// package.
+// packages maps each program to its package and to the directory of the module that sets the program's version.
 var packages = map[string]struct{ module, path string }{
 	Prometheus:   {"tools", "github.com/prometheus/prometheus/cmd/prometheus"},
 	Promtool:     {"tools", "github.com/prometheus/prometheus/cmd/promtool"},
@@ -60,8 +58,8 @@ func Root(t testing.TB) string {
 	return filepath.Dir(strings.TrimSpace(string(out)))
 }
 
-// Tool is the path of a program of tools. The first build of Prometheus
-// takes minutes; after that Go keeps the program in its build cache.
+// Tool returns the path of a program of tools. The first build of Prometheus takes minutes; after that the program is in Go's build
+// cache.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	if dir := os.Getenv(ToolsEnv); dir != "" {
@@ -74,7 +72,7 @@ func Tool(t testing.TB, name string) string {
 		}
 		return path
 	}
-	// -n says what it would run, having built it.
+	// With -n, the go command builds the program and prints its path.
 	from := packages[name]
 	cmd := exec.Command("go", "-C", filepath.Join(Root(t), from.module), "tool", "-n", from.path)
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -tags=remove_all_sd"))
@@ -96,8 +94,8 @@ func Run(t testing.TB, dir, program string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Documented is the commands of a program that the pages of docs/how-to tell of,
-// as "bin/PROGRAM ARGUMENTS" in a block or between backticks: their arguments.
+// Documented returns the arguments of each command of a program in the pages of docs/how-to. It finds commands that are written as
+// "bin/PROGRAM ARGUMENTS" in a block or between backticks.
 func Documented(t testing.TB, program string) [][]string {
 	t.Helper()
 	pages, err := filepath.Glob(filepath.Join(Root(t), "docs", "how-to", "*.md"))
@@ -118,24 +116,24 @@ func Documented(t testing.TB, program string) [][]string {
 		}
 	}
 	if len(all) == 0 {
-		t.Fatalf("docs/how-to tells of no command of %s", program)
+		t.Fatalf("docs/how-to has no command of %s", program)
 	}
 	return all
 }
 
-// Project is the compose file, resolved: paths are absolute, variables have their values. It has every field
-// that the file uses: Compose refuses other fields, which the tests would neither check nor run.
+// Project is the resolved compose file, with absolute paths and the values of variables. It has every field that the file uses: the
+// function Compose refuses other fields, because the tests would ignore them.
 type Project struct {
 	Name     string             `json:"name"`
 	Services map[string]Service `json:"services"`
 }
 
-// Service is one service of it.
+// Service is one service of a Project.
 type Service struct {
 	Image       string            `json:"image"`
 	NetworkMode string            `json:"network_mode"`
 	User        string            `json:"user"`
-	Entrypoint  []string          `json:"entrypoint"` // null: the entrypoint of the image
+	Entrypoint  []string          `json:"entrypoint"` // null means the entrypoint of the image
 	Command     []string          `json:"command"`
 	Environment map[string]string `json:"environment"`
 	Volumes     []Volume          `json:"volumes"`
@@ -148,15 +146,14 @@ type Volume struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"read_only"`
-	// Bind is for an engine that would create a missing source.
+	// Bind says whether an engine creates a missing source.
 	Bind struct {
 		CreateHostPath *bool `json:"create_host_path"`
 	} `json:"bind"`
 }
 
-// Compose reads deploy/compose/compose.yaml with the library of docker compose, against the schema of the
-// Compose Specification. The environment is the caller's with env, lines NAME=VALUE. It fails if the library
-// does not accept the file.
+// Compose reads deploy/compose/compose.yaml with the library of docker compose, which validates it against the schema of the Compose
+// Specification. env holds NAME=VALUE pairs to add to the environment. Compose fails if the library does not accept the file.
 func Compose(t testing.TB, env ...string) (Project, error) {
 	t.Helper()
 	cmd := exec.Command(Tool(t, ComposeCheck), filepath.Join(Root(t), "deploy", "compose", "compose.yaml"))
@@ -170,14 +167,13 @@ func Compose(t testing.TB, env ...string) (Project, error) {
 	fields := json.NewDecoder(&stdout)
 	fields.DisallowUnknownFields()
 	if err := fields.Decode(&p); err != nil {
-		return p, fmt.Errorf("compose.yaml has what no test looks at (deploytest.Project): %w", err)
+		return p, fmt.Errorf("compose.yaml has a field that no test checks (add it to deploytest.Project): %w", err)
 	}
 	return p, nil
 }
 
-// Container makes a folder in which the service's mounts stand at their paths,
-// as links: what the service's configuration names is found in it as in the
-// container.
+// Container creates a directory with links to the service's mounts, at the paths of the container, and returns it. A path in the
+// service's configuration leads to the same file below this directory as in the container.
 func (s Service) Container(t testing.TB) string {
 	t.Helper()
 	root := t.TempDir()
@@ -193,12 +189,12 @@ func (s Service) Container(t testing.TB) string {
 	return root
 }
 
-// listening matches Prometheus' log line with its port.
+// listening matches the log line of Prometheus with the address that it listens on.
 var listening = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
-// StartPrometheus starts a real Prometheus server with this configuration file,
-// its data in a folder, on a free port of the loopback, and returns its URL once
-// it is ready. The end of the test ends it, and expects it to end well.
+// StartPrometheus starts a real Prometheus server on a free port of 127.0.0.1 and returns its URL once it is ready. config is its
+// configuration file and data its data directory. The end of the test stops the server; the test fails if the server does not exit
+// with 0.
 func StartPrometheus(t testing.TB, config, data string, args ...string) (url string) {
 	t.Helper()
 	cmd := exec.Command(Tool(t, Prometheus), append(args, "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address=127.0.0.1:0")...)
@@ -213,7 +209,7 @@ func StartPrometheus(t testing.TB, config, data string, args ...string) (url str
 	var threads sync.WaitGroup
 	threads.Go(func() {
 		end = cmd.Wait()
-		stderr.Close() // ends its reader
+		stderr.Close() // ends the reader of the logs
 	})
 	threads.Go(func() {
 		defer close(ready)
@@ -225,10 +221,10 @@ func StartPrometheus(t testing.TB, config, data string, args ...string) (url str
 			}
 			if !blind && strings.Contains(lines.Text(), "couldn't initialize inotify") {
 				blind = true
-				t.Error("Prometheus follows no files, as inotify instances are used up: sudo sysctl fs.inotify.max_user_instances=512")
+				t.Error("Prometheus cannot watch files because all inotify instances are in use (run sudo sysctl fs.inotify.max_user_instances=512)")
 			}
 			is = is || strings.Contains(lines.Text(), "Server is ready to receive web requests")
-			if is && address != "" && !told { // they come in either order
+			if is && address != "" && !told { // the two lines come in either order
 				ready <- "http://" + address
 				told = true
 			}
@@ -239,10 +235,10 @@ func StartPrometheus(t testing.TB, config, data string, args ...string) (url str
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 		threads.Wait()
 		if end != nil {
-			t.Errorf("Prometheus did not end well: %v", end)
+			t.Errorf("Prometheus did not stop cleanly: %v", end)
 		}
 		if t.Failed() {
-			t.Logf("Prometheus had said:\n%s", said)
+			t.Logf("output of Prometheus:\n%s", said)
 		}
 	})
 	url, ok := <-ready

@@ -1,10 +1,9 @@
-// generate writes the manifests of deploy/kubernetes that are made from the
-// rules and the dashboards. Run it in the repository's root:
+// Generate writes the manifests of deploy/kubernetes that are generated from the rules and the dashboards. Run it in the root of the
+// repository:
 //
 //	go run ./deploy/generate
 //
-// The folders rules and dashboards there hold generated files only: what has no
-// source any more is removed.
+// It removes other files *.yaml from the directories rules and dashboards of deploy/kubernetes, which hold only generated files.
 package main
 
 import (
@@ -18,7 +17,7 @@ import (
 
 func main() { os.Exit(run(".", os.Stderr)) }
 
-// run writes below root, the repository; the exit code is 0 or 1.
+// run writes the manifests of the repository at root, and returns the exit code, 0 or 1.
 func run(root string, stderr io.Writer) int {
 	if err := write(root); err != nil {
 		fmt.Fprintln(stderr, "generate:", err)

@@ -1,4 +1,3 @@
-// Package realplane holds the tests of deploy/ that need a control plane: a
-// Prometheus that watches it as the compose file says, and manifests that its
-// API server accepts.
+// Package realplane holds the tests of deploy/ that need a control plane: that Prometheus scrapes it as the compose file configures,
+// and that its API server accepts the manifests.
 package realplane

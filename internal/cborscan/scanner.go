@@ -1,6 +1,6 @@
-// Package cborscan reads CBOR (RFC 8949) as package jsonscan reads JSON: as it comes in, in pieces cut anywhere, without
-// holding it. It reads what API servers write: keys and text are byte or text strings of a definite length, in UTF-8 or
-// not; tags mean nothing.
+// Package cborscan reads CBOR (RFC 8949) as package jsonscan reads JSON: in pieces that may be cut anywhere, without holding
+// the whole text. It reads the CBOR that API servers write. Keys and strings are byte or text strings of a definite length
+// and need not be valid UTF-8; tags are ignored.
 package cborscan
 
 import (
@@ -12,43 +12,43 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// deepest nesting that apimachinery reads (serializer/cbor, MaxNestedLevels).
+// deepest is the deepest nesting that apimachinery reads (serializer/cbor, MaxNestedLevels).
 const deepest = 64
 
-// Scanner reads one data item, or a sequence of maps (RFC 8742). It returns the tokens of a jsonscan.Scanner, and is used
-// in the same way: the outermost map is entered, arrays never. Set the exported fields first.
+// Scanner reads one data item, or a sequence of maps (RFC 8742). It is used like a jsonscan.Scanner and returns the same
+// tokens: it enters the outermost map, and never enters arrays. Set the exported fields before the first call.
 type Scanner struct {
-	// Stream: maps, one after another. Otherwise it is one item of any kind.
+	// Stream reports that the input is a sequence of maps. If false, it is one item of any kind.
 	Stream bool
-	// LongestKey bounds the keys that are given, in bytes; longer ones are skipped. A kept value longer than LongestValue
-	// is jsonscan.ErrLong.
+	// LongestKey is the maximum length of a key in bytes; Next skips longer keys. LongestValue is the maximum length of a
+	// value asked for with Keep, in bytes; for a longer value Next fails with jsonscan.ErrLong.
 	LongestKey, LongestValue int
 
 	want   want
 	open   []container
-	ends   int     // maps whose End is to be given
+	ends   int     // closed maps whose End token is still to be returned
 	over   bool    // the item has ended, and Stream is false
-	head   [9]byte // of an item, as far as it came
-	have   int     // its bytes
-	tagged bool    // a tag came, and its item has to follow
-	skip   uint64  // bytes of a string to come that is read over
-	need   uint64  // bytes of a string to come that is given
-	key    bool    // it is a key
-	// partial holds the bytes of the string that earlier pieces brought.
+	head   [9]byte // the bytes read so far of an item's head
+	have   int     // number of bytes in head
+	tagged bool    // a tag was read; its item must follow
+	skip   uint64  // bytes left of a string that is skipped
+	need   uint64  // bytes left of a string that is returned
+	key    bool    // the string that is returned is a key
+	// partial holds the bytes of the string that were in earlier pieces.
 	partial []byte
-	text    []byte // of the token
+	text    []byte // text of the last token
 }
 
-// container is an array or map that is open.
+// container is an open array or map.
 type container struct {
-	left    uint64 // items to come, keys and values
-	endless bool   // until a break
+	left    uint64 // items left; a key and a value are two
+	endless bool   // it has an indefinite length: a break ends it
 	mapping bool
 	entered bool
-	odd     bool // a key has come whose value has not
+	odd     bool // a key was read, its value not yet
 }
 
-// want is the wanted part of a value.
+// want says which part of a value the caller wants.
 type want uint8
 
 const (
@@ -57,13 +57,14 @@ const (
 	members
 )
 
-// Keep asks for the value of the key just given, if it is a string or an integer.
+// Keep makes Next return the value of the key that it returned last, if the value is a string or an integer.
 func (s *Scanner) Keep() { s.want = content }
 
-// Enter asks for the members of the value of the key just given, if it is a map.
+// Enter makes Next return the members of the value of the key that it returned last, if the value is a map.
 func (s *Scanner) Enter() { s.want = members }
 
-// Text returns the text of the token just given. It is valid until the next call, and only as long as the piece is.
+// Text returns the text of the last token. It is valid until the next call of Next, and only while the piece passed to Next
+// is.
 func (s *Scanner) Text() []byte { return s.text }
 
 // Complete reports whether the input may end here.
@@ -72,14 +73,14 @@ func (s *Scanner) Complete() bool {
 	return between && (s.Stream || s.over)
 }
 
-// Reset makes it ready for another input.
+// Reset makes the scanner ready for another input.
 func (s *Scanner) Reset() {
 	*s = Scanner{Stream: s.Stream, LongestKey: s.LongestKey, LongestValue: s.LongestValue, open: s.open[:0], partial: s.partial[:0]}
 }
 
-// Next reads p up to the next token and returns the number of bytes it took; the caller passes the rest again. The last
-// byte of an item that ends maps is taken with the last End: so all tokens of p are returned before p is used up. Reset the
-// scanner after an error.
+// Next reads p up to the next token and returns the number of bytes that it used; the caller passes the rest in the next
+// call. If one byte ends several maps, Next uses that byte only with the last End, so that it returns all tokens of p before
+// p is used up. Reset the scanner after an error.
 func (s *Scanner) Next(p []byte) (n int, t jsonscan.Token, err error) {
 	for i := 0; i < len(p); {
 		if s.ends == 0 {
@@ -91,7 +92,7 @@ func (s *Scanner) Next(p []byte) (n int, t jsonscan.Token, err error) {
 				continue
 			}
 			if s.ends > 0 {
-				i-- // it is given again with the End
+				i-- // the caller passes this byte again for the End
 			}
 			if t != jsonscan.None {
 				return i, t, nil
@@ -130,7 +131,7 @@ func (s *Scanner) piece(p []byte) (n int, t jsonscan.Token, err error) {
 		return n, t, nil
 	}
 	if s.over {
-		return 0, jsonscan.None, errors.New("more after the item's end")
+		return 0, jsonscan.None, errors.New("unexpected data after the item")
 	}
 	s.head[s.have] = p[0]
 	s.have++
@@ -142,7 +143,7 @@ func (s *Scanner) piece(p []byte) (n int, t jsonscan.Token, err error) {
 	return 1, t, err
 }
 
-// argumentLength is the number of bytes of an item's argument after its first byte.
+// argumentLength returns the number of bytes that an item's argument takes after its first byte.
 func argumentLength(first byte) int {
 	if info := first & 31; info >= 24 && info <= 27 {
 		return 1 << (info - 24)
@@ -173,25 +174,25 @@ const (
 
 const indefinite = 31
 
-// item begins an item, whose head is whole.
+// item begins an item whose head has been read completely.
 func (s *Scanner) item(major, info byte, argument uint64) (jsonscan.Token, error) {
 	if info > 27 && info < indefinite {
-		return jsonscan.None, fmt.Errorf("no CBOR item begins with %#x", major<<5|info)
+		return jsonscan.None, fmt.Errorf("invalid first byte %#x of a CBOR item", major<<5|info)
 	}
 	top := s.top()
 	if major == simple && info == indefinite {
 		if top == nil || !top.endless || top.odd || s.tagged {
-			return jsonscan.None, errors.New("a break where nothing is open")
+			return jsonscan.None, errors.New("unexpected break")
 		}
 		s.close()
 		return jsonscan.None, nil
 	}
 	if major == simple && info == 24 && argument < 32 {
-		return jsonscan.None, fmt.Errorf("no simple value is written as %d", argument)
+		return jsonscan.None, fmt.Errorf("invalid simple value %d", argument)
 	}
 	if major == tag {
 		if s.tagged = true; info == indefinite {
-			return jsonscan.None, errors.New("a tag without a number")
+			return jsonscan.None, errors.New("tag without a number")
 		}
 		return jsonscan.None, nil
 	}
@@ -204,7 +205,7 @@ func (s *Scanner) item(major, info byte, argument uint64) (jsonscan.Token, error
 	s.want = nothing
 	if top == nil {
 		if wanted = members; s.Stream && major != mapping {
-			return jsonscan.None, errors.New("a sequence of what are no maps")
+			return jsonscan.None, errors.New("item of a sequence is not a map")
 		}
 	}
 	if info == indefinite && major != array && major != mapping {
@@ -217,7 +218,7 @@ func (s *Scanner) item(major, info byte, argument uint64) (jsonscan.Token, error
 		return jsonscan.None, s.enter(container{left: argument, endless: info == indefinite})
 	case mapping:
 		if argument > 1<<62 {
-			return jsonscan.None, errors.New("a map that is too large")
+			return jsonscan.None, errors.New("map is too large")
 		}
 		err := s.enter(container{left: 2 * argument, endless: info == indefinite, mapping: true, entered: wanted == members})
 		if wanted == members && err == nil {
@@ -246,7 +247,7 @@ func appendNumber(b []byte, major byte, argument uint64) []byte {
 	return strconv.AppendUint(append(b, '-'), argument+1, 10)
 }
 
-// begin begins a string.
+// begin begins a string, which is returned as a token or skipped.
 func (s *Scanner) begin(isKey bool, wanted want, length uint64) (jsonscan.Token, error) {
 	top := s.top()
 	given := isKey && top.entered && length <= uint64(s.LongestKey) || !isKey && wanted == content
@@ -265,7 +266,7 @@ func (s *Scanner) begin(isKey bool, wanted want, length uint64) (jsonscan.Token,
 	return jsonscan.None, nil
 }
 
-// given ends a string that is given.
+// given ends a string that is returned, and returns its kind of token.
 func (s *Scanner) given() jsonscan.Token {
 	s.ended()
 	if s.key {
@@ -302,7 +303,7 @@ func (s *Scanner) close() {
 	s.ended()
 }
 
-// ended follows each item, and ends what ends with it.
+// ended is called after each item. It closes the containers that end with the item.
 func (s *Scanner) ended() {
 	top := s.top()
 	if top == nil {

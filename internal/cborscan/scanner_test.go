@@ -52,7 +52,7 @@ func reduced(object map[string]any) map[string]any {
 	return out
 }
 
-// scan feeds text, cut by piece, to a scanner and collects what it gives.
+// scan passes text to a scanner in pieces, and collects the tokens.
 func scan(s *Scanner, text []byte, piece func(left int) int) (all []map[string]any, err error) {
 	var open []map[string]any
 	var keys []string
@@ -171,7 +171,8 @@ func TestScanner(t *testing.T) {
 	}
 }
 
-// TestEndsComeWithTheirPiece: no token waits for the next piece, or an event would be counted late.
+// TestEndsComeWithTheirPiece checks that Next returns all tokens of a piece before the next piece: otherwise an event would be
+// counted late.
 func TestEndsComeWithTheirPiece(t *testing.T) {
 	text := encoder(t)(map[string]any{"enter": map[string]any{"enter": map[string]any{"keep": ""}}})
 	s := Scanner{Stream: true, LongestKey: 100, LongestValue: 1000}
@@ -236,7 +237,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// FuzzScanner: what it takes is well-formed, and pieces make no difference.
+// FuzzScanner checks that the scanner accepts only well-formed CBOR, and that the cuts between pieces make no difference.
 func FuzzScanner(f *testing.F) {
 	f.Add([]byte("\xd9\xd9\xf7\xa2\x44type\x45ADDED\x46object\xa1\x48metadata\xbf\x4fresourceVersion\x427\xff\xff"), byte(1))
 	f.Add([]byte("\x9f\x01\xf9\x3c\x00\xff"), byte(3))

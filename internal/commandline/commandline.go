@@ -1,5 +1,4 @@
-// Package commandline makes the commands of both programs answer a typing mistake
-// with one line that names it and a hint.
+// Package commandline makes both programs report a mistake on the command line in one line, with a hint.
 package commandline
 
 import (
@@ -14,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Strict checks words, flags and values of every command below root before the
-// command runs. usage marks an error as the user's. mayBeEmpty are flags for
-// which an empty value has a meaning. Call it when root has all its commands.
+// Strict makes root and all commands below it check their arguments and flags before they run. usage marks an error as bad
+// usage. mayBeEmpty names the flags for which an empty value has a meaning. Call Strict after all commands have been added
+// to root.
 func Strict(root *cobra.Command, usage func(error) error, mayBeEmpty ...string) {
 	s := strict{usage, mayBeEmpty}
 	root.InitDefaultCompletionCmd()
@@ -65,9 +64,8 @@ func (s strict) checkArguments(c *cobra.Command) {
 	}
 }
 
-// empty refuses flags and arguments with an empty value, as --kubeconfig "$UNSET"
-// gives: the command would behave as if the flag had been left out, and act on
-// something else.
+// empty refuses flags and arguments with an empty value, such as --kubeconfig "$UNSET": the command would behave as if the
+// flag had been left out, and might act on something else.
 func (s strict) empty(c *cobra.Command, args []string) error {
 	var errs []error
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -85,7 +83,8 @@ func (s strict) empty(c *cobra.Command, args []string) error {
 	return errors.Join(errs...)
 }
 
-// argumentError adds a hint to an error of a command's own check of its arguments.
+// argumentError adds a hint to err, the result of a command's own check of its arguments. If err is nil, it still refuses a
+// first argument that is probably a mistyped subcommand.
 func argumentError(c *cobra.Command, args []string, err error) error {
 	if err == nil {
 		if c.HasSubCommands() && !isGroup(c) && len(args) > 0 && nearSubcommand(c, args[0]) {
@@ -100,7 +99,7 @@ func argumentError(c *cobra.Command, args []string, err error) error {
 		what, _ := pflag.UnquoteUsage(f)
 		return fmt.Errorf("%s takes no argument %q (the %s of --%s comes after =, as --%s=%s)", c.CommandPath(), lastAddress(args), what, f.Name, f.Name, lastAddress(args))
 	}
-	switch text := err.Error(); { // cobra's own words
+	switch text := err.Error(); { // the messages of cobra
 	case strings.HasPrefix(text, "unknown command "):
 		return fmt.Errorf("%s takes no argument %q (usage: %s)", c.CommandPath(), args[0], c.UseLine())
 	case strings.HasPrefix(text, "accepts "), strings.HasPrefix(text, "requires "):
@@ -120,7 +119,7 @@ func optionalValue(c *cobra.Command, args []string) (found *pflag.Flag) {
 	return found
 }
 
-// lastAddress is the last of args that may be HOST:PORT, or "".
+// lastAddress returns the last argument that contains a colon and so may be HOST:PORT, or "".
 func lastAddress(args []string) string {
 	for _, arg := range slices.Backward(args) {
 		if strings.Contains(arg, ":") {
@@ -174,7 +173,7 @@ func containing(word string, names []string) string {
 	return with[0]
 }
 
-// pathOf is the path of the first command below c that is called name, or "".
+// pathOf returns the command path of the first available command below c with the given name, or "".
 func pathOf(c *cobra.Command, name string) string {
 	for _, sub := range c.Commands() {
 		if !sub.IsAvailableCommand() {
@@ -190,7 +189,7 @@ func pathOf(c *cobra.Command, name string) string {
 	return ""
 }
 
-// checkHelp makes `help` refuse commands that there are not.
+// checkHelp makes `help` refuse unknown commands.
 func (s strict) checkHelp(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Name() != "help" {
@@ -210,12 +209,12 @@ func (s strict) checkHelp(root *cobra.Command) {
 	}
 }
 
-// group annotates a command that has others and takes no arguments.
+// group is the annotation of a command that has subcommands and takes no arguments.
 const group = "group"
 
 func isGroup(c *cobra.Command) bool { return c.Annotations[group] != "" }
 
-// nearSubcommand reports whether a word is a few letters away from a subcommand.
+// nearSubcommand reports whether a word differs from a subcommand's name by a few letters.
 func nearSubcommand(c *cobra.Command, word string) bool {
 	var names []string
 	for _, sub := range c.Commands() {
@@ -224,10 +223,10 @@ func nearSubcommand(c *cobra.Command, word string) bool {
 	return strictyaml.Suggest(word, names) != ""
 }
 
-// flagError puts pflag's errors in our words, with the flag's name first.
+// flagError rewords the errors of pflag and adds hints.
 func flagError(c *cobra.Command, err error) error {
 	if words := c.Flags().Args(); isGroup(c) && len(words) > 0 {
-		return unknownCommand(c, words[0]) // whose flag it is
+		return unknownCommand(c, words[0]) // the flag belongs to the unknown command
 	}
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
@@ -246,7 +245,7 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s %q: %w", invalid.GetFlag().Name, invalid.GetValue(), wrongValue(invalid))
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%s is no flag (usage: %s)", syntax.GetSpecifiedFlag(), c.UseLine())
+		return fmt.Errorf("%s is not a flag (usage: %s)", syntax.GetSpecifiedFlag(), c.UseLine())
 	}
 	return err
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// OnCrash makes a crash look like one. A panic of the calling goroutine sets the exit code to exitcode.Crash, after one line and
-// a file with the stack. A panic of another goroutine, and a fatal error as for want of memory, prints the stacks and ends the
-// program by SIGABRT. Defer it.
+// OnCrash handles a panic of the calling goroutine; call it with defer. It writes the stack to a file, prints one line to
+// stderr, and sets *code to exitcode.Crash. It cannot handle a panic of another goroutine or a fatal error, such as too little
+// memory: Go prints the stacks, and with AbortOnCrash SIGABRT ends the program.
 func OnCrash(program string, stderr io.Writer, code *int) {
 	if reason := recover(); reason != nil {
 		*code = exitcode.Crash
@@ -27,5 +27,5 @@ func OnCrash(program string, stderr io.Writer, code *int) {
 	}
 }
 
-// AbortOnCrash makes crashes that cannot be recovered end the program by SIGABRT, and not with the exit code of bad usage.
+// AbortOnCrash makes a crash that cannot be recovered end the program by SIGABRT instead of exit code 2, which means bad usage.
 func AbortOnCrash() { debug.SetTraceback("crash") }

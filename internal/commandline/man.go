@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// ManCommand writes a program's manual pages, one for each command, for those who package it.
+// ManCommand returns a hidden command that writes manual pages, one for each command of the program, for packagers.
 func ManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
@@ -21,7 +21,7 @@ func ManCommand() *cobra.Command {
 				return err
 			}
 			root := cmd.Root()
-			root.DisableAutoGenTag = true // pages of one version are the same whenever they are made
+			root.DisableAutoGenTag = true // the pages of one version do not depend on the date
 			header := &doc.GenManHeader{Section: "1", Source: "Stormglass", Manual: strings.ToUpper(root.Name()[:1]) + root.Name()[1:]}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return fmt.Errorf("write the manual pages: %w", err)

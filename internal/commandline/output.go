@@ -11,34 +11,33 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The forms that every result has.
+// The output forms that every result has.
 const (
 	Text = "text"
 	JSON = "json"
 	YAML = "yaml"
 )
 
-// Output is the form of a command's result on standard output: the value of --output.
+// Output is the value of the flag --output: the form in which a command writes its result to standard output.
 type Output struct {
 	form  string
 	forms []string
 }
 
-// AddOutput adds --output to a command. others are forms of the result in addition to text, JSON and
-// YAML.
+// AddOutput adds the flag --output to a command. others are forms in addition to text, JSON and YAML.
 func AddOutput(c *cobra.Command, others ...string) *Output {
 	o := &Output{form: Text, forms: append([]string{Text, JSON, YAML}, others...)}
 	c.Flags().VarP(o, "output", "o", "`form` of the result on standard output: "+o.known())
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.forms, cobra.ShellCompDirectiveNoFileComp)) // it fails for a flag that there is not
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.forms, cobra.ShellCompDirectiveNoFileComp)) // it fails only for an unknown flag
 	return o
 }
 
 func (o *Output) String() string { return o.form }
 
-// Type names the kind of value, as pflag asks for it.
+// Type returns the type of the flag's value, for pflag.
 func (o *Output) Type() string { return "form" }
 
-// Set takes a form by its name.
+// Set sets the form by its name. It fails if the command does not have the form.
 func (o *Output) Set(form string) error {
 	if !slices.Contains(o.forms, form) {
 		return fmt.Errorf("is unknown (%s)", o.known())
@@ -52,7 +51,7 @@ func (o *Output) known() string {
 	return strings.Join(o.forms[:last], ", ") + " or " + o.forms[last]
 }
 
-// Write writes a result: v as JSON or YAML, or what text writes.
+// Write writes v as JSON or YAML, or calls text to write any other form.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	switch o.form {
 	case JSON:
@@ -63,7 +62,7 @@ func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	return text()
 }
 
-// WriteEach writes one of many results: v as a line of JSON or a document of YAML, or what text writes.
+// WriteEach writes one of many results: v as one line of JSON or one YAML document. For any other form it calls text.
 func (o *Output) WriteEach(w io.Writer, v any, text func() error) error {
 	switch o.form {
 	case JSON:

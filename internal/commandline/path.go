@@ -22,21 +22,20 @@ func PathAtFault(err error) bool {
 	}, number)
 }
 
-// Program returns the whole path of a program that a user named, which is not looked for
-// on PATH.
+// Program returns the absolute path of a program that a user named. It does not search PATH. It fails if the file is not an
+// executable file.
 func Program(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%s: %w", path, userfile.Cause(err))
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
-		return "", fmt.Errorf("%s: it is no program that can be started", path)
+		return "", fmt.Errorf("%s: it is not an executable file", path)
 	}
 	return filepath.Abs(path)
 }
 
-// Find returns the path of another program of Stormglass: in the directory of
-// executable, or on PATH.
+// Find returns the path of another program of Stormglass. It looks in the directory of executable, then on PATH.
 func Find(executable, name string) (string, error) {
 	if real, err := filepath.EvalSymlinks(executable); err == nil {
 		executable = real
@@ -48,10 +47,10 @@ func Find(executable, name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// NewFile refuses the path of a file that is there already or cannot be made.
+// NewFile returns an error if a file exists at path or cannot be created there.
 func NewFile(path string) error {
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%s is there already (choose another file, or remove it)", path)
+		return fmt.Errorf("%s already exists (choose another file, or remove it)", path)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -60,14 +59,13 @@ func NewFile(path string) error {
 	return errors.Join(f.Close(), os.Remove(path))
 }
 
-// CheckDir refuses a directory that cannot be made or written in, and leaves nothing
-// behind.
+// CheckDir returns an error if the directory at path cannot be created or written to. It removes what it created.
 func CheckDir(path string) error {
 	whole, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	var made []string // the innermost first
+	var made []string // directories to be created, the innermost first
 	for at := whole; at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Lstat(at); err == nil {
 			break

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// wrongArguments names the arguments that a command lacks, or the first that it does not take, by its usage line: cobra
-// counts them only.
+// wrongArguments returns an error that names the missing arguments, or the first superfluous one. It reads the names from the
+// usage line, because cobra only counts arguments.
 func wrongArguments(c *cobra.Command, args []string) error {
 	needed, most := argumentNames(c)
 	switch {
@@ -25,12 +25,12 @@ func wrongArguments(c *cobra.Command, args []string) error {
 	return fmt.Errorf("%s does not take %d arguments (usage: %s)", c.CommandPath(), len(args), c.UseLine())
 }
 
-// argumentNames returns the arguments that a command's usage line requires, and the maximum number of arguments; -1: any
-// number. DIR is one argument, DIR... one or more, [DIR] at most one and [DIR...] any number.
+// argumentNames returns the names of the arguments that a command's usage line requires, and the maximum number of arguments;
+// -1 means unlimited. In the usage line, DIR is one argument, DIR... one or more, [DIR] at most one, and [DIR...] any number.
 func argumentNames(c *cobra.Command) (needed []string, most int) {
 	words := strings.Fields(c.Use)[1:]
 	for i, word := range words {
-		if word == "|" || word == "<" { // other forms, and what is read from standard input
+		if word == "|" || word == "<" { // an alternative form follows, or a file for standard input
 			break
 		}
 		flag := strings.HasPrefix(strings.TrimPrefix(word, "["), "-")
@@ -51,40 +51,40 @@ func argumentNames(c *cobra.Command) (needed []string, most int) {
 	return needed, most
 }
 
-// wrongValue says in our words why a flag does not take a value.
+// wrongValue rewords the error of a flag that does not accept a value.
 func wrongValue(e *pflag.InvalidValueError) error {
 	typ := e.GetFlag().Value.Type()
 	each := strings.TrimSuffix(strings.TrimSuffix(typ, "Slice"), "Array")
 	for of, text := range map[string]string{
-		"int": "is no whole number", "uint": "is no whole number of 0 or more", "float": "is no number", "count": "is no whole number",
-		"duration": "is no length of time (write it as 30s or 5m)", "bool": "is neither true nor false",
-		"string": "is no list separated by commas (close its quotes)", "stringTo": "is not NAME=VALUE",
-		"ip": "is no IP address", "ipNet": "is no network (write it as 10.0.0.0/16)",
+		"int": "is not a whole number", "uint": "is not a whole number of 0 or more", "float": "is not a number", "count": "is not a whole number",
+		"duration": "is not a duration (write it as 30s or 5m)", "bool": "is neither true nor false",
+		"string": "is not a comma-separated list (close its quotes)", "stringTo": "is not NAME=VALUE",
+		"ip": "is not an IP address", "ipNet": "is not a network (write it as 10.0.0.0/16)",
 	} {
 		if strings.TrimRight(each, "0123456789") == of || of == "stringTo" && strings.HasPrefix(typ, of) {
 			if each != typ && of != "string" {
-				text = "is no list whose every part " + text
+				text = "is a list with an item that " + text
 			}
 			return errors.New(text)
 		}
 	}
-	return Plain(e.Unwrap()) // our own flag types speak for themselves
+	return Plain(e.Unwrap()) // our own flag types return plain errors
 }
 
-// Plain rewords errors of the standard library that quote functions or positions: of numbers, URLs and lists. It returns
-// other errors unchanged.
+// Plain rewords those errors of strconv, net/url and encoding/csv that quote functions or positions. It returns other errors
+// unchanged.
 func Plain(err error) error {
 	if number, ok := errors.AsType[*strconv.NumError](err); ok {
 		if errors.Is(number.Err, strconv.ErrRange) {
-			return errors.New("is too large a number")
+			return errors.New("is too large")
 		}
-		return errors.New("is no number")
+		return errors.New("is not a number")
 	}
 	if address, ok := errors.AsType[*url.Error](err); ok && address.Op == "parse" {
-		return fmt.Errorf("is no URL: %w", address.Err)
+		return fmt.Errorf("is not a URL: %w", address.Err)
 	}
 	if _, ok := errors.AsType[*csv.ParseError](err); ok {
-		return errors.New("is no list separated by commas (close its quotes)")
+		return errors.New("is not a comma-separated list (close its quotes)")
 	}
 	return err
 }

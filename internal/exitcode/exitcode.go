@@ -8,18 +8,17 @@ import (
 )
 
 const (
-	// Pass: every gate passed, or the command succeeded.
+	// Pass means that every gate passed, or that the command succeeded.
 	Pass = 0
-	// Fail: a gate failed.
+	// Fail means that a gate failed.
 	Fail = 1
-	// Usage: bad usage, a bad scenario or config file, or a path that was named
-	// and cannot be used.
+	// Usage means bad usage, an invalid scenario or configuration file, or a named path that cannot be used.
 	Usage = 2
-	// NoData: a run could not be judged.
+	// NoData means that a run could not be judged.
 	NoData = 3
-	// Environment: the machine, the control plane or the cluster failed.
+	// Environment means that the machine, the control plane or the cluster failed.
 	Environment = 4
-	// Crash: the program has a bug. EX_SOFTWARE of sysexits.h.
+	// Crash means that the program has a bug. It is EX_SOFTWARE of sysexits.h.
 	Crash = 70
 )
 
@@ -30,7 +29,7 @@ type environmentError struct{ error }
 func (e usageError) Unwrap() error       { return e.error }
 func (e environmentError) Unwrap() error { return e.error }
 
-// UsageError marks an error as the user's to mend. Nil stays nil.
+// UsageError marks an error as one that the user has to correct. It returns nil for nil.
 func UsageError(err error) error {
 	if err == nil {
 		return nil
@@ -41,7 +40,7 @@ func UsageError(err error) error {
 // Usagef returns an error that the user has to correct.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// EnvironmentError marks an error as the machine's or the cluster's. Nil stays nil.
+// EnvironmentError marks an error as a failure of the machine or the cluster. It returns nil for nil.
 func EnvironmentError(err error) error {
 	if err == nil {
 		return nil
@@ -49,7 +48,7 @@ func EnvironmentError(err error) error {
 	return environmentError{err}
 }
 
-// Environmentf is an error of the machine or the cluster.
+// Environmentf returns an error that is a failure of the machine or the cluster.
 func Environmentf(format string, args ...any) error {
 	return environmentError{fmt.Errorf(format, args...)}
 }
@@ -60,15 +59,14 @@ func IsUsage(err error) bool {
 	return errors.As(err, &e)
 }
 
-// IsEnvironment reports whether err contains an error of the machine or the
-// cluster.
+// IsEnvironment reports whether err contains a failure of the machine or the cluster.
 func IsEnvironment(err error) bool {
 	var e environmentError
 	return errors.As(err, &e)
 }
 
-// Of returns the exit code of an error. An error that says that nothing is left to
-// judge (Unjudged) gives NoData, unless the environment failed too.
+// Of returns the exit code for an error. An error with a method Unjudged that returns true gives NoData, unless the environment
+// failed too.
 func Of(err error) int {
 	var unjudged interface{ Unjudged() bool }
 	switch {

@@ -1,4 +1,4 @@
-// Package goldenscript runs txtar scripts in tests: an input, and the exact output for it.
+// Package goldenscript runs txtar scripts in tests. A script holds an input and its expected output.
 package goldenscript
 
 import (
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Each calls run with each script of a pattern and compares what it returns with the second file
-// of the script; update rewrites that file instead.
+// Each calls run with each script that matches the pattern, and compares the result with the second file of the script. If
+// update is set, it rewrites that file instead.
 func Each(t *testing.T, pattern string, update bool, run func(*testing.T, *txtar.Archive) string) {
 	t.Helper()
 	scripts, err := filepath.Glob(pattern)
@@ -32,7 +32,7 @@ func Each(t *testing.T, pattern string, update bool, run func(*testing.T, *txtar
 			if ar.Files[1].Data = []byte(got); update {
 				err = os.WriteFile(script, txtar.Format(ar), 0o644)
 			} else if got != want {
-				t.Errorf("said:\n%swant:\n%s", got, want)
+				t.Errorf("got:\n%swant:\n%s", got, want)
 			}
 			if err != nil {
 				t.Fatal(err)

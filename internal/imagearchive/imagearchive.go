@@ -1,5 +1,5 @@
-// Package imagearchive writes container images of one layer, from scratch, as the archives that `docker save` writes;
-// `podman load` and `ctr images import` read them.
+// Package imagearchive writes container images with one layer and no base image, in the format of `docker save`, which
+// `podman load` and `ctr images import` read.
 package imagearchive
 
 import (
@@ -17,38 +17,38 @@ import (
 
 // Image describes an image for Linux on this machine's architecture.
 type Image struct {
-	// Name is its name with a tag, such as "example.invalid/worker:1".
+	// Name is the image's name with a tag, such as "example.invalid/worker:1".
 	Name string
-	// Entrypoint is its program, by the path in the image, with the first arguments.
+	// Entrypoint is the path of the program in the image, followed by its first arguments.
 	Entrypoint []string
 	// User is UID:GID; empty means root.
 	User string
 	// WorkingDir is the directory in which the program starts; empty means the root directory.
 	WorkingDir string
-	// Files are the contents, each directory before the files in it.
+	// Files lists the files of the image. A directory comes before the files in it.
 	Files []File
 }
 
 // File is a file or a directory of an image.
 type File struct {
-	// Name is its path in the image without the leading slash. A directory's ends with a slash.
+	// Name is the path in the image without the leading slash. The name of a directory ends with a slash.
 	Name string
 	Mode int64
-	// Owner is its user and its group.
+	// Owner is the ID of both the user and the group.
 	Owner int
-	// Source is the file of this machine that it is a copy of; empty: it holds Data.
+	// Source is the path of a file on this machine whose content is copied. Empty means that Data is the content.
 	Source string
 	Data   []byte
 }
 
-// Program returns the image of a statically linked program (CGO_ENABLED=0): it holds nothing else, and runs it as
-// /NAME of the program's file.
+// Program returns an image that holds only a statically linked program (CGO_ENABLED=0) and runs it. The program's path in the
+// image is "/" and the name of its file.
 func Program(image, program string) Image {
 	name := filepath.Base(program)
 	return Image{Name: image, Entrypoint: []string{"/" + name}, Files: []File{{Name: name, Mode: 0o755, Source: program}}}
 }
 
-// Write writes an image to the file archive.
+// Write writes an image to the file at the path archive.
 func Write(archive string, image Image) error {
 	layer := archive + ".layer"
 	defer os.Remove(layer)
@@ -84,7 +84,7 @@ func writeLayer(layer string, files []File) (digest string, err error) {
 	return fmt.Sprintf("%x", hash.Sum(nil)), nil
 }
 
-// writeTar writes a tar file, and the same bytes to also.
+// writeTar writes files to a tar file, and the same bytes to also.
 func writeTar(name string, also io.Writer, files []File) error {
 	out, err := os.Create(name)
 	if err != nil {

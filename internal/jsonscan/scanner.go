@@ -1,6 +1,6 @@
-// Package jsonscan reads JSON as it arrives, in pieces cut anywhere, without holding it: a Scanner returns the few
-// keys and values that its user looks for and skips the rest, without allocations. It accepts and refuses exactly
-// the same texts as encoding/json, byte by byte; a fuzz test verifies that.
+// Package jsonscan reads JSON as it arrives, in pieces that may be cut anywhere, without holding the whole text. A Scanner
+// returns the few keys and values that its caller asks for and skips the rest, without allocations. It accepts and refuses
+// exactly the same texts as encoding/json; a fuzz test verifies that.
 package jsonscan
 
 import (
@@ -11,47 +11,47 @@ import (
 // Token is the kind of token that Next found.
 type Token uint8
 
-// The tokens. Unwanted values give none.
+// The tokens. Next returns no tokens for values that the caller did not ask for.
 const (
 	None   Token = iota // the piece is used up
-	Key                 // of a member of an entered object: Text is the key; invalid UTF-8 in it stays unchanged
-	String              // the value asked for with Keep: Text is its meaning
-	Number              // the same: Text is as written
-	Object              // an object begins that is entered
-	End                 // and ends
+	Key                 // a key of an entered object; Text is the key, with invalid UTF-8 unchanged
+	String              // a string asked for with Keep; Text is the decoded string
+	Number              // a number asked for with Keep; Text is the number as written
+	Object              // the beginning of an entered object
+	End                 // the end of an entered object
 )
 
-// ErrLong is a value asked for with Keep that is longer than LongestValue.
-var ErrLong = errors.New("a value that should be short is not")
+// ErrLong is the error for a value asked for with Keep that is longer than LongestValue.
+var ErrLong = errors.New("value is too long")
 
-// deepest nesting that encoding/json reads.
+// deepest is the deepest nesting that encoding/json reads.
 const deepest = 10000
 
-// Scanner reads one JSON text, or a stream of objects. It returns the keys of entered objects; after each the
-// caller calls Keep or Enter, or skips the value. The outermost object is entered, arrays never. Set the exported
-// fields first.
+// Scanner reads one JSON text, or a stream of objects. It returns the keys of entered objects; after each key the caller
+// calls Keep or Enter, or neither to skip the value. It enters the outermost object, and never enters arrays. Set the
+// exported fields before the first call.
 type Scanner struct {
-	// Stream: objects, with white space between them. Otherwise it is one text of any kind.
+	// Stream reports that the input is objects with white space between them. If false, it is one text of any kind.
 	Stream bool
-	// LongestKey bounds the keys that are given, in bytes as written; longer ones are skipped. A kept value longer
-	// than LongestValue is ErrLong.
+	// LongestKey is the maximum length of a key, in bytes as written; Next skips longer keys. LongestValue is the maximum
+	// length of a value asked for with Keep; for a longer value Next fails with ErrLong.
 	LongestKey, LongestValue int
 
 	state   state
-	want    want     // of the value to come
-	entered int      // objects that are open
-	beyond  int      // objects and arrays open within those that are read over
-	arrays  uint64   // the innermost 64 of these: a bit is set for an array
-	further []uint64 // the outer ones, 64 each
-	hex     uint8    // digits of a \u still to come
-	literal string   // rest of true, false, null
+	want    want     // wanted part of the next value
+	entered int      // number of open objects that were entered
+	beyond  int      // number of open objects and arrays that are skipped, within the entered ones
+	arrays  uint64   // kinds of the innermost 64 skipped ones: a bit is set for an array
+	further []uint64 // kinds of the outer skipped ones, 64 in each element
+	hex     uint8    // number of digits of a \u still to read
+	literal string   // rest of true, false or null
 	// Of the string or number being read:
 	inKey   bool
-	keep    bool   // it is wanted
-	escapes bool   // there was one
-	partial []byte // the part of it in earlier pieces
-	meaning []byte // what stands for text with escapes
-	text    []byte // of the token
+	keep    bool   // the caller wants it
+	escapes bool   // it has an escape
+	partial []byte // the part that was in earlier pieces
+	meaning []byte // buffer for decoded strings
+	text    []byte // text of the last token
 }
 
 type state uint8
@@ -69,7 +69,7 @@ const (
 	inEscape
 	inHex
 	inLiteral
-	// Numbers, by the character read last.
+	// States within a number, by the last character read.
 	afterMinus
 	afterZero
 	inInteger
@@ -80,7 +80,7 @@ const (
 	inExponent
 )
 
-// want is the wanted part of a value.
+// want says which part of a value the caller wants.
 type want uint8
 
 const (
@@ -89,13 +89,13 @@ const (
 	members
 )
 
-// Keep asks for the value of the key just given, if it is a string or a number.
+// Keep makes Next return the value of the key that it returned last, if the value is a string or a number.
 func (s *Scanner) Keep() { s.want = content }
 
-// Enter asks for the members of the value of the key just given, if it is an object.
+// Enter makes Next return the members of the value of the key that it returned last, if the value is an object.
 func (s *Scanner) Enter() { s.want = members }
 
-// Text returns the text of the token just given. It is valid until the next call, and only as long as the piece
+// Text returns the text of the last token. It is valid until the next call of Next, and only while the piece passed to Next
 // is.
 func (s *Scanner) Text() []byte { return s.text }
 
@@ -107,7 +107,7 @@ func (s *Scanner) Complete() bool {
 	return s.state == afterText || s.entered+s.beyond == 0 && s.numberMayEnd()
 }
 
-// Reset makes it ready for another input.
+// Reset makes the scanner ready for another input.
 func (s *Scanner) Reset() {
 	*s = Scanner{
 		Stream: s.Stream, LongestKey: s.LongestKey, LongestValue: s.LongestValue,
@@ -115,8 +115,8 @@ func (s *Scanner) Reset() {
 	}
 }
 
-// Next reads p up to the next token and returns how many bytes it took; the rest is to be given again. After an
-// error the scanner has to be reset.
+// Next reads p up to the next token and returns the number of bytes that it used; the caller passes the rest in the next
+// call. Reset the scanner after an error.
 func (s *Scanner) Next(p []byte) (n int, t Token, err error) {
 	for i := 0; i < len(p); {
 		c := p[i]
@@ -162,7 +162,7 @@ func (s *Scanner) Next(p []byte) (n int, t Token, err error) {
 	return len(p), None, nil
 }
 
-// structure reads what is between strings, numbers and literals.
+// structure reads a byte outside strings, numbers and literals.
 func (s *Scanner) structure(c byte) (Token, error) {
 	switch s.state {
 	case beforeText:
@@ -241,7 +241,7 @@ func (s *Scanner) value(c byte) (Token, error) {
 
 var errDeep = fmt.Errorf("JSON nested deeper than %d", deepest)
 
-// open goes into an object or an array that is read over.
+// open begins an object or an array that is skipped.
 func (s *Scanner) open(array uint64) error {
 	if s.entered+s.beyond >= deepest {
 		return errDeep
@@ -254,7 +254,7 @@ func (s *Scanner) open(array uint64) error {
 	return nil
 }
 
-// close leaves an object or an array.
+// close ends the innermost object or array. It returns End if the object was entered.
 func (s *Scanner) close() (t Token) {
 	if s.beyond > 0 {
 		s.beyond--
@@ -270,7 +270,7 @@ func (s *Scanner) close() (t Token) {
 	return t
 }
 
-// ended follows each value.
+// ended sets the state after a value.
 func (s *Scanner) ended() {
 	switch {
 	case s.entered+s.beyond > 0:

@@ -28,7 +28,7 @@ func (w wish) of(key string) want {
 // over left out.
 type found map[string]any
 
-// reduced is the same of what encoding/json has read.
+// reduced returns the members that a scanner must find in an object that encoding/json has decoded.
 func (w wish) reduced(object map[string]any) found {
 	out := found{}
 	for key, value := range object {
@@ -46,7 +46,7 @@ func (w wish) reduced(object map[string]any) found {
 	return out
 }
 
-// scanned feeds text, cut by pieces, to a scanner and collects what it gives.
+// scanned passes text to a scanner in pieces, and collects the tokens.
 func (w wish) scanned(s *Scanner, text []byte, piece func(left int) int) (all []found, err error) {
 	var open []found
 	var keys []string

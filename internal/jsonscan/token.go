@@ -14,7 +14,7 @@ func (s *Scanner) begin(key, keep bool) {
 	s.partial = s.partial[:0]
 }
 
-// skip reads over an unwanted string, after its quote, as far as it has no escape.
+// skip reads an unwanted string, after the opening quote, up to its end or its first escape.
 func (s *Scanner) skip(p []byte, key bool) (n int) {
 	n = plain(p)
 	switch {
@@ -29,7 +29,7 @@ func (s *Scanner) skip(p []byte, key bool) (n int) {
 	return n + 1
 }
 
-// string reads on in a string, up to its end or an escape.
+// string continues to read a string, up to its end or the next escape.
 func (s *Scanner) string(p []byte) (n int, t Token, err error) {
 	n = plain(p)
 	ended := n < len(p) && p[n] == '"'
@@ -56,7 +56,7 @@ func (s *Scanner) string(p []byte) (n int, t Token, err error) {
 	return n + 1, None, nil
 }
 
-// bound gives up a key that is too long to matter, and refuses such a value.
+// bound stops keeping a key that is longer than LongestKey, and returns ErrLong for a value that is longer than LongestValue.
 func (s *Scanner) bound(n int) error {
 	switch {
 	case s.inKey && n > s.LongestKey:
@@ -73,10 +73,10 @@ func (s *Scanner) hold(c byte) {
 	}
 }
 
-// end takes a whole string.
+// end finishes a string and returns its token.
 func (s *Scanner) end(text []byte) Token {
 	if s.keep {
-		// A key in other bytes is never wanted.
+		// Keys with invalid UTF-8 are not decoded: no caller looks for such a key.
 		if s.text = text; s.escapes || !s.inKey && !utf8.Valid(text) {
 			s.meaning = appendMeaning(s.meaning[:0], text)
 			s.text = s.meaning
@@ -104,12 +104,12 @@ func (s *Scanner) byte(c byte) error {
 		case strings.IndexByte(`"\/bfnrt`, c) >= 0:
 			s.state = inString
 		default:
-			return fmt.Errorf("escape %q in a JSON string", c)
+			return fmt.Errorf("invalid escape %q in a JSON string", c)
 		}
 		s.hold(c)
 	case inHex:
 		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
-			return fmt.Errorf("%q in a \\u escape", c)
+			return fmt.Errorf("invalid character %q in a \\u escape", c)
 		}
 		s.hold(c)
 		if s.hex--; s.hex == 0 {
@@ -126,7 +126,7 @@ func (s *Scanner) byte(c byte) error {
 	return nil
 }
 
-// number reads on in a number, up to what follows it, by RFC 8259, 6.
+// number continues to read a number (RFC 8259, section 6), up to the first byte after it.
 func (s *Scanner) number(p []byte) (n int, t Token, err error) {
 	for n < len(p) {
 		next := s.digit(p[n])
@@ -237,15 +237,15 @@ func hexRune(digits []byte) (r rune) {
 	return r
 }
 
-// plain counts the bytes at the head of p that are neither quote nor backslash nor control characters, eight at a
-// time.
+// plain returns the number of bytes at the beginning of p before the first quote, backslash or control character. It tests
+// eight bytes at a time.
 func plain(p []byte) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	i := 0
 	for ; i+8 <= len(p); i += 8 {
 		x := binary.LittleEndian.Uint64(p[i:])
 		quote, slash := x^(low*'"'), x^(low*'\\')
-		// The lowest bit set is right: borrows only go up.
+		// Only the lowest set bit is reliable: a borrow of the subtraction may set higher ones.
 		found := ((quote-low)&^quote | (slash-low)&^slash | (x-low*0x20)&^x) & high
 		if found != 0 {
 			return i + bits.TrailingZeros64(found)/8

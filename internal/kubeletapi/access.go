@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A kubelet's defaults (pkg/kubelet/apis/config/v1beta1).
+// The defaults of a kubelet (pkg/kubelet/apis/config/v1beta1).
 const (
 	tokenTTL   = 2 * time.Minute
 	allowedTTL = 5 * time.Minute
@@ -53,7 +53,7 @@ func newAccess(config *rest.Config, clientCA []byte) (*access, error) {
 	return &access{authenticate, authorize}, err
 }
 
-// allowed answers a request that is refused.
+// allowed reports whether a client may send a request to a node. It answers the request if not.
 func (a *access) allowed(w http.ResponseWriter, r *http.Request, node string) bool {
 	known, ok, err := a.AuthenticateRequest(r)
 	if err != nil || !ok {
@@ -86,7 +86,7 @@ func attributes(r *http.Request, u user.Info, node, subresource string) authoriz
 	}
 }
 
-// subresources lists subresources of a Node. A right to any of them opens the path
+// subresources returns the subresources of a Node that a path belongs to. A client that may use any of them may use the path
 // (pkg/kubelet/server/auth.go).
 func subresources(path string) []string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// connections are the open connections, each to one node.
+// connections holds the open connections and their nodes.
 type connections struct {
 	node func(netip.AddrPort) Node
 
@@ -14,7 +14,7 @@ type connections struct {
 	open map[*connection]bool
 }
 
-// reset ends connections as the failure of a machine does.
+// reset resets the connections of some nodes, as the failure of a machine does. The function of selects the nodes.
 func (all *connections) reset(of func(Node) bool) {
 	all.mu.Lock()
 	var some []*connection
@@ -32,7 +32,7 @@ func (all *connections) reset(of func(Node) bool) {
 
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // of one that is closed
+		_ = tcp.SetLinger(0) // it fails if the connection is closed
 	}
 	c.Close()
 }

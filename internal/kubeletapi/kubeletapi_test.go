@@ -17,7 +17,7 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// one is a node with one pod, whose log is ten lines of ten bytes.
+// one is a node with one pod. The log of the pod has ten lines of ten bytes.
 type one struct{}
 
 func (one) Name() string                 { return "n" }

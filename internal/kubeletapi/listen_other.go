@@ -8,5 +8,5 @@ import (
 	"net"
 )
 
-// ListenLoopback needs Linux, where sockets can be bound to the loopback device.
+// ListenLoopback returns errors.ErrUnsupported: only Linux can bind a socket to the loopback device.
 func ListenLoopback(context.Context) (net.Listener, error) { return nil, errors.ErrUnsupported }

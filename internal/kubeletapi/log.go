@@ -27,7 +27,7 @@ func serveLog(w http.ResponseWriter, r *http.Request, n Node) {
 		out.left = *options.LimitBytes
 	}
 	if options.Follow {
-		out.Flush() // the headers: the log may be silent for long
+		out.Flush() // send the headers now: the next line of the log may come much later
 	}
 	if *options.Stream == corev1.LogStreamStderr { // all is written to standard output
 		return
@@ -37,15 +37,15 @@ func serveLog(w http.ResponseWriter, r *http.Request, n Node) {
 	}
 }
 
-// refusal answers a query.
+// refusal is the answer to an invalid query.
 type refusal struct {
 	code int
 	text string
 }
 
-// logOptions reads the query of a request for a log.
+// logOptions returns the options in the query of a request for a log, or the refusal of an invalid query.
 func logOptions(q url.Values) (*corev1.PodLogOptions, *refusal) {
-	if tail := q.Get("tail"); tail != "" && tail != "all" { // of old clients
+	if tail := q.Get("tail"); tail != "" && tail != "all" { // old clients send it
 		q.Set("tailLines", tail)
 	}
 	o := &corev1.PodLogOptions{Stream: new(corev1.LogStreamAll)}
@@ -102,7 +102,7 @@ func logOptions(q url.Values) (*corev1.PodLogOptions, *refusal) {
 	return o, refused
 }
 
-// flushed flushes each write immediately, up to a limit of bytes; a limit below 0 means
+// flushed writes to a client and flushes after each write. left is the number of bytes that it may still write; below 0 means
 // unlimited.
 type flushed struct {
 	w     http.ResponseWriter
@@ -110,7 +110,7 @@ type flushed struct {
 	begun bool
 }
 
-var errLimit = fmt.Errorf("the limit of bytes is reached")
+var errLimit = fmt.Errorf("the byte limit is reached")
 
 func (f *flushed) Write(p []byte) (int, error) {
 	cut := f.left >= 0 && int64(len(p)) > f.left

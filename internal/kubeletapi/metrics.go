@@ -9,7 +9,8 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// resources exports a Summary as a kubelet's /metrics/resource (pkg/kubelet/metrics/collectors/resource_metrics.go).
+// resources exports a Summary as the metrics that a kubelet serves at /metrics/resource
+// (pkg/kubelet/metrics/collectors/resource_metrics.go).
 type resources struct{ *stats.Summary }
 
 var (
@@ -26,7 +27,7 @@ var (
 	scrapeError     = prometheus.NewDesc("resource_scrape_error", "1 if there was an error while getting container metrics, 0 otherwise", nil, nil)
 )
 
-// Describe has nothing to say of metrics that are made for one scrape.
+// Describe sends no descriptors: the collector is used for one scrape only.
 func (resources) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of one Summary.
@@ -63,7 +64,7 @@ func serveResources(w http.ResponseWriter, r *http.Request, n Node) {
 	serve(w, r, resources{n.Summary(time.Now())})
 }
 
-// running exports how many pods and containers a node runs, and its name.
+// running exports the number of running pods and containers of a node, and its name.
 type running struct{ Node }
 
 var (
@@ -72,10 +73,10 @@ var (
 	containersLive = prometheus.NewDesc("kubelet_running_containers", "Number of containers currently running", []string{"container_state"}, nil)
 )
 
-// Describe has nothing to say of metrics that are made for one scrape.
+// Describe sends no descriptors: the collector is used for one scrape only.
 func (running) Describe(chan<- *prometheus.Desc) {}
 
-// Collect counts what the Summary has.
+// Collect counts the pods and containers in the node's Summary.
 func (n running) Collect(to chan<- prometheus.Metric) {
 	pods := n.Summary(time.Now()).Pods
 	containers := 0

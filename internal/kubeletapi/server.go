@@ -1,6 +1,6 @@
-// Package kubeletapi serves the API of kubelets (port 10250), for many nodes behind one listener. The API server
-// authenticates and authorizes each client. The address of the connection selects the node. It executes nothing:
-// exec and, unless the node is a Dialer, port-forward echo what the client sends.
+// Package kubeletapi serves the API of kubelets (port 10250) for many nodes behind one listener. The local address of a
+// connection selects the node. The API server authenticates and authorizes each client. The server executes nothing: exec
+// echoes what the client sends, and so does port-forward, unless the node is a Dialer.
 package kubeletapi
 
 import (
@@ -26,16 +26,17 @@ import (
 // Port is the port of a kubelet.
 const Port = 10250
 
-// Node answers for one node.
+// Node supplies the answers of one node.
 type Node interface {
 	Name() string
-	// Unreachable is nil while the node is reached. Else all its connections hang until the channel is closed.
+	// Unreachable returns nil while the node is reachable. Otherwise it returns a channel, and all connections to the node
+	// hang until the channel is closed.
 	Unreachable() <-chan struct{}
-	// Pods of the node, with their statuses.
+	// Pods returns the pods of the node, with their statuses.
 	Pods() []*corev1.Pod
-	// Summary is the use of the node and its pods now.
+	// Summary returns the current resource usage of the node and its pods.
 	Summary(now time.Time) *stats.Summary
-	// Log copies a container's log to w until it ends, or with Follow until ctx does.
+	// Log copies a container's log to w. It returns at the end of the log, or with Follow when ctx ends.
 	Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error
 }
 
@@ -47,13 +48,13 @@ type Dialer interface {
 
 // Config of a Server.
 type Config struct {
-	// Node finds the node of a connection by its local address; nil if no node has it, or the node is down.
+	// Node returns the node at the local address of a connection; nil if no node has the address or the node is down.
 	Node func(netip.AddrPort) Node
-	// Client reviews tokens and access.
+	// Client configures the client that sends TokenReviews and SubjectAccessReviews.
 	Client *rest.Config
-	// ClientCA signs clients' certificates, as PEM.
+	// ClientCA is the certificate authority of client certificates, as PEM.
 	ClientCA []byte
-	// Certificate to serve with.
+	// Certificate returns the server's certificate.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
@@ -64,7 +65,7 @@ type Server struct {
 	connections *connections
 }
 
-// New makes a Server. It asks the API server nothing until it is asked itself.
+// New returns a Server. The Server sends no request to the API server before its own first request.
 func New(c Config) (*Server, error) {
 	a, err := newAccess(c.Client, c.ClientCA)
 	if err != nil {
@@ -73,10 +74,10 @@ func New(c Config) (*Server, error) {
 	s := &Server{access: a, connections: &connections{node: c.Node, open: map[*connection]bool{}}}
 	s.http = &http.Server{
 		Handler: s.routes(),
-		// A stream is upgraded from HTTP/1.1 only; a kubelet offers both.
+		// The server also offers HTTP/2, as a kubelet does; only HTTP/1.1 connections can be upgraded to streams.
 		TLSConfig:         &tls.Config{GetCertificate: c.Certificate, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 30 * time.Second,
-		ErrorLog:          log.New(io.Discard, "", 0), // clients that give up
+		ErrorLog:          log.New(io.Discard, "", 0), // it would report clients that give up
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, nodeKey{}, c.(*tls.Conn).NetConn().(*connection).node)
 		},
@@ -98,9 +99,9 @@ func (s *Server) Reset(n Node) { s.connections.reset(func(of Node) bool { return
 
 // Close resets all connections.
 func (s *Server) Close() error {
-	s.connections.reset(func(Node) bool { return true }) // first: a connection to an unreachable node would wait to say goodbye
+	s.connections.reset(func(Node) bool { return true }) // before http.Close, which would wait for connections to unreachable nodes
 	err := s.http.Close()
-	s.connections.reset(func(Node) bool { return true }) // those that have come since
+	s.connections.reset(func(Node) bool { return true }) // connections accepted since
 	return err
 }
 
@@ -155,11 +156,11 @@ func podList(n Node) *corev1.PodList {
 
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // its client has gone
+	_ = json.NewEncoder(w).Encode(v) // it fails if the client has gone
 }
 
-// find returns the pod and container that a request names, or answers with "not found". A port-forward request
-// names no container.
+// find returns the pod and container that a request names, or answers the request with 404. A port-forward request names no
+// container.
 func find(w http.ResponseWriter, r *http.Request, n Node) (pod *corev1.Pod, container string, found bool) {
 	name, container := r.PathValue("pod"), r.PathValue("container")
 	for _, p := range n.Pods() {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
-// A kubelet's defaults (pkg/kubelet/kubelet.go, k8s.io/cri-streaming).
+// The defaults of a kubelet (pkg/kubelet/kubelet.go, k8s.io/cri-streaming).
 const (
 	streamIdle     = 4 * time.Hour
 	streamCreation = 30 * time.Second
@@ -43,7 +43,7 @@ func servePortForward(w http.ResponseWriter, r *http.Request, n Node) {
 	}
 }
 
-// open finds a stream's pod and container and reads its options, or answers with the error.
+// open returns the pod, container and options of a stream. If it fails, it answers the request with the error.
 func open[O any](w http.ResponseWriter, r *http.Request, n Node, parse func(*http.Request) (O, error)) (pod *corev1.Pod, container string, options O, ok bool) {
 	if pod, container, ok = find(w, r, n); !ok {
 		return pod, container, options, false
@@ -105,7 +105,7 @@ type nowhere struct{}
 func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 func (nowhere) Close() error                { return nil }
 
-// output attaches to the output of a container from now on.
+// output attaches clients to the output of a container, from the time of the request on.
 type output struct {
 	node Node
 	pod  *corev1.Pod
@@ -117,7 +117,7 @@ func (o output) AttachContainer(ctx context.Context, _, _, container string, in 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if in != nil { // its end ends the session
+	if in != nil { // the end of the input ends the session
 		go func() {
 			defer cancel()
 			_, _ = io.Copy(out, in)
@@ -131,7 +131,7 @@ func (o output) AttachContainer(ctx context.Context, _, _, container string, in 
 	return err
 }
 
-// lost notes that its reader has gone.
+// lost records whether a write has failed, because the client has gone.
 type lost struct {
 	io.Writer
 	lost bool

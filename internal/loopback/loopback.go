@@ -1,5 +1,4 @@
-// Package loopback tells addresses of this machine alone from those that
-// others reach.
+// Package loopback distinguishes loopback addresses from addresses that other machines can reach.
 package loopback
 
 import (
@@ -7,15 +6,14 @@ import (
 	"net"
 )
 
-// Is reports whether a host, a name or an address, is this machine as only it
-// can call itself. Of names it believes localhost alone.
+// Is reports whether a host is a loopback address or the name localhost. It resolves no names.
 func Is(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Check refuses an addr that is not HOST:PORT, and, unless public, an address
-// that other machines can reach. Errors are one line, with a hint.
+// Check returns an error if addr is not HOST:PORT, or if other machines can reach it and public is false. Its errors are one
+// line, with a hint.
 func Check(addr string, public bool) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil {

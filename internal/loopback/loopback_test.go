@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCheck: an address that others reach has to be asked for.
+// TestCheck checks that an address that other machines can reach is refused unless public is set.
 func TestCheck(t *testing.T) {
 	for addr, ok := range map[string]bool{
 		"127.0.0.1:0": true, "localhost:9090": true, "[::1]:9090": true, "127.8.8.8:1": true,

@@ -1,5 +1,4 @@
-// Package markdown writes text into pages of Markdown: the summaries of runs and of
-// the alerts' proofs.
+// Package markdown escapes text for Markdown pages: the summaries of runs and of alert proofs.
 package markdown
 
 import "strings"
@@ -8,6 +7,5 @@ var markup = strings.NewReplacer(
 	"\\", "\\\\", "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "\n", " ",
 )
 
-// Cell escapes text for a cell of a table, on one line: Markdown and HTML show its
-// characters literally.
+// Cell escapes text for a cell of a table. It returns one line whose characters Markdown and HTML show literally.
 func Cell(s string) string { return markup.Replace(s) }

@@ -9,18 +9,18 @@ import (
 //go:embed exposed.txt
 var exposed string
 
-// runtimePrefixes begin the names of what Prometheus' libraries, scrapes and rules add.
+// runtimePrefixes are the prefixes of metrics that Prometheus' client library and scrapes add.
 var runtimePrefixes = []string{"go_", "process_", "promhttp_", "scrape_"}
 
-// Exposed tells which metrics some component of the newest release, or the generator, can have: those that the source of the
-// components declares, whether or not the table has them.
+// Exposed is the set of metrics that the components of the newest release or the generator can expose: those that their source
+// declares, whether or not the table has them.
 type Exposed struct {
 	names    []string
 	exact    map[string]bool
-	suffixes []string // of names whose beginning is put together at run time
+	suffixes []string // suffixes of names whose beginning is only known at run time
 }
 
-// ReadExposed reads the list.
+// ReadExposed returns the set, read from the embedded list and the table.
 func ReadExposed() Exposed {
 	e := Exposed{exact: map[string]bool{"up": true, "ALERTS": true, "ALERTS_FOR_STATE": true}}
 	add := func(name string) {
@@ -47,10 +47,11 @@ func ReadExposed() Exposed {
 	return e
 }
 
-// Names lists the metrics whose whole names are known.
+// Names returns the metrics whose full names are known.
 func (e Exposed) Names() []string { return e.names }
 
-// Has reports whether a series of that name can be exposed; the series of a histogram end in _bucket, _sum and _count.
+// Has reports whether a component can expose a series with this name. The names of a histogram's series end in _bucket, _sum
+// and _count.
 func (e Exposed) Has(series string) bool {
 	if slices.ContainsFunc(runtimePrefixes, func(p string) bool { return strings.HasPrefix(series, p) }) {
 		return true

@@ -1,7 +1,6 @@
-// Package metricnames is the table of the metrics that the project reads: the name, type
-// and labels of each metric, the component that exposes it, and who needs it. The
-// recorder keeps the metrics of the table; tests of packages alerts and dashboards
-// compare it with the source of the components.
+// Package metricnames is the table of the metrics that the project reads: the name, type and labels of each metric, the
+// component that exposes it, and its reader. The recorder stores the metrics of the table. Tests of packages alerts and
+// dashboards compare the table with the source of the components.
 package metricnames
 
 import (
@@ -12,22 +11,22 @@ import (
 
 // Metric is a metric that rules or dashboards read.
 type Metric struct {
-	// Name in the exposition, without the suffixes of a histogram's series.
+	// Name is the metric's name in the exposition format, without the suffixes of a histogram's series.
 	Name string
 	// Type is "counter", "gauge" or "histogram".
 	Type string
-	// Labels in addition to the labels of its target.
+	// Labels lists the metric's labels, without the labels of its scrape target.
 	Labels []string
-	// Source is the Go file that declares it, by import path. Tests read that file and
-	// compare name, type and labels. Empty: Prometheus' own libraries declare it, or helpers
-	// do; tests compare these metrics with a recording of a real run.
+	// Source is the Go file that declares the metric, by import path. Tests read the file and compare name, type and labels.
+	// Empty means that a library of Prometheus or a helper function declares the metric; tests compare it with a recording of
+	// a real run.
 	Source string
 }
 
-// Component exposes a metric.
+// Component is a component, or a group of components, that exposes a metric.
 type Component string
 
-// The components; a metric of Kube or Process is of several.
+// The components. Several components expose the metrics of Kube and Process.
 const (
 	Process           Component = "process"
 	Kube              Component = "kube"
@@ -37,19 +36,19 @@ const (
 	ControllerManager Component = "kube-controller-manager"
 	MetricsServer     Component = "metrics-server"
 	CloudControllers  Component = "cloud-controller-manager"
-	Service           Component = "service" // of the request path
+	Service           Component = "service" // a service of the request path
 	Generator         Component = "loadgen"
 	Recorder          Component = "recorder"
 )
 
-// Reader needs a metric.
+// Reader is a part of the project that reads a metric.
 type Reader string
 
-// The readers. A metric of several is the first one's.
+// The readers. A metric with several readers is listed under the first of them.
 const (
-	Rules      Reader = "rules"      // of package alerts
-	Dashboards Reader = "dashboards" // of package dashboards
-	Diagnosis  Reader = "diagnosis"  // objectives, breakdowns, and persons who look for a cause
+	Rules      Reader = "rules"      // rules of package alerts
+	Dashboards Reader = "dashboards" // dashboards of package dashboards
+	Diagnosis  Reader = "diagnosis"  // objectives, breakdowns, and people who look for a cause
 )
 
 //go:embed table.txt
@@ -78,8 +77,7 @@ func rows() []row {
 	return all
 }
 
-// For is the metrics that a reader of declared ones (Rules or Dashboards) needs,
-// sorted by name.
+// For returns the metrics that are listed under a reader, sorted by name.
 func For(by Reader) []Metric {
 	var all []Metric
 	for _, r := range rows() {
@@ -91,8 +89,8 @@ func For(by Reader) []Metric {
 	return all
 }
 
-// Recorded returns the names of the metrics that are recorded of components, grouped by
-// component. A name that ends in * is a prefix; names that it covers are left out.
+// Recorded returns the names of the metrics to record from the given components, component by component. A name that ends in *
+// is a prefix; Recorded leaves out other names with that prefix.
 func Recorded(of ...Component) []string {
 	all := rows()
 	var names []string

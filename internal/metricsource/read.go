@@ -1,6 +1,5 @@
-// Package metricsource reads from the source of components which metrics they
-// declare: it parses files of the very modules that go.mod pins, so that a test
-// can hold a table of metrics against them without running anything.
+// Package metricsource reads which metrics components declare in their source. It parses files of the module versions that
+// go.mod pins, so that a test can compare a table of metrics with them without running a component.
 package metricsource
 
 import (
@@ -19,21 +18,20 @@ import (
 // Metric is the declaration of a metric.
 type Metric struct {
 	Type   string    // counter, gauge or histogram
-	Labels []string  // in their order
-	Edges  []float64 // of a histogram's buckets
-	// Deprecated is the version since which it is: an alpha metric is hidden at once.
+	Labels []string  // in the order of the declaration
+	Edges  []float64 // upper bounds of a histogram's buckets
+	// Deprecated is the version that deprecated the metric, or "". A deprecated alpha metric is hidden at once.
 	Deprecated string
 }
 
-// modules are the modules whose files can be named.
+// modules lists the modules whose files Read accepts.
 var modules = []string{
 	"k8s.io/apiextensions-apiserver", "k8s.io/apiserver", "k8s.io/cloud-provider", "k8s.io/component-base", "k8s.io/dynamic-resource-allocation", "k8s.io/endpointslice", "k8s.io/kubernetes",
 	"go.etcd.io/etcd/server/v3", "github.com/stormglass/stormglass",
 }
 
-// Read returns the metrics that each file declares, by their names. Files are named
-// by the import path of their package ("k8s.io/apiserver/pkg/.../metrics.go"); an
-// empty name is skipped. If it cannot read a declaration, the test fails.
+// Read returns the metrics that each file declares, by file and by metric name. A file is named by the import path of its
+// package ("k8s.io/apiserver/pkg/.../metrics.go"); empty names are skipped. The test fails if a file cannot be parsed.
 func Read(t testing.TB, files ...string) map[string]map[string]Metric {
 	t.Helper()
 	dirs := moduleDirs(t)
@@ -68,10 +66,10 @@ func moduleDirs(t testing.TB) map[string]string {
 	return dirs
 }
 
-// source is the values that a file gives names to: metrics are declared with them.
+// source maps the names that a file declares to their values, which declarations of metrics refer to.
 type source map[string]ast.Expr
 
-// declarations reads calls such as NewCounterVec(&CounterOpts{...}, []string{...}).
+// declarations returns the metrics that a file declares by calls such as NewCounterVec(&CounterOpts{...}, []string{...}).
 func declarations(t testing.TB, file string) map[string]Metric {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -124,7 +122,7 @@ func calleeName(call *ast.CallExpr) string {
 	return ""
 }
 
-// options reads the full name and the declaration of a metric from its options.
+// options returns the full name of a metric and the part of its declaration that is in its options.
 func (s source) options(e ast.Expr) (name string, m Metric) {
 	if ref, ok := e.(*ast.UnaryExpr); ok {
 		e = ref.X
@@ -157,7 +155,7 @@ func (s source) options(e ast.Expr) (name string, m Metric) {
 	return strings.TrimPrefix(name, "_"), m
 }
 
-// text is the string that e is or names, or "".
+// text returns the value of a string literal, or of a name whose value is one; otherwise "".
 func (s source) text(e ast.Expr) string {
 	switch e := s.value(e).(type) {
 	case *ast.BasicLit:
@@ -204,7 +202,7 @@ func (s source) edges(e ast.Expr) []float64 {
 		if calleeName(e) != "ExponentialBuckets" {
 			return nil
 		}
-		// As client_golang reckons them, so that each edge is the same float.
+		// Calculate as client_golang does, so that each edge is the same float.
 		edge := number(e.Args[0])
 		for range int(number(e.Args[2])) {
 			all = append(all, edge)

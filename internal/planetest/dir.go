@@ -7,16 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is a file system in memory; memoryNeeded is the space there from which planes
-// are put on it. Each etcd member takes 200 MB.
+// memory is a file system in memory. Dir uses it if memoryNeeded bytes are free there; each etcd member takes 200 MB.
 const (
 	memory       = "/dev/shm"
 	memoryNeeded = 8 << 30
 )
 
-// Dir returns a directory for the plane or the run of one test, which the test's end
-// removes. It is in memory where there is room: how long a disk that other work writes to
-// takes for an fsync is not what tests are about.
+// Dir returns a directory for the plane or the run of one test, and removes it when the test ends. The directory is in memory
+// if there is room, because an fsync can take long on a disk that other programs write to.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := temporary()

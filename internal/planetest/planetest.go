@@ -1,7 +1,5 @@
-// Package planetest gives tests a real control plane. It runs the
-// controlplane program as a user would and imports no part of it but the
-// contract, so that light packages can test against a plane without linking
-// Kubernetes.
+// Package planetest starts real control planes for tests. It runs the program controlplane as a user would, and imports nothing
+// of it but package control, so that small packages can test against a plane without linking Kubernetes.
 package planetest
 
 import (
@@ -18,18 +16,19 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// BinaryEnv and LoadgenEnv name built programs. Without them Build and Loadgen
-// link one, which takes up to a minute; `make test` sets both.
+// BinaryEnv and LoadgenEnv are the environment variables that hold the paths of built programs. If one is not set, Build or
+// Loadgen builds the program, which takes up to a minute; `make test` sets both.
 const (
 	BinaryEnv  = "STORMGLASS_CONTROLPLANE"
 	LoadgenEnv = "STORMGLASS_LOADGEN"
 )
 
-// Build returns the path of a controlplane program with the versions of
-// tools/ldflags, made in dir unless BinaryEnv names one.
+// Build returns the path of a controlplane program. It returns the path in BinaryEnv if that is set, and otherwise builds the
+// program in dir, with the versions of tools/ldflags.
 func Build(dir string) (string, error) { return program(dir, "controlplane", BinaryEnv) }
 
-// Loadgen returns the path of a loadgen program, made in dir unless LoadgenEnv names one.
+// Loadgen returns the path of a loadgen program. It returns the path in LoadgenEnv if that is set, and otherwise builds the
+// program in dir.
 func Loadgen(dir string) (string, error) { return program(dir, "loadgen", LoadgenEnv) }
 
 func program(dir, name, env string) (string, error) {
@@ -57,16 +56,16 @@ func program(dir, name, env string) (string, error) {
 // Plane is a control plane that a package's tests share.
 type Plane struct {
 	*control.Supervisor
-	// Binary is the program that runs it.
+	// Binary is the path of the program that runs the plane.
 	Binary string
-	// Config configures it; nil: the defaults.
+	// Config is the plane's configuration; nil means the defaults.
 	Config *control.Config
-	// Ready, if not nil, is called when the plane is ready and before the first test.
+	// Ready, if not nil, is called when the plane is ready, before the first test. Main fails if it returns an error.
 	Ready func(*Plane) error
 }
 
-// Main runs a package's tests with one shared plane, started before the first
-// and stopped after the last. Call it from TestMain:
+// Main runs a package's tests with one shared plane. It starts the plane before the first test and stops it after the last.
+// Call it from TestMain:
 //
 //	var plane planetest.Plane
 //
@@ -111,7 +110,7 @@ func Start(t testing.TB, binary string, config *control.Config) *control.Supervi
 	}
 	t.Cleanup(func() {
 		if err := s.Stop(context.Background()); err != nil {
-			t.Errorf("the control plane did not end in order: %v", err)
+			t.Errorf("the control plane did not stop cleanly: %v", err)
 		}
 	})
 	return s

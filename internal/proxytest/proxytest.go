@@ -19,12 +19,11 @@ import (
 
 // Proxy is a running proxy. Set its fields before the first connection.
 type Proxy struct {
-	// To is the destination of all connections, host:port. Empty: the address that the client asks
-	// for.
+	// To is the destination of all connections, as host:port. Empty means the address that the client asks for.
 	To string
-	// Login is the credentials that CONNECT must have, as user:password. Empty: no credentials.
+	// Login is the credentials that a CONNECT request must have, as user:password. Empty means that none are needed.
 	Login string
-	// Refuse, if not 0, answers every CONNECT with this status.
+	// Refuse, if not 0, is the status with which the proxy refuses every CONNECT request.
 	Refuse int
 
 	listener net.Listener
@@ -59,17 +58,17 @@ func Start(t testing.TB) *Proxy {
 	return p
 }
 
-// Addr is the proxy's host:port.
+// Addr returns the proxy's address as host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Asked lists the addresses that clients have asked for, in order.
+// Asked returns the addresses that clients have asked for, in order.
 func (p *Proxy) Asked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.asked)
 }
 
-// Stop takes no more connections and cuts the open ones.
+// Stop makes the proxy accept no more connections, and ends the open ones.
 func (p *Proxy) Stop() {
 	p.listener.Close()
 	p.Cut()

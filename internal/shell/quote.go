@@ -1,12 +1,12 @@
-// Package shell writes words for a person to paste into a shell.
+// Package shell quotes words, so that a person can paste them into a shell.
 package shell
 
 import "strings"
 
-// plain are the characters that mean themselves in every POSIX shell.
+// plain are the characters that need no quotes in any POSIX shell.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,"
 
-// Quote returns word as one word of a POSIX shell, quoted only if it must be.
+// Quote returns word as one word of a POSIX shell. It adds quotes only if they are needed.
 func Quote(word string) string {
 	if word != "" && strings.Trim(word, plain) == "" {
 		return word

@@ -15,16 +15,16 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Decode fills the struct that into points to, whose fields carry `yaml` tags. All errors are
-// reported, joined. A field of an interface type takes any YAML; a string takes the text of any
-// scalar; a struct with fields that is an encoding.TextUnmarshaler takes one value or its fields.
+// Decode fills the struct that into points to, by the `yaml` tags of its fields. It reports all errors, joined. A field of
+// an interface type accepts any YAML. A string accepts the text of any scalar. A struct that implements
+// encoding.TextUnmarshaler and has tagged fields accepts either one value or a mapping of those fields.
 func (d *Document) Decode(into any) error {
 	c := decoder{doc: d}
 	c.value(d.root, reflect.ValueOf(into).Elem(), "")
 	return errors.Join(c.errs...)
 }
 
-const oneValueHint = "write one value, in quotes if it holds signs of YAML"
+const oneValueHint = "write one value; quote it if it contains special characters of YAML"
 
 type decoder struct {
 	doc  *Document
@@ -135,8 +135,8 @@ func written(n *yaml.Node) string {
 	return n.Value
 }
 
-// noKeyTwice refuses fields written twice in untyped YAML, and makes dates in it strings,
-// as kubectl does.
+// noKeyTwice reports whether no field of the untyped YAML in n is written twice, and records an error for each that is. It
+// turns dates into strings, as kubectl does.
 func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 	n = follow(n)
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
@@ -162,8 +162,8 @@ func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 	return len(c.errs) == before
 }
 
-// knownField is a field of a struct. Its tag `zero:"5s; HINT"` names the default, for
-// which a written zero would be taken: such a zero is refused.
+// knownField is a field of a struct. A tag `zero:"5s; HINT"` names the default that a zero would stand for; Decode then
+// refuses a zero that is written.
 type knownField struct {
 	value reflect.Value
 	zero  string
@@ -237,8 +237,8 @@ func (c *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 		}
 		v.SetBool(b)
 	case reflect.Int, reflect.Int64:
-		// Out of range it is the largest or smallest there is, which validation
-		// refuses with the field's own bounds.
+		// ParseInt returns the largest or smallest int64 for a number out of range; validation refuses it with the bounds of
+		// the field.
 		i, err := strconv.ParseInt(n.Value, 10, 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
 			c.fail(n, path, "write digits only", "%q is not a whole number", n.Value)
@@ -262,7 +262,7 @@ func numberHint(text string) string {
 	percent, ok := strings.CutSuffix(strings.TrimSpace(text), "%")
 	f, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
 	if !ok || err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		return "as 1 or 0.5"
+		return "write a number such as 1 or 0.5"
 	}
 	return "write " + strconv.FormatFloat(f/100, 'g', 6, 64)
 }
@@ -274,7 +274,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// notColon is a field without the separator of name and value that YAML needs.
+// notColon matches NAME=VALUE and NAME:VALUE, which YAML reads as one name because ": " is missing.
 var notColon = regexp.MustCompile(`^(\w+)\s*[:=]\s*(.+)$`)
 
 func fieldHint(name string, known []string) string {
@@ -288,7 +288,7 @@ func fieldHint(name string, known []string) string {
 	return Hint(name, known, "known here: "+strings.Join(known, ", "))
 }
 
-// Hint asks whether the known name nearest to name was meant. Without a near one it is otherwise.
+// Hint returns "did you mean ...?" with the known name nearest to name, or otherwise if no known name is near.
 func Hint(name string, known []string, otherwise string) string {
 	if near := Suggest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -296,7 +296,7 @@ func Hint(name string, known []string, otherwise string) string {
 	return otherwise
 }
 
-// Suggest is the known name within a few edits of name, or "".
+// Suggest returns the known name nearest to name, or "" if none is within a few edits.
 func Suggest(name string, known []string) string {
 	best, bestAt := "", 1+len(name)/3
 	for _, k := range known {

@@ -1,11 +1,9 @@
-// Package strictyaml reads YAML into structs and refuses what it does not
-// know. Each error names file, line and field, and carries a hint: the
-// nearest field name, the form a value must have. The document stays at hand
-// afterwards, so that validation can point at the line of any field.
+// Package strictyaml reads YAML into structs and refuses unknown fields. Each error names file, line and field, and carries
+// a hint, such as the nearest field name or the form that a value must have. The Document remains available after decoding,
+// so that validation can report the line of any field.
 //
-// A path is the name of a field in --set: "nodes.count",
-// "phases[0].for", or "gates.mutating-p99.max", where an item of a list of
-// named things is addressed by its name.
+// A path names a field, as in --set: "nodes.count", "phases[0].for", or "gates.mutating-p99.max", which selects an item of a
+// list by the item's name.
 package strictyaml
 
 import (
@@ -24,25 +22,25 @@ type Document struct {
 	// File is the name used in errors.
 	File string
 	root *yaml.Node
-	// overrides are the nodes of Set and Overlay: errors in them name their origin.
+	// overrides are the nodes that Set and Overlay added; errors in them name the origin of the override.
 	overrides map[*yaml.Node]origin
-	// layer names the overlay, for errors that it causes outside the document.
+	// layer names the overlay, if any; errors outside the overrides begin with it.
 	layer string
 }
 
-// Error is one thing wrong with a document.
+// Error is one mistake in a document.
 type Error struct {
-	// File and Line (from 1); Line 0 means the whole file.
+	// File and Line are the place of the mistake. Lines count from 1; 0 means the whole file.
 	File string
 	Line int
 	// Field is the path of the field, as in "gates.mutating-p99.max".
 	Field string
-	// Msg says what is wrong, Hint how to correct it.
+	// Msg says what is wrong, and Hint how to correct it.
 	Msg  string
 	Hint string
 }
 
-// Error is one line: "FILE:LINE: FIELD: MSG (HINT)".
+// Error returns one line: "FILE:LINE: FIELD: MSG (HINT)".
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -60,12 +58,12 @@ func (e *Error) Error() string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String()) // the message may quote several lines
 }
 
-// maxNodes bounds a document after its aliases are followed, so that a few
-// lines of nested aliases cannot fill the memory.
+// maxNodes is the maximum number of nodes of a document, counted with all aliases expanded: a few lines of nested aliases
+// cannot fill the memory.
 const maxNodes = 100_000
 
-// Parse reads one document; others may be empty. It refuses syntax errors, a second
-// document, and aliases whose content exceeds maxNodes.
+// Parse reads a file with one document; further documents must be empty. It refuses syntax errors, a second document that
+// is not empty, and more than maxNodes nodes.
 func Parse(file string, data []byte) (doc *Document, err error) {
 	d := &Document{File: file, overrides: map[*yaml.Node]origin{}}
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
@@ -98,8 +96,7 @@ func Parse(file string, data []byte) (doc *Document, err error) {
 	return d, nil
 }
 
-// checkAliases refuses merge keys, aliases within their own anchor, and content beyond
-// maxNodes.
+// checkAliases refuses merge keys, aliases within their own anchor, and documents of more than maxNodes nodes.
 func (d *Document) checkAliases() error {
 	budget := maxNodes
 	within := map[*yaml.Node]bool{}
@@ -109,12 +106,12 @@ func (d *Document) checkAliases() error {
 	var walk func(n *yaml.Node) error
 	walk = func(n *yaml.Node) error {
 		if budget--; budget < 0 {
-			return fail(n, "write out less by aliases", "the document is too large once its aliases are followed")
+			return fail(n, "use fewer aliases", "the document is too large when its aliases are expanded")
 		}
 		of := n
 		if n.Kind == yaml.AliasNode {
 			if of = n.Alias; within[of] {
-				return fail(n, "write out what is meant", "the alias *%s stands within its own anchor", n.Value)
+				return fail(n, "write out the value", "the alias *%s is inside its own anchor", n.Value)
 			}
 			return walk(of)
 		}
@@ -122,7 +119,7 @@ func (d *Document) checkAliases() error {
 		defer delete(within, n)
 		for i, c := range n.Content {
 			if n.Kind == yaml.MappingNode && i%2 == 0 && c.Tag == "!!merge" {
-				return fail(c, "write the fields out", "merge keys (<<) are not read")
+				return fail(c, "write the fields out", "merge keys (<<) are not supported")
 			}
 			if err := walk(c); err != nil {
 				return err
@@ -141,7 +138,7 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 	if node != nil {
 		e.Line = node.Line
 	}
-	var where *yaml.Node // the last override on the way
+	var where *yaml.Node // the innermost override on the path
 	for _, step := range splitPath(path) {
 		at := -1
 		if node != nil {
@@ -167,8 +164,7 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 	return e
 }
 
-// itemPath is the path of a list's item: by its name if that is unique, else by its
-// number.
+// itemPath returns the path of an item of a list: with the item's name if that is unique, else with its index.
 func itemPath(path string, list *yaml.Node, at int) string {
 	if name := itemName(list.Content[at]); plainName.MatchString(name) && position(list, name) == at {
 		return join(path, name)
@@ -190,7 +186,7 @@ func follow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// position is the index in Content of the value that step names, or -1.
+// position returns the index in node.Content of the value that a step of a path names, or -1.
 func position(node *yaml.Node, step string) int {
 	switch node.Kind {
 	case yaml.MappingNode:
@@ -212,7 +208,7 @@ func position(node *yaml.Node, step string) int {
 	return -1
 }
 
-// itemName returns the `name` of a list's item, which a path may use to address it.
+// itemName returns the field `name` of a list's item, by which a path may select the item, or "" if the item has no such field.
 func itemName(item *yaml.Node) string {
 	item = follow(item)
 	if item == nil || item.Kind != yaml.MappingNode {
@@ -252,7 +248,7 @@ func kindName(n *yaml.Node) string {
 	return "something else"
 }
 
-// Errors unpacks a joined error into its single lines.
+// Errors returns the Errors in err, which may be joined.
 func Errors(err error) []*Error {
 	var one *Error
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

@@ -8,15 +8,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// origin is the place of an override, for errors in it.
+// origin is where an override was written; errors in the override name it.
 type origin struct {
 	file  string
 	line  int
-	field string // that holds it, or ""
+	field string // the field that holds the override, or ""
 }
 
-// place makes an error name the origin of n, if that is an override, else the layer, if
-// one was laid over the document.
+// place sets file, line and field of an error to the origin of n if n is an override. Otherwise, if an overlay was applied, it
+// puts the overlay's name before the message.
 func (d *Document) place(e *Error, n *yaml.Node) {
 	o, ok := d.overrides[n]
 	switch {
@@ -30,7 +30,8 @@ func (d *Document) place(e *Error, n *yaml.Node) {
 	}
 }
 
-// BlameOverrides makes errors that appear only with the overrides (--set) name them.
+// BlameOverrides adds the overrides (--set) to those errors of err that do not occur without them. without is the error of
+// the same document without overrides.
 func BlameOverrides(err, without error, overrides []string) error {
 	had := map[string]bool{}
 	for _, e := range Errors(without) {
@@ -44,12 +45,12 @@ func BlameOverrides(err, without error, overrides []string) error {
 	return err
 }
 
-// setFile begins the name of an override in errors.
+// setFile is the prefix of an override's name in errors.
 const setFile = "--set "
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line \d+: )?`)
 
-// Set lays one "path=value" over the document. The value is YAML.
+// Set sets one field of the document from "path=value". The value is YAML.
 func (d *Document) Set(assignment string) error {
 	o := origin{file: setFile + assignment}
 	path, text, ok := strings.Cut(assignment, "=")
@@ -58,7 +59,7 @@ func (d *Document) Set(assignment string) error {
 	}
 	var value yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-		return &Error{File: o.file, Msg: "the value is not YAML: " + yamlLine.ReplaceAllString(err.Error(), ""), Hint: "quote the value if it holds YAML's own signs"}
+		return &Error{File: o.file, Msg: "the value is not YAML: " + yamlLine.ReplaceAllString(err.Error(), ""), Hint: "quote the value if it contains special characters of YAML"}
 	}
 	set := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"}
 	if len(value.Content) == 1 {
@@ -67,8 +68,8 @@ func (d *Document) Set(assignment string) error {
 	return d.put(path, set, o)
 }
 
-// Overlay lays the "path: value" fields of the mapping at a path over the document, as Set
-// does. Errors that they cause elsewhere begin with layer. The path may be absent.
+// Overlay sets fields of the document from the "path: value" pairs in the mapping at path, as Set does. Errors that these
+// values cause elsewhere in the document begin with layer. The mapping may be missing.
 func (d *Document) Overlay(path, layer string) error {
 	d.layer = layer
 	from := d.at(path)
@@ -78,7 +79,7 @@ func (d *Document) Overlay(path, layer string) error {
 	budget := maxNodes
 	for i := 0; i+1 < len(from.Content); i += 2 {
 		key, value := from.Content[i], from.Content[i+1]
-		// A copy: it is marked as an override, and an anchored value is used elsewhere too.
+		// Copy the value: put marks it as an override, and a value with an anchor may also be used elsewhere.
 		own, ok := clone(value, &budget)
 		if !ok {
 			return d.Errorf(path, "", "the values are too large")
@@ -127,23 +128,23 @@ func clone(n *yaml.Node, budget *int) (*yaml.Node, bool) {
 
 var isIndex = regexp.MustCompile(`^[0-9]+$`)
 
-// wellFormed is the form of a path: names with dots between them, or in brackets.
+// wellFormed matches a path: names that are separated by dots or in brackets.
 var wellFormed = regexp.MustCompile(`^[^\s.\[\]]+(?:\.[^\s.\[\]]+|\[[^\s.\[\]]+\])*$`)
 
-// put lays a value over what is at a path, or adds it.
+// put replaces the value at a path, or adds it.
 func (d *Document) put(path string, set *yaml.Node, o origin) error {
 	fail := func(hint, format string, args ...any) error {
 		return &Error{File: o.file, Line: o.line, Field: o.field, Msg: fmt.Sprintf(format, args...), Hint: hint}
 	}
 	d.markOverride(set, o)
 	if !wellFormed.MatchString(path) {
-		return fail("as nodes.count or phases[0].for", "%q is no path", path)
+		return fail("as nodes.count or phases[0].for", "%q is not a path", path)
 	}
 	steps := splitPath(path)
 	node := d.root
 	for i, step := range steps {
 		if node = follow(node); node == nil || (node.Kind != yaml.MappingNode && node.Kind != yaml.SequenceNode) {
-			return fail("write "+strings.Join(steps[:i], ".")+"=VALUE", "%s holds no fields", strings.Join(steps[:i], "."))
+			return fail("write "+strings.Join(steps[:i], ".")+"=VALUE", "%s has no fields", strings.Join(steps[:i], "."))
 		}
 		last := i == len(steps)-1
 		if at := position(node, step); at >= 0 {
@@ -158,7 +159,7 @@ func (d *Document) put(path string, set *yaml.Node, o origin) error {
 		}
 		if !last && isIndex.MatchString(steps[i+1]) {
 			list := strings.Join(steps[:i+1], ".")
-			return fail(fmt.Sprintf("write the whole list, as %s=[{...}]", list), "there is no %s to have an item %s", list, steps[i+1])
+			return fail(fmt.Sprintf("write the whole list, as %s=[{...}]", list), "%s does not exist, so it has no item %s", list, steps[i+1])
 		}
 		next := set
 		if !last {

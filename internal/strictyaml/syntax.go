@@ -12,9 +12,8 @@ import (
 
 var unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
 
-// syntaxError converts an error of the parser to plain words and names the line of
-// the mistake: the line that opens an unclosed bracket or quote, or else the line
-// where the parser stopped.
+// syntaxError rewords an error of the parser and finds the line of the mistake: the line with an unclosed bracket or quote,
+// or else the line where the parser stopped.
 func (d *Document) syntaxError(data []byte, err error) error {
 	e := &Error{File: d.File, Msg: strings.TrimPrefix(err.Error(), "yaml: "), Hint: "the file is not valid YAML"}
 	var failed *yaml.LoadError
@@ -60,7 +59,7 @@ func (d *Document) syntaxError(data []byte, err error) error {
 	}
 	switch p := failed.Message; {
 	case p == "found incompatible YAML document":
-		e.Msg, e.Hint = "YAML 1.1 is read, and not the version of this %YAML line", "remove the line"
+		e.Msg, e.Hint = "the version in this %YAML line is not supported, only YAML 1.1", "remove the line"
 	case p == "did not find expected node content" && len(rest) > 0 && rest[0] == ',':
 		e.Msg, e.Hint = `a "," with nothing before it`, "remove it"
 	case p == "did not find expected node content" && ended:
@@ -75,7 +74,7 @@ func (d *Document) syntaxError(data []byte, err error) error {
 		}
 		e.Msg, e.Hint = fmt.Sprintf(`"," or %q is missing`, closing), "separate fields with commas; quote a value that holds { } [ ] or ,"
 		if strings.Contains(at(line), "${") {
-			e.Hint = "variables of the environment are not filled in; write a value and set it with --set"
+			e.Hint = "environment variables are not expanded; write a value and set it with --set"
 		}
 	case len(rest) > 0 && strings.ContainsRune("}]", rest[0]):
 		e.Msg, e.Hint = fmt.Sprintf("%q closes nothing", rest[0]), "remove it"
@@ -119,8 +118,8 @@ var dashWithoutSpace = regexp.MustCompile(`^\s*-\w+:`)
 
 var opensQuote = regexp.MustCompile(`(?:^|[:,\[{-])\s*"[^"]*$`)
 
-// openQuote returns the line of an opening double quote whose value ends only on
-// the given line, before the column; 0 if there is no such quote.
+// openQuote returns the line of the double quote that opens a value which ends only on the given line, before the column. It
+// returns 0 if there is no such quote.
 func openQuote(at func(int) string, line, column int) int {
 	text := []rune(at(line))
 	if !strings.Contains(string(text[:min(column, len(text))]), `"`) {

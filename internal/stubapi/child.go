@@ -14,24 +14,24 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// childEnv marks a process that is to be a stub.
+// childEnv is the environment variable that makes ChildMain run a stub.
 const childEnv = "STORMGLASS_STUBAPI_CHILD"
 
-// Child is a stub in a separate process, so that its CPU is not counted as the client's.
-// It ends when its standard input does, a pipe from this process.
+// Child is a stub in a separate process, so that its CPU time is not counted as the client's. The child ends when its standard
+// input ends, which is a pipe from this process.
 type Child struct {
 	cmd    *exec.Cmd
 	client *rpc.Client
 	config *rest.Config
 }
 
-// ChildMain makes this process a stub and does not return, if StartChild started it.
-// Programs and TestMains that use StartChild call it first.
+// ChildMain runs a stub and then exits, if StartChild started this process; otherwise it returns. Programs and TestMains that
+// use StartChild call it first.
 func ChildMain() {
 	if os.Getenv(childEnv) == "" {
 		return
 	}
-	// One thread gathers more answers into a write than two that race.
+	// With one thread, the stub gathers more answers into each write.
 	runtime.GOMAXPROCS(1)
 	server := rpc.NewServer()
 	if err := server.RegisterName("Stub", &childStub{}); err != nil {
@@ -42,13 +42,13 @@ func ChildMain() {
 	os.Exit(0)
 }
 
-// stdio is a pair of pipes as one connection.
+// stdio makes one connection of two pipes.
 type stdio struct {
 	io.Reader
 	io.WriteCloser
 }
 
-// StartChild starts this program again as a stub.
+// StartChild runs the program of this process again, as a stub.
 func StartChild() (*Child, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -81,13 +81,13 @@ func StartChild() (*Child, error) {
 // Config returns a client configuration for the stub.
 func (c *Child) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Fill is Server.Fill in the child.
+// Fill calls Server.Fill in the child.
 func (c *Child) Fill(f ChildFill) error { return c.client.Call("Stub.Fill", f, &struct{}{}) }
 
-// Storm touches ConfigMaps in turn, in the child.
+// Storm makes the child write to ConfigMaps, and returns after the last write.
 func (c *Child) Storm(s ChildStorm) error { return c.client.Call("Stub.Storm", s, &struct{}{}) }
 
-// Cost returns the child's cost so far.
+// Cost returns what the child has consumed and served so far.
 func (c *Child) Cost() (cost ChildCost, err error) {
 	err = c.client.Call("Stub.Cost", struct{}{}, &cost)
 	return cost, err
@@ -106,34 +106,35 @@ type (
 		Addr string
 		CA   []byte
 	}
-	// ChildFill are the arguments of Server.Fill.
+	// ChildFill holds the arguments of Server.Fill.
 	ChildFill struct {
 		Namespace, Prefix string
 		N, Size           int
 		Labels            map[string]string
 	}
-	// ChildStorm is a number of writes at a rate, to PREFIX-0 to PREFIX-(objects-1) in turn.
+	// ChildStorm describes a storm: a number of writes, at a rate per second, to the ConfigMaps PREFIX-0 to
+	// PREFIX-(Objects-1) in turn.
 	ChildStorm struct {
 		Namespace, Prefix string
 		Objects, Writes   int
 		PerSecond         float64
 	}
-	// ChildCost is the CPU time of the child, and what it served.
+	// ChildCost is the CPU time of the child, and the amount that it served.
 	ChildCost struct {
 		CPU              time.Duration
 		Requests, Events int64
 		Received, Sent   int64 // bytes, including TLS
-		Watches          int   // open
+		Watches          int   // open watches
 	}
 )
 
-// childStub is the child's side.
+// childStub serves the calls of Child in the child process.
 type childStub struct {
 	server  *Server
 	traffic Traffic
 }
 
-// Start serves.
+// Start starts the stub and returns its address.
 func (s *childStub) Start(_ struct{}, at *ChildAddress) (err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -145,13 +146,13 @@ func (s *childStub) Start(_ struct{}, at *ChildAddress) (err error) {
 	return err
 }
 
-// Fill makes objects.
+// Fill creates ConfigMaps by Server.Fill.
 func (s *childStub) Fill(f ChildFill, _ *struct{}) error {
 	s.server.Fill(f.Namespace, f.Prefix, f.N, f.Size, f.Labels)
 	return nil
 }
 
-// Storm writes.
+// Storm sends the writes of a storm by Server.Touch, each at its time from the start, and returns after the last one.
 func (s *childStub) Storm(c ChildStorm, _ *struct{}) error {
 	start := time.Now()
 	for i := range c.Writes {
@@ -161,7 +162,7 @@ func (s *childStub) Storm(c ChildStorm, _ *struct{}) error {
 	return nil
 }
 
-// Cost is the cost so far.
+// Cost reads the CPU time of this process and the counters of the stub.
 func (s *childStub) Cost(_ struct{}, cost *ChildCost) error {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

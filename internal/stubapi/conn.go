@@ -15,34 +15,33 @@ import (
 const (
 	frameSize     = 16384
 	defaultWindow = 65535
-	// Windows for request bodies, as large as they may be: the stub never
-	// holds a client back.
+	// Flow-control windows for request bodies, so large that the stub never holds a client back.
 	bodyWindow = 1 << 24
 	connWindow = 1 << 30
 )
 
-// conn is one connection: read reads it, write writes the pending data.
+// conn is one connection. The method read reads frames from it, and write writes the pending data.
 type conn struct {
 	server  *Server
-	number  int // in the order in which they were made, from 0
+	number  int // in the order of the connections, from 0
 	nc      *tls.Conn
 	reader  *http2.Framer
 	decoder *hpack.Decoder
 
-	// The reader's own.
-	opening *stream // whose header block is being read
-	ending  bool    // and its END_STREAM
-	unread  int     // bytes of bodies not yet given back to the window
+	// Only read uses these fields:
+	opening *stream // stream whose header block is being read
+	ending  bool    // the header block of opening has END_STREAM
+	unread  int     // bytes of bodies not yet returned to the window
 	highest uint32
 
 	wake chan struct{}
 
 	mu       sync.Mutex
-	out      *bytes.Buffer  // what is written next
-	frames   *http2.Framer  // into out
-	fields   *hpack.Encoder // into block
+	out      *bytes.Buffer  // pending data
+	frames   *http2.Framer  // writes into out
+	fields   *hpack.Encoder // writes into block
 	block    bytes.Buffer
-	flooding uint32 // the stream whose headers never end
+	flooding uint32 // ID of the stream whose headers never end, or 0
 	closed   bool
 	leaving  bool // GOAWAY was sent
 	streams  map[uint32]*stream
@@ -60,13 +59,13 @@ func newConn(s *Server, nc *tls.Conn) *conn {
 	c.reader.SetMaxReadFrameSize(frameSize)
 	c.out = new(bytes.Buffer)
 	c.frames = http2.NewFramer(outOf{c}, nil)
-	c.frames.AllowIllegalWrites = true // see BadFrame
+	c.frames.AllowIllegalWrites = true // BadFrame needs it
 	c.fields = hpack.NewEncoder(&c.block)
 	c.decoder = hpack.NewDecoder(4096, c.field)
 	return c
 }
 
-// read handles frames of a client whose handshake is done, until the connection ends.
+// read handles the client's frames after the TLS handshake, until the connection ends.
 func (c *conn) read() {
 	defer c.end()
 	preface := make([]byte, len(http2.ClientPreface))
@@ -106,7 +105,7 @@ func (c *conn) read() {
 	}
 }
 
-// greet sends the server's settings.
+// greet sends the server's SETTINGS frame and opens the connection's window.
 func (c *conn) greet() {
 	c.queue(func() error {
 		return errors.Join(
@@ -117,7 +116,7 @@ func (c *conn) greet() {
 	})
 }
 
-// outOf writes into a connection's present buffer.
+// outOf writes into the current buffer of a connection.
 type outOf struct{ *conn }
 
 func (o outOf) Write(p []byte) (int, error) { return o.out.Write(p) }
@@ -226,7 +225,7 @@ func (c *conn) write() {
 	}
 }
 
-// end releases what the connection had.
+// end closes the connection and ends all its streams.
 func (c *conn) end() {
 	c.abort()
 	c.mu.Lock()

@@ -1,13 +1,12 @@
-// Package stubapi is an API server of exactly known behaviour, for tests of the load
-// engine's numbers: HTTP/2 over TLS, objects with resource versions, watches that resume,
-// and for each request and event the outcome that the test's policy decides. It records
-// when each request was received and answered, and what each watch was sent.
+// Package stubapi is an API server with exactly known behaviour, for tests of the numbers that the load engine measures. It
+// serves HTTP/2 over TLS, with objects, resource versions and watches that can resume. The policy and the script of a test
+// decide the outcome of each request and event. The stub records when each request was received and answered, and which events
+// were sent to each watch.
 //
-// It drives a client to its limit cheaply: one goroutine reads a connection and answers
-// from memory, another writes all that has gathered at once. It serves over TCP, in the
-// test's process or its own (Child), and over pipes in memory (Pipes), on which time in a
-// synctest bubble is virtual: latencies are the policy's to the nanosecond.
+// The stub needs little CPU to drive a client to its limit: one goroutine reads a connection and answers from memory, and another
+// writes all pending answers at once. It serves over TCP, in the process of the test or in a separate one (Child), and over
+// pipes in memory (Pipes). In a synctest bubble the time on pipes is virtual, so that latencies match the policy exactly.
 //
-// It has no authentication, validation, admission or defaults. Lists are of the present
-// state. Memory grows with the recorded requests and events.
+// The stub has no authentication, validation, admission or defaults. Lists always return the current state. Memory grows with
+// the recorded requests and events.
 package stubapi

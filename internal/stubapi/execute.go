@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// response is a whole answer.
+// response is a complete answer.
 type response struct {
 	status int
 	body   []byte
@@ -123,14 +123,14 @@ func (s *Server) list(f form, c *collection, at place, query url.Values) respons
 	return response{200, b}
 }
 
-// resource is one that the stub serves.
+// resource is a resource that the stub serves.
 type resource struct {
 	group, version, name, kind string
 	cluster                    bool // not namespaced
 }
 
-// resources are the resources that the load engine has manifests for, and the
-// resources that a simulated kubelet or a custom resource also needs.
+// resources lists the resources for which the load engine has manifests, those that simulated kubelets use, and a custom
+// resource.
 var resources = []resource{
 	{version: "v1", name: "configmaps", kind: "ConfigMap"},
 	{version: "v1", name: "secrets", kind: "Secret"},
@@ -158,14 +158,13 @@ func (r resource) root() string {
 	return "/apis/" + r.group + "/" + r.version
 }
 
-// place is the target of a path: a collection, in one namespace or in all, or an
-// object of it.
+// place is the target of a request path: a collection, in one namespace or in all, or one object.
 type place struct {
 	resource        resource
 	namespace, name string
 }
 
-// locate reads a path; false if it names nothing that is served.
+// locate parses a path. It returns false if the stub does not serve the path.
 func locate(path string) (place, bool) {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, p := range parts {
@@ -187,7 +186,7 @@ func locate(path string) (place, bool) {
 		at.namespace, parts = parts[1], parts[2:]
 	}
 	if len(parts) > 1 {
-		at.name = parts[1] // what follows is a subresource: the object stands for it
+		at.name = parts[1] // requests to a subresource are served by its object
 	}
 	for _, r := range resources {
 		if r.group == group && r.version == version && r.name == parts[0] {
@@ -198,7 +197,7 @@ func locate(path string) (place, bool) {
 	return place{}, false
 }
 
-// discover answers the paths of discovery that client-go asks.
+// discover returns the answer to a discovery request of client-go; false if the path is not one of discovery.
 func discover(path string) ([]byte, bool) {
 	switch path {
 	case "/api":
@@ -230,7 +229,7 @@ func (r resource) apiGroup() metav1.APIGroup {
 	return metav1.APIGroup{Name: r.group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}
 }
 
-// encoded is JSON of what cannot fail to be.
+// encoded returns v as JSON. It panics if v cannot be encoded.
 func encoded(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // form is the encoding of an answer.
 type form struct {
 	protobuf bool
-	metadata bool // PartialObjectMetadata
+	metadata bool // only the metadata: PartialObjectMetadata
 }
 
 const (
@@ -27,8 +27,8 @@ const (
 	protobufWatch = protobufType + ";stream=watch"
 )
 
-// formOf is the first that a client accepts. Protobuf is for built-in
-// resources only.
+// formOf returns the first encoding in an Accept header that the stub can write. It writes protobuf only for built-in
+// resources.
 func formOf(accept string, r resource) form {
 	for _, one := range strings.Split(accept, ",") {
 		f := form{
@@ -111,7 +111,7 @@ func (f form) event(kind string, object []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 }
 
-// status is a metav1.Status in this form.
+// status returns an encoded metav1.Status.
 func (f form) status(code int, reason metav1.StatusReason, message string) []byte {
 	s := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
@@ -126,20 +126,20 @@ func (f form) status(code int, reason metav1.StatusReason, message string) []byt
 	return encoded(s)
 }
 
-// kinds are the built-in ones, and the partial objects, in both encodings.
+// kinds holds the built-in kinds and the kinds of partial objects; codecs decodes them.
 var kinds, codecs = func() (*runtime.Scheme, serializer.CodecFactory) {
 	s := runtime.NewScheme()
 	if err := errors.Join(scheme.AddToScheme(s), metav1.AddMetaToScheme(s)); err != nil {
-		panic(err) // types that are linked in
+		panic(err) // it cannot fail for the types that are linked in
 	}
 	return s, serializer.NewCodecFactory(s)
 }()
 
-// toProtobuf writes the JSON of a built-in kind as protobuf.
+// toProtobuf converts the JSON of a built-in kind to protobuf. It panics for other kinds.
 func toProtobuf(json []byte) []byte {
 	o, _, err := codecs.UniversalDeserializer().Decode(json, nil, nil)
 	if err != nil {
-		panic(fmt.Errorf("no built-in object: %w", err))
+		panic(fmt.Errorf("not a built-in object: %w", err))
 	}
 	var b bytes.Buffer
 	if err := protobuf.NewSerializer(kinds, kinds).Encode(o, &b); err != nil {
@@ -148,7 +148,7 @@ func toProtobuf(json []byte) []byte {
 	return b.Bytes()
 }
 
-// fieldsOf reads the object in a request's body.
+// fieldsOf decodes the object in the body of a request.
 func fieldsOf(r resource, contentType string, body []byte) (map[string]any, error) {
 	if strings.HasPrefix(contentType, protobufType) {
 		o, _, err := codecs.UniversalDeserializer().Decode(body, nil, nil)
@@ -164,7 +164,7 @@ func fieldsOf(r resource, contentType string, body []byte) (map[string]any, erro
 		return nil, err
 	}
 	if fields == nil {
-		return nil, fmt.Errorf("no object")
+		return nil, fmt.Errorf("body is not an object")
 	}
 	fields["apiVersion"], fields["kind"] = r.apiVersion(), r.kind
 	return fields, nil

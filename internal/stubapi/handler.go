@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ServeHandler serves a test's own handler over TLS and HTTP/2 until the test ends, and returns how clients reach it.
+// ServeHandler serves a handler of a test over TLS and HTTP/2 until the test ends, and returns a client configuration for it.
 func ServeHandler(t testing.TB, h http.Handler) *rest.Config {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -23,22 +23,22 @@ func ServeHandler(t testing.TB, h http.Handler) *rest.Config {
 	return &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 }
 
-// Watches hands a test the watches that clients open at its handler.
+// Watches passes the watches that clients open at a test's handler to the test.
 type Watches struct {
 	t      testing.TB
 	opened chan *OpenWatch
 }
 
-// OpenWatch is one watch. The test sends events as they go over the wire, and closes the channel to end it.
+// OpenWatch is one watch. The test sends encoded events to the channel Events, and closes the channel to end the watch.
 type OpenWatch struct {
-	Path, Version string // of the request
+	Path, Version string // path and resourceVersion of the request
 	Events        chan string
 }
 
-// NewWatches makes Watches for a test.
+// NewWatches returns Watches for a test.
 func NewWatches(t testing.TB) *Watches { return &Watches{t, make(chan *OpenWatch)} }
 
-// Serve answers a watch with the events of the test, until it ends or the client leaves.
+// Serve answers a watch request with the events that the test sends, until the test ends the watch or the client leaves.
 func (w *Watches) Serve(rw http.ResponseWriter, r *http.Request, contentType string) {
 	w.serve(rw, r, contentType, func(open *OpenWatch) {
 		select {
@@ -48,7 +48,7 @@ func (w *Watches) Serve(rw http.ResponseWriter, r *http.Request, contentType str
 	})
 }
 
-// ServeSilent answers a watch that the test is not about: nothing happens in it.
+// ServeSilent answers a watch request without events, until the client leaves. Next does not return such a watch.
 func (w *Watches) ServeSilent(rw http.ResponseWriter, r *http.Request, contentType string) {
 	w.serve(rw, r, contentType, func(*OpenWatch) {})
 }
@@ -73,7 +73,7 @@ func (w *Watches) serve(rw http.ResponseWriter, r *http.Request, contentType str
 	}
 }
 
-// Next waits for the next watch that is opened.
+// Next waits until a client opens a watch, and returns it.
 func (w *Watches) Next() *OpenWatch {
 	w.t.Helper()
 	select {
@@ -85,7 +85,7 @@ func (w *Watches) Next() *OpenWatch {
 	}
 }
 
-// RunBeside runs f until the test ends, which must then return that it was cancelled.
+// RunBeside runs f in the background and cancels its context when the test ends. f must then return context.Canceled.
 func RunBeside(t testing.TB, f func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -94,7 +94,7 @@ func RunBeside(t testing.TB, f func(context.Context) error) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("the function returned %v, not context.Canceled", err)
 		}
 	})
 }

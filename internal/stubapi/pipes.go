@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// Pipes is a listener whose connections are pipes in memory: in a synctest
-// bubble, time on them is virtual.
+// Pipes is a listener whose connections are pipes in memory, so that a server and its clients can run in a synctest bubble, where
+// time is virtual.
 type Pipes struct {
 	made   chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-// NewPipes makes one. In a bubble, make it there.
+// NewPipes returns new Pipes. For use in a bubble, call it in the bubble.
 func NewPipes() *Pipes {
 	return &Pipes{made: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// DialContext makes a connection; network and address are not looked at.
+// DialContext opens a connection. It ignores network and address.
 func (p *Pipes) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
@@ -42,11 +42,11 @@ func (p *Pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept; open connections stay open.
+// Close makes Accept return net.ErrClosed. Open connections stay open.
 func (p *Pipes) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return nil
 }
 
-// Addr is an address that the stub's certificate is good for.
+// Addr returns an address for which the stub's certificate is valid.
 func (p *Pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443} }

@@ -7,31 +7,30 @@ import (
 
 // Request describes a request to a policy.
 type Request struct {
-	N      int64 // number in the order of receipt, from 0
+	N      int64 // number of the request, in the order of receipt from 0
 	Method string
-	Path   string // without its query
-	Query  string // as sent
+	Path   string // without the query
+	Query  string // as the client sent it
 	At     time.Time
 	Watch  bool
 }
 
-// Answer decides how a request is answered. The zero value executes and answers
-// it at once, as an API server does.
+// Answer says how a request is answered. The zero value executes and answers the request immediately, as an API server does.
 type Answer struct {
-	// After is the time from receipt to execution, Ack from there to the
-	// answer: a write's events are sent in between.
+	// After is the time from the receipt of the request to its execution. Ack is the time from the execution to the answer;
+	// the events of a write are sent before Ack begins.
 	After, Ack time.Duration
-	// Status, if not 0, is answered instead, with RetryAfter in whole seconds
-	// if it is over 0; nothing is executed.
+	// Status, if not 0, is the status that is answered instead of executing the request. RetryAfter, if positive, is sent
+	// with it, in whole seconds.
 	Status     int
 	RetryAfter time.Duration
-	// Fault is the failure to inject. Nothing is executed, unless the fault needs an
-	// answer to spoil (Truncated, Cut, Garbled) or Commits says so.
+	// Fault is the failure to inject. The request is executed only if the fault changes an answer (Truncated, Cut, Garbled) or
+	// if Commits is set.
 	Fault   Fault
 	Commits bool
 }
 
-// Fault is a way in which a server is bad.
+// Fault is a failure that the server injects into the answer to a request.
 type Fault uint8
 
 // The faults of answers.
@@ -39,12 +38,11 @@ const (
 	None Fault = iota
 	// Reset resets the stream with INTERNAL_ERROR.
 	Reset
-	// GoAway ends the connection in order; this request and later ones on it
-	// were not taken on.
+	// GoAway ends the connection with a GOAWAY frame: this request and later ones on the connection were not processed.
 	GoAway
-	// Hangup closes the TCP connection without a word.
+	// Hangup closes the TCP connection without an HTTP/2 frame.
 	Hangup
-	// Silence: no answer, ever.
+	// Silence never answers.
 	Silence
 	// Truncated ends the stream after half the bytes of its content-length.
 	Truncated
@@ -52,19 +50,18 @@ const (
 	Cut
 	// Garbled answers with a body that is neither JSON nor protobuf.
 	Garbled
-	// EndlessHeaders are CONTINUATION frames without end.
+	// EndlessHeaders sends CONTINUATION frames until the client closes the connection.
 	EndlessHeaders
-	// GiantHeader is one header field of 1 MiB.
+	// GiantHeader sends a header field of 1 MiB.
 	GiantHeader
-	// BadFrame is a frame that RFC 9113 forbids: DATA on stream 0.
+	// BadFrame sends a frame that RFC 9113 forbids: DATA on stream 0.
 	BadFrame
 )
 
-// Policy decides how each request is answered: a pure function, called on many
-// goroutines.
+// Policy decides how each request is answered. It is a pure function, and many goroutines call it at the same time.
 type Policy func(Request) Answer
 
-// Only applies p to the requests that match.
+// Only returns a policy that applies p to the requests that match, and executes and answers all other requests immediately.
 func Only(match func(Request) bool, p Policy) Policy {
 	return func(r Request) Answer {
 		if !match(r) {
@@ -74,12 +71,13 @@ func Only(match func(Request) bool, p Policy) Policy {
 	}
 }
 
-// Fixed answers each request after d.
+// Fixed returns a policy that answers each request after d.
 func Fixed(d time.Duration) Policy {
 	return func(Request) Answer { return Answer{After: d} }
 }
 
-// Bimodal answers after fast, but a share of the requests, drawn by seed, after slow.
+// Bimodal returns a policy that answers a share of the requests after slow and the rest after fast. The seed and a request's number
+// determine whether the request is slow.
 func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	return func(r Request) Answer {
 		if rand.New(rand.NewPCG(seed, uint64(r.N))).Float64() < share {
@@ -89,7 +87,7 @@ func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	}
 }
 
-// Stall answers after base, but answers due from begin to end at the end.
+// Stall returns a policy that answers after base, except that it holds answers that are due between begin and end until end.
 func Stall(base time.Duration, begin, end time.Time) Policy {
 	return func(r Request) Answer {
 		at := r.At.Add(base)
@@ -100,5 +98,5 @@ func Stall(base time.Duration, begin, end time.Time) Policy {
 	}
 }
 
-// Always answers each request the same way.
+// Always returns a policy that gives each request the same answer.
 func Always(a Answer) Policy { return func(Request) Answer { return a } }

@@ -6,40 +6,40 @@ import (
 	"time"
 )
 
-// Exchange is the truth about one request.
+// Exchange is the record of one request and its answer.
 type Exchange struct {
 	Request
-	// Answered is the time when the whole answer was handed to the connection; zero if
-	// it never was, or was replaced by a fault.
+	// Answered is the time just before the answer was passed to the connection; zero if there was no answer, or a fault
+	// replaced it.
 	Answered time.Time
 	Status   int
 	Fault    Fault
 }
 
-// Latency is the time from receipt to answer.
+// Latency returns the time from the receipt of the request to its answer.
 func (e Exchange) Latency() time.Duration { return e.Answered.Sub(e.At) }
 
-// Watch is the truth about one watch.
+// Watch is the record of one watch.
 type Watch struct {
 	K      int64
-	Conn   int    // number of its connection, from 0
-	From   uint64 // resourceVersion it began from
+	Conn   int    // number of the watch's connection, from 0
+	From   uint64 // resourceVersion that the watch began from
 	Opened time.Time
 	Sent   []Sent
-	// Taken is the number of its bytes that the client's windows have let through.
+	// Taken is the number of bytes of the watch that the client's windows have let through.
 	Taken int64
 
 	stream *stream
 }
 
-// Sent is one event as a watch was sent it.
+// Sent is the record of one event that was sent to a watch.
 type Sent struct {
 	Kind string
 	RV   uint64
 	At   time.Time
 }
 
-// record keeps the truth.
+// record holds the exchanges and watches of a server.
 type record struct {
 	mu        sync.Mutex
 	off       bool
@@ -91,14 +91,14 @@ func (r *record) sent(k int64, kind string, rv uint64) {
 	}
 }
 
-// Exchanges are all requests so far, in the order of receipt.
+// Exchanges returns all exchanges so far, in the order of receipt.
 func (s *Server) Exchanges() []Exchange {
 	s.record.mu.Lock()
 	defer s.record.mu.Unlock()
 	return slices.Clone(s.record.exchanges)
 }
 
-// Watches are all watches so far, in the order of their numbers.
+// Watches returns all watches so far, in the order of their numbers.
 func (s *Server) Watches() []Watch {
 	s.record.mu.Lock()
 	all := slices.Clone(s.record.watches)

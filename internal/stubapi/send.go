@@ -10,8 +10,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// queue adds frames to the next write. Writing into a buffer fails only for an invalid
-// frame.
+// queue calls write to add frames to the pending data. It panics if write fails, which only an invalid frame causes.
 func (c *conn) queue(write func() error) {
 	c.mu.Lock()
 	c.must(write())
@@ -25,7 +24,8 @@ func (c *conn) must(err error) {
 	}
 }
 
-// encoded is a header block; no field is put into the client's table. The lock is held.
+// encoded returns a header block. It marks the fields except :status 200 as sensitive, so that the client does not add them to its
+// table. The caller holds the lock.
 func (c *conn) encoded(fields ...hpack.HeaderField) []byte {
 	c.block.Reset()
 	for _, f := range fields {
@@ -35,8 +35,8 @@ func (c *conn) encoded(fields ...hpack.HeaderField) []byte {
 	return c.block.Bytes()
 }
 
-// head sends the header of an answer, with a content-length unless it is negative, and
-// a Retry-After in seconds unless it is zero.
+// head sends the headers of an answer: a content-length unless length is negative, and a Retry-After unless retryAfter is zero.
+// retryAfter is a number of seconds.
 func (c *conn) head(st *stream, status int, contentType string, length int, retryAfter time.Duration) {
 	defer c.wakeWriter()
 	c.mu.Lock()
@@ -54,8 +54,8 @@ func (c *conn) head(st *stream, status int, contentType string, length int, retr
 	c.must(c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: st.id, BlockFragment: c.encoded(fields...), EndHeaders: true}))
 }
 
-// body sends a piece of an answer's body, or keeps it until the client's
-// windows allow it; last ends the stream. False: the stream has ended.
+// body sends a piece of an answer's body, or holds it back until the client's windows allow it. last ends the stream after the
+// piece. body returns false if the stream has already ended.
 func (c *conn) body(st *stream, p []byte, last bool) bool {
 	c.mu.Lock()
 	if c.streams[st.id] != st || st.last {
@@ -80,8 +80,8 @@ func (c *conn) body(st *stream, p []byte, last bool) bool {
 	return true
 }
 
-// flow queues as much of p as the windows allow. ended: the stream's last
-// byte is out. The lock is held.
+// flow queues as much of p as the windows allow and returns the rest. ended reports whether it has queued the last byte of the
+// stream. The caller holds the lock.
 func (c *conn) flow(st *stream, p []byte) (rest []byte, ended bool) {
 	for {
 		n := int(min(int64(len(p)), frameSize, max(0, min(c.window, st.window))))
@@ -133,12 +133,12 @@ func (c *conn) over(st *stream) {
 	onEnd := st.onEnd
 	c.mu.Unlock()
 	if onEnd != nil {
-		// A watch's: it takes the store's lock, which who sends may hold.
+		// Only watches have an onEnd. It locks the store, which the caller may have locked already.
 		go onEnd()
 	}
 }
 
-// drop forgets a stream that the client gave up.
+// drop forgets a stream that the client has reset.
 func (c *conn) drop(id uint32) {
 	c.mu.Lock()
 	st := c.streams[id]
@@ -148,7 +148,7 @@ func (c *conn) drop(id uint32) {
 	}
 }
 
-// reset resets a stream.
+// reset sends RST_STREAM for a stream and forgets it.
 func (c *conn) reset(st *stream) {
 	c.queue(func() error {
 		if c.streams[st.id] != st {
@@ -159,21 +159,21 @@ func (c *conn) reset(st *stream) {
 	c.over(st)
 }
 
-// goAway says that this stream and later ones were not taken on.
+// goAway sends a GOAWAY frame that tells the client that this stream and later ones were not processed.
 func (c *conn) goAway(st *stream) {
 	c.queue(func() error {
 		c.leaving = true
-		return c.frames.WriteGoAway(st.id-1, http2.ErrCodeNo, nil) // server-side stream IDs are not in use
+		return c.frames.WriteGoAway(st.id-1, http2.ErrCodeNo, nil) // the server opens no streams, so the ID before is free
 	})
 	c.over(st)
 }
 
-// badFrame sends DATA on stream 0.
+// badFrame sends a DATA frame on stream 0, which RFC 9113 forbids.
 func (c *conn) badFrame() {
 	c.queue(func() error { return c.frames.WriteData(0, false, []byte("DATA")) })
 }
 
-// flood begins headers that never end.
+// flood begins an answer whose headers never end.
 func (c *conn) flood(st *stream) {
 	c.queue(func() error {
 		c.flooding = st.id
@@ -183,7 +183,7 @@ func (c *conn) flood(st *stream) {
 
 var statusOK = hpack.HeaderField{Name: ":status", Value: "200"}
 
-// floodOn writes CONTINUATION frames until the client hangs up.
+// floodOn writes out and then CONTINUATION frames until the client closes the connection.
 func (c *conn) floodOn(out []byte, id uint32) {
 	filler := strings.Repeat("f", 1000)
 	for {
@@ -199,7 +199,7 @@ func (c *conn) floodOn(out []byte, id uint32) {
 	}
 }
 
-// giantHeader sends one field larger than a client has to take, in order.
+// giantHeader sends an answer with a header field that is larger than clients have to accept. The answer is valid otherwise.
 func (c *conn) giantHeader(st *stream) {
 	c.queue(func() error {
 		block := c.encoded(statusOK, hpack.HeaderField{Name: "x-giant", Value: strings.Repeat("g", giant)})

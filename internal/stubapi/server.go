@@ -16,21 +16,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options of a server; the zero value serves as an API server does, at once.
+// Options of a Server. With the zero value it behaves like an API server and answers immediately.
 type Options struct {
-	// Policy decides how each request is answered. Nil: all are executed.
+	// Policy decides how each request is answered. If nil, all requests are executed.
 	Policy Policy
-	// Script selects failures of each watch's events. Nil: all are sent.
+	// Script selects the failures of the events of each watch. If nil, all events are delivered.
 	Script Script
-	// EventDelay is the time from a write to its event's being sent to watch
-	// k as its nth; order is kept. Nil: at once, before the write's answer.
+	// EventDelay returns the time between a write and the sending of its event, which is event n of watch k. Events stay in
+	// order. If nil, an event is sent immediately, before the write is answered.
 	EventDelay func(k, n int64) time.Duration
-	// MaxStreams is the limit of concurrent streams of a connection, which is
-	// enforced. Zero means 100, as kube-apiserver has it.
+	// MaxStreams is the maximum number of concurrent streams of a connection, which the server enforces. Zero means 100, the
+	// default of kube-apiserver.
 	MaxStreams uint32
-	// NoRecord keeps counts only: for floods.
+	// NoRecord makes the server count requests and events instead of recording them, for tests that send very many.
 	NoRecord bool
-	// Listener serves instead of one on 127.0.0.1; see Pipes.
+	// Listener accepts the connections. If nil, the server listens on 127.0.0.1. See Pipes for connections in memory.
 	Listener net.Listener
 }
 
@@ -47,7 +47,7 @@ type Server struct {
 	dialed int
 }
 
-// Start serves until Close.
+// Start starts a server, which runs until Close.
 func Start(o Options) (*Server, error) {
 	if o.MaxStreams == 0 {
 		o.MaxStreams = 100
@@ -66,23 +66,22 @@ func Start(o Options) (*Server, error) {
 		TLS:      &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13},
 		Config: &http.Server{
 			TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.serve},
-			ErrorLog:     log.New(io.Discard, "", 0), // handshakes that clients gave up
+			ErrorLog:     log.New(io.Discard, "", 0), // it would report handshakes that clients gave up
 		},
 	}
 	s.http.StartTLS()
 	return s, nil
 }
 
-// Addr is host:port.
+// Addr returns the server's address as host:port.
 func (s *Server) Addr() string { return s.options.Listener.Addr().String() }
 
-// ca is the certificate that clients have to trust, PEM.
+// ca returns the certificate that clients have to trust, as PEM.
 func (s *Server) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
 
-// Config returns a client configuration for the server. Over Pipes it dials
-// them.
+// Config returns a client configuration for the server. If the server listens on Pipes, the client dials them.
 func (s *Server) Config() *rest.Config {
 	c := &rest.Config{Host: "https://" + s.Addr(), TLSClientConfig: rest.TLSClientConfig{CAData: s.ca()}, QPS: -1}
 	if p, ok := s.options.Listener.(*Pipes); ok {
@@ -91,14 +90,14 @@ func (s *Server) Config() *rest.Config {
 	return c
 }
 
-// SetPolicy replaces the policy for the requests that are received from now on.
+// SetPolicy replaces the policy for all requests received from now on.
 func (s *Server) SetPolicy(p Policy) {
 	s.mu.Lock()
 	s.policy = p
 	s.mu.Unlock()
 }
 
-// Compact forgets all versions so far: a watch from one of them gets 410.
+// Compact forgets all versions so far: a watch that starts from one of them gets 410.
 func (s *Server) Compact() {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
@@ -106,12 +105,12 @@ func (s *Server) Compact() {
 	s.store.compacted = s.store.rv
 }
 
-// EndWatches ends all open watches, in order.
+// EndWatches ends all open watches normally.
 func (s *Server) EndWatches() {
 	s.eachWatch(func(_ resource, w *watch) { w.write(due{piece: piece{spoil: End}}) })
 }
 
-// Bookmark tells all watches the present version.
+// Bookmark increments the version and sends a bookmark of it to all watches.
 func (s *Server) Bookmark() {
 	s.store.mu.Lock()
 	s.store.rv++
@@ -144,7 +143,7 @@ func (s *Server) OpenWatches() int {
 	return n
 }
 
-// Close hangs up on all clients and returns when nothing runs any more.
+// Close closes all connections and returns when all goroutines that write to them have ended.
 func (s *Server) Close() {
 	s.http.Close()
 	s.writing.Wait()
@@ -161,7 +160,7 @@ func (s *Server) serve(_ *http.Server, nc *tls.Conn, _ http.Handler) {
 	c.read()
 }
 
-// after calls f after d, at once if that is not over 0.
+// after calls f after d, or immediately if d is not positive.
 func (s *Server) after(d time.Duration, f func()) {
 	if d <= 0 {
 		f()
@@ -170,7 +169,7 @@ func (s *Server) after(d time.Duration, f func()) {
 	time.AfterFunc(d, f)
 }
 
-// received handles a request whose body has come.
+// received handles a request whose body has been read completely.
 func (s *Server) received(st *stream) {
 	path, query, _ := strings.Cut(st.path, "?")
 	values, _ := url.ParseQuery(query)
@@ -189,7 +188,7 @@ func (s *Server) received(st *stream) {
 	s.after(a.After, func() { s.answer(st, a, values) })
 }
 
-// answer executes a request and answers it, or does what goes wrong.
+// answer executes a request and answers it, or injects the fault of the Answer.
 func (s *Server) answer(st *stream, a Answer, query url.Values) {
 	at, known := locate(st.request.Path)
 	spoils := a.Fault == Truncated || a.Fault == Cut || a.Fault == Garbled

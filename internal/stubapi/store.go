@@ -17,15 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// object is one version of one object; it is never changed once made, except
-// for the cached forms.
+// object is one version of an object. It never changes, except for the cached encodings.
 type object struct {
 	namespace, name string
 	rv              uint64
 	labels          labels.Set
 	fields          map[string]any
 	json            []byte
-	forms           map[form][]byte // under the store's lock
+	forms           map[form][]byte // cached encodings, guarded by the store's lock
 }
 
 func (o *object) key() string { return o.namespace + "/" + o.name }
@@ -37,15 +36,15 @@ const (
 	bookmark = "BOOKMARK"
 )
 
-// event is one change.
+// event is one change of an object, or a bookmark.
 type event struct {
 	kind   string
 	object *object
 	rv     uint64
-	forms  map[form][]byte // under the store's lock
+	forms  map[form][]byte // cached encodings, guarded by the store's lock
 }
 
-// write is the event as a watch is sent it.
+// write returns the bytes of the event in an encoding, for a watch.
 func (e *event) write(f form) []byte {
 	b := e.forms[f]
 	if b == nil {
@@ -58,20 +57,20 @@ func (e *event) write(f form) []byte {
 	return b
 }
 
-// store has the objects and their history.
+// store holds the objects and their history.
 type store struct {
 	mu        sync.Mutex
 	rv        uint64
-	compacted uint64 // versions below it are forgotten
+	compacted uint64 // events before this version are forgotten
 	objects   map[resource]*collection
 }
 
 type collection struct {
 	byKey   map[string]*object
-	sorted  []*object // nil: to be made
+	sorted  []*object // cached result of all; nil after a change
 	history []*event
 	watches map[*watch]struct{}
-	// lists caches answers made at version listsAt, by request.
+	// lists caches the answers to list requests at version listsAt, by request.
 	lists   map[string][]byte
 	listsAt uint64
 }
@@ -103,7 +102,7 @@ func (c *collection) all() []*object {
 type selector struct {
 	namespace, name string
 	labels          labels.Selector
-	bound           bool // pods that have a node
+	bound           bool // only pods that are bound to a node
 }
 
 func newSelector(at place, query url.Values) (selector, error) {
@@ -117,7 +116,7 @@ func newSelector(at place, query url.Values) (selector, error) {
 	} else if text != "" {
 		name, ok := strings.CutPrefix(text, "metadata.name=")
 		if !ok {
-			return s, fmt.Errorf("field selector %q is neither of metadata.name nor spec.nodeName!=", text)
+			return s, fmt.Errorf("field selector %q is not supported (only metadata.name=NAME and spec.nodeName!=)", text)
 		}
 		s.name = name
 	}
@@ -135,8 +134,8 @@ func (o *object) nodeName() string {
 	return name
 }
 
-// put makes an object out of fields as a new version, and tells the watches.
-// The lock is held.
+// put stores fields as a new version of an object, or deletes the object if kind is DELETED, and sends the event to the
+// watches. The caller holds the lock.
 func (s *store) put(at place, kind string, fields map[string]any) *object {
 	s.rv++
 	u := unstructured.Unstructured{Object: fields}
@@ -159,7 +158,7 @@ func (s *store) put(at place, kind string, fields map[string]any) *object {
 	return o
 }
 
-// publish keeps an event and sends it to the watches. The lock is held.
+// publish adds an event to the history, unless it is a bookmark, and sends it to the watches. The caller holds the lock.
 func (s *store) publish(c *collection, e *event) {
 	if e.kind != bookmark {
 		c.history = append(c.history, e)
@@ -169,7 +168,7 @@ func (s *store) publish(c *collection, e *event) {
 	}
 }
 
-// merged is a deep copy of fields with a merge patch (RFC 7386) applied.
+// merged returns a copy of fields, including nested maps, with a merge patch (RFC 7386) applied.
 func merged(fields map[string]any, patch map[string]any) map[string]any {
 	out := make(map[string]any, len(fields))
 	for k, v := range fields {
@@ -193,8 +192,7 @@ func merged(fields map[string]any, patch map[string]any) map[string]any {
 	return out
 }
 
-// since are the events after a version. False: it is forgotten. The lock is
-// held.
+// since returns the events after a version, or false if the version has been compacted. The caller holds the lock.
 func (s *store) since(c *collection, rv uint64) ([]*event, bool) {
 	if rv < s.compacted {
 		return nil, false
@@ -203,8 +201,8 @@ func (s *store) since(c *collection, rv uint64) ([]*event, bool) {
 	return c.history[i:], true
 }
 
-// bookmarkOf is a bookmark of the present version; initial ends the initial
-// events of a WatchList. The lock is held.
+// bookmarkOf returns a bookmark of the current version. With initial, it marks the end of the initial events of a WatchList. The
+// caller holds the lock.
 func (s *store) bookmarkOf(r resource, initial bool) *event {
 	meta := map[string]any{"resourceVersion": strconv.FormatUint(s.rv, 10), "creationTimestamp": nil}
 	if initial {
@@ -217,8 +215,7 @@ func (s *store) bookmarkOf(r resource, initial bool) *event {
 
 var configMaps = resources[0]
 
-// Fill makes ConfigMaps PREFIX-0 to PREFIX-(n-1), each with a payload of size
-// bytes and the labels.
+// Fill creates the ConfigMaps PREFIX-0 to PREFIX-(n-1), each with a payload of size bytes and the labels.
 func (s *Server) Fill(namespace, prefix string, n, size int, labels map[string]string) {
 	some := map[string]any{}
 	for k, v := range labels {
@@ -235,8 +232,7 @@ func (s *Server) Fill(namespace, prefix string, n, size int, labels map[string]s
 	}
 }
 
-// Touch writes a ConfigMap, which must be there, with another payload of the
-// same size. It returns the version.
+// Touch updates an existing ConfigMap with another payload of the same size, and returns the new version.
 func (s *Server) Touch(namespace, name string) uint64 {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// stream is one request under way.
+// stream is one request in progress.
 type stream struct {
 	conn                              *conn
 	id                                uint32
@@ -13,15 +13,15 @@ type stream struct {
 	body                              []byte
 	request                           Request
 
-	// Under the connection's lock:
+	// Guarded by the connection's lock:
 	window  int64
-	through int64  // bytes of the body that the windows have let through
-	pending []byte // what the windows hold back
-	last    bool   // pending ends the stream
-	onEnd   func() // a watch's
+	through int64  // bytes of the answer's body that the windows have let through
+	pending []byte // bytes that the windows hold back
+	last    bool   // the stream ends after pending
+	onEnd   func() // called when the stream of a watch ends
 }
 
-// watching sets the function to call at the stream's end; false if it has ended already.
+// watching sets the function to call at the end of the stream. It returns false if the stream has already ended.
 func (st *stream) watching(onEnd func()) bool {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
@@ -29,7 +29,7 @@ func (st *stream) watching(onEnd func()) bool {
 	return st.conn.streams[st.id] == st
 }
 
-// flowed returns how many bytes of the body the client's windows have let through.
+// flowed returns the number of bytes of the answer's body that the client's windows have let through.
 func (st *stream) flowed() int64 {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
@@ -38,16 +38,16 @@ func (st *stream) flowed() int64 {
 
 // respond sends a complete response.
 func (st *stream) respond(f form, r response) {
-	// Noted before it can arrive: a client never is earlier than the record.
+	// Record the answer before it can arrive, so that the recorded time is never later than the client's.
 	st.conn.server.record.answered(st.request.N, r.status, None)
 	st.conn.head(st, r.status, f.contentType(false), len(r.body), 0)
 	st.conn.body(st, r.body, true)
 }
 
-// giant is the size of a giant header field.
+// giant is the size of the header field of GiantHeader, in bytes.
 const giant = 1 << 20
 
-// spoil injects the answer's fault; body is the body of the correct answer.
+// spoil injects the fault of an Answer, or answers its Status. body is the body of the correct answer, or nil.
 func (st *stream) spoil(a Answer, body []byte) {
 	c := st.conn
 	c.server.record.answered(st.request.N, a.Status, a.Fault)

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Traffic counts the bytes that connections carry, including TLS.
+// Traffic counts the bytes that connections receive and send, including TLS.
 type Traffic struct{ Received, Sent atomic.Int64 }
 
-// Count returns a listener whose connections are counted.
+// Count returns a listener that counts the bytes of the connections of l.
 func (t *Traffic) Count(l net.Listener) net.Listener { return counted{l, t} }
 
 type counted struct {

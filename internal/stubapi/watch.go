@@ -16,7 +16,7 @@ type watch struct {
 	k        int64
 	form     form
 	selector selector
-	script   eventScript // under the store's lock
+	script   eventScript // guarded by the store's lock
 
 	mu     sync.Mutex
 	events int64
@@ -31,7 +31,8 @@ type due struct {
 	at    time.Time
 }
 
-// watch begins a watch: it sends the missed events first, then new ones.
+// watch begins a watch. It first sends the events since the requested version, or the current objects if any version will do,
+// and then new events.
 func (s *Server) watch(st *stream, at place, query url.Values) {
 	f := formOf(st.accept, at.resource)
 	sel, err := newSelector(at, query)
@@ -40,7 +41,7 @@ func (s *Server) watch(st *stream, at place, query url.Values) {
 		return
 	}
 	text := query.Get("resourceVersion")
-	from, _ := strconv.ParseUint(text, 10, 64) // "" and "0" are any version
+	from, _ := strconv.ParseUint(text, 10, 64) // "" and "0" mean any version
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	c := s.store.of(at.resource)
@@ -71,7 +72,7 @@ func (s *Server) watch(st *stream, at place, query url.Values) {
 		w.done = true
 		w.mu.Unlock()
 	}) {
-		delete(c.watches, w) // given up already
+		delete(c.watches, w) // the client has already cancelled it
 		return
 	}
 	for _, e := range events {
@@ -85,7 +86,7 @@ func (s *Server) watch(st *stream, at place, query url.Values) {
 	}
 }
 
-// send sends an event, with the script's failures. The store's lock is held.
+// send sends an event with the failures of the script. The caller holds the store's lock.
 func (w *watch) send(e *event) {
 	if e.kind != bookmark && !w.selector.matches(e.object) {
 		return
@@ -115,7 +116,7 @@ func (w *watch) send(e *event) {
 	}
 }
 
-// enqueue puts a piece into the queue, due no earlier than those before it.
+// enqueue adds a piece to the queue, to be sent after delay but not before earlier pieces.
 func (w *watch) enqueue(d due, delay time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +128,7 @@ func (w *watch) enqueue(d due, delay time.Duration) {
 	time.AfterFunc(time.Until(d.at), w.flush)
 }
 
-// flush sends the events that are due. Its lock keeps the order.
+// flush sends the pieces that are due. It holds the lock while it sends, which keeps their order.
 func (w *watch) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +141,7 @@ func (w *watch) flush() {
 	}
 }
 
-// write hands a piece to the connection and records it.
+// write passes a piece to the connection and records an event as sent.
 func (w *watch) write(d due) {
 	c := w.stream.conn
 	if d.event != nil {
@@ -159,48 +160,46 @@ func (w *watch) write(d due) {
 	}
 }
 
-// Spoil is a failure of one event on its way to one watch.
+// Spoil is a failure to deliver one event to one watch.
 type Spoil uint8
 
-// The ways an event is spoilt.
+// The failures of an event. The zero value, Keep, delivers it.
 const (
 	Keep   Spoil = iota
-	Drop         // it is not sent
-	Double       // it is sent twice
-	Swap         // it is sent after the next one
-	Gone         // the watch ends before it with ERROR 410
-	End          // the watch ends before it, in order
-	Abort        // the stream is reset before it
-	Garble       // bytes that are no event are sent in its place
+	Drop         // the event is not sent
+	Double       // the event is sent twice
+	Swap         // the event is sent after the next one
+	Gone         // an ERROR event with code 410 is sent instead, and the watch ends
+	End          // the watch ends normally before the event
+	Abort        // the stream is reset before the event
+	Garble       // invalid bytes are sent instead of the event
 )
 
-// Script returns the failure of event n (from 0) of watch k. Watches are numbered
-// in the order of opening, from 0; a resumed watch has a new number. It is a pure
-// function.
+// Script returns the failure of event n of watch k; it is a pure function. Both numbers count from 0. Watches are numbered in
+// the order in which they are opened; a resumed watch has a new number.
 type Script func(k, n int64) Spoil
 
-// Spoils makes a script out of a list.
+// Spoils returns a script that reads the failures from a map, by watch and event number.
 func Spoils(list map[int64]map[int64]Spoil) Script {
 	return func(k, n int64) Spoil { return list[k][n] }
 }
 
-// piece is one message sent to a watch, for an event or at its end.
+// piece is one message to a watch: an event, invalid bytes, or the end of the watch.
 type piece struct {
-	event *event // nil: an end, or garbage
+	event *event // nil for invalid bytes and for the end
 	spoil Spoil
 }
 
-// eventScript applies a script to the events of one watch. It has no clock and no
-// I/O.
+// eventScript applies a script to the events of one watch. It uses no clock and no I/O.
 type eventScript struct {
 	script Script
 	watch  int64
 	n      int64
-	held   *event // swapped with the next
+	held   *event // event to be sent after the next one (Swap), or nil
 	ended  bool
 }
 
-// next returns the messages for an event.
+// next returns the pieces to send for an event.
 func (t *eventScript) next(e *event) []piece {
 	if t.ended {
 		return nil

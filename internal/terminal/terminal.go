@@ -1,4 +1,4 @@
-// Package terminal lets a process outlive the terminal, or the pipe, that it was started from.
+// Package terminal makes a process survive the end of the terminal or pipe that it writes to, and cleans text for terminals.
 package terminal
 
 import (
@@ -15,20 +15,20 @@ import (
 
 const (
 	outputMegabytes = 10
-	outputFiles     = 2 // older ones
+	outputFiles     = 2 // number of rotated files
 )
 
-// SurvivePipes makes a write to a pipe without a reader an error. By default one to standard output or error ends the process. The
-// processes that this one starts keep the default.
+// SurvivePipes makes a write to a pipe without a reader return an error. By default such a write to standard output or error
+// ends the process. Processes that this one starts keep the default.
 func SurvivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// Leave sends what this process still writes to its standard output and error to a file, which is rotated.
+// Leave redirects standard output and error of this process to a file, which is rotated.
 func Leave(file string) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("leave the terminal: %w", err)
 	}
-	defer w.Close() // it is duplicated
+	defer w.Close() // standard output and error keep duplicates
 	if err := errors.Join(unix.Dup2(int(w.Fd()), 1), unix.Dup2(int(w.Fd()), 2)); err != nil {
 		return errors.Join(fmt.Errorf("leave the terminal: %w", err), r.Close())
 	}
@@ -38,7 +38,7 @@ func Leave(file string) error {
 	return nil
 }
 
-// lossy drops what cannot be written, as on a full disk: the writer must not wait.
+// lossy drops data that it cannot write, as on a full disk, so that the process never blocks on its output.
 type lossy struct{ to io.Writer }
 
 func (l lossy) Write(p []byte) (int, error) {

@@ -2,12 +2,12 @@ package userfile
 
 import "golang.org/x/sys/unix"
 
-// ofKernel reports whether a path is in a file system whose files the kernel makes as
-// they are read: those say that they are regular and empty, and may have no end.
+// ofKernel reports whether a path is in a file system whose contents the kernel generates, such as /proc. Stat reports its
+// files as regular and empty, but reading one may never end.
 func ofKernel(path string) bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil {
-		return false // opening it says why
+		return false // opening the file will return the error
 	}
 	switch uint32(fs.Type) {
 	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC:

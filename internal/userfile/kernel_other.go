@@ -2,5 +2,5 @@
 
 package userfile
 
-// ofKernel is false: such file systems are known on Linux only.
+// ofKernel returns false: only on Linux does this package know file systems whose contents the kernel generates.
 func ofKernel(string) bool { return false }

@@ -1,6 +1,5 @@
-// Package userfile reads files that a user names or may have changed, so that none of them can hang
-// the program or fill its memory: regular files, or standard input, of bounded
-// size.
+// Package userfile reads files that a user names or may have changed. It reads only regular files and standard input, up to a
+// maximum size, so that no file can hang the program or fill its memory.
 package userfile
 
 import (
@@ -13,10 +12,10 @@ import (
 	"syscall"
 )
 
-// Upper bounds of files, in bytes, each far above the needs of its purpose.
+// The maximum sizes of files in bytes, each far larger than a file of its kind needs to be.
 const (
-	Text   = 4 << 20   // of scenarios, rules, configuration and keys
-	Replay = 256 << 20 // of the times of a replay
+	Text   = 4 << 20   // scenarios, rules, configuration and keys
+	Replay = 256 << 20 // the times of a replay
 )
 
 // Read returns the content of a regular file of at most limit bytes. Its errors do
@@ -30,7 +29,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readAll(f, limit)
 }
 
-// Check reports whether Read could read the file, without reading it.
+// Check returns the error that Read would return for the file when opening it. It does not read the file.
 func Check(path string, limit int64) error {
 	f, err := Open(path, limit)
 	if err != nil {
@@ -39,14 +38,14 @@ func Check(path string, limit int64) error {
 	return f.Close()
 }
 
-// Stdin reads all of standard input, at most limit bytes, until ctx ends.
+// Stdin reads all of standard input. It fails if that is more than limit bytes, or if ctx ends first.
 func Stdin(ctx context.Context, stdin io.Reader, limit int64) ([]byte, error) {
 	type answer struct {
 		data []byte
 		err  error
 	}
 	done := make(chan answer, 1)
-	go func() { // stays behind if ctx ends first: a read cannot be cut short
+	go func() { // it outlives Stdin if ctx ends first: a read cannot be interrupted
 		data, err := readAll(stdin, limit)
 		done <- answer{data, err}
 	}()
@@ -58,7 +57,7 @@ func Stdin(ctx context.Context, stdin io.Reader, limit int64) ([]byte, error) {
 	}
 }
 
-// Open opens what Read reads, for one that is too large to be held in memory.
+// Open opens a file with the checks of Read, for a caller that does not want to hold the whole file in memory.
 func Open(path string, limit int64) (*os.File, error) {
 	info, err := os.Stat(path) // opening a device may do something
 	if err != nil {
@@ -111,7 +110,7 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 
 func tooLarge(limit int64) error { return fmt.Errorf("it is larger than %d MiB", limit>>20) }
 
-// Cause is err without the operation and the paths that os errors repeat.
+// Cause returns err without the operation and the paths that errors of package os contain.
 func Cause(err error) error {
 	var pathErr *fs.PathError
 	var linkErr *os.LinkError

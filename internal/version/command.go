@@ -11,11 +11,11 @@ import (
 	"github.com/stormglass/stormglass/internal/commandline"
 )
 
-// Command is the command `version` of a program whose planes have these releases of Kubernetes and etcd.
+// Command returns the command `version` of a program. kubernetes and etcd are the releases that its planes run.
 func Command(program, kubernetes, etcd string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the program's version and its planes' Kubernetes and etcd versions",
+		Short: "Print the version of the program, and the Kubernetes and etcd versions of the control planes it starts",
 		Example: "  " + program + ` version
   ` + program + " version -o json",
 		Args: cobra.NoArgs,
@@ -29,7 +29,7 @@ func Command(program, kubernetes, etcd string) *cobra.Command {
 	return cmd
 }
 
-// write prints the information as text, a line for each fact.
+// write prints the information as text, one line for each fact.
 func (i Info) write(to io.Writer, program string) error {
 	source := cmp.Or(i.Commit, "unknown")
 	if i.Dirty {

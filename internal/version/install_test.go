@@ -173,13 +173,13 @@ func (f treeFile) Path() string                 { return string(f) }
 func (f treeFile) Lstat() (os.FileInfo, error)  { return os.Lstat(filepath.Join(root, string(f))) }
 func (f treeFile) Open() (io.ReadCloser, error) { return os.Open(filepath.Join(root, string(f))) }
 
-// moduleCache makes a module cache that links to what the user's holds of others, so that the test leaves nothing
-// there.
+// moduleCache creates a module cache with links to the other modules in the user's cache, so that the test leaves nothing in
+// that cache.
 func moduleCache(t *testing.T) string {
 	t.Helper()
 	cache, from := t.TempDir(), goEnv(t, "GOMODCACHE")
 	owner, _ := filepath.Split(modulePath)
-	// open is the folders that hold this module in one or the other part of a cache.
+	// open holds the directories that contain this module, in both parts of a cache.
 	open := map[string]bool{"cache": true, "cache/download": true}
 	for _, part := range []string{"", "cache/download"} {
 		for dir := filepath.Clean(owner); dir != "."; dir = filepath.Dir(dir) {
@@ -233,5 +233,5 @@ func goEnv(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// last is the end of a long output.
+// last returns the end of a long output.
 func last(out []byte) []byte { return out[max(0, len(out)-4096):] }

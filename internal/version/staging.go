@@ -2,7 +2,7 @@
 
 package version
 
-// The go.mod of k8s.io/kubernetes requires this module at v0.0.0, which only its replace directives make one, and `go list
-// -m all` fails on it. Nothing is built from it: no build has this tag. The import keeps its version in go.mod, from which
-// `go mod tidy` removes modules that nothing imports.
+// This import keeps the version of the module in go.mod: `go mod tidy` removes modules that nothing imports. Without it, `go
+// list -m all` fails, because k8s.io/kubernetes requires the module at v0.0.0, which exists only by the replace directives of
+// its own go.mod. No build has the tag staging, so nothing is built from the module.
 import _ "k8s.io/sample-apiserver/pkg/apis/wardle"

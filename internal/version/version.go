@@ -1,4 +1,4 @@
-// Package version tells from which source a program was built, and prints it.
+// Package version determines from which source a program was built, and prints it.
 package version
 
 import (
@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// The linker sets these: the Makefile takes the version from git, a release all three. Empty: read from what
-// the go command recorded.
+// The linker sets these variables: the Makefile sets the version, from git, and a release sets all three. If one is empty,
+// resolve uses the value that the go command recorded.
 var version, commit, date string
 
 // Info describes the source that a program was built from.
 type Info struct {
-	// Version is a tag, a pseudo-version or what `git describe` says; "(devel)" if nothing of these is known.
+	// Version is a tag, a pseudo-version or the output of `git describe`; "(devel)" if none of these is known.
 	Version string `json:"version"`
-	// Commit is of the source: 40 digits, 12 if only a pseudo-version names it, "" if unknown.
+	// Commit is the commit of the source: 40 digits, or 12 if only a pseudo-version names it; "" if unknown.
 	Commit string `json:"commit,omitempty"`
-	// Date is of the commit, in RFC 3339; "" if unknown.
+	// Date is the time of the commit, in RFC 3339; "" if unknown.
 	Date string `json:"date,omitempty"`
 	// Dirty reports whether the source had changes that were not committed.
 	Dirty bool `json:"dirty"`
-	// GoVersion is of the compiler, Platform the operating system and the architecture, as linux/amd64.
+	// GoVersion is the version of the Go compiler. Platform is the operating system and the architecture, as linux/amd64.
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`
-	// Kubernetes and Etcd are the release that a plane of this program has, unless its configuration names another.
+	// Kubernetes and Etcd are the releases that a plane of this program runs, unless the plane's configuration names another.
 	Kubernetes string `json:"kubernetes"`
 	Etcd       string `json:"etcd"`
 }
@@ -34,7 +34,7 @@ type Info struct {
 // Program returns the version of this program.
 func Program() string { return read().Version }
 
-// Revision returns the first twelve digits of the commit that this program was built from, "" if it is not known.
+// Revision returns the first twelve digits of the commit that this program was built from, or "" if the commit is unknown.
 func Revision() string {
 	commit := read().Commit
 	return commit[:min(12, len(commit))]
@@ -48,11 +48,11 @@ func read() Info {
 	return info
 }
 
-// pseudoVersion matches the end of a version that the go command made of a commit: https://go.dev/ref/mod#pseudo-versions.
+// pseudoVersion matches the time and the commit at the end of a pseudo-version: https://go.dev/ref/mod#pseudo-versions.
 var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(?:\+.*)?$`)
 
-// resolve completes the linker's values with the values that the go command recorded: the version control system's
-// revision for a build in a checkout, the module's version for `go install MODULE@VERSION`. build may be nil.
+// resolve completes the values that the linker set with those that the go command recorded: the revision of the version control
+// system for a build in a checkout, the module's version for `go install MODULE@VERSION`. build may be nil.
 func resolve(linked Info, build *debug.BuildInfo) Info {
 	info := linked
 	settings := map[string]string{}

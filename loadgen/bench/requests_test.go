@@ -41,7 +41,7 @@ func requestComparisons() []comparison {
 	return all
 }
 
-// listed is how many objects there are: what a list brings.
+// listed is the number of objects, which is the number of items of a list.
 const listed = 100
 
 // asked is the load of a request benchmark: its requests and rate.
@@ -53,7 +53,7 @@ type asked struct {
 
 func (a asked) count(j job) int { return j.Requests / a.share }
 
-// patch is of a payload's size, another one for each n.
+// patch appends a merge patch with a payload of 1 KiB to b. The payload is different for each n.
 func patch(b []byte, n int64) []byte {
 	b = append(b, `{"data":{"payload":"`...)
 	at := len(b)

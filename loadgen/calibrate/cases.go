@@ -15,20 +15,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// podCase is a kind of pod whose life is compared.
+// podCase is a kind of pod whose lifecycle is compared.
 type podCase struct {
 	name string
-	// change makes it of a pod with one container that runs until it is deleted.
+	// change changes a pod with one container, which runs until the pod is deleted, to this kind.
 	change func(*corev1.Pod)
-	// until reports whether a pod has come to its end, or, nil, to Ready.
+	// until reports whether a pod has reached the state for which await waits; nil means Ready.
 	until func(*corev1.Pod) bool
-	job   bool // made by a Job
+	job   bool // a Job creates the pods
 }
 
 const gate = "stormglass.dev/calibrated"
 
-// ends makes a pod's first container end by itself, on a real node by its arguments and on
-// a simulated one by the pod's annotations.
+// ends makes a pod's first container exit after 3 seconds: on a real node by its arguments, and on a simulated node by the pod's
+// annotations.
 func ends(p *corev1.Pod, code string) {
 	p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	p.Spec.Containers[0].Args = []string{"--after", "3s", "--code", code}
@@ -43,7 +43,7 @@ func container(name string, args ...string) corev1.Container {
 	return corev1.Container{Name: name, Image: containerImage, ImagePullPolicy: corev1.PullNever, Args: args}
 }
 
-// cases are the lives of pods that are compared.
+// cases returns the kinds of pods that are compared.
 func cases() []podCase {
 	always := corev1.ContainerRestartPolicyAlways
 	probe := func(period int32) *corev1.Probe {
@@ -82,7 +82,8 @@ func cases() []podCase {
 	}
 }
 
-// pods of a Job are fewer: one takes seconds.
+// pods returns the number of pods of the case on each node: o.pods, or a third for a Job, whose pods run one after another for
+// seconds.
 func (c podCase) pods(o options) int {
 	if c.job {
 		return (o.pods + 2) / 3
@@ -102,8 +103,9 @@ func (c podCase) pod(node string) *corev1.Pod {
 	return p
 }
 
-// paced calls do for 0 to n-1, every apart on average. Of pods that start or end at once a kubelet merges some
-// reports; of those at fixed distances all meet its loops, of 1 s and 10 s, at the same point.
+// paced calls do for 0 to n-1, with random pauses whose mean is every. Without pauses, a kubelet would merge status reports of pods
+// that start or end at the same time. With fixed pauses, all pods would start at the same point of the kubelet's loops, which have
+// periods of 1 s and 10 s.
 func paced(ctx context.Context, n int, every time.Duration, rng *rand.Rand, do func(i int) error) error {
 	for i := range n {
 		if err := do(i); err != nil {
@@ -120,7 +122,7 @@ func paced(ctx context.Context, n int, every time.Duration, rng *rand.Rand, do f
 
 func podName(node string, i int) string { return fmt.Sprintf("%s-%d", node, i) }
 
-// create makes pods on the real node and the simulated one.
+// create creates the pods of a case on the real node and the simulated one.
 func (l *lab) create(ctx context.Context, c podCase, o options) error {
 	if c.job {
 		return l.createJobs(ctx, c, c.pods(o))
@@ -137,8 +139,8 @@ func (l *lab) create(ctx context.Context, c podCase, o options) error {
 	})
 }
 
-// createJobs makes a Job for each node. Its pods run one after another: if several ran at the same time, it would be
-// random how often no pod is left and the watches of the objects that they refer to end.
+// createJobs creates a Job for each node. The pods of a Job run one after another. If several ran at the same time, chance would
+// decide how often no pod is left, so that the node's watches of the objects that the pods refer to end.
 func (l *lab) createJobs(ctx context.Context, c podCase, pods int) error {
 	n, parallelism := int32(pods), int32(1)
 	for _, node := range nodes {
@@ -158,7 +160,8 @@ func (l *lab) createJobs(ctx context.Context, c podCase, pods int) error {
 	return nil
 }
 
-// await waits until all pods have reached the state of the case, and opens their gates once they run.
+// await waits until all pods have reached the state of the case. It sets the condition of their readiness gates to True once their
+// containers are ready.
 func (l *lab) await(ctx context.Context, c podCase, pods int) error {
 	until := c.until
 	if until == nil {
@@ -186,7 +189,7 @@ func (l *lab) await(ctx context.Context, c podCase, pods int) error {
 		return done >= 2*pods, nil
 	})
 	if err != nil {
-		return fmt.Errorf("the pods of %q (logs: %s): %w", c.name, l.dir, err)
+		return fmt.Errorf("wait for the pods of %q (logs: %s): %w", c.name, l.dir, err)
 	}
 	return nil
 }
@@ -200,7 +203,7 @@ func conditionTrue(p *corev1.Pod, kind corev1.PodConditionType) bool {
 	return false
 }
 
-// remove deletes all pods, and waits until they are gone. The pods of Jobs end with their Jobs.
+// remove deletes all Jobs and pods, and waits until all pods are gone.
 func (l *lab) remove(ctx context.Context, o options) error {
 	background := metav1.DeletePropagationBackground
 	if err := l.client.BatchV1().Jobs(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{}); err != nil {
@@ -223,12 +226,12 @@ func (l *lab) remove(ctx context.Context, o options) error {
 		return err == nil && len(list.Items) == 0, err
 	})
 	if err != nil {
-		return fmt.Errorf("pods that were deleted are still there (logs: %s): %w", l.dir, err)
+		return fmt.Errorf("deleted pods still exist (logs: %s): %w", l.dir, err)
 	}
 	return nil
 }
 
-// references makes what the pods with volumes refer to.
+// references creates the ConfigMap and the Secret that the pods with volumes refer to.
 func (l *lab) references(ctx context.Context) error {
 	_, err := l.client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{})
 	if err != nil {

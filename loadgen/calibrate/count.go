@@ -17,7 +17,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// counts are the requests of one node by verb and resource: "patch pods/status".
+// counts holds the number of requests of one node, by verb and resource, such as "patch pods/status".
 type counts map[string]int
 
 func (c counts) total() (n int) {
@@ -42,7 +42,7 @@ func openLog(path string) (*reader, error) {
 	return &reader{file: file, text: bufio.NewReader(file)}, nil
 }
 
-// Requests that a node sends even if nothing happens: renewals of its Lease, and reports of its status.
+// The requests that a node sends even if nothing happens: it renews its Lease and reports its status.
 const (
 	renewal    = "update leases"
 	nodeReport = "patch nodes/status"
@@ -73,30 +73,30 @@ func (r *reader) each(f func(*auditv1.Event)) error {
 		}
 		var e auditv1.Event
 		if err := json.Unmarshal(r.rest, &e); err != nil {
-			return fmt.Errorf("the audit log: %w", err)
+			return fmt.Errorf("read the audit log: %w", err)
 		}
 		r.rest = r.rest[:0]
 		f(&e)
 	}
 }
 
-// keyOf returns a request's verb and resource, or "" if the request does not count.
+// keyOf returns the verb and resource of a request, or "" if the request is not counted.
 func keyOf(e *auditv1.Event) string {
 	if (e.Verb == "watch") != (e.Stage == auditv1.StageResponseStarted) {
-		return "" // a watch counts when it opens, all others when they end
+		return "" // a watch counts when it opens, other requests when they end
 	}
 	if e.Verb == "watch" && !strings.Contains(e.RequestURI, "sendInitialEvents=true") {
-		return "" // it starts again after 5 to 10 minutes, drawn at random
+		return "" // a watch is opened again after a random time of 5 to 10 minutes
 	}
 	if e.ObjectRef == nil {
 		return e.Verb + " " + e.RequestURI
 	}
 	verb := e.Verb
 	if e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden {
-		return "" // the Node authorizer had not seen the pod's binding yet; it is asked again
+		return "" // the Node authorizer did not know the pod's binding yet; the kubelet retries
 	}
 	if verb == "list" {
-		verb = "watch" // as a refused watch is opened again
+		verb = "watch" // a kubelet lists when its watch was refused
 	}
 	if e.ObjectRef.Resource == "events" && e.Verb == "create" && ofMachine(e) {
 		return ""
@@ -108,14 +108,14 @@ func keyOf(e *auditv1.Event) string {
 	return verb + " " + resource
 }
 
-// ofMachine reports whether an Event is about this machine and not about the kubelet's work: that its cgroups
-// are of version 1.
+// ofMachine reports whether an Event is about this machine and not about the kubelet's work: the warning that the machine uses cgroup
+// v1.
 func ofMachine(e *auditv1.Event) bool {
 	var event struct{ Reason string }
 	return e.RequestObject != nil && json.Unmarshal(e.RequestObject.Raw, &event) == nil && event.Reason == "CgroupV1"
 }
 
-// row compares one verb and resource, for each pod or node.
+// row compares the requests with one verb and resource, per pod or node.
 type row struct {
 	Stage     string  `json:"stage"`
 	Request   string  `json:"request"`
@@ -123,14 +123,14 @@ type row struct {
 	Simulated float64 `json:"simulated"`
 }
 
-// tolerance is the relative difference that passes.
+// tolerance is the maximum relative difference between simulated and real counts.
 const tolerance = 0.05
 
 func (r row) ratio() float64 { return r.Simulated / r.Real }
 
 func (r row) within() bool { return math.Abs(r.Simulated-r.Real) <= tolerance*r.Real }
 
-// compare lines the requests of a stage up, for each of n pods or nodes.
+// compare returns the rows of a stage, with the requests divided by the number n of pods or nodes.
 func compare(stage string, real, simulated counts, n int) (rows []row) {
 	keys := slices.Sorted(maps.Keys(real))
 	for key := range simulated {
@@ -146,7 +146,7 @@ func compare(stage string, real, simulated counts, n int) (rows []row) {
 	return append(rows, row{stage, "all", float64(real.total()) / by, float64(simulated.total()) / by})
 }
 
-// print writes the table and counts the rows that differ by more than the tolerance.
+// print writes the table and returns the number of rows that differ by more than the tolerance.
 func print(to io.Writer, rows []row) (off int) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "stage\trequest\treal\tsimulated\tratio\t")
@@ -171,7 +171,7 @@ func print(to io.Writer, rows []row) (off int) {
 	return off
 }
 
-// A stage ends once nodes have been silent for quiet, or at the latest after longest.
+// A stage ends once the nodes have sent no request for the time quiet, or at the latest after the time longest.
 const (
 	quiet   = 4 * time.Second
 	longest = 90 * time.Second

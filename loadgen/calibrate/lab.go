@@ -32,7 +32,7 @@ const (
 
 var nodes = []string{realNode, simulatedNode}
 
-// namespace of the pods, and the image of their containers.
+// namespace is the namespace of the pods, and containerImage the image of their containers.
 const (
 	namespace      = "calibration"
 	containerImage = "stormglass.invalid/container:1"
@@ -48,10 +48,10 @@ type lab struct {
 	identities node.Identities
 	node       *realnode.Node
 	rng        *rand.Rand
-	undo       []func() // in the order of what was done
+	undo       []func() // called by close in reverse order
 }
 
-// close ends and removes all that was started, in reverse.
+// close ends and removes everything that the lab started, in reverse order.
 func (l *lab) close() {
 	for _, undo := range slices.Backward(l.undo) {
 		undo()
@@ -64,7 +64,7 @@ func (l *lab) file(name, text string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// auditPolicy logs the requests of nodes and their kube-proxies.
+// auditPolicy is an audit policy that logs only the requests of nodes and their kube-proxies.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -110,7 +110,7 @@ func (l *lab) startPlane(ctx context.Context, binary, level string) error {
 	})
 }
 
-// startNode starts a container runtime, with the image of the pods, and a kubelet where it has a name.
+// startNode starts a container runtime and loads the image of the pods. If o.Name is set, it also starts a kubelet.
 func (l *lab) startNode(ctx context.Context, dir string, o realnode.Options) (*realnode.Node, error) {
 	o.Dir = filepath.Join(l.dir, dir)
 	n, err := realnode.Start(ctx, l.plane.Cluster(), o)
@@ -144,7 +144,7 @@ func (l *lab) startFleet(ctx context.Context, prefix string, count int, kubeProx
 	return stop, fleet.Start(ctx)
 }
 
-// unregister deletes nodes, and what goes with them.
+// unregister deletes Nodes.
 func (l *lab) unregister(ctx context.Context, names []string) error {
 	for _, name := range names {
 		if err := l.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {

@@ -20,13 +20,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// stamped is a pod and the time at which it was seen.
+// stamped is a version of a pod and the time at which the watch delivered it.
 type stamped struct {
 	at  time.Time
 	pod *corev1.Pod
 }
 
-// seenPods collects all that a watch brings of pods.
+// seenPods collects the versions of pods that a watch delivers.
 type seenPods struct {
 	mu   sync.Mutex
 	pods map[string][]stamped
@@ -34,7 +34,7 @@ type seenPods struct {
 	err  error // why the watch ended
 }
 
-// watch follows the pods until ctx ends.
+// watch watches the pods until ctx ends.
 func (s *seenPods) watch(ctx context.Context, l *lab) error {
 	w, err := l.client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -59,14 +59,14 @@ func (s *seenPods) watch(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// of returns the observed versions of a pod, and whether it is gone.
+// of returns the observed versions of a pod, whether it has been deleted, and the error of the watch.
 func (s *seenPods) of(name string) (all []stamped, gone bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pods[name], s.gone[name], s.err
 }
 
-// compareLives runs all cases at the same time on both nodes, deletes each pod at its time, and prints the outcome.
+// compareLives runs all cases at the same time on both nodes, deletes each pod when its case allows it, and prints the comparison.
 func (l *lab) compareLives(ctx context.Context, o options, log *reader) (code int, err error) {
 	var cases []lifeCase
 	var lives []scenario.PodLife
@@ -79,7 +79,7 @@ func (l *lab) compareLives(ctx context.Context, o options, log *reader) (code in
 		lives = append(lives, c.life)
 	}
 	if len(cases) == 0 {
-		return exitcode.Usage, fmt.Errorf("no life begins with %q", o.only)
+		return exitcode.Usage, fmt.Errorf("no life has a name that begins with %q", o.only)
 	}
 	if err := l.startPairs(ctx, o.kubelet, lives); err != nil {
 		return 0, err
@@ -132,7 +132,7 @@ func (l *lab) compareLives(ctx context.Context, o options, log *reader) (code in
 	return exitcode.Pass, unfinished
 }
 
-// startPairs starts two nodes of each kind.
+// startPairs starts two real and two simulated nodes.
 func (l *lab) startPairs(ctx context.Context, kubelet string, lives []scenario.PodLife) error {
 	if _, err := l.node.Join(ctx, realNode); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (l *lab) startPairs(ctx context.Context, kubelet string, lives []scenario.P
 	return l.awaitReady(ctx, []string{realNode, pressedReal, simulatedNode, pressedSimulated})
 }
 
-// follow deletes pods at their time, and waits until all are gone.
+// follow deletes each pod when its case allows it, and waits until all pods are gone.
 func (l *lab) follow(ctx context.Context, cases []lifeCase, seen *seenPods) error {
 	deleted := map[string]bool{}
 	var left []string
@@ -173,12 +173,12 @@ func (l *lab) follow(ctx context.Context, cases []lifeCase, seen *seenPods) erro
 		return len(left) == 0, nil
 	})
 	if err != nil {
-		return fmt.Errorf("the pods %v (logs: %s): %w", left, l.dir, err)
+		return fmt.Errorf("wait for the end of the pods %v (logs: %s): %w", left, l.dir, err)
 	}
 	return nil
 }
 
-// requestsByPod counts the requests of nodes about each pod.
+// requestsByPod returns the requests of nodes about each pod, by pod name.
 func requestsByPod(log *reader) (map[string]counts, error) {
 	all := map[string]counts{}
 	err := log.each(func(e *auditv1.Event) {

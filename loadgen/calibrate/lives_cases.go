@@ -10,29 +10,31 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// lifeCase is a pod that is made on both nodes: on the real one its container's program does what happens to it, on the
-// simulated one its life.
+// lifeCase is a pod that is created on both nodes. On the real node, the arguments of its container cause the lifecycle; on the
+// simulated node, life does.
 type lifeCase struct {
-	name   string // of pods and lives, a DNS label
-	says   string // printed
+	name   string // name of the life and part of the pods' names, a DNS label
+	says   string // description that is printed
 	life   scenario.PodLife
 	change func(*corev1.Pod)
-	// until reports whether a pod, by all its statuses so far, has come to the point at which it is deleted.
+	// until reports, from all statuses of a pod so far, whether the pod can be deleted.
 	until func(all []stamped) bool
 }
 
-// The nodes of pods that are evicted.
+// The nodes that evict pods.
 const (
 	pressedReal      = "real-1"
 	pressedSimulated = "simulated-1"
-	// pressure makes a kubelet short of memory: it evicts pods that use more than they asked for, one each 10 s.
+	// pressure is a setting that makes a kubelet see memory pressure: it evicts one pod every 10 s, of those that use more memory
+	// than they requested.
 	pressure = `evictionHard: {memory.available: 99%}`
 )
 
-// evicts reports whether the case needs separate nodes. The real one is short of memory from its start.
+// evicts reports whether the case needs separate nodes because its pod is evicted. The real one of these nodes has memory pressure
+// from its start.
 func (c lifeCase) evicts() bool { return c.life.Evict != scenario.Eviction{} }
 
-// nodes are the real one and the simulated one of a case.
+// nodes returns the real node and the simulated node of a case.
 func (c lifeCase) nodes() [2]string {
 	if c.evicts() {
 		return [2]string{pressedReal, pressedSimulated}
@@ -40,10 +42,10 @@ func (c lifeCase) nodes() [2]string {
 	return [2]string{realNode, simulatedNode}
 }
 
-// absentImage is one that is on no node, and whose registry refuses connections at once.
+// absentImage is an image that is on no node and whose registry refuses connections immediately.
 const absentImage = "127.0.0.1:1/absent:1"
 
-// grace is the time that the pods have to end.
+// grace is the termination grace period of the pods.
 const grace = 2 * time.Second
 
 func fixed(d time.Duration) scenario.Spread { return scenario.Spread{Median: d, P99: d} }
@@ -167,7 +169,7 @@ func finished(all []stamped) bool {
 
 func ready(all []stamped) bool { return conditionTrue(last(all), corev1.PodReady) }
 
-// readyTwice reports whether a pod is Ready that was, and then was not.
+// readyTwice reports whether a pod is Ready again after it was Ready and then not Ready.
 func readyTwice(all []stamped) bool {
 	times, was := 0, false
 	for _, s := range all {
@@ -180,7 +182,7 @@ func readyTwice(all []stamped) bool {
 	return was && times >= 2
 }
 
-// aged reports whether a pod was made so long ago.
+// aged reports whether more than d has passed since the pod was first seen.
 func aged(d time.Duration) func([]stamped) bool {
 	return func(all []stamped) bool { return time.Since(all[0].at) > d }
 }
@@ -194,14 +196,15 @@ func anyStatus(p *corev1.Pod, f func(corev1.ContainerStatus) bool) bool {
 	return false
 }
 
-// restarted reports whether a container runs that was started again so often.
+// restarted reports whether a container is running after at least the given number of restarts.
 func restarted(times int32) func([]stamped) bool {
 	return func(all []stamped) bool {
 		return anyStatus(last(all), func(s corev1.ContainerStatus) bool { return s.RestartCount >= times && s.State.Running != nil })
 	}
 }
 
-// backingOff reports whether a container that was started again ended so long ago.
+// backingOff reports whether a container that has restarted before is not running, and the pod's status has not changed for more than
+// d.
 func backingOff(d time.Duration) func([]stamped) bool {
 	return func(all []stamped) bool {
 		return time.Since(all[len(all)-1].at) > d && anyStatus(last(all), func(s corev1.ContainerStatus) bool {
@@ -210,7 +213,8 @@ func backingOff(d time.Duration) func([]stamped) bool {
 	}
 }
 
-// waited reports whether a container has waited for a reason the given number of times, with other states between.
+// waited reports whether a container has been in the state Waiting with a reason at least the given number of times, with other states
+// in between.
 func waited(reason string, times int) func([]stamped) bool {
 	return func(all []stamped) bool {
 		n, was := 0, false
@@ -225,7 +229,7 @@ func waited(reason string, times int) func([]stamped) bool {
 	}
 }
 
-// ended reports whether a container has ended; its pod may still run.
+// ended reports whether a container has terminated. The pod may still be running.
 func ended(name string) func([]stamped) bool {
 	return func(all []stamped) bool {
 		return anyStatus(last(all), func(s corev1.ContainerStatus) bool { return s.Name == name && s.State.Terminated != nil })

@@ -20,13 +20,13 @@ type lived struct {
 	requests counts
 }
 
-// line is a status, and how many seconds after the pod's creation it was seen.
+// line describes a status, and how many seconds after the pod's first status it was seen.
 type line struct {
 	after float64
 	text  string
 }
 
-// linesOf are the statuses of a pod that differ from the one before.
+// linesOf returns a line for each status of a pod that differs from the status before.
 func linesOf(all []stamped) (lines []line) {
 	for _, s := range all {
 		text := describe(s.pod)
@@ -37,7 +37,7 @@ func linesOf(all []stamped) (lines []line) {
 	return lines
 }
 
-// shown are the conditions in a line, by their names there.
+// shown lists the conditions that a line includes, with their names in the line.
 var shown = []struct {
 	kind corev1.PodConditionType
 	name string
@@ -46,8 +46,8 @@ var shown = []struct {
 	{corev1.PodReady, "ready"}, {corev1.DisruptionTarget, "disrupted"},
 }
 
-// describe describes a pod's status in a line: its phase, the conditions that are True or have a reason why not,
-// and each container with its state, restarts and last end.
+// describe returns a line about a pod's status: the phase, the conditions that are True or have a reason, and each container with its
+// state, restarts and last termination.
 func describe(p *corev1.Pod) string {
 	parts := []string{string(p.Status.Phase)}
 	if p.Status.Reason != "" {
@@ -106,7 +106,7 @@ func endOf(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("%s(%d)", t.Reason, t.ExitCode)
 }
 
-// eventsOf counts a kubelet's Events of a pod, by type, reason and container.
+// eventsOf returns the number of Events about a pod, by type, reason and container.
 func eventsOf(all []corev1.Event, pod string) map[string]int {
 	of := map[string]int{}
 	for _, e := range all {
@@ -117,7 +117,7 @@ func eventsOf(all []corev1.Event, pod string) map[string]int {
 	return of
 }
 
-// podOf is the pod that a request is about, "" if none.
+// podOf returns the name of the pod that a request is about, or "" if it is not about a pod.
 func podOf(e *auditv1.Event) string {
 	switch {
 	case e.ObjectRef == nil:
@@ -139,12 +139,12 @@ func podOf(e *auditv1.Event) string {
 	return ""
 }
 
-// pair is a status of both pods, or of one.
+// pair is a status that both pods had, or only one of them; the other line is nil.
 type pair struct{ real, simulated *line }
 
-// align pairs statuses that are the same, in their order: as many as can be (the longest common subsequence).
+// align pairs the statuses that both pods had, in order. It pairs as many as possible: the longest common subsequence.
 func align(real, simulated []line) (pairs []pair) {
-	common := make([][]int, len(real)+1) // lengths for the rest from i and j on
+	common := make([][]int, len(real)+1) // common[i][j] is the length for real[i:] and simulated[j:]
 	for i := range common {
 		common[i] = make([]int, len(simulated)+1)
 	}
@@ -174,7 +174,7 @@ func align(real, simulated []line) (pairs []pair) {
 	return pairs
 }
 
-// printLife prints a case, and returns 1 where the pods differ in a status or in an Event.
+// printLife prints the comparison of a case. It returns 1 if the pods differ in a status or in an Event, otherwise 0.
 func printLife(to io.Writer, says string, real, simulated lived) (off int) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n  real\tsimulated\t\n", says)

@@ -1,16 +1,17 @@
-// Calibrate compares a simulated node with a real kubelet, by the requests that both make:
+// Calibrate compares the requests of a simulated node with the requests of a real kubelet:
 //
 //	make calibrate-node
 //
-// It starts a bundled control plane, containerd with a kubelet in a separate directory, and a simulated node. It
-// creates the same pods on both nodes, counts the requests of each node in the API server's audit log, by verb and
-// resource, and prints a table. A row whose two counts differ by more than 5% fails it. It needs root, containerd, runc
-// and CNI's plugins, and says what is missing before it starts anything.
+// It starts a bundled control plane, containerd with a kubelet in a separate directory, and a simulated node. It creates the same pods
+// on both nodes, counts the requests of each node in the API server's audit log by verb and resource, and prints a table. It fails if
+// the real and the simulated count of any verb and resource differ by more than 5%. It needs root, containerd, runc and the CNI
+// plugins, and reports what is missing before it starts anything.
 //
-// With --lives it compares instead the lifecycle of pods that crash, fail their probes or have no image: each status in
-// its order, Events and requests.
+// With --lives it instead compares the lifecycles of pods that crash, fail their probes or have no image: the sequence of their
+// statuses, their Events and their requests.
 //
-// Exit codes: 0 all within 5%, or all lives the same, 1 not, 2 bad usage, 4 the environment failed.
+// Exit codes: 0 if all counts are within 5%, or all lifecycles are the same; 1 if not; 2 for bad usage; 4 if the environment failed.
+// With --json it does not judge the counts.
 package main
 
 import (
@@ -87,7 +88,7 @@ func run(args []string) int {
 	return code
 }
 
-// calibrate starts the plane and the container runtime, and compares.
+// calibrate starts the plane and the container runtime, and runs the comparison.
 func calibrate(ctx context.Context, o options) (code int, err error) {
 	dir, err := os.MkdirTemp("", "calibrate-")
 	if err != nil {
@@ -194,8 +195,8 @@ func both() map[string]counts {
 	return map[string]counts{user(realNode): {}, user(simulatedNode): {}, proxyOf(realNode): {}, proxyOf(simulatedNode): {}}
 }
 
-// compareNodes has rows of the nodes' requests, for each of n pods or nodes, and of their kube-proxies' where they made
-// some.
+// compareNodes returns the rows that compare the requests of the nodes, divided by the number n of pods or nodes. If the kube-proxies
+// of the nodes made requests, it adds rows for them.
 func compareNodes(stage string, c map[string]counts, n int) []row {
 	rows := compare(stage, c[user(realNode)], c[user(simulatedNode)], n)
 	if real, simulated := c[proxyOf(realNode)], c[proxyOf(simulatedNode)]; real.total()+simulated.total() > 0 {
@@ -204,8 +205,8 @@ func compareNodes(stage string, c map[string]counts, n int) []row {
 	return rows
 }
 
-// count counts the requests that are made while something is done and until both nodes
-// are quiet.
+// count calls do, and adds to c the requests that nodes make until both of them are quiet. It does not count requests with the keys
+// in but.
 func (l *lab) count(ctx context.Context, log *reader, c map[string]counts, do func() error, but ...string) error {
 	if err := do(); err != nil {
 		return err
@@ -228,7 +229,7 @@ func (l *lab) count(ctx context.Context, log *reader, c map[string]counts, do fu
 	return nil
 }
 
-// countFor counts the requests of a time.
+// countFor returns the requests that nodes make in the time d.
 func (l *lab) countFor(ctx context.Context, log *reader, d time.Duration) (map[string]counts, error) {
 	if _, err := log.read(both()); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ healthzBindAddress: ""
 metricsBindAddress: ""
 `
 
-// startProxy starts kube-proxy in the node, so that its rules are not this machine's.
+// startProxy starts kube-proxy in the node, so that it does not change the iptables rules of this machine.
 func (l *lab) startProxy(ctx context.Context, binary string) error {
 	identity, err := l.identities.ForProxies(ctx)
 	if err != nil {
@@ -36,14 +36,13 @@ func (l *lab) startProxy(ctx context.Context, binary string) error {
 	return err
 }
 
-// proxyUser is the user of the kube-proxies of all nodes: the real one's requests are recognized by their user
-// agent.
+// proxyUser is the user of the kube-proxies of all nodes. The requests of the real kube-proxy are recognized by their user agent.
 const proxyUser = "system:kube-proxy"
 
 func proxyOf(node string) string { return proxyUser + " of " + node }
 
-// sender names the node, or the kube-proxy of a node, that made a request. Nodes that only register count as the
-// nodes that stay.
+// sender returns the user of the node that made a request, or proxyOf the node if its kube-proxy made it. A node that only registers
+// counts as the node of its kind that keeps running.
 func sender(name, agent string) string {
 	switch {
 	case strings.HasPrefix(name, user(moreReal)):

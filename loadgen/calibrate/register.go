@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// The nodes that only register: how many requests a kubelet sends until it has seen its own Node depends on how
-// soon that happens.
+// The name prefixes of the nodes that only register. Several of them are needed because the number of requests that a kubelet sends
+// until it sees its own Node varies with the time that this takes.
 const (
 	moreReal      = "real-more-"
 	moreSimulated = "simulated-more-"
 )
 
 const (
-	registerEvery = 3 * time.Second // from one kubelet's start to the next on average
-	// runAtOnce kubelets each have the time to make their Lease, after 10 s.
+	registerEvery = 3 * time.Second // mean time between the starts of two kubelets
+	// runAtOnce is the number of kubelets that run at the same time. It gives each of them enough time to create its Lease, which
+	// it does after 10 s.
 	runAtOnce = 7
 )
 
-// register counts the registrations of nodes of each kind. The last node of each kind stays, with its kube-proxy.
+// register returns the requests with which nodes of each kind register. The last node of each kind keeps running, with its kube-proxy.
 func (l *lab) register(ctx context.Context, o options, log *reader) (map[string]counts, error) {
 	c := both()
 	if err := l.registerMore(ctx, o, log, c); err != nil {

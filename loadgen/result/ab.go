@@ -32,7 +32,7 @@ type AB struct {
 	Scenario string    `json:"scenario"`
 	Started  time.Time `json:"started"`
 	Ended    time.Time `json:"ended,omitzero"` // zero: the comparison did not finish
-	Seed     int64     `json:"seed"`           // for the order of A and B in the pairs
+	Seed     int64     `json:"seed"`           // seed of the order of A and B in the pairs
 	Host     Host      `json:"host,omitzero"`  // the machine that ran the pairs
 	A        Side      `json:"a"`
 	B        Side      `json:"b"`
@@ -41,9 +41,9 @@ type AB struct {
 	// else "improved" if any figure improved, else "not regressed"
 	Answer   Answer     `json:"answer"`
 	ExitCode int        `json:"exitCode"` // 0 not regressed or improved, 1 regressed, 3 could not tell, 4 the environment failed
-	Reasons  []string   `json:"reasons"`  // for the exit code, and how many runs did not pass
+	Reasons  []string   `json:"reasons"`  // reasons for the exit code, and how many runs did not pass
 	Notes    []string   `json:"notes,omitempty"`
-	Sets     *Sets      `json:"sets,omitempty"` // recorded runs, compared without pairs
+	Sets     *Sets      `json:"sets,omitempty"` // the recorded runs, if they are compared without pairs
 	Pairs    []Pair     `json:"pairs"`          // in the order in which they ran, including those thrown away
 	Thrown   int        `json:"thrown"`         // number of pairs thrown away
 	Figures  []ABFigure `json:"figures"`        // gated ones first
@@ -68,11 +68,11 @@ type Difference struct {
 type Side struct {
 	Spec    []string `json:"spec"`              // as given on the command line; empty: the unchanged scenario
 	Set     []string `json:"set,omitempty"`     // fields of the scenario, as path=value
-	Variant string   `json:"variant,omitempty"` // of the scenario
-	// ControlPlane: the binary; empty: the same as for a single run
+	Variant string   `json:"variant,omitempty"` // variant of the scenario
+	// ControlPlane: path of the binary; empty: the same binary as for a single run
 	ControlPlane string   `json:"controlPlane,omitempty"`
 	Revision     string   `json:"revision,omitempty"` // the commit that the binary was built from
-	Versions     Versions `json:"versions,omitzero"`  // of its first run
+	Versions     Versions `json:"versions,omitzero"`  // versions of the side's first run
 	// Baseline: directory of A's runs, if they were recorded earlier
 	Baseline string `json:"baseline,omitempty"`
 	// Digest: SHA-256 of this side's scenario, with its settings
@@ -84,12 +84,12 @@ type Side struct {
 // Plan is how pairs are judged.
 type Plan struct {
 	Looks []Look `json:"looks"` // the numbers of pairs after which the comparison may end, in ascending order
-	// Change: the smallest mean change that counts as one; 0.05 is 5%
+	// Change: the smallest mean change that counts as a change; 0.05 is 5%
 	Change float64 `json:"change"`
 	// Margin: a figure has not regressed if the upper bound of its change is below this
 	Margin     float64 `json:"margin"`
-	Confidence float64 `json:"confidence"` // of the bounds, one-sided
-	// Figures: the maximum number of figures that each get the whole alpha; more share it, by Holm's method
+	Confidence float64 `json:"confidence"` // one-sided confidence of the bounds
+	// Figures: the maximum number of figures that each get the whole alpha; if there are more, they share it by Holm's method
 	Figures int `json:"figures"`
 	// Spread: figures with a larger calibrated spread are not gated
 	Spread float64 `json:"spread"`
@@ -114,8 +114,8 @@ func (p Plan) Most() int {
 
 // Throw bounds the other work on the machine during a run, as shares of its processors' time.
 type Throw struct {
-	Steal float64 `json:"steal"` // taken by the hypervisor
-	Other float64 `json:"other"` // used by processes outside the run
+	Steal float64 `json:"steal"` // share taken by the hypervisor
+	Other float64 `json:"other"` // share used by processes outside the run
 	IO    float64 `json:"io"`    // the share of the run's time in which some process waited for a disk (PSI)
 }
 
@@ -131,16 +131,16 @@ type Pair struct {
 
 // Member is one run of a pair.
 type Member struct {
-	Dir     string             `json:"dir"`              // in the comparison's directory
-	Verdict Verdict            `json:"verdict"`          // of the run
+	Dir     string             `json:"dir"`              // run directory, in the comparison's directory
+	Verdict Verdict            `json:"verdict"`          // verdict of the run
 	Values  map[string]float64 `json:"values,omitempty"` // figures by name, without those that have no data
 	// AtLeast: figures whose value is a lower bound, because the measured process had not ended or a phase had no data
 	AtLeast []string `json:"atLeast,omitempty"`
 	Unfit   []string `json:"unfit,omitempty"` // bounds that the generator exceeded
-	// Ungated: the run did not pass for one reason only: the scenario has no gates
+	// Ungated: the only reason why the run did not pass is that the scenario has no gates
 	Ungated bool     `json:"ungated,omitempty"`
-	Seconds float64  `json:"seconds"` // of its phases
-	CPUs    int      `json:"cpus"`    // of the machine
+	Seconds float64  `json:"seconds"` // total length of the run's phases
+	CPUs    int      `json:"cpus"`    // number of CPUs of the machine
 	Machine *Machine `json:"machine,omitempty"`
 	// Versions of the programs in the run
 	Versions Versions `json:"versions"`
@@ -163,22 +163,22 @@ type ABFigure struct {
 	Name   string `json:"name"`
 	Unit   string `json:"unit"`
 	Better string `json:"better"` // "lower" or "higher"
-	Gated  bool   `json:"gated"`  // it decides the answer; the other figures are advice
+	Gated  bool   `json:"gated"`  // whether the figure decides the answer; other figures are advice
 	// Calibrated: the spread between planes of one configuration, from the scenario
 	Calibrated *float64 `json:"calibrated,omitempty"`
-	Advice     string   `json:"advice,omitempty"` // why it is not gated
+	Advice     string   `json:"advice,omitempty"` // why the figure is not gated
 	Answer     Answer   `json:"answer"`
 	Detail     string   `json:"detail,omitempty"` // why the answer is "could not tell"
-	Pairs      int      `json:"pairs"`            // that the answer is based on
-	// Statistic of A, B and Change: the same one, so that the change leads from A to B. Empty: an older version wrote A and
-	// B as medians, and Change is not the change between them
+	Pairs      int      `json:"pairs"`            // number of pairs that the answer is based on
+	// Statistic: how A, B and Change combine the values of the pairs, so that Change is the change from A to B. Empty: an older
+	// version wrote A and B as medians, and Change is not the change between them
 	Statistic Statistic `json:"statistic,omitempty"`
 	A         *float64  `json:"a"`
 	B         *float64  `json:"b"`
 	MedianA   *float64  `json:"medianA,omitempty"`
 	MedianB   *float64  `json:"medianB,omitempty"`
 	Change    *float64  `json:"change"` // B/A - 1, or A/B - 1 for a figure that is better when higher
-	Low       *float64  `json:"low"`    // bounds of the change, each at the plan's confidence
+	Low       *float64  `json:"low"`    // low and high: bounds of the change, each at the plan's confidence
 	High      *float64  `json:"high"`
 	Spread    *float64  `json:"spread"` // standard deviation of ln(B/A), or of the differences as shares of A
 	T         *float64  `json:"t"`
@@ -192,9 +192,9 @@ func (c *AB) Check() error {
 	for i, p := range c.Pairs {
 		switch {
 		case p.Number != i:
-			return fmt.Errorf("pairs[%d] has the number %d", i, p.Number)
+			return fmt.Errorf("pairs[%d].number is %d, which is not its index", i, p.Number)
 		case p.Order != "AB" && p.Order != "BA" && p.Order != "B":
-			return fmt.Errorf("pairs[%d] has the order %q", i, p.Order)
+			return fmt.Errorf("pairs[%d].order is %q, which is not AB, BA or B", i, p.Order)
 		}
 	}
 	if len(c.Plan.Looks) == 0 {

@@ -24,13 +24,13 @@ type Capacity struct {
 	Unit      string    `json:"unit"`  // "per second" or "count"
 	From      float64   `json:"from"`  // from and to: the range of the search
 	To        float64   `json:"to"`
-	Width     float64   `json:"width"` // of the interval at which the search ends; 0.15 is 15%
+	Width     float64   `json:"width"` // width of the interval at which the search ends; 0.15 is 15%
 	Started   time.Time `json:"started"`
 	Ended     time.Time `json:"ended,omitzero"`      // zero: the search did not finish
 	Overrides []string  `json:"overrides,omitempty"` // values of --set
 	AbortOn   []string  `json:"abortOn,omitempty"`   // values of --abort-on, and a digest of --abort-rules; a trial that one of them ends is bad
-	InTurns   bool      `json:"inTurns,omitempty"`   // the search alternated trials with another search
-	Versions  Versions  `json:"versions,omitzero"`   // of the first trial
+	InTurns   bool      `json:"inTurns,omitempty"`   // whether trials alternated with the trials of another search
+	Versions  Versions  `json:"versions,omitzero"`   // versions of the first trial
 	Host      Host      `json:"host,omitzero"`
 	// Answer: "found", "above the range", "below the range", "the generator ended first",
 	// "trials could not be judged", "unconfirmed" or "unfinished"
@@ -40,7 +40,7 @@ type Capacity struct {
 	Median   *float64 `json:"median"`
 	High     *float64 `json:"high"`
 	Held     *float64 `json:"held"` // the highest load of a good trial
-	// Confirmed: the load that was tried again at the end; null: none so far
+	// Confirmed: the load that was tried again at the end; null: no load was tried again yet
 	Confirmed *Confirmed `json:"confirmed"`
 	// GaveWay: gates that failed in bad trials, or other reasons, sorted by the lowest load, then by the number of trials
 	GaveWay []GaveWay `json:"gaveWay"`
@@ -48,9 +48,9 @@ type Capacity struct {
 	Bottleneck *Bottleneck `json:"bottleneck"`
 	Notes      []string    `json:"notes,omitempty"`
 	Trials     []Trial     `json:"trials"` // in the order in which they ran
-	// Digest: of the scenario without its control plane, seed and range; the same for all searches of one scenario
+	// Digest: digest of the scenario without its control plane, seed and range; the same for all searches of one scenario
 	Digest string `json:"digest,omitempty"`
-	// PlaneDigest: of the control plane's settings and the seed
+	// PlaneDigest: digest of the control plane's settings and the seed
 	PlaneDigest string `json:"planeDigest,omitempty"`
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
@@ -84,13 +84,13 @@ type Confirmed struct {
 type Bottleneck struct {
 	Use
 	Trials int `json:"trials"`
-	// FullWhenLight: the resource was as full at the lightest load that held
+	// FullWhenLight: the resource was just as full at the lowest load that held
 	FullWhenLight bool `json:"fullWhenLight,omitempty"`
 }
 
 // Trial is one run of a search.
 type Trial struct {
-	Number  int     `json:"number"` // from 1
+	Number  int     `json:"number"` // counts from 1
 	Dir     string  `json:"dir"`
 	Load    float64 `json:"load"`
 	Outcome string  `json:"outcome"` // "good", "bad", "invalid" (the generator was the limit), "no data"
@@ -101,7 +101,7 @@ type Trial struct {
 	// Offered and Achieved: requests per second of all loads, in the phase with the most requests
 	Offered  float64 `json:"offeredPerSecond"`
 	Achieved float64 `json:"achievedPerSecond"`
-	P50      float64 `json:"p50Seconds"` // of the slowest load in that phase
+	P50      float64 `json:"p50Seconds"` // latency of the slowest load in that phase
 	P99      float64 `json:"p99Seconds"`
 	// Cores: processors that each component used in that phase, or in the last phase if there are no requests
 	Cores map[string]float64 `json:"cores"`
@@ -112,14 +112,14 @@ type Trial struct {
 // Check returns an error if c is not the result of a search.
 func (c *Capacity) Check() error {
 	if c.Field == "" || c.From <= 0 || c.To <= c.From {
-		return errors.New("it does not say what was searched")
+		return errors.New("it has no field or no valid range")
 	}
 	for i, t := range c.Trials {
 		if t.Number != i+1 || t.Load <= 0 {
 			return fmt.Errorf("trials[%d]: wrong number or no load", i)
 		}
 		if !slices.Contains([]string{"good", "bad", "invalid", "no data"}, t.Outcome) {
-			return fmt.Errorf("trials[%d] has the outcome %q", i, t.Outcome)
+			return fmt.Errorf("trials[%d].outcome is %q, which is unknown", i, t.Outcome)
 		}
 	}
 	known := 0
@@ -155,11 +155,11 @@ type CapacityComparison struct {
 	Schema      string          `json:"schema"` // stormglass.capacity-comparison/v1
 	Sides       [2]CapacitySide `json:"sides"`  // A and B
 	Differences []Difference    `json:"differences"`
-	InTurns     bool            `json:"inTurns"` // the searches ran at the same time, trial by trial in turns
+	InTurns     bool            `json:"inTurns"` // whether the two searches alternated their trials
 	// Answer: "B is lower", "B is higher", "no difference seen" or "could not tell"
 	Answer   string `json:"answer"`
 	Why      string `json:"why,omitempty"` // why the answer is "could not tell"
-	ExitCode int    `json:"exitCode"`      // 1 if B is lower, 3 if it could not tell, 4 if the environment failed, otherwise 0
+	ExitCode int    `json:"exitCode"`      // 1 if B is lower, 3 if the answer is "could not tell", 4 if the environment failed, otherwise 0
 	// Low, Median, High: B's capacity divided by A's, with a 90% interval; 0 if the answer is "could not tell". A side whose
 	// capacity was not found can only move the ratio further from 1
 	Low    float64 `json:"low"`

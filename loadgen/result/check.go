@@ -12,8 +12,8 @@ import (
 const (
 	// longestRun is longer than any run. It bounds code that steps through a run's times.
 	longestRun = 60 * 24 * time.Hour
-	// mostCounted is larger than any count of a run, in any unit. Sums of such numbers do
-	// not overflow.
+	// mostCounted is larger than any number that a run measures, in any unit. Sums of numbers up to mostCounted do not
+	// overflow.
 	mostCounted = 1e15
 )
 
@@ -38,7 +38,7 @@ func checkSpan(what string, from, until time.Time) error {
 	case took < 0:
 		return fmt.Errorf("%s ends %s before it starts", what, -took)
 	case took > longestRun:
-		return fmt.Errorf("%s takes %s, which no run does", what, took)
+		return fmt.Errorf("%s lasts %s, which is longer than any run", what, took)
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (m *Measurements) Check() error {
 		case p.Name == "":
 			return fmt.Errorf("phases[%d] has no name", i)
 		case named[p.Name]:
-			return fmt.Errorf("phase %s is there twice", p.Name)
+			return fmt.Errorf("phase %s appears twice", p.Name)
 		case i > 0 && p.Start.Before(m.Phases[i-1].End):
 			return fmt.Errorf("phase %s starts before %s ends", p.Name, m.Phases[i-1].Name)
 		}
@@ -88,7 +88,7 @@ func (p Phase) check() error {
 	once := map[string]bool{}
 	load := func(kind, name string) error {
 		if once[kind+" "+name] {
-			return fmt.Errorf("load %s is there twice", name)
+			return fmt.Errorf("load %s appears twice", name)
 		}
 		once[kind+" "+name] = true
 		return nil
@@ -103,7 +103,7 @@ func (p Phase) check() error {
 		}
 		switch {
 		case r.Sent+r.Unsent != r.Offered:
-			return fmt.Errorf("load %s: %d sent and %d unsent are not the %d offered", r.Load, r.Sent, r.Unsent, r.Offered)
+			return fmt.Errorf("load %s: %d sent and %d unsent are not %d offered", r.Load, r.Sent, r.Unsent, r.Offered)
 		case max(answered, r.Succeeded, r.Latency.Count) > r.Sent:
 			return fmt.Errorf("load %s: more answers than the %d requests that were sent", r.Load, r.Sent)
 		}
@@ -124,7 +124,7 @@ func (p Phase) check() error {
 			return err
 		}
 		if w.Delivered+w.Lost != w.Expected {
-			return fmt.Errorf("load %s: %d delivered and %d lost are not the %d expected", w.Load, w.Delivered, w.Lost, w.Expected)
+			return fmt.Errorf("load %s: %d delivered and %d lost are not %d expected", w.Load, w.Delivered, w.Lost, w.Expected)
 		}
 	}
 	for _, c := range p.Custom {
@@ -182,7 +182,7 @@ func checkNumbers(path string, v reflect.Value) error {
 		n = v.Float()
 	}
 	if !(n >= 0 && n <= mostCounted) {
-		return fmt.Errorf("%s is %v, which no run measures", path, n)
+		return fmt.Errorf("%s is %v, which no run can measure", path, n)
 	}
 	return nil
 }
@@ -192,12 +192,12 @@ func (l Latency) check() error {
 	at := math.Inf(-1)
 	for _, q := range []float64{l.P50, l.P90, l.P99, l.P999} { // older runs have no P95
 		if q < at {
-			return errors.New("its quantiles are not in their order")
+			return errors.New("its quantiles are not in ascending order")
 		}
 		at = q
 	}
 	if l.Clamped > l.Count {
-		return errors.New("more values past its range than values")
+		return errors.New("more values are above its range than were counted")
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (c *Comparison) Check() error {
 	named := map[string]bool{}
 	for _, v := range c.Variants {
 		if !isName(v.Name) || named[v.Name] {
-			return fmt.Errorf("variant %q is no name, or there twice", v.Name)
+			return fmt.Errorf("variant %q is not a valid name, or appears twice", v.Name)
 		}
 		named[v.Name] = true
 	}

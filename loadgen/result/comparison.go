@@ -17,8 +17,8 @@ type Comparison struct {
 	Schema      string    `json:"schema"`                // stormglass.comparison/v1
 	Scenario    string    `json:"scenario"`              // name of the scenario
 	Description string    `json:"description,omitempty"` // description of the scenario
-	Started     time.Time `json:"started"`               // before the first variant
-	Ended       time.Time `json:"ended,omitzero"`        // after the last variant; zero: the comparison did not finish
+	Started     time.Time `json:"started"`               // time before the first variant
+	Ended       time.Time `json:"ended,omitzero"`        // time after the last variant; zero: the comparison did not finish
 	// ExitCode: the worst of the variants, in the order 4, 2, 1, 3, 0
 	ExitCode int       `json:"exitCode"`
 	Variants []Variant `json:"variants"` // in the scenario's order, including those that did not run
@@ -28,10 +28,10 @@ type Comparison struct {
 // Variant is one run of a comparison.
 type Variant struct {
 	Name        string   `json:"name"`                  // also the name of its directory
-	Description string   `json:"description,omitempty"` // in the scenario
+	Description string   `json:"description,omitempty"` // description in the scenario
 	Set         []string `json:"set,omitempty"`         // the fields that it sets, as path=value
 	Verdict     Verdict  `json:"verdict"`               // no data if it did not run
-	ExitCode    int      `json:"exitCode"`              // of its run
+	ExitCode    int      `json:"exitCode"`              // exit code of its run
 	Reasons     []string `json:"reasons,omitempty"`     // why it did not pass
 	// NotRun: why it did not run
 	NotRun string `json:"notRun,omitempty"`
@@ -43,7 +43,7 @@ type Variant struct {
 type Row struct {
 	Name      string  `json:"name"`      // unique in the scenario
 	Objective string  `json:"objective"` // the built-in objective, or "expr"
-	Unit      string  `json:"unit"`      // of the values, as a gate's
+	Unit      string  `json:"unit"`      // unit of the values, as in a gate
 	Better    string  `json:"better"`    // "lower" or "higher"
 	Values    []Value `json:"values"`    // one for each variant, in their order
 }

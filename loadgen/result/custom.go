@@ -1,6 +1,6 @@
 package result
 
-// Custom holds the figures in a phase of one measurement, made by the Go program that ran the scenario.
+// Custom holds the figures of one measurement in a phase. The Go program that ran the scenario measured them.
 type Custom struct {
 	Measurement string         `json:"measurement"`
 	Figures     []CustomFigure `json:"figures,omitempty"`

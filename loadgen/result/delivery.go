@@ -1,19 +1,19 @@
 package result
 
-// Action holds the work of one action on objects in a phase. It exists for actions that have a rate, are repeated or
-// begin later than the phase.
+// Action holds the work of one action on objects in a phase. It is recorded for actions that have a rate, repeat or start later
+// than the phase.
 type Action struct {
-	Index int    `json:"index"` // its place in the phase's list of actions, from 0
-	Name  string `json:"name"`  // as "patch configmaps"
-	// RoundsDue: how often a repeated action was due
+	Index int    `json:"index"` // index in the phase's list of actions, from 0
+	Name  string `json:"name"`  // the action and its resource, as "patch configmaps"
+	// RoundsDue: number of rounds of a repeated action that were due
 	RoundsDue int64 `json:"roundsDue,omitempty"`
-	// Rounds: how often it began. A round that is due while the previous one is running is skipped
+	// Rounds: number of rounds that began. A round that is due while the previous one is running is skipped
 	Rounds int64 `json:"rounds"`
 	// Rate: requests per second in the scenario; absent: the action has no rate
 	Rate float64 `json:"ratePerSecond,omitempty"`
 	// AtOnce: maximum number of requests in flight
 	AtOnce int `json:"atOnce,omitempty"`
-	// Requests: due by the end of the phase, in the rounds that began
+	// Requests: number of requests due by the end of the phase, in the rounds that began
 	Requests int64 `json:"requests"`
 	Done     int64 `json:"done"` // how many of requests were done
 	// Refused: how many of requests were evictions that a PodDisruptionBudget refused
@@ -32,10 +32,10 @@ type Delivery struct {
 	Path string `json:"path,omitempty"` // path of an action, as "phases.churn.actions[0]"
 	// What: "requests", "watches", "operations" (of a history), or "rounds" (of an action)
 	What string `json:"what"`
-	// Asked: number of watches or rounds due by the end of the phase, or of requests whose answers were due by then
+	// Asked: number of watches or rounds that were due by the end of the phase, or of requests whose answers were due by then
 	Asked     int64   `json:"asked"`
 	Done      int64   `json:"done"`                     // how many of asked succeeded
-	AskedRate float64 `json:"askedPerSecond,omitempty"` // of requests
+	AskedRate float64 `json:"askedPerSecond,omitempty"` // rate of the requests that were due
 	DoneRate  float64 `json:"donePerSecond,omitempty"`
 	Share     float64 `json:"share"` // done share of the work, at most 1
 	// Least: the run does not pass if share is below this; 0: not judged

@@ -22,12 +22,12 @@ type Diagnosis struct {
 	Schema string `json:"schema"` // stormglass.diagnosis/v1
 	Calm   Span   `json:"calm"`   // the calm time to compare with
 	Under  Span   `json:"under"`  // the diagnosed time
-	// Reference: directory of the run to compare with; calm then holds its times, moved to before this run
+	// Reference: directory of the run to compare with; calm then holds the times of that run, shifted to before this run
 	Reference string `json:"reference,omitempty"`
 	Answer    string `json:"answer"` // "healthy", "diagnosed", "unknown" or "cannot tell"
 	// Doubts: why the cluster may not be healthy although no symptom was found, one line each
 	Doubts []string `json:"doubts,omitempty"`
-	Causes []Cause  `json:"causes"` // sorted by begin
+	Causes []Cause  `json:"causes"` // sorted by start
 	// Limits: limits that the growing load reached; they are not causes
 	Limits []Cause `json:"limits,omitempty"`
 	// Symptoms: symptoms without a known cause; a failed gate is a symptom
@@ -75,11 +75,11 @@ type Cause struct {
 	Ended      time.Time  `json:"ended,omitzero"` // zero: not ended
 	Sentence   string     `json:"sentence"`       // the cause and its evidence in words
 	Evidence   []Evidence `json:"evidence"`
-	Calm       []string   `json:"calm"`     // signals that stayed calm, which rules out other causes
+	Calm       []string   `json:"calm"`     // signals that stayed calm, and so rule out other causes
 	Explains   []Explains `json:"explains"` // the effects of the cause
 	Look       string     `json:"look"`     // what to look at next
 	Page       string     `json:"page,omitempty"`
-	Strength   float64    `json:"strength"` // of the strongest evidence, in standard deviations of the calm time
+	Strength   float64    `json:"strength"` // strength of the strongest evidence, in standard deviations of the calm time
 	// Limit: the cause is a growing load or the machine, not a component
 	Limit bool `json:"limit,omitempty"`
 }

@@ -25,8 +25,8 @@ const mostSegment = 1 << 30
 // noDigest is the value of Run.Digest while the digest is computed.
 var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// judgedFrom reports whether a file at the top of a run's directory is written by the run alone and either read by
-// judging or holds the times of a replay.
+// judgedFrom reports whether only the run writes this file at the top of its directory, and judging reads it or it holds the
+// times of a replay.
 func judgedFrom(name string) bool {
 	switch name {
 	case ScenarioFile, TimelineFile, PulseFile, MeasurementsFile, AuditFile, TSDBDir:
@@ -73,8 +73,8 @@ func judgedFiles(dir string) (files []string, err error) {
 // It also stops loops of symbolic links.
 const deepest = 3
 
-// FilesBelow returns the paths in dir of the files at and below name, and follows links.
-// Each is a regular file that can be opened. Every error is a *Damaged.
+// FilesBelow returns the paths, relative to dir, of the files at and below name. It follows links. Each path is a regular file
+// that can be opened. Every error is a *Damaged.
 func FilesBelow(dir, name string) ([]string, error) {
 	at := filepath.Join(dir, filepath.FromSlash(name))
 	info, err := os.Stat(at)
@@ -152,8 +152,8 @@ func ReadRun(dir string) (Run, error) {
 	return r, nil
 }
 
-// Changed returns the differences from the files that the run wrote, by the name at the top of the
-// run's directory. Each is a *Damaged. For a run without digests there are no differences.
+// Changed compares the files in dir with the digests of the run. It returns a *Damaged for each top-level file or directory
+// with a changed, missing or additional file, keyed by its name. For a run without digests it returns no differences.
 func (r Run) Changed(dir string) map[string]error {
 	changed := map[string]error{}
 	note := func(file string, err error) {

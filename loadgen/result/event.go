@@ -10,8 +10,8 @@ import (
 type Event struct {
 	Time time.Time `json:"time"` // when it happened
 	Kind EventKind `json:"kind"`
-	// Name is the subject: the phase, the action, the fault's kind, the component
-	// that restarted or leads, or the load that had to relist.
+	// Name is the subject of the event: the phase, the action, the kind of fault, the component that restarted or became the
+	// leader, or the load that had to relist.
 	Name   string `json:"name"`
 	Detail string `json:"detail,omitempty"` // more information, for people
 	// Fault is the ID of the fault, for EventFaultBegin and EventFaultEnd.
@@ -44,7 +44,7 @@ const (
 	// The process of one component.
 	EventExit  EventKind = control.EventExit
 	EventStart EventKind = control.EventStart
-	EventReady EventKind = control.EventReady // again
+	EventReady EventKind = control.EventReady // ready again
 
 	// A component became the leader.
 	EventLease      EventKind = control.EventLease

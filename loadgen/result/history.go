@@ -8,15 +8,15 @@ type History struct {
 	Load      string    `json:"load"`
 	Start     time.Time `json:"start"` // violations count from here
 	Registers int       `json:"registers"`
-	Clients   int       `json:"clients"`  // one connection each
-	Watchers  int       `json:"watchers"` // of all registers, one connection each
+	Clients   int       `json:"clients"`  // each has its own connection
+	Watchers  int       `json:"watchers"` // each of all registers, over its own connection
 
 	Writes HistoryOperations `json:"writes"` // updates with a resourceVersion
 	// Reads: consistent reads; a list counts once for each register
 	Reads           HistoryOperations `json:"reads"`
-	UnknownHappened int64             `json:"unknownHappened"` // writes of unknown outcome whose effect was seen later
-	CachedReads     HistoryOperations `json:"cachedReads"`     // with resourceVersion=0
-	CachedOld       int64             `json:"cachedOld"`       // cached reads that returned a state older than one their client knew; allowed
+	UnknownHappened int64             `json:"unknownHappened"` // writes with an unknown outcome whose effect was observed later
+	CachedReads     HistoryOperations `json:"cachedReads"`     // reads with resourceVersion=0
+	CachedOld       int64             `json:"cachedOld"`       // cached reads that returned an older state than the client already knew; allowed
 	Skipped         int64             `json:"skipped"`         // arrivals skipped because the client was still waiting
 
 	Events    int64 `json:"events"` // without bookmarks
@@ -43,7 +43,7 @@ type HistoryOperations struct {
 	Invoked   int64 `json:"invoked"`
 	Succeeded int64 `json:"succeeded"` // 2xx, and 404 for a read
 	Conflicts int64 `json:"conflicts"` // 409
-	Refused   int64 `json:"refused"`   // another 4xx, or no connection
+	Refused   int64 `json:"refused"`   // other 4xx answers, or no connection
 	Unknown   int64 `json:"unknown"`   // timeout, lost connection or 5xx
 }
 
@@ -53,11 +53,12 @@ type Violation struct {
 	// "doubled-event", "reordered-event" or "phantom" (a state that no write created)
 	Kind     string `json:"kind"`
 	Register string `json:"register"` // the ConfigMap
-	// Client: the client that saw it. Numbers from History.Clients on are the watchers' lists, then the final reads
+	// Client: the client that observed the violation. Numbers from History.Clients on stand for the watchers' lists, then the
+	// final reads
 	Client   *int    `json:"client,omitempty"`
-	Watcher  *int    `json:"watcher,omitempty"` // the watcher that saw it
+	Watcher  *int    `json:"watcher,omitempty"` // the watcher that observed the violation
 	Version  uint64  `json:"version,omitempty"`
-	AtSecond float64 `json:"atSeconds,omitempty"` // since History.Start
+	AtSecond float64 `json:"atSeconds,omitempty"` // seconds since History.Start
 	Detail   string  `json:"detail"`
 }
 

@@ -9,11 +9,11 @@ const HookDir = "hooks"
 type Hook struct {
 	Phase    string    `json:"phase"`
 	When     string    `json:"when"`    // before or after
-	Command  string    `json:"command"` // in shell syntax
+	Command  string    `json:"command"` // the command in shell syntax
 	Required bool      `json:"required"`
 	Began    time.Time `json:"began"`
 	Seconds  float64   `json:"seconds"`
 	Output   string    `json:"output"` // file in the run's directory
-	// Failed: how it failed, with the last line of its output; empty: it exited with code 0
+	// Failed: how the command failed, with the last line of its output; empty: it exited with code 0
 	Failed string `json:"failed,omitempty"`
 }

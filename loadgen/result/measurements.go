@@ -20,7 +20,7 @@ type Phase struct {
 	End          time.Time `json:"end"`                   // time of the scrape that ends it
 	Until        string    `json:"until,omitempty"`       // the condition that ends it; empty for a fixed length
 	ConditionMet bool      `json:"conditionMet"`          // whether the condition was met within its bound
-	Interrupted  bool      `json:"interrupted,omitempty"` // by the user or a failure
+	Interrupted  bool      `json:"interrupted,omitempty"` // whether the user or a failure interrupted the phase
 	// EndedEarly: the user ended the phase early and continued with the next; its measurements are not judged
 	EndedEarly bool `json:"endedEarly,omitempty"`
 	// PausedSeconds: how long the user paused the load; if it did, the phase's measurements are not judged
@@ -40,14 +40,14 @@ type Phase struct {
 	Machine  *Machine   `json:"machine,omitempty"`  // only on Linux
 	// Transitions: transitions of objects that reached the first state in the phase
 	Transitions []Transition `json:"transitions,omitempty"`
-	Actions     []Action     `json:"actions,omitempty"` // actions on objects with a rate, repetitions or a later begin
-	// Deliveries: how much of their work loads and actions did; only in result.json
+	Actions     []Action     `json:"actions,omitempty"` // actions on objects that have a rate, repeat or start later than the phase
+	// Deliveries: how much of the requested work loads and actions did; only in result.json
 	Deliveries []Delivery `json:"deliveries,omitempty"`
 }
 
 // Machine is the use of the generator's machine in a phase.
 type Machine struct {
-	BusySeconds  float64 `json:"busySeconds"`  // of all processors, by any process
+	BusySeconds  float64 `json:"busySeconds"`  // busy time of all processors, by any process
 	OwnSeconds   float64 `json:"ownSeconds"`   // part of busySeconds used by the generator and the processes that it started
 	StealSeconds float64 `json:"stealSeconds"` // taken by the hypervisor
 	// Processors: number of processors of the machine; absent: not recorded
@@ -107,9 +107,9 @@ type Requests struct {
 	// "truncated", "malformed", "goaway", "protocol", "canceled" or "other"
 	Outcomes  map[string]int64 `json:"outcomes"`
 	Succeeded int64            `json:"succeeded"` // 2xx answers
-	// UnsentLate: unsent arrivals that the generator processed over 100 ms late, or just after a stop of that length
+	// UnsentLate: unsent arrivals that the generator handled more than 100 ms late, or just after it was stopped for that long
 	UnsentLate int64 `json:"unsentLate,omitempty"`
-	// FailedLate: failed requests whose time was more than half the generator's own delay
+	// FailedLate: failed requests for which the generator's own delay was more than half of the time
 	FailedLate int64 `json:"failedLate,omitempty"`
 	// Answered: 2xx answers that arrived in the phase, including answers to earlier requests; absent:
 	// not recorded
@@ -118,7 +118,7 @@ type Requests struct {
 	Overdue int64 `json:"overdue,omitempty"`
 	// Backlog: requests sent in the phase or earlier that had no answer at its end
 	Backlog     int64   `json:"backlog,omitempty"`
-	DueSeconds  float64 `json:"dueSeconds"` // time in which arrivals were due
+	DueSeconds  float64 `json:"dueSeconds"` // time during which arrivals were due
 	OfferedRate float64 `json:"offeredPerSecond"`
 	// AchievedRate: rate of 2xx answers that arrived within dueSeconds; older runs counted all
 	AchievedRate float64 `json:"achievedPerSecond"`
@@ -126,11 +126,11 @@ type Requests struct {
 	Latency Latency `json:"latency"`
 	// External: Latency without the generator's lag and stalls
 	External Latency `json:"external"`
-	Lag      Latency `json:"lag"` // from the intended start until the generator took the request up
+	Lag      Latency `json:"lag"` // from the intended start until the generator began to handle the request
 	// Connect: waiting for a free stream or a dial
 	Connect Latency `json:"connect"`
-	Service Latency `json:"service"` // from then until the last byte of the answer
-	Bytes   int64   `json:"bytes"`   // of the answers' bodies, on the wire
+	Service Latency `json:"service"` // from the end of connect until the last byte of the answer
+	Bytes   int64   `json:"bytes"`   // bytes of the answers' bodies, on the wire
 	Pages   int64   `json:"pages,omitempty"`
 }
 
@@ -152,7 +152,7 @@ type Watches struct {
 	// Due: watches that were due to open by the phase's end; absent: not recorded
 	Due      int              `json:"due,omitempty"`
 	Failed   int64            `json:"failed"`
-	Failures map[string]int64 `json:"failures,omitempty"` // by outcome, as in Requests
+	Failures map[string]int64 `json:"failures,omitempty"` // failed attempts by outcome, as in Requests
 	// Refusals: failed attempts by status and message of the API server, as "429 storage is (re)initializing"
 	Refusals    map[string]int64 `json:"refusals,omitempty"`
 	OpenLatency Latency          `json:"openLatency"` // intended start to response headers
@@ -161,8 +161,8 @@ type Watches struct {
 	Lost        int64            `json:"lost"`        // expected - delivered, after the drain at the end
 	Duplicated  int64            `json:"duplicated"`  // repeated deliveries of one write
 	Reordered   int64            `json:"reordered"`   // deliveries older than one already seen
-	// BeforeAck: deliveries before the acknowledgement; their latency counts as zero, or as the length of the stall in
-	// which the acknowledgement was seen
+	// BeforeAck: deliveries before the acknowledgement of the write; their latency counts as zero, or as the length of the
+	// generator's stall in which the acknowledgement was noticed
 	BeforeAck int64 `json:"beforeAck"`
 	// Late: deliveries after the write was counted as lost; not in delivered
 	Late            int64   `json:"late,omitempty"`
@@ -170,12 +170,12 @@ type Watches struct {
 	Bookmarks       int64   `json:"bookmarks"`
 	Reconnects      int64   `json:"reconnects"`          // watches resumed by resourceVersion
 	Relists         int64   `json:"relists"`             // watches that had to list again (410)
-	Delivery        Latency `json:"delivery"`            // from the write's acknowledgement
+	Delivery        Latency `json:"delivery"`            // time from the acknowledgement of the write to the delivery
 	External        Latency `json:"external"`            // Delivery without the generator's stalls
 	SlowestPerWatch Latency `json:"slowestPerWatch"`     // shows whether one watcher is slow, or all
 	Lossy           int     `json:"lossy"`               // watches that lost an event
 	WorstLost       int64   `json:"worstLost"`           // events that the worst watch lost
-	Bytes           int64   `json:"bytes"`               // of events
+	Bytes           int64   `json:"bytes"`               // bytes of all events
 	Malformed       int64   `json:"malformed,omitempty"` // streams given up because their data was not an event
 	Slow            int     `json:"slow,omitempty"`      // intentionally slow consumers; not in delivery
 }
@@ -186,22 +186,21 @@ type Changes struct {
 	Acknowledged int64 `json:"acknowledged"` // writes that every watch must deliver exactly once
 }
 
-// Workload is the progress of pods in a phase, measured by the arrival of watch events at the
-// generator.
+// Workload is the progress of pods in a phase. Times are those at which watch events arrived at the generator.
 type Workload struct {
 	PodsCreated int64 `json:"podsCreated"`
 	PodsReady   int64 `json:"podsReady"`
 	PodsDeleted int64 `json:"podsDeleted"`
-	// PodsUnmeasured: pods first seen in a list; not in the distributions
+	// PodsUnmeasured: pods that were first seen in a list instead of a watch event; not in the distributions
 	PodsUnmeasured int64     `json:"podsUnmeasured,omitempty"`
 	Reconnects     int64     `json:"reconnects,omitempty"`
 	Relists        int64     `json:"relists,omitempty"`
-	ToScheduled    Latency   `json:"toScheduled"`        // from first seen until bound to a node
-	ToReady        Latency   `json:"toReady"`            // from bound until Ready
-	Startup        Latency   `json:"startup"`            // from first seen until Ready
+	ToScheduled    Latency   `json:"toScheduled"`        // time from when the pod was first seen until it was bound to a node
+	ToReady        Latency   `json:"toReady"`            // time from binding until Ready
+	Startup        Latency   `json:"startup"`            // time from when the pod was first seen until Ready
 	External       Latency   `json:"external"`           // Startup without the generator's stalls
-	ToEndpoint     Latency   `json:"toEndpoint"`         // from Ready until in an EndpointSlice
-	Rollouts       []Rollout `json:"rollouts,omitempty"` // that began in this phase
+	ToEndpoint     Latency   `json:"toEndpoint"`         // time from Ready until the pod was in an EndpointSlice
+	Rollouts       []Rollout `json:"rollouts,omitempty"` // rollouts that began in this phase
 	// NotReadyAfter: from the node failure until all failed nodes were seen NotReady
 	NotReadyAfter *float64 `json:"notReadyAfterSeconds,omitempty"`
 	// RecoveredAfter: from the node failure until every workload was complete again
@@ -218,8 +217,8 @@ type Rollout struct {
 	Hops       []Hop     `json:"hops"`
 }
 
-// Hop is one step of a rollout: when its first and its last object arrived at the
-// generator, in seconds since the rollout began.
+// Hop is one step of a rollout. Its times are when the first and the last object of the step arrived at the generator, in
+// seconds since the rollout began.
 type Hop struct {
 	// Name: "api write" (acknowledged), "replicaset" (created and scaled), "pods" (created), "binding",
 	// "ready" or "endpointslice" (for a Deployment with a Service)
@@ -233,11 +232,11 @@ type Hop struct {
 type Nodes struct {
 	Count               int     `json:"count"`
 	Fidelity            string  `json:"fidelity"`                      // kubelet, lean or shared
-	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all were Ready
+	ReadySeconds        float64 `json:"readySeconds"`                  // time from the start of registration until all nodes were Ready
 	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // part of readySeconds in which the generator was stalled
 	Heartbeats          int64   `json:"heartbeats"`                    // acknowledged lease renewals
-	// MissedByGenerator: renewals that began more than one interval late, or were not acknowledged before
-	// the next was due and more than half of that time was the generator's
+	// MissedByGenerator: renewals that began more than one interval late, and renewals that were not acknowledged before the
+	// next was due because the generator's own delay was more than half of that time
 	MissedByGenerator int64 `json:"missedByGenerator"`
 	// MissedByServer: other renewals that were not acknowledged before the next was due
 	MissedByServer int64            `json:"missedByServer"`
@@ -246,15 +245,15 @@ type Nodes struct {
 	StatusWrites   int64            `json:"statusWrites"`
 	PodsStarted    int64            `json:"podsStarted"`
 	PodsStopped    int64            `json:"podsStopped"`
-	Watches        int64            `json:"watches"`          // at the peak
+	Watches        int64            `json:"watches"`          // maximum number of open watches
 	Reconnects     int64            `json:"reconnects"`       // watches resumed by resourceVersion
 	Relists        int64            `json:"relists"`          // watches that had to list again (410)
-	Errors         map[string]int64 `json:"errors,omitempty"` // as "patch pods/status 409"
+	Errors         map[string]int64 `json:"errors,omitempty"` // failed requests by verb, resource and status, as "patch pods/status 409"
 	// PodLives: events of pods with a life, by life and event, as "container_restarted"
 	PodLives map[string]map[string]int64 `json:"podLives,omitempty"`
 }
 
-// Generator is the generator's own cost and fitness.
+// Generator holds the resources that the generator used, and the bounds that it exceeded.
 type Generator struct {
 	CPUSeconds     float64 `json:"cpuSeconds"`
 	MaxRSSBytes    int64   `json:"maxRSSBytes"`
@@ -265,12 +264,12 @@ type Generator struct {
 	GCCPU          float64 `json:"gcCPUSeconds"`
 	BacklogMax     int64   `json:"backlogMaxBytes"` // data received from API servers and not yet read
 	SchedulingLag  Latency `json:"schedulingLag"`   // lateness of a 10 ms ticker
-	// Saturated: bounds that were exceeded: the run could not be judged
+	// Saturated: bounds that the generator exceeded, so that the run could not be judged
 	Saturated []string `json:"saturated,omitempty"`
 }
 
 // Scrapes counts the recorder's scrapes.
 type Scrapes struct {
 	Done   int64            `json:"done"`
-	Failed map[string]int64 `json:"failed,omitempty"` // by instance
+	Failed map[string]int64 `json:"failed,omitempty"` // failed scrapes by instance
 }

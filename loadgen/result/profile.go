@@ -11,7 +11,7 @@ type Profile struct {
 	Component string    `json:"component"`         // as kube-apiserver-0, or loadgen
 	Kind      string    `json:"kind"`              // cpu, heap, goroutine, allocs, mutex or block
 	Began     time.Time `json:"began"`             // time of the request
-	Seconds   float64   `json:"seconds,omitempty"` // of sampling, for cpu
+	Seconds   float64   `json:"seconds,omitempty"` // sampling time of a cpu profile
 	File      string    `json:"file,omitempty"`    // path in the run's directory; empty: no profile
 	Bytes     int64     `json:"bytes,omitempty"`   // size of the file
 	Lost      string    `json:"lost,omitempty"`    // why the profile is missing

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostObjects bounds the objects of a document: an empty object has three bytes in the file and
-// takes up to a kilobyte of memory. A run's objects have at least a hundred bytes.
+// mostObjects is the maximum number of objects in a document. An empty object has three bytes in the file and takes up to a
+// kilobyte of memory; the objects that a run writes have at least a hundred bytes.
 const mostObjects = 1_000_000
 
 // mostBytes returns the maximum size of a file, by its extension. A thousand loads in ten phases
@@ -28,7 +28,7 @@ func mostBytes(name string) int64 {
 	return 256 << 20
 }
 
-// Damaged is the error of a file in a run's directory that is missing or cannot have been written by the run.
+// Damaged is the error for a file in a run's directory that is missing or cannot have been written by the run.
 type Damaged struct {
 	File string // path in the run's directory
 	Err  error  // what is wrong, with line and byte if known
@@ -48,7 +48,7 @@ func (d *Damaged) Unwrap() error { return d.Err }
 // Unjudged returns true: a run cannot be judged without the content of a damaged file.
 func (d *Damaged) Unjudged() bool { return true }
 
-// Checked is data with a method that returns an error if a run cannot have written it.
+// Checked is data whose method Check returns an error if a run cannot have written the data.
 type Checked interface{ Check() error }
 
 // ReadFile reads a file of the run in dir. Every error is a *Damaged.

@@ -10,29 +10,29 @@ const PulseFile = "pulse.jsonl"
 type Recovery struct {
 	// SlotSeconds: resolution of times derived from requests
 	SlotSeconds float64 `json:"slotSeconds"`
-	// StretchSeconds: a load is back, and a series of failures is over, after this time within the bound
+	// StretchSeconds: how long a load must stay within its bound to be back, and for a series of failures to be over
 	StretchSeconds float64         `json:"stretchSeconds"`
 	Faults         []FaultRecovery `json:"faults,omitempty"`
-	Handovers      []Handover      `json:"handovers,omitempty"` // of leases and of etcd's leader, sorted by time
+	Handovers      []Handover      `json:"handovers,omitempty"` // changes of lease holders and of etcd's leader, sorted by time
 	Restarts       []Restart       `json:"restarts,omitempty"`  // sorted by the end of the old process
 	Missing        []string        `json:"missing,omitempty"`   // figures that were not computed, and why
 }
 
 // FaultRecovery is one fault and its effects until the next fault begins.
 type FaultRecovery struct {
-	ID     string    `json:"id"`   // in the timeline
-	Kind   string    `json:"kind"` // as in the scenario
+	ID     string    `json:"id"`   // ID in the timeline
+	Kind   string    `json:"kind"` // kind, as in the scenario
 	On     []string  `json:"on,omitempty"`
 	Detail string    `json:"detail,omitempty"`
 	Phase  string    `json:"phase"` // the phase in which it began
-	Begin  time.Time `json:"begin"` // when it took effect
-	// End: null: not undone before the end of the recording
+	Begin  time.Time `json:"begin"` // when the fault took effect
+	// End: when the fault was undone; null: not before the end of the recording
 	End            *time.Time     `json:"end,omitempty"`
-	Loads          []LoadRecovery `json:"loads,omitempty"` // loads that ran when it began, or later
+	Loads          []LoadRecovery `json:"loads,omitempty"` // loads that ran when the fault began, or later
 	Relists        RelistStorm    `json:"relistStorm"`
 	LeaseFailover  *float64       `json:"leaseFailoverSeconds,omitempty"` // the longest failover of a lease
 	LeaderFailover *float64       `json:"leaderFailoverSeconds,omitempty"`
-	// Leaderless: roles whose leader ended without an observed successor
+	// Leaderless: roles whose leader ended and for which no new leader was observed
 	Leaderless []string `json:"unled,omitempty"`
 }
 
@@ -40,26 +40,27 @@ type FaultRecovery struct {
 // docs/reference/recovery.md defines the figures.
 type LoadRecovery struct {
 	Load string `json:"load"`
-	// Bound: maximum latency of every request
+	// Bound: the maximum latency that each request may have
 	Bound float64 `json:"boundSeconds"`
 	// Affected: a request failed, was not sent or exceeded the bound in a slot of the fault
 	Affected    bool             `json:"affected"`
 	Silent      bool             `json:"silent,omitempty"` // no request ended in the fault's slots: the effect is unknown
 	ErrorWindow float64          `json:"errorWindowSeconds"`
 	Open        bool             `json:"errorWindowOpen,omitempty"` // the load was outside its bound up to the last slot
-	From        *float64         `json:"fromSeconds,omitempty"`     // start of the error window, since the fault's begin
-	Until       *float64         `json:"untilSeconds,omitempty"`    // end of the error window, since the fault's begin
-	Succeeded   int64            `json:"succeeded"`                 // 2xx in the error window, including slow ones
-	Failed      int64            `json:"failed"`                    // in the error window
-	Unsent      int64            `json:"unsent"`                    // in the error window
-	SlowSlots   int64            `json:"slowSlots"`                 // slots without a failure, but over the bound
-	Outcomes    map[string]int64 `json:"outcomes,omitempty"`        // of failed requests, as in Requests
+	From        *float64         `json:"fromSeconds,omitempty"`     // start of the error window, since the start of the fault
+	Until       *float64         `json:"untilSeconds,omitempty"`    // end of the error window, since the start of the fault
+	Succeeded   int64            `json:"succeeded"`                 // 2xx answers in the error window, including slow ones
+	Failed      int64            `json:"failed"`                    // failed requests in the error window
+	Unsent      int64            `json:"unsent"`                    // unsent requests in the error window
+	SlowSlots   int64            `json:"slowSlots"`                 // slots without a failure, but with latencies over the bound
+	Outcomes    map[string]int64 `json:"outcomes,omitempty"`        // outcomes of failed requests, as in Requests
 	Slowest     float64          `json:"slowestSeconds"`
-	// FirstSuccess: null: nothing failed, or nothing succeeded later
+	// FirstSuccess: time from the start of the fault to the first success after a failure; null: nothing failed, or nothing
+	// succeeded later
 	FirstSuccess *float64 `json:"firstSuccessSeconds,omitempty"`
-	// FirstSuccessAfterEnd: negative during the fault
+	// FirstSuccessAfterEnd: the same from the end of the fault; negative if the success was during the fault
 	FirstSuccessAfterEnd *float64 `json:"firstSuccessAfterEndSeconds,omitempty"`
-	// Back: null: the load was not back, or the phase was too short
+	// Back: time from the end of the fault until the load was back; null: the load was not back, or the phase was too short
 	Back *float64 `json:"backSeconds,omitempty"`
 	// BackAtLeast: lower bound of back; null if back is known
 	BackAtLeast    *float64 `json:"backAtLeastSeconds,omitempty"`
@@ -67,14 +68,14 @@ type LoadRecovery struct {
 	Detail         string   `json:"detail,omitempty"`         // why a figure is missing, or what limits it
 }
 
-// RelistStorm counts relists from a fault's begin until WithinSeconds after its end.
+// RelistStorm counts relists from the start of a fault until WithinSeconds after its end.
 type RelistStorm struct {
-	Relists int64 `json:"relists"` // of all watch loads, histories and nodes
+	Relists int64 `json:"relists"` // relists of all watch loads, histories and nodes
 	Breaks  int64 `json:"breaks"`  // streams that ended unexpectedly
-	// WithinSeconds: the next fault ends the count earlier
+	// WithinSeconds: how long relists count after the end of the fault; the next fault ends the count earlier
 	WithinSeconds float64          `json:"withinSeconds"`
 	PeakPerSecond int64            `json:"peakPerSecond"`
-	Last          *float64         `json:"lastSeconds,omitempty"` // from the fault's begin to the last relist
+	Last          *float64         `json:"lastSeconds,omitempty"` // time from the start of the fault to the last relist
 	ByLoad        map[string]int64 `json:"byLoad,omitempty"`      // relists of nodes are under "simulated nodes"
 }
 
@@ -84,9 +85,9 @@ type Handover struct {
 	From string    `json:"from,omitempty"` // empty: unknown
 	To   string    `json:"to"`
 	At   time.Time `json:"at"` // when the new holder was observed
-	// Lost: when the old holder lost it; null: unknown
+	// Lost: when the old holder lost the lease or the leadership; null: unknown
 	Lost     *time.Time `json:"lost,omitempty"`
-	Failover *float64   `json:"failoverSeconds,omitempty"` // from lost to at
+	Failover *float64   `json:"failoverSeconds,omitempty"` // time from lost to at
 	Fault    string     `json:"fault,omitempty"`           // ID of its cause
 	Phase    string     `json:"phase,omitempty"`
 }
@@ -96,16 +97,15 @@ type Restart struct {
 	Component string     `json:"component"`
 	Exited    *time.Time `json:"exited,omitempty"`      // null: unknown
 	Ready     *time.Time `json:"ready,omitempty"`       // null: it was not ready again
-	Down      *float64   `json:"downSeconds,omitempty"` // from exited to ready
+	Down      *float64   `json:"downSeconds,omitempty"` // time from exited to ready
 	Fault     string     `json:"fault,omitempty"`       // ID of its cause
 }
 
-// Signal is a metric of an incident, judged against its own noise, in the signal's
-// unit: docs/reference/recovery.md.
+// Signal is a metric of an incident, judged against its own noise. Values are in the signal's unit: docs/reference/recovery.md.
 type Signal struct {
 	Name   string        `json:"name"`           // unique in the scenario
 	Expr   string        `json:"expr"`           // PromQL
-	Unit   string        `json:"unit,omitempty"` // as a gate's
+	Unit   string        `json:"unit,omitempty"` // unit, as in a gate
 	Steady SignalWindow  `json:"steady"`
 	Under  SignalWindow  `json:"under"` // while the fault was in force
 	After  *SignalWindow `json:"after,omitempty"`

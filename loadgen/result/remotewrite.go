@@ -7,11 +7,11 @@ import (
 
 // RemoteWrite counts the samples of a run that were sent to another Prometheus.
 type RemoteWrite struct {
-	URL  string `json:"url"` // without its query
+	URL  string `json:"url"` // URL of the receiver, without its query
 	Sent int64  `json:"sentSamples"`
-	// Refused: refused by the receiver, and not sent again
+	// Refused: samples that the receiver refused; they are not sent again
 	Refused int64 `json:"refusedSamples,omitempty"`
-	// Unsent: not sent when the time for the rest, after the end of the run, was over
+	// Unsent: samples that were not sent within the time allowed after the end of the run
 	Unsent     int64     `json:"unsentSamples,omitempty"`
 	UnsentFrom time.Time `json:"unsentFrom,omitzero"` // time of the first unsent sample
 	Error      string    `json:"error,omitempty"`     // the first error
@@ -23,7 +23,7 @@ func (w *RemoteWrite) Lost(dir string) string {
 	case w == nil || w.Refused == 0 && w.Unsent == 0:
 		return ""
 	case w.Unsent == 0:
-		return fmt.Sprintf("remote write: %s refused %d samples and took %d: %s", w.URL, w.Refused, w.Sent, w.Error)
+		return fmt.Sprintf("remote write: %s refused %d samples and accepted %d: %s", w.URL, w.Refused, w.Sent, w.Error)
 	}
 	return fmt.Sprintf("remote write: %d samples were not sent to %s, and %d were (`loadgen export %s --format remote-write --remote-write URL --start %s` sends them)",
 		w.Unsent, w.URL, w.Sent, dir, w.UnsentFrom.Format(time.RFC3339Nano))

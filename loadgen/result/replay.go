@@ -15,20 +15,20 @@ type Replay struct {
 	Load    string  `json:"load"`
 	Speed   float64 `json:"speed"`
 	Copies  int     `json:"copies"`
-	Actors  int     `json:"actors"`  // users of the requests: the trace's users, for each copy
+	Actors  int     `json:"actors"`  // number of users that send requests: the users of the trace in each copy
 	Seconds float64 `json:"seconds"` // how long the load ran
-	// Scheduled: requests and watches of the trace, in all copies, at that speed
+	// Scheduled: requests and watches of the trace, in all copies, at the replay's speed
 	Scheduled int64 `json:"scheduled"`
 	Due       int64 `json:"due"`  // part of scheduled that was due while the load ran
 	Sent      int64 `json:"sent"` // part of due that was sent to the API server
 	// RateError: the largest difference between sent and due for one verb, resource and actor, as a
 	// share of due; absent: nothing was due
 	RateError      *float64 `json:"rateError,omitempty"`
-	RateErrorOf    string   `json:"rateErrorOf,omitempty"` // the verb, resource and actor
+	RateErrorOf    string   `json:"rateErrorOf,omitempty"` // the verb, resource and actor with the largest difference
 	DispersionDue  float64  `json:"dispersionDue"`         // variance divided by mean of the counts per second
 	DispersionSent float64  `json:"dispersionSent"`        // the same for the sent requests
-	// DispersionError: their difference as a share of dispersionDue, or of 1 if dispersionDue is smaller;
-	// absent: the load was too short
+	// DispersionError: the difference of dispersionSent and dispersionDue, as a share of dispersionDue, or of 1 if
+	// dispersionDue is smaller; absent: the load was too short
 	DispersionError *float64      `json:"dispersionError,omitempty"`
 	NotFound        ReplayShare   `json:"notFound"`  // answers of 404
 	Conflicts       ReplayShare   `json:"conflicts"` // answers of 409
@@ -42,7 +42,7 @@ type Replay struct {
 	Refused []string         `json:"refused,omitempty"` // why resources were mapped
 	// VersionsUnset: reads at an exact resourceVersion that were sent without one
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`
-	// PagesRestarted: further pages of lists for which no token was known, so that the first page was read
+	// PagesRestarted: further pages of lists that were replaced by the first page, because their continue token was not known
 	PagesRestarted int64 `json:"pagesRestarted,omitempty"`
 }
 
@@ -70,10 +70,10 @@ type ReplayWatches struct {
 	Codes       map[string]int64 `json:"codes"`          // answers by status, and failures as in Requests
 	Open        int64            `json:"open,omitempty"` // currently open; none after the run
 	OpenMax     int64            `json:"openMax"`        // maximum open at the same time
-	EndedEarly  int64            `json:"endedEarly"`     // by the API server, before their time
+	EndedEarly  int64            `json:"endedEarly"`     // watches that the API server ended before their time
 	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times for which watches were open
 	DueSeconds  float64          `json:"dueHeldSeconds"` // the same in the trace
-	OpenLatency Latency          `json:"openLatency"`    // from the intended start to response headers
+	OpenLatency Latency          `json:"openLatency"`    // time from the intended start to response headers
 	Events      int64            `json:"events"`
 	Bytes       int64            `json:"bytes"`
 }
@@ -116,7 +116,7 @@ func (r Replay) Notes() []string {
 	differences := r.differences()
 	notes = append(notes, differences[:min(len(differences), mostDifferences)]...)
 	if more := len(differences) - mostDifferences; more > 0 {
-		notes = append(notes, fmt.Sprintf("replay %s: shares of 404 and 409 differ of %d more verbs and resources", r.Load, more))
+		notes = append(notes, fmt.Sprintf("replay %s: shares of 404 and 409 differ for %d more verbs and resources", r.Load, more))
 	}
 	return notes
 }

@@ -50,7 +50,7 @@ type Result struct {
 	// Verdict: "fail" if a gate failed or a phase that a gate covers did not meet its condition, else "no data" if
 	// anything could not be judged or there are no gates, else "pass"
 	Verdict  Verdict  `json:"verdict"`
-	ExitCode int      `json:"exitCode"`        // of `loadgen run`: 0, 1, 3 or 4
+	ExitCode int      `json:"exitCode"`        // exit code of `loadgen run`: 0, 1, 3 or 4
 	Reasons  []string `json:"reasons"`         // why the verdict is not pass
 	Notes    []string `json:"notes,omitempty"` // what to know before relying on the verdict
 	// BusyMachine: phases in which the machine was busy, and why; latencies and
@@ -80,7 +80,7 @@ type Run struct {
 	Overrides    []string  `json:"overrides,omitempty"`    // values of --set
 	WithoutGates []string  `json:"withoutGates,omitempty"` // gates left out by --without-gate
 	WithoutHooks bool      `json:"withoutHooks,omitempty"` // whether --no-hooks left out the hooks
-	Warnings     []string  `json:"warnings,omitempty"`     // from the checks before the start, and from the run
+	Warnings     []string  `json:"warnings,omitempty"`     // warnings from the checks before the start and from the run
 	// MissedFaults: faults that never began or were lost early; the run then does not pass
 	MissedFaults []string `json:"missedFaults,omitempty"`
 	// Profiles: pprof profiles that were taken or could not be taken
@@ -100,8 +100,8 @@ type Run struct {
 	Cluster  Cluster  `json:"cluster"`
 	// RemoteWrite: the samples that --remote-write sent
 	RemoteWrite *RemoteWrite `json:"remoteWrite,omitempty"`
-	// UnexpectedExits: components whose exit ended the plane and, in result.json,
-	// components whose exit no fault explains
+	// UnexpectedExits: components whose exit ended the plane and, in result.json, components that exited without a fault that
+	// explains it
 	UnexpectedExits []string `json:"unexpectedExits,omitempty"`
 	// Files: SHA-256 of each file that judging reads, by path. It is computed at the end of the run, and for the
 	// scenario at the start
@@ -181,8 +181,8 @@ type Gate struct {
 	Over      []string `json:"over"`           // phases
 	Verdict   Verdict  `json:"verdict"`        // pass, fail or no data
 	Value     *float64 `json:"value"`          // null: no data
-	// Withheld: a value that is not judged, because the generator was saturated, the generator's own delay
-	// would decide, or it exceeds its bound on a busy machine
+	// Withheld: a value that is not judged, because the generator was saturated, the generator's own delay would decide the
+	// verdict, or the value exceeds its bound on a busy machine
 	Withheld *float64 `json:"withheld,omitempty"`
 	// AtLeast: the value is a lower bound, because the awaited state was not observed or a phase had no data
 	AtLeast bool    `json:"atLeast,omitempty"`
@@ -207,8 +207,8 @@ type Figure struct {
 	Expr      string   `json:"expr,omitempty"`
 	Over      []string `json:"over"`              // phases
 	Value     *float64 `json:"value"`             // null: no data
-	AtLeast   bool     `json:"atLeast,omitempty"` // as a gate's
-	Unit      string   `json:"unit"`              // as a gate's
+	AtLeast   bool     `json:"atLeast,omitempty"` // as in a gate
+	Unit      string   `json:"unit"`              // as in a gate
 	Better    string   `json:"better"`            // "lower" or "higher"
 	Detail    string   `json:"detail,omitempty"`  // how the value was computed, or why it is missing
 }
@@ -236,7 +236,7 @@ type KeyRow struct {
 type ComponentCost struct {
 	Name           string  `json:"name"` // as etcd-0, kube-apiserver-0 or loadgen
 	CPUSeconds     float64 `json:"cpuSeconds"`
-	CPUShare       float64 `json:"cpuShare"` // of all CPU seconds in the table
+	CPUShare       float64 `json:"cpuShare"` // share of all CPU seconds in the table
 	MaxRSSBytes    float64 `json:"maxRSSBytes"`
 	MaxDescriptors float64 `json:"maxDescriptors"`
 }

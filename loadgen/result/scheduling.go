@@ -4,7 +4,7 @@ package result
 // docs/reference/breakdown.md#the-scheduler.
 type Scheduling struct {
 	Phase    string           `json:"phase"`
-	Attempts int64            `json:"attempts"`          // to place a pod, with any result
+	Attempts int64            `json:"attempts"`          // attempts to place a pod, with any result
 	Missing  string           `json:"missing,omitempty"` // why the split is missing
 	Points   []ExtensionPoint `json:"extensionPoints,omitempty"`
 	Plugins  []PluginTime     `json:"plugins,omitempty"`
@@ -27,6 +27,6 @@ type PluginTime struct {
 	Point      string  `json:"extensionPoint"`       // as "Filter"
 	Executions *int64  `json:"executions,omitempty"` // Filter and Score execute once per node; absent: not counted
 	Measured   int64   `json:"measured"`             // executions that were measured
-	Mean       float64 `json:"meanSeconds"`          // of the measured executions
+	Mean       float64 `json:"meanSeconds"`          // mean of the measured executions
 	Seconds    float64 `json:"seconds"`              // estimate: the mean multiplied by executions, or by measured if executions is absent
 }

@@ -5,7 +5,7 @@ import "fmt"
 // Transition is the time that objects took from one state to another, measured by the arrival of events at the
 // generator's own watch. It covers the objects that reached the first state in the phase.
 type Transition struct {
-	Name     string `json:"name"` // in the scenario
+	Name     string `json:"name"` // name in the scenario
 	Resource string `json:"resource"`
 	From     string `json:"from"`
 	To       string `json:"to"`
@@ -13,10 +13,10 @@ type Transition struct {
 	// Open: objects that exist at the end and have not reached the second state
 	Open int64 `json:"open,omitempty"`
 	Gone int64 `json:"gone,omitempty"` // deleted before the second state; not in the distributions
-	// Unmeasured: objects seen in a list only, without an event; not in began
+	// Unmeasured: objects that were seen only in a list, without an event; not in began
 	Unmeasured int64 `json:"unmeasured,omitempty"`
-	Relists    int64 `json:"relists,omitempty"` // after a lost watch; changes in between are seen late
-	// Latency: open objects count as longer than all others (clamped)
+	Relists    int64 `json:"relists,omitempty"` // lists after a lost watch; changes in between are observed late
+	// Latency: time between the states; open objects count as longer than all others (clamped)
 	Latency  Latency `json:"latency"`
 	External Latency `json:"external"` // latency without the generator's stalls
 	// SoFar: latency with open objects counted by their time until the end; absent without open objects
@@ -29,7 +29,7 @@ func (p Phase) checkTransitions() error {
 	once := map[string]bool{}
 	for _, t := range p.Transitions {
 		if once[t.Name] {
-			return fmt.Errorf("transition %s is there twice", t.Name)
+			return fmt.Errorf("transition %s appears twice", t.Name)
 		}
 		once[t.Name] = true
 		if t.Latency.Count+t.Gone != t.Began || t.Open > t.Latency.Count || (t.Open > 0) != (t.SoFar != nil) {

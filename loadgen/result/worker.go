@@ -8,14 +8,15 @@ type Worker struct {
 	Sent      int64  `json:"sent"`                // requests
 	Watches   int64  `json:"watches,omitempty"`   // watches open in the last phase of each load
 	Nodes     int64  `json:"nodes,omitempty"`     // simulated nodes
-	Delivered int64  `json:"delivered,omitempty"` // measured writes to its watches
-	// LagP99: p99 of the worst load, from the intended start of a request until the worker took it up
+	Delivered int64  `json:"delivered,omitempty"` // deliveries of measured writes to the worker's watches
+	// LagP99: p99 of the time from the intended start of a request until the worker began to handle it, of the load with the
+	// highest p99
 	LagP99 float64 `json:"lagP99Seconds"`
-	// ClockOffset: absolute difference between its clock and the coordinator's, as last measured
+	// ClockOffset: absolute difference between the clocks of the worker and the coordinator, as last measured
 	ClockOffset float64 `json:"clockOffsetSeconds"`
 	// ClockUncertainty: maximum error of clockOffsetSeconds
 	ClockUncertainty float64   `json:"clockUncertaintySeconds"`
 	Generator        Generator `json:"generator"`
-	// Lost: why it was lost or given up
+	// Lost: why the worker was lost or given up
 	Lost string `json:"lost,omitempty"`
 }

@@ -11,15 +11,15 @@ import (
 
 // Abort is a condition that ends a run early: load stops at once, and the run fails.
 type Abort struct {
-	// Limit: a figure of docs/reference/fuse.md, as throttled, that is above Max; one of Limit, Gate, Alert and Expr
+	// Limit: a limit of docs/reference/fuse.md, as throttled, whose figure is above Max; one of Limit, Gate, Alert and Expr
 	Limit string `yaml:"limit,omitempty"`
-	// Gate: name of a gate; the data recorded so far in the phase breaks its bound
+	// Gate: name of a gate whose bound is broken by the data that the phase has recorded so far
 	Gate  string `yaml:"gate,omitempty"`
 	Alert string `yaml:"alert,omitempty"` // an alert of docs/reference/alerts.md that fires
 	// Expr: PromQL with one result, as in a gate; $window reaches back to the phase's start
 	Expr string `yaml:"expr,omitempty"`
-	Max  *Bound `yaml:"max,omitempty"` // for Limit, and for Expr: one of Max and Min
-	Min  *Bound `yaml:"min,omitempty"` // for Expr
+	Max  *Bound `yaml:"max,omitempty"` // upper bound of Limit or Expr; Expr takes one of Max and Min
+	Min  *Bound `yaml:"min,omitempty"` // lower bound of Expr
 	// For: how long the condition must hold without interruption, default 0s
 	For Duration `yaml:"for,omitempty"`
 	// Over: phases in which the condition is checked, default all; for a Gate, the gate's phases
@@ -39,7 +39,7 @@ func (a *Abort) String() string {
 	return "expr " + a.Expr
 }
 
-// aborts does the checks that need no objectives or alerts; package gate does the rest.
+// aborts checks the abort conditions as far as possible without objectives and alerts; package gate checks the rest.
 func (v *validator) aborts() {
 	for i := range v.s.AbortOn {
 		v.abort(fmt.Sprintf("abortOn[%d]", i), &v.s.AbortOn[i])
@@ -96,7 +96,7 @@ func ParseAbort(text string) (a Abort, err error) {
 		}
 		condition = strings.TrimSpace(condition[:at])
 	}
-	slices.Reverse(a.Over) // they were parsed from the end
+	slices.Reverse(a.Over) // the fields were parsed from the end
 	name, value, ok := strings.Cut(condition, "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	switch {
@@ -116,7 +116,7 @@ func (a *Abort) set(field, value string) error {
 	var err error
 	bound := func(into **Bound) {
 		if *into != nil {
-			err = errors.New("it is there twice")
+			err = errors.New("it appears twice")
 			return
 		}
 		*into = new(Bound)

@@ -45,7 +45,7 @@ func TestConditionOfAFlagIsRefused(t *testing.T) {
 		"throttled=lots":             `max: "lots" is not a bound`,
 		"throttled=20%,for=ever":     `for: "ever" is not a duration`,
 		"throttled=20%,max=3":        "limit throttled has two bounds (write throttled=BOUND)",
-		"expr=max(up),max=1,max=2":   "max: it is there twice",
+		"expr=max(up),max=1,max=2":   "max: it appears twice",
 		"expr=max(up),for=10x,max=2": `for: "10x" is not a duration`,
 	} {
 		if a, err := ParseAbort(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -83,7 +83,8 @@ type Manifest struct {
 	Count int
 }
 
-// WantsConversion reports whether the object defines a custom resource that a webhook converts, without naming the webhook.
+// WantsConversion reports whether the object defines a custom resource that is converted by webhook but does not name the
+// webhook.
 func (m Manifest) WantsConversion() bool {
 	strategy, _, _ := unstructured.NestedString(m.Object, "spec", "conversion", "strategy")
 	_, named, _ := unstructured.NestedFieldNoCopy(m.Object, "spec", "conversion", "webhook")
@@ -180,7 +181,7 @@ func (v *validator) setup(created map[string]bool) {
 	for i := range v.s.Setup {
 		a, path := &v.s.Setup[i], fmt.Sprintf("setup[%d]", i)
 		if a.Kind != "create" {
-			v.fail(path+".kind", "write kind: create; other kinds are actions of phases", "no setup is a %q", a.Kind)
+			v.fail(path+".kind", "write kind: create; other kinds are actions of phases", "setup cannot have the kind %q", a.Kind)
 			continue
 		}
 		v.deployShape(path, a)
@@ -211,7 +212,7 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 	case created[m.String()]:
 		v.fail(path+".metadata.name", "create each object once", "a second %s", m)
 	case m.Count > 1 && !strings.Contains(m.Name, numberMark):
-		v.fail(path+".metadata.name", "write "+m.Name+"-"+numberMark, "%d objects of one name", m.Count)
+		v.fail(path+".metadata.name", "write "+m.Name+"-"+numberMark, "%d objects with the same name", m.Count)
 	}
 	if m.WantsConversion() && !v.s.ControlPlane.APIServer.Converts() {
 		v.fail(path+".spec.conversion", "set controlPlane.apiServer.conversionWebhook: on, or name a webhook here", "%s needs a conversion webhook", m)
@@ -255,8 +256,7 @@ var references = []struct {
 	{"MutatingAdmissionPolicyBinding", []string{"spec", "policyName"}, "MutatingAdmissionPolicy", "MutatingAdmissionPolicy"},
 }
 
-// existing refuses the name of an object that neither API servers create
-// themselves nor an earlier action created.
+// existing refuses the name of an object that does not exist by then: neither API servers nor an earlier action create it.
 func (v *validator) existing(path, what, kind, name string, created map[string]bool) {
 	if slices.Contains(upstreamObjects[kind], name) || created[kind+" "+name] {
 		return
@@ -270,8 +270,8 @@ func (v *validator) existing(path, what, kind, name string, created map[string]b
 	v.fail(path, strictyaml.Hint(name, known, "create it before; there are "+strings.Join(known, ", ")), "no %s %q", what, name)
 }
 
-// podSecurityModes and podSecurityLevels are the modes in the names of a namespace's Pod
-// Security labels, and the values of these labels.
+// podSecurityModes are the modes that appear in the names of a namespace's Pod Security labels. podSecurityLevels are the
+// values of these labels.
 var (
 	podSecurityModes  = []string{"enforce", "audit", "warn"}
 	podSecurityLevels = []string{"privileged", "baseline", "restricted"}
@@ -286,9 +286,9 @@ func (v *validator) namespaceLabels() {
 		mode, version := strings.CutSuffix(name, "-version")
 		switch {
 		case len(validation.IsQualifiedName(key)) > 0:
-			v.fail(path, "as pod-security.kubernetes.io/enforce", "%q is no name of a label", key)
+			v.fail(path, "as pod-security.kubernetes.io/enforce", "%q is not a label name", key)
 		case len(validation.IsValidLabelValue(value)) > 0:
-			v.fail(path, "letters, digits, -, _ and ., at most 63", "%q is no value of a label", value)
+			v.fail(path, "letters, digits, -, _ and ., at most 63", "%q is not a label value", value)
 		case strings.HasSuffix(prefix, "stormglass.dev"):
 			v.fail(path, "leave it out", "runs set labels of stormglass.dev themselves")
 		case prefix != "pod-security.kubernetes.io":

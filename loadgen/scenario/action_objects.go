@@ -18,7 +18,8 @@ type Selection struct {
 	LabelSelector string `yaml:"labelSelector,omitempty"`
 	// Share: share of the selected objects, as 10%, drawn with the seed; default all
 	Share *Bound `yaml:"share,omitempty"`
-	// AtLeast: it is an error to select fewer objects, before Share; default 0, where selecting none gives a warning
+	// AtLeast: minimum number of selected objects, counted before Share; fewer are an error; default 0, where selecting none
+	// gives a warning
 	AtLeast int `yaml:"atLeast,omitempty"`
 }
 
@@ -73,7 +74,7 @@ func (v *validator) objectAction(path string, a *Action) {
 	case "scale":
 		v.between(path+".replicas", float64(a.Replicas), 0, MaxPods)
 		if a.Replicas == 0 && !v.s.recorded && v.s.doc != nil && !v.s.doc.Written(path+".replicas") {
-			v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "a scale that does not say to how many")
+			v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "a scale without a number of replicas")
 		}
 	case "delete":
 		if a.Propagation != "" {
@@ -84,7 +85,7 @@ func (v *validator) objectAction(path string, a *Action) {
 		}
 	case "evict", "exec":
 		if a.Target.Resource != "pods" && a.Target.Resource != "" {
-			v.fail(path+".target.resource", "write resource: pods", "there is no %s of %s", a.Kind, a.Target.Resource)
+			v.fail(path+".target.resource", "write resource: pods", "%s does not work on %s", a.Kind, a.Target.Resource)
 		}
 		if a.Kind == "exec" && len(a.Command) == 0 {
 			v.fail(path+".command", "write command: [cat, /etc/hostname]", "is missing")
@@ -129,7 +130,7 @@ func (s *Scenario) Selections() []Action {
 	return all
 }
 
-// batchVerbs returns the permissions needed to make the objects of the templates, separated by spaces.
+// batchVerbs returns the verbs that must be permitted to make the objects of the templates, separated by spaces.
 func (a *Action) batchVerbs() string {
 	switch {
 	case a.Kind == "apply":
@@ -140,7 +141,7 @@ func (a *Action) batchVerbs() string {
 	return "create"
 }
 
-// Verbs returns the permissions that an action on a target needs, separated by spaces.
+// Verbs returns the verbs that must be permitted for an action on a target, separated by spaces.
 func (a *Action) Verbs() string {
 	switch {
 	case a.Kind == "delete" && a.Collection:
@@ -148,7 +149,7 @@ func (a *Action) Verbs() string {
 	case a.Kind == "delete":
 		return "list delete"
 	case a.Kind == "evict", a.Kind == "scale", a.Kind == "exec":
-		return "list get" // and permission for the subresource, which only the request itself can check
+		return "list get" // the request itself checks the permission for the subresource
 	}
 	return "list patch"
 }
@@ -166,14 +167,14 @@ func (v *validator) actionTimes(path string, p *Phase, a *Action) {
 	}
 	v.minAchieved(path+".minAchieved", a.MinAchieved)
 	if a.MinAchieved != nil && a.Rate == 0 && a.Every == 0 {
-		v.fail(path+".minAchieved", "add rate: 100/s, or leave it out", "%s without a rate asks for nothing in a time", a.Kind)
+		v.fail(path+".minAchieved", "add rate: 100/s, or leave it out", "%s without a rate has no work to achieve in time", a.Kind)
 	}
 	length := max(p.For, p.Within)
 	if a.After < 0 || length > 0 && a.After >= length {
 		v.fail(path+".after", fmt.Sprintf("less than %s", length), "%s after its start phase %q is over", a.After, p.Name)
 	}
 	if a.Every != 0 && (a.Every.D() < minActionEvery || length > 0 && a.After+a.Every >= length) {
-		v.fail(path+".every", fmt.Sprintf("from %s to less than the phase's %s", Duration(minActionEvery), length), "%s is no interval for it", a.Every)
+		v.fail(path+".every", fmt.Sprintf("from %s to less than the phase's %s", Duration(minActionEvery), length), "%s is not a possible interval", a.Every)
 	}
 }
 
@@ -199,15 +200,15 @@ func (v *validator) selection(path, kind string, s *Selection) {
 	}
 	v.resource(path+".resource", s.Resource, "list", verb)
 	if _, err := labels.Parse(s.LabelSelector); err != nil {
-		v.fail(path+".labelSelector", "as app=web,tier!=cache", "%q is no label selector", s.LabelSelector)
+		v.fail(path+".labelSelector", "as app=web,tier!=cache", "%q is not a label selector", s.LabelSelector)
 	}
 	if s.Share != nil && (!s.Share.Fits(Ratio) || s.Share.Value <= 0 || s.Share.Value > 1) {
-		v.fail(path+".share", "over 0%, at most 100%", "%s is no share", s.Share)
+		v.fail(path+".share", "over 0%, at most 100%", "%s is not a share", s.Share)
 	}
 	v.between(path+".atLeast", float64(s.AtLeast), 0, maxBatch)
 	for i, name := range s.Names {
 		if name == "" || slices.Contains(s.Names[:i], name) {
-			v.fail(fmt.Sprintf("%s.names[%d]", path, i), "name each once", "%q is there twice, or empty", name)
+			v.fail(fmt.Sprintf("%s.names[%d]", path, i), "name each once", "%q appears twice, or empty", name)
 		}
 	}
 }
@@ -221,7 +222,7 @@ func (v *validator) patch(path string, a *Action) {
 	case a.Patch == nil:
 		v.fail(path+".patch", "write patch: {metadata: {annotations: {n: '{{.Index}}'}}}", "is missing")
 	case list != (a.PatchType == "json"):
-		v.fail(path+".patch", "a JSON patch is a list of operations, any other fields", "it is no %s patch", a.PatchType)
+		v.fail(path+".patch", "a JSON patch is a list of operations, any other fields", "the patch does not match patchType %s", a.PatchType)
 	case a.PatchType == "strategic" && custom(a.Target.Resource):
 		v.fail(path+".patchType", "write merge", "custom resources take no strategic merge patch")
 	}

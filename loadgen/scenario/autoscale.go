@@ -18,13 +18,14 @@ type Autoscale struct {
 // (--horizontal-pod-autoscaler-tolerance).
 const AutoscalerTolerance = 0.1
 
-// Needed returns how many pods with this CPU request meet the target if together they use demand.
+// Needed returns how many pods, each with the given CPU request, meet the target when they use demand in total.
 func (a Autoscale) Needed(demand, request string) int {
 	n := math.Ceil(float64(milli(demand)) * 100 / (float64(max(milli(request), 1)) * float64(max(a.Utilization, 1))))
 	return min(max(int(n), a.Min), a.Max)
 }
 
-// Enough returns the least number of pods at which an autoscaler stops, if needed pods would meet its target.
+// Enough returns the smallest number of pods at which the autoscaler stops scaling. needed is the number of pods that meets its
+// target.
 func (a Autoscale) Enough(needed int) int {
 	return max(int(math.Ceil(float64(needed)/(1+AutoscalerTolerance))), a.Min)
 }
@@ -56,7 +57,7 @@ func (s *Scenario) anyAction(is func(*Action) bool) bool {
 	})
 }
 
-// Each returns one action for each workload of a count, or the action itself.
+// Each returns the action once for each of its Count workloads, or the action itself if it has no Count.
 func (a *Action) Each() []Action {
 	if a.Count == 0 || a.Kind == "create" {
 		return []Action{*a}
@@ -85,7 +86,7 @@ func (s *Scenario) Awaited(p *Phase) []string {
 	return names
 }
 
-const maxDeployments = 1000 // of one action
+const maxDeployments = 1000 // maximum Count of one action
 
 // autoscale checks the count, autoscaler and demand of an action. deploy is the deploy with the action's name, or nil.
 func (v *validator) autoscale(path string, a, deploy *Action) {
@@ -104,11 +105,11 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 		case a.Replicas < s.Min || a.Replicas > s.Max:
 			v.fail(path+".replicas", fmt.Sprintf("from %d to %d", s.Min, s.Max), "%d replicas are outside the bounds of the autoscaler", a.Replicas)
 		case v.s.ControlPlane.MetricsServer.Replicas == 0:
-			v.fail(at, "write controlPlane: {metricsServer: {replicas: 1}}", "no autoscaler knows what pods use without metrics-server")
+			v.fail(at, "write controlPlane: {metricsServer: {replicas: 1}}", "an autoscaler needs metrics-server to know what pods use")
 		}
 	}
 	if a.Kind == "demand" && milli(a.CPU) <= 0 {
-		v.fail(path+".cpu", `as "40", in CPUs`, "a demand for no CPU")
+		v.fail(path+".cpu", `as "40", in CPUs`, "a demand must be more than 0 CPUs")
 	}
 	switch {
 	case deploy == nil || a.Kind == "deploy":

@@ -5,11 +5,10 @@ import (
 	"fmt"
 )
 
-// Batch makes objects from templates: for each iteration, each template and each
-// replica.
+// Batch makes objects from templates: one set for each iteration, template and replica.
 type Batch struct {
 	Templates []Template `yaml:"templates,omitempty"` // in this order
-	// Iterations: of all templates, {{.Iteration}} in them, from 0; default one for each namespace
+	// Iterations: number of iterations of all templates; {{.Iteration}} counts them from 0; default one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
 	// FromIteration: the first iteration to make; numbers, names and namespaces stay the same as when all
 	// are made; default 0
@@ -29,12 +28,12 @@ type Batch struct {
 // Template is one or several manifests, as a Go template with sprig's functions; set one of File, Text
 // and Object.
 type Template struct {
-	// File: relative to the scenario file, or absolute; for a directory, the output of its kustomization, or its
-	// files *.yaml, *.yml and *.json
+	// File: path of the manifests, relative to the scenario file or absolute; a directory means the output of its
+	// kustomization, or its files *.yaml, *.yml and *.json
 	File   string `yaml:"file,omitempty"`
 	Text   string `yaml:"text,omitempty"`   // one or several YAML documents
-	Object any    `yaml:"object,omitempty"` // YAML whose texts are templates
-	// Replicas: of each document in each iteration, {{.Replica}} from 1; default 1
+	Object any    `yaml:"object,omitempty"` // YAML whose strings are templates
+	// Replicas: number of objects of each document in each iteration; {{.Replica}} counts them from 1; default 1
 	Replicas int `yaml:"replicas,omitempty" zero:"1"`
 	// EveryIterations: make the template only in every Nth iteration, starting with the first;
 	// {{.Iteration}} counts only these; default 1
@@ -91,7 +90,7 @@ func (l *Load) Batch() *Batch {
 	}
 }
 
-// span returns the iterations to make: from (inclusive) up to to (exclusive).
+// span returns the range of iterations to make. The range includes from and excludes to.
 func (b *Batch) span() (from, to int) {
 	if b.ToIteration == 0 {
 		return b.FromIteration, b.Iterations
@@ -102,7 +101,7 @@ func (b *Batch) span() (from, to int) {
 // every returns N if the template is made in every Nth iteration.
 func (t *Template) every() int { return max(t.EveryIterations, 1) }
 
-// times returns in how many of the first iterations the template is made.
+// times returns how often the template is made in the first iterations.
 func (t *Template) times(iterations int) int { return (iterations + t.every() - 1) / t.every() }
 
 // BatchNamespaces returns the namespaces of all batches, the run's own first.
@@ -136,7 +135,7 @@ const (
 	maxBatchNamespaces = 10_000
 )
 
-// batchShape checks a batch except for its templates' texts, which may be in files.
+// batchShape checks a batch, except for the text of its templates, which may be in files.
 func (v *validator) batchShape(path string, b *Batch) {
 	v.between(path+".namespaces", float64(b.Namespaces), 1, maxBatchNamespaces)
 	v.between(path+".iterations", float64(b.Iterations), 1, maxBatch)

@@ -19,8 +19,8 @@ func (s *Scenario) checkBatch(b PlacedBatch) error {
 	return err
 }
 
-// distinct refuses two objects of template i with the same name in one namespace, among its first replicas and
-// iterations, and the last of each.
+// distinct refuses two objects of template i that have the same name in one namespace. It checks the first and the last
+// replicas and iterations.
 func (o *Objects) distinct(i int) error {
 	of := &o.batch.Templates[i]
 	iterations := of.times(o.batch.Iterations)
@@ -49,7 +49,7 @@ func (o *Objects) distinct(i int) error {
 		for d, text := range names[:min(len(names), o.documents[i])] {
 			key := name{iteration * o.batch.Namespaces / o.batch.Iterations, o.kindOf[i][d], text}
 			if text != "" && seen[key] {
-				return o.at(i, d, "put {{.Replica}} and {{.Iteration}} into it", "two objects have the name %q", text)
+				return o.at(i, d, "put {{.Replica}} and {{.Iteration}} into the name", "two objects have the name %q", text)
 			}
 			seen[key] = true
 		}

@@ -23,23 +23,23 @@ type Objects struct {
 	scenario  *Scenario
 	seed      int64
 	templates []*template.Template
-	named     []bool            // of each template: its text uses .Namespace
-	shapes    []*template.Shape // of each template; nil if it has no shape
+	named     []bool            // for each template, whether its text uses .Namespace
+	shapes    []*template.Shape // for each template; nil if it has no shape
 	documents []int             // number of documents of each template
-	iteration int               // objects of the first iteration, which has all templates
+	iteration int               // number of objects of the first iteration, which uses all templates
 	even      bool              // all iterations have the same number of objects
 	from, to  int               // iterations to make
-	skipped   int               // objects of the iterations before from
+	skipped   int               // number of objects of the iterations before from
 
 	kinds  []ObjectKind
-	kindOf [][]int // by template and document
-	round  []int   // kinds of the objects of any iteration; nil if iterations differ or have many objects
-	lines  [][]int // line where each begins, by template and document
+	kindOf [][]int // index into kinds, by template and document
+	round  []int   // index into kinds of each object of an iteration; nil if iterations differ or have more than longestRound objects
+	lines  [][]int // line where each document begins, by template and document
 
-	rendered int // number of the first object of the last rendering; math.MinInt before the first
+	rendered int // number of the first object that the last rendering made; math.MinInt before the first rendering
 	held     []map[string]any
 
-	filled int // number of the first object of the last values; math.MinInt before the first
+	filled int // number of the first object whose values slots holds; math.MinInt before the first values
 	slots  []string
 	fits   bool
 }
@@ -129,7 +129,7 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 	return o, nil
 }
 
-// count adds the kinds of the documents of template i.
+// count counts the objects of template i by kind.
 func (o *Objects) count(i int, documents []map[string]any) {
 	o.kindOf, o.lines = append(o.kindOf, make([]int, len(documents))), append(o.lines, make([]int, len(documents)))
 	for d, manifest := range documents {
@@ -224,7 +224,7 @@ func (o *Objects) render(i, iteration, replica int) ([]map[string]any, error) {
 	return all, nil
 }
 
-// errorf returns an error of template i, at its line in its file or at the scenario's field.
+// errorf returns err with its place: the line in the file of template i, or the field of the scenario.
 func (o *Objects) errorf(i int, err error) error {
 	t := &o.batch.Templates[i]
 	of := &template.Error{Msg: err.Error()}
@@ -247,7 +247,7 @@ func (o *Objects) at(i, document int, hint, format string, args ...any) error {
 	return o.errorf(i, &template.Error{Line: o.templates[i].Line(document, o.documents[i]), Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// String lists the kinds with their numbers of objects.
+// String lists the kinds, each with its number of objects.
 func (o *Objects) String() string {
 	var parts []string
 	for _, k := range o.kinds {
@@ -277,7 +277,7 @@ func (o *Objects) upTo(iteration int) int {
 // Kinds lists the kinds of object in the first iteration, each once, in order.
 func (o *Objects) Kinds() []ObjectKind { return o.kinds }
 
-// longestRound is the largest iteration whose kinds are looked up by number.
+// longestRound is the maximum number of objects of an iteration for which the table Objects.round is made.
 const longestRound = 4096
 
 // KindAt returns the kind of object n as an index into Kinds.

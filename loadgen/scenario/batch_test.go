@@ -63,7 +63,7 @@ func TestObjectsOfABatchInOrder(t *testing.T) {
 	}
 	l := Load{Kind: "objects", Name: "fill", Namespaces: 5, Templates: s.Batches()[0].Templates}
 	if got := l.NamespacesIn("run"); len(got) != 1 { // BatchNamespaces returns the namespaces of batches
-		t.Errorf("a load of objects has namespaces of its own: %v", got)
+		t.Errorf("a load of objects has separate namespaces: %v", got)
 	}
 	all, err := s.Expand(s.Batches()[0])
 	if err != nil {
@@ -162,10 +162,10 @@ func TestErrorsOfBatches(t *testing.T) {
 		{"web.yaml", "empty"}:                              `the directory has no *.yaml, *.yml or *.json`,
 		{"web.yaml", "cut.yaml"}:                           `cut.yaml:1: unclosed action`,
 		{"web.yaml", "value.yaml"}:                         `value.yaml:3: <.missing>: there is no value "missing" (give it one: vars: {missing: ...})`,
-		{"web.yaml", "same.yaml"}:                          `same.yaml:1: two objects have the name "same" (put {{.Replica}} and {{.Iteration}} into it)`,
+		{"web.yaml", "same.yaml"}:                          `same.yaml:1: two objects have the name "same" (put {{.Replica}} and {{.Iteration}} into the name)`,
 		{"web.yaml", "mod.yaml"}:                           `mod.yaml:1: two objects have the name "m-1"`,
 		{"web.yaml", "huge.yaml"}:                          `huge.yaml:4: <randAlphaNum 2000000000>: error calling randAlphaNum: a text of 2000000000 is too large: at most 4194304`,
-		{"web.yaml", "long.yaml"}:                          `long.yaml: it renders over 16 MiB`,
+		{"web.yaml", "long.yaml"}:                          `long.yaml: it renders more than 16 MiB`,
 		{"web.yaml", "kind.yaml"}:                          `kind.yaml:2: Kubernetes has no Deployment of v1 (write apiVersion: apps/v1)`,
 		{"web.yaml", "nameless.yaml"}:                      `nameless.yaml:1: a Pod without a name`,
 		{"web.yaml", "none.yaml"}:                          `none.yaml: it renders no manifest`,
@@ -178,7 +178,7 @@ func TestErrorsOfBatches(t *testing.T) {
 		{"kind: create", "kind: create\n        name: x"}:                              `it belongs to actions on workloads that a deploy made`,
 		{"s-{{.Iteration}}", "s"}:                                                      `two objects have the name "s"`,
 		{"kind: create", "kind: create\n        after: 10s"}:                           `10s after its start phase "fill" is over (less than 10s)`,
-		{"kind: create", "kind: create\n        every: 10ms"}:                          `10ms is no interval for it`,
+		{"kind: create", "kind: create\n        every: 10ms"}:                          `10ms is not a possible interval`,
 		{"kind: create", "kind: patch\n        target: {resource: pod}"}:               `Kubernetes has no resource "pod"`,
 	} {
 		files := map[string]string{

@@ -9,7 +9,7 @@ import (
 // CustomFigure is the objective of a gate on a figure of a custom measurement.
 const CustomFigure = "custom-figure"
 
-// CustomPart is a part of a scenario that the Go program that runs it must provide.
+// CustomPart names an action or a measurement that the Go program that runs the scenario must provide.
 type CustomPart struct{ Name, Path string }
 
 // CustomActions lists the custom actions, one for each name.
@@ -59,8 +59,8 @@ func (v *validator) figure(path, objective, figure string) {
 		v.fail(path, "write figure: MEASUREMENT/FIGURE, as reconcile/p99", "objective %s names no figure", CustomFigure)
 	case figure == "":
 	case objective != CustomFigure:
-		v.fail(path+".figure", "leave it out, or write objective: "+CustomFigure, "it is of objective %s", CustomFigure)
+		v.fail(path+".figure", "leave it out, or write objective: "+CustomFigure, "it belongs to objective %s", CustomFigure)
 	case !ok || !dnsLabel.MatchString(measurement) || !dnsLabel.MatchString(name):
-		v.fail(path+".figure", "write MEASUREMENT/FIGURE, as reconcile/p99; names have lower-case letters, digits and -", "%q is no figure", figure)
+		v.fail(path+".figure", "write MEASUREMENT/FIGURE, as reconcile/p99; names have lower-case letters, digits and -", "%q is not a figure", figure)
 	}
 }

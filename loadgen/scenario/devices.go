@@ -42,7 +42,7 @@ func (v *validator) devices(path string, a *Action) {
 	case most == 0:
 		v.fail(at, fmt.Sprintf("write nodes: {devices: %d}", max(8, a.Devices)), "no simulated node has devices")
 	case a.Devices > most && a.Devices <= maxClaimed:
-		v.fail(at, fmt.Sprintf("at most %d, or more nodes.devices", most), "no node holds a pod of %d devices", a.Devices)
+		v.fail(at, fmt.Sprintf("at most %d, or more nodes.devices", most), "no node has room for a pod with %d devices", a.Devices)
 	}
 	const flag = "runtime-config"
 	off := resourcev1.SchemeGroupVersion.String() + "=false"

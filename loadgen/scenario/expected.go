@@ -21,7 +21,7 @@ const (
 	Unknown Certainty = "not known"
 )
 
-// Or returns the certainty of a sum of two numbers.
+// Or returns the certainty of the sum of a number with certainty c and a number with certainty other.
 func (c Certainty) Or(other Certainty) Certainty {
 	switch {
 	case c == Exact || c == other:
@@ -49,7 +49,7 @@ func Ending(phases ...Phase) Certainty {
 	return About
 }
 
-// LongestOf returns the maximum time of phases.
+// LongestOf returns the maximum total time of the phases.
 func LongestOf(phases ...Phase) (all time.Duration) {
 	for _, p := range phases {
 		all += max(p.For, p.Within).D()
@@ -96,7 +96,7 @@ func (s *Scenario) Arrivals(l PlacedLoad) (int64, Certainty) {
 	if err != nil {
 		return 0, Unknown
 	}
-	n := p.Due(length - 1) // arrivals due at the end come too late
+	n := p.Due(length - 1) // arrivals due at the very end are too late to be sent
 	if n >= most && (end != "" && phases[0].Until.Is(end) || how == About && p.Due(length-Moment) >= most) {
 		how = Exact
 	}
@@ -106,7 +106,7 @@ func (s *Scenario) Arrivals(l PlacedLoad) (int64, Certainty) {
 // Share is a part of a load's requests.
 type Share struct {
 	Verb, Resource string
-	Part           float64 // of the load's arrivals, 0 to 1. An arrival of a history is one or two requests
+	Part           float64 // share of the load's arrivals, 0 to 1. An arrival of a history is one or two requests
 	// Sent and Answered are the approximate body sizes in bytes; 0 if unknown.
 	Sent, Answered float64
 }
@@ -204,12 +204,12 @@ func (s *Scenario) Kept() (sum float64) {
 	return sum
 }
 
-// An arrival of a history is a write with the first probability, which reads its register before unless it is blind; else a
-// consistent read with the second; else a read that a cache may answer.
+// Probabilities for each arrival of a history. It is a write with probability HistoryWrites, a consistent read with probability
+// HistoryReads, otherwise a read that a cache may answer. A write reads its register first, unless it is blind.
 const (
 	HistoryWrites = 0.5
 	HistoryReads  = 0.35
-	HistoryBlind  = 0.25 // of writes: over the version that the client last knew, so that writers meet
+	HistoryBlind  = 0.25 // share of writes that update the version that the client last knew, so that writers conflict
 )
 
 // Of returns how many of n matching objects are selected.
@@ -220,7 +220,8 @@ func (s Selection) Of(n int) int {
 	return max(1, int(float64(n)*s.Share.Value+0.5))
 }
 
-// LastRound is the time before the end of a phase in which no round of an action begins: the round would have no time.
+// LastRound is how long before the end of a phase the last round of a repeated action may begin. A later round would have no
+// time.
 const LastRound = 100 * time.Millisecond
 
 // KindOf returns the kind of a resource of Kubernetes itself or of the run, or the name of another resource.

@@ -45,7 +45,7 @@ func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 	return &c, nil
 }
 
-// gates does the checks that need no objectives; package gate does the rest.
+// gates checks the gates as far as possible without objectives; package gate checks the rest.
 func (v *validator) gates() {
 	seen := map[string]bool{}
 	for i := range v.s.Gates {
@@ -84,11 +84,11 @@ func (v *validator) oneSource(path, what, does, objective, expr string) bool {
 	return false
 }
 
-// alertGate checks a gate that names an alert; package gate knows the alerts.
+// alertGate checks a gate that names an alert; package gate checks that the alert exists.
 func (v *validator) alertGate(path string, g *Gate) {
 	switch {
 	case g.Alert == "":
-		v.fail(path+".fires", "name the alert: it stands in docs/reference/alerts.md", "gate %q says whether an alert fires, and not which", g.Name)
+		v.fail(path+".fires", "name an alert of docs/reference/alerts.md", "gate %q says whether an alert fires, but does not name the alert", g.Name)
 	case g.Objective != "" || g.Expr != "":
 		v.fail(path+".alert", "write two gates", "gate %q has an alert and an objective or expr", g.Name)
 	case g.Fires == nil:
@@ -98,6 +98,6 @@ func (v *validator) alertGate(path string, g *Gate) {
 	case g.Together:
 		v.fail(path+".together", "leave it out: an alert fires at a moment", "gate %q: an alert has no window", g.Name)
 	case g.Load != "" || g.Signal != "":
-		v.fail(path+".alert", "leave load and signal out", "gate %q: an alert is about no load or signal of the scenario", g.Name)
+		v.fail(path+".alert", "leave load and signal out", "gate %q: an alert does not take a load or signal", g.Name)
 	}
 }

@@ -45,7 +45,7 @@ func kustomize(dir string) (string, error) {
 		return "", fmt.Errorf("kubectl kustomize: %s", strings.TrimPrefix(strings.TrimSpace(string(failed.Stderr)), "error: "))
 	}
 	if err != nil {
-		return "", fmt.Errorf("it is a kustomization, and there is neither a controlplane nor a kubectl that builds it: %w", err)
+		return "", fmt.Errorf("it is a kustomization, and neither controlplane nor kubectl was found to build it: %w", err)
 	}
 	return string(text), nil
 }

@@ -8,35 +8,33 @@ type loadKind struct {
 	name string
 	// example is a list with one load of the kind, for hints.
 	example string
-	// results are the results by which objectives judge its loads.
+	// results are the results by which objectives judge loads of the kind.
 	results []LoadResult
-	// watches: its rate is the rate of opening watches. These end after the loads that
-	// write to the watched objects, or with Hold at the end of the run.
+	// watches: Rate is the rate at which the load opens watches. The watches end after the loads that write to the watched
+	// objects, or with Hold at the end of the run.
 	watches bool
-	// unpaced: Arrival and Shape do not determine its arrivals.
+	// unpaced: Arrival and Shape do not determine the arrivals.
 	unpaced bool
-	// traced: it sends the requests of a trace, at their times.
+	// traced: the load sends the requests of a trace, at their times.
 	traced bool
 
-	// objects is the default number of objects that a load works on; 0 if it has no own objects.
+	// objects is the default number of objects that the load creates to work on; 0 if it creates none.
 	objects int
-	// manifests: the objects are of the resources in its operations, and take
-	// namespaces, sizes and a manifest.
+	// manifests: the objects have the resources of the load's operations, and take namespaces, sizes and a manifest.
 	manifests bool
-	// namespaces: it takes namespaces, even without own objects.
+	// namespaces: the load takes namespaces, even if it creates no objects.
 	namespaces bool
-	// fixed refuses an Operation in the load. operations replace it; a kind such as
-	// changes or streams has no operations.
+	// fixed is the reason to refuse an Operation in the load; nil if the load takes one. The load does operations instead;
+	// kinds such as changes and streams have none.
 	fixed      *refusal
 	operations []Operation
 
-	// fields returns the fields that this kind takes but not every kind, and whether the load
-	// sets them. It excludes the fields of the load's objects.
+	// fields returns the fields that not every kind takes but this kind does, and whether the load sets them. It leaves out the
+	// fields of the load's objects.
 	fields func(*Load) []field
 	// defaults sets the defaults of these fields; may be nil.
 	defaults func(*Load)
-	// validate checks what is specific to the kind. open are the watches
-	// that the load may name, nil in the background.
+	// validate checks what is specific to the kind. open holds the watch loads that the load may name; nil in the background.
 	validate func(v *validator, path string, l *Load, open map[string]*Load)
 	// plausible checks what the load can do in its time. If nil, only the checks of all loads apply.
 	plausible func(*forecast, PlacedLoad)
@@ -76,7 +74,7 @@ type LoadResult string
 const (
 	RequestResults  LoadResult = "requests"
 	WatchResults    LoadResult = "watches"    // from opening and holding watches
-	DeliveryResults LoadResult = "deliveries" // of a load's writes, by the watches that it names
+	DeliveryResults LoadResult = "deliveries" // from deliveries of the load's writes to the watches that it names
 	HistoryResults  LoadResult = "history"
 	ReplayResults   LoadResult = "replay"
 )
@@ -103,8 +101,8 @@ func LoadExample(r LoadResult) string {
 	return ""
 }
 
-// OpensWatches reports whether the load's rate is the rate of opening watches. These end
-// after the loads that write to the watched objects.
+// OpensWatches reports whether Rate is the rate at which the load opens watches. The watches end after the loads that write to
+// the watched objects.
 func (l *Load) OpensWatches() bool { return l.kind().watches }
 
 // Operations lists what the load does, or what its watches watch. It is empty for kinds

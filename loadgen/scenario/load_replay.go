@@ -13,14 +13,14 @@ import (
 
 // Replayed contains the fields of a load of kind "replay".
 type Replayed struct {
-	// Trace: file of a replay, as written by `loadgen record`; relative to the scenario file, or absolute
+	// Trace: trace file of a replay, as written by `loadgen record`; relative to the scenario file, or absolute
 	Trace string `yaml:"trace,omitempty"`
-	// Speed: of a replay; 2 halves the times of all requests except lease renewals; default 1
+	// Speed: speed of a replay; 2 halves the times of all requests except lease renewals; default 1
 	Speed float64 `yaml:"speed,omitempty" zero:"1"`
-	// Copies: of a replay, number of copies of each client of the trace, shifted in time; default 1
+	// Copies: for a replay, the number of copies of each client of the trace, shifted in time; default 1
 	Copies int `yaml:"copies,omitempty" zero:"1"`
-	// OnMissing: for requests for resources that the API server lacks: "fail" (the default) or "drop"
-	// (leave them out, and count them)
+	// OnMissing: what a replay does with requests for resources that the API server lacks: "fail" (the default) or "drop"
+	// (leave the requests out, and count them)
 	OnMissing string `yaml:"onMissing,omitempty"`
 
 	// Recorded is the trace as read from Trace; nil if only the scenario's text was read.
@@ -196,7 +196,7 @@ func (s *Scenario) addReplayGates() {
 			}
 			bound := &Bound{}
 			if bound.UnmarshalText([]byte(own.most)) != nil {
-				continue // it is a bound: see the tests
+				continue // the default is a valid bound: see the tests
 			}
 			g := Gate{Name: l.Name + "-" + strings.TrimPrefix(own.objective, "replay-"), Objective: own.objective, Load: l.Name, Max: bound}
 			for slices.ContainsFunc(s.Gates, func(o Gate) bool { return o.Name == g.Name }) {
@@ -219,10 +219,10 @@ func (s *Scenario) replayLengths() []string {
 		switch {
 		case whole > length:
 			all = append(all, s.Errorf(l.Path+".trace", fmt.Sprintf("a phase of %s holds all of it", Duration(whole.Round(time.Second)+time.Second)),
-				"%.3g%% of the trace's time is replayed: the time of the load is over after %s", 100*length.Seconds()/whole.Seconds(), Duration(length)).Error())
+				"%.3g%% of the trace's time is replayed: the load ends after %s", 100*length.Seconds()/whole.Seconds(), Duration(length)).Error())
 		case length > whole+max(whole/10, time.Second):
 			all = append(all, s.Errorf(l.Path+".trace", "a shorter phase",
-				"the trace is over after %s, and the load after %s", Duration(whole.Round(time.Second)), Duration(length)).Error())
+				"the trace ends after %s, and the load after %s", Duration(whole.Round(time.Second)), Duration(length)).Error())
 		}
 	}
 	return all

@@ -153,8 +153,8 @@ func TestReplayOfAnotherLengthThanItsTraceIsWarnedOf(t *testing.T) {
 	writeTrace(t, filepath.Join(dir, "x.trace"), 21)
 	for set, want := range map[string]string{
 		"phases.a.for=20s": "",
-		"phases.a.for=10s": "50% of the trace's time is replayed: the time of the load is over after 10s (a phase of 21s holds all of it)",
-		"phases.a.for=60s": "the trace is over after 20s, and the load after 1m (a shorter phase)",
+		"phases.a.for=10s": "50% of the trace's time is replayed: the load ends after 10s (a phase of 21s holds all of it)",
+		"phases.a.for=60s": "the trace ends after 20s, and the load after 1m (a shorter phase)",
 	} {
 		write(t, filepath.Join(dir, "again.yaml"), fmt.Sprintf(replayedTrace, "x.trace"))
 		s, err := Read(filepath.Join(dir, "again.yaml"), []string{set})

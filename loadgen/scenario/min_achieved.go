@@ -1,11 +1,11 @@
 package scenario
 
-// DefaultMinAchieved is the default for the least share of its requested work that a load or an action must achieve for the
+// DefaultMinAchieved is the default of MinAchieved: the minimum share of its work that a load or an action must achieve for the
 // run to pass. The value is Stormglass's choice: jitter and rounding take less than 5%.
 const DefaultMinAchieved = 0.95
 
-// LeastAchieved returns the share that a load or an action with its own MinAchieved must achieve. said is false if neither it
-// nor the scenario sets the share. own may be nil. A nil Scenario has the default.
+// LeastAchieved returns the share of its work that a load or an action must achieve. own is its MinAchieved, which may be nil.
+// said is false if neither own nor the scenario sets the share. A nil Scenario has the default.
 func (s *Scenario) LeastAchieved(own *Bound) (least float64, said bool) {
 	switch {
 	case own != nil:
@@ -21,7 +21,7 @@ func (v *validator) minAchieved(path string, b *Bound) {
 	switch {
 	case b == nil:
 	case !b.Fits(Ratio):
-		v.fail(path, "write it as 95%; 0% is not judged", "%s is no share", b)
+		v.fail(path, "write it as 95%; 0% is not judged", "%s is not a share", b)
 	case b.Value < 0 || b.Value > 1:
 		v.fail(path, "from 0% (not judged) to 100%", "%s is out of bounds", b)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// LoadPeak is the maximum that a load sends in one second.
+// LoadPeak is the maximum number of requests that a load sends in one second.
 type LoadPeak struct {
 	Load   string
 	Path   string // in the file
@@ -17,12 +17,12 @@ type LoadPeak struct {
 	Second float64
 }
 
-// PhasePeak is the maximum that all loads together send in one second of a phase.
+// PhasePeak is the maximum number of requests that all loads together send in one second of a phase.
 type PhasePeak struct {
 	Phase    string
 	Requests float64 // per second
 	Opening  float64 // watches opened per second
-	Watches  int     // maximum open at its end
+	Watches  int     // maximum number of watches that are open at the end of the phase
 	Loads    []LoadPeak
 }
 
@@ -90,7 +90,7 @@ func (s *Scenario) CheckRate(most Rate) error {
 // plainRate formats a rate with at most two decimals.
 func plainRate(v float64) string { return plain(math.Round(v*100) / 100) }
 
-// peak returns the maximum arrivals in one second.
+// peak returns the maximum number of arrivals in one second.
 func (l *Load) peak() float64 {
 	rate := float64(l.Rate)
 	if l.Recorded != nil {
@@ -118,7 +118,7 @@ func (l *Load) peak() float64 {
 	return rate
 }
 
-// mostWithin returns the largest number of the ordered times at that lie less than length apart.
+// mostWithin returns the largest number of times in at that lie within an interval shorter than length. at must be sorted.
 func mostWithin(at []float64, length float64) (most int) {
 	first := 0
 	for i := range at {

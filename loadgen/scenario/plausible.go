@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// minPhase is the shortest phase: scrapes are at least that far apart.
+// minPhase is the minimum length of a phase: scrapes are at least this far apart.
 const minPhase = time.Second
 
 // forecast tracks the expected state of the workload and the nodes through the phases, as far as
@@ -33,12 +33,12 @@ type placed struct {
 	made    string // path of its deploy
 	path    string // path of the field that determines its replicas
 	since   int
-	update  *Action // the last rollingUpdate of pods of an earlier phase since the run last waited for pods
+	update  *Action // the last rollingUpdate, since the run last waited for pods, that replaces pods of an earlier phase
 	updated string  // path of update
 }
 
-// forecast checks what is known before the run: conditions that are true at once or never,
-// pods that fit on no node, faults without a target.
+// forecast refuses problems that are certain before the run: conditions that hold at once or never, pods that fit on no node,
+// faults without a target.
 func (v *validator) forecast() {
 	c := &forecast{v: v, alive: map[string]*placed{}}
 	c.otherwiseNotReady, c.later = !v.s.registersAtOnce(), v.s.Nodes.Later
@@ -134,7 +134,7 @@ func (c *forecast) checkSpread(path string, a *Action) {
 	}
 }
 
-// awaitPods checks that the pods can become ready in the phase and are not ready already.
+// awaitPods checks that the pods can become ready in the phase, and are not ready when it begins.
 func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 	at := path + ".until"
 	nodes, names := c.v.s.Nodes, c.v.s.Awaited(p)
@@ -184,7 +184,7 @@ func (c *forecast) starting(phase int, p *Phase) {
 			if c.v.s.Nodes.ImagePull.Median > c.v.s.Nodes.PodStart.Median {
 				field, other = "nodes.imagePull", "podStart"
 			}
-			c.v.fail(field, fmt.Sprintf("write less than %s, %s counted in, or make the phase longer", Duration(since), other),
+			c.v.fail(field, fmt.Sprintf("write less than %s, including %s, or make the phase longer", Duration(since), other),
 				"pods take %s to start, and phase %q is over after %s at most", Duration(takes), p.Name, Duration(since))
 			return
 		}

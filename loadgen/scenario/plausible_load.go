@@ -27,7 +27,8 @@ func (c *forecast) loads() {
 	c.controllers()
 }
 
-// controllers refuses to wait for pods that no controller makes, or for nodes that no controller watches.
+// controllers refuses phases that wait for pods or nodes while the controllers that make the pods, or mark the nodes NotReady,
+// are off.
 func (c *forecast) controllers() {
 	const flag = "controlPlane.controllerManager.flags.controllers"
 	list, set := c.v.s.ControlPlane.ControllerManager.Flags["controllers"]
@@ -38,7 +39,7 @@ func (c *forecast) controllers() {
 	for i := range c.v.s.Phases {
 		until := c.v.s.Phases[i].Until.Text
 		for _, full := range map[string][]string{"podsReady": {"deployment-controller", "replicaset-controller"}, "nodesNotReady": {"node-lifecycle-controller"}}[until] {
-			name := strings.ReplaceAll(strings.TrimSuffix(full, "-controller"), "-", "") // its former name
+			name := strings.ReplaceAll(strings.TrimSuffix(full, "-controller"), "-", "") // the former name of the controller
 			on := slices.Contains(words, name) || slices.Contains(words, full)
 			off := slices.Contains(words, "-"+name) || slices.Contains(words, "-"+full) || !slices.Contains(words, "*")
 			if !on && off {
@@ -49,7 +50,7 @@ func (c *forecast) controllers() {
 	}
 }
 
-// longest returns the maximum time of a load: the length of its phase, or of all phases.
+// longest returns the maximum time for which a load runs: the length of its phase, or of all phases.
 func (s *Scenario) longest(l PlacedLoad) time.Duration {
 	var all time.Duration
 	for i := range s.Phases {
@@ -63,7 +64,7 @@ func (s *Scenario) longest(l PlacedLoad) time.Duration {
 	return all
 }
 
-// FixedLength returns the time of a load, 0 if one of its phases ends by a condition.
+// FixedLength returns the time for which a load runs; 0 if one of its phases ends by a condition.
 func (s *Scenario) FixedLength(l PlacedLoad) time.Duration {
 	for i := range s.Phases {
 		if p := &s.Phases[i]; !p.Until.IsZero() && (l.Phase == "" || l.Phase == p.Name) {
@@ -97,11 +98,11 @@ func (c *forecast) arrivals(l PlacedLoad) {
 		c.v.fail(l.Path+".shape", "a higher rate, or a longer phase", "watchesOpen never holds: %d of %d watches are open when the phase is over after %s", p.Due(length), l.Count, Duration(length))
 	case first < length || l.Phase != "" && l.Shape.Kind == "burst" && l.Shape.Every.D() >= length: // bursts are reported separately
 	case l.Shape.Kind != "":
-		c.v.fail(l.Path+".shape", "a higher rate, or a shorter shape", "nothing is due: the first arrival %s, and the time of the load is over after %s", after(first), Duration(length))
+		c.v.fail(l.Path+".shape", "a higher rate, or a shorter shape", "no arrival is due: the first %s, and the load ends after %s", after(first), Duration(length))
 	default:
-		// The first point of the process is the same at any rate.
+		// The first arrival comes after the same number of expected arrivals at any rate.
 		least := float64(l.Rate) * first.Seconds() / length.Seconds()
-		c.v.fail(l.Path+".rate", "write "+atLeast(least), "nothing is due: the first arrival %s, and the time of the load is over after %s", after(first), Duration(length))
+		c.v.fail(l.Path+".rate", "write "+atLeast(least), "no arrival is due: the first %s, and the load ends after %s", after(first), Duration(length))
 	}
 }
 
@@ -125,8 +126,8 @@ func atLeast(rate float64) string {
 	return ""
 }
 
-// sparse warns of loads that offer less than they say: requests with a
-// single arrival, watches that do not all open, ramps and steps that do not complete.
+// sparse warns of loads that offer less than the scenario says: requests with a single arrival, watches that do not all open,
+// ramps and steps that do not complete.
 func (s *Scenario) sparse() []string {
 	var all []string
 	warn := func(path, hint, format string, args ...any) {
@@ -147,13 +148,13 @@ func (s *Scenario) sparse() []string {
 		shape := l.Shape
 		switch {
 		case !l.OpensWatches() && p.At(1) >= length:
-			warn(l.Path+".rate", "a higher rate, as "+atLeast(1/length.Seconds()), "one arrival is due in all: the next %s, and the time of the load is over after %s", after(p.At(1)), Duration(length))
+			warn(l.Path+".rate", "a higher rate, as "+atLeast(1/length.Seconds()), "only one arrival is due: the next %s, and the load ends after %s", after(p.At(1)), Duration(length))
 		case l.OpensWatches() && !l.Hold && until == "" && p.At(int64(l.Count-1)) >= length:
 			warn(l.Path+".rate", fmt.Sprintf("write %s, or a longer phase", atLeast(float64(l.Count)/length.Seconds())), "%d of %d watches are open when the phase ends after %s", p.Due(length), l.Count, Duration(length))
 		case shape.Kind == "ramp" && until == "" && shape.Over.D() > length:
-			warn(l.Path+".shape.over", fmt.Sprintf("at most %s", Duration(length)), "the ramp never ends: the time of the load is over after %s", Duration(length))
+			warn(l.Path+".shape.over", fmt.Sprintf("at most %s", Duration(length)), "the ramp never ends: the load ends after %s", Duration(length))
 		case shape.Kind == "step" && until == "" && time.Duration(shape.Steps)*shape.Every.D() >= length:
-			warn(l.Path+".shape", fmt.Sprintf("fewer or shorter steps than %d of %s", shape.Steps, shape.Every), "the last step never comes: the time of the load is over after %s", Duration(length))
+			warn(l.Path+".shape", fmt.Sprintf("fewer or shorter steps than %d of %s", shape.Steps, shape.Every), "the last step never comes: the load ends after %s", Duration(length))
 		}
 	}
 	return all

@@ -12,7 +12,7 @@ import (
 type fleet struct {
 	elapsed            time.Duration // when the current phase begins
 	later              int           // nodes that have not registered
-	joins              bool          // they register as the current phase begins
+	joins              bool          // the later nodes register when the current phase begins
 	down               int           // nodes that failed and have not recovered
 	downAt             time.Duration // when the first of them failed
 	nodesFaulty        bool          // nodes failed or became slow, and have not recovered
@@ -21,7 +21,7 @@ type fleet struct {
 	noticeable         bool          // failed nodes may be seen not Ready in the current phase
 }
 
-// registered returns how many nodes have registered, live how many of these have not failed.
+// registered returns how many nodes have registered. live returns how many of them have not failed.
 func (c *forecast) registered() int { return c.v.s.Nodes.Count - c.later }
 func (c *forecast) live() int       { return c.registered() - c.down }
 
@@ -62,8 +62,8 @@ func (c *forecast) mayBeNotReady(at time.Duration) bool {
 	return c.otherwiseNotReady || c.down > 0 && at-c.downAt >= c.v.s.notice()
 }
 
-// noteOtherCauses notes other ways in which a phase may make nodes not Ready: anything
-// that loads or breaks the control plane may delay heartbeats.
+// noteOtherCauses notes causes in a phase, other than failed nodes, that may make nodes not Ready: anything that loads or
+// breaks the control plane may delay heartbeats.
 func (c *forecast) noteOtherCauses(p *Phase) {
 	c.otherwiseNotReady = c.otherwiseNotReady || len(p.Load) > 0 || len(p.Actions) > 0 ||
 		slices.ContainsFunc(p.Faults, func(f Fault) bool { return !f.OfNodes() || !f.StopsNodes() && !f.kind().Recovers })
@@ -136,8 +136,8 @@ func (c *forecast) recover(at time.Duration) {
 	c.down, c.nodesFaulty = 0, false
 }
 
-// awaitReady checks that nodesReady can become true in the phase, and may be false when the phase
-// begins; notReady says whether nodes may be not Ready then.
+// awaitReady checks that nodesReady can become true in the phase, and may be false when the phase begins. notReady is true if
+// nodes may be not Ready at that time.
 func (c *forecast) awaitReady(path string, p *Phase, notReady bool) {
 	at := path + ".until"
 	switch {
@@ -148,7 +148,7 @@ func (c *forecast) awaitReady(path string, p *Phase, notReady bool) {
 		c.v.fail(at, "await nodesNotReady here, and nodesReady in a later phase with faults: [{kind: nodeRecovery}]",
 			"nodesReady holds at once: no node has failed when phase %q begins", p.Name)
 	case c.recoveredUnnoticed || c.down > 0:
-		c.v.fail(at, "before it, let a phase with the nodeFailure end until: nodesNotReady",
+		c.v.fail(at, "before it, end the phase with the nodeFailure by until: nodesNotReady",
 			"nodesReady holds at once: a failed node is noticed after %s at the soonest", Duration(c.v.s.notice()))
 	default:
 		c.v.fail(at, "nodes are Ready before the first phase: write for: 30s, or await it after a nodeFailure, with a nodeRecovery",

@@ -47,7 +47,7 @@ func milli(text string) int64 {
 	return q.MilliValue()
 }
 
-// fit returns how many of the workload's pods the nodes could hold without other workloads.
+// fit returns how many of the workload's pods the nodes could hold if there were no other workloads.
 func (d *placed) fit(rooms []room) int64 {
 	var fit int64
 	for _, r := range rooms {
@@ -69,7 +69,7 @@ func (d *placed) fit(rooms []room) int64 {
 	return fit
 }
 
-// demand is the pods' demand for one resource and the nodes' capacity.
+// demand is how much of one resource the pods need, and how much the nodes have.
 type demand struct {
 	what       string
 	asked, has float64
@@ -87,7 +87,7 @@ func (c *forecast) least(d *placed) int {
 	return d.Replicas
 }
 
-// demands returns the demands of all workloads, plus one pod of more if it is not nil.
+// demands returns the demands of all workloads. If more is not nil, demands adds one pod of that workload.
 func (c *forecast) demands(rooms []room, more *placed) []demand {
 	pods, cpu, memory, devices := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}, demand{what: "devices"}
 	add := func(d *placed, n float64) {
@@ -170,7 +170,7 @@ func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, s
 		}
 		hint = fmt.Sprintf("at least %s to fit all pods", least)
 	}
-	c.v.fail(at, hint, "no node holds a pod of %s", size)
+	c.v.fail(at, hint, "no node has room for a pod of %s", size)
 }
 
 // updates refuses a rollingUpdate that never ends: it may not take a pod away

@@ -17,47 +17,45 @@ const PodLifeAnnotation = "stormglass.dev/pod-life"
 type PodLife struct {
 	Name  string   `yaml:"name"`            // unique; label `life` of `stormglass_node_pod_life_events_total`
 	Match PodMatch `yaml:"match,omitempty"` // default all pods
-	// Share: of the matching pods, as 5%, drawn by seed and pod; default: the rest that earlier
-	// lives left
+	// Share: share of the matching pods, as 5%, drawn by seed and pod; default: all pods that earlier lives leave
 	Share *Bound `yaml:"share,omitempty"`
-	// Container: the only container with these stages, except init and evict; default: all
-	// except init containers and sidecars
+	// Container: the container that these stages apply to, except init and evict; default: all containers except init
+	// containers and sidecars
 	Container string `yaml:"container,omitempty"`
 	// Init: runs of each init container; they run one after another; default: they succeed at once
 	Init ContainerRun `yaml:"init,omitempty"`
 	// ImagePullErrorFor: how long image pulls fail, from the pod's start; 24h means always
 	ImagePullErrorFor Spread `yaml:"imagePullErrorFor,omitempty"`
-	// ReadyAfter: from a container's start until its readiness probe would succeed; if the pod
-	// has a readiness probe, it succeeds at its next attempt
+	// ReadyAfter: time from a container's start until its readiness probe would succeed; if the pod has a readiness probe, the
+	// next attempt then succeeds
 	ReadyAfter   Spread `yaml:"readyAfter,omitempty"`
 	ContainerRun `yaml:",inline"`
-	// ReadinessFailsAfter: from each time the container is Ready until the readiness probe fails
+	// ReadinessFailsAfter: time from each moment at which the container becomes Ready until the readiness probe fails
 	ReadinessFailsAfter Spread `yaml:"readinessFailsAfter,omitempty"`
 	// ReadinessFailsFor: how long the readiness probe fails; default: until the container ends
 	ReadinessFailsFor Spread `yaml:"readinessFailsFor,omitempty"`
-	// LivenessFailsAfter: from each start until the liveness probe fails; the container is
-	// killed after its grace period, with exitCode 137
+	// LivenessFailsAfter: time from each start until the liveness probe fails; the container is killed after its grace period,
+	// with exitCode 137
 	LivenessFailsAfter Spread `yaml:"livenessFailsAfter,omitempty"`
-	// StopAfter: from a deletion, an eviction or the failure of a liveness probe until the
-	// containers end; after the grace period they are killed
+	// StopAfter: time from a deletion, an eviction or the failure of a liveness probe until the containers end; after the grace
+	// period they are killed
 	StopAfter Spread   `yaml:"stopAfter,omitempty"`
 	Evict     Eviction `yaml:"evict,omitempty"` // eviction by the kubelet, under pressure
 }
 
 // PodMatch selects pods that match all of its fields.
 type PodMatch struct {
-	Namespace   string            `yaml:"namespace,omitempty"`   // of the pod
-	Labels      map[string]string `yaml:"labels,omitempty"`      // all of them, with these values
-	Annotations map[string]string `yaml:"annotations,omitempty"` // all of them, with these values
-	Owner       string            `yaml:"owner,omitempty"`       // kind of the controller, as Job or ReplicaSet
+	Namespace   string            `yaml:"namespace,omitempty"`   // namespace of the pod
+	Labels      map[string]string `yaml:"labels,omitempty"`      // the pod must have all these labels, with these values
+	Annotations map[string]string `yaml:"annotations,omitempty"` // the pod must have all these annotations, with these values
+	Owner       string            `yaml:"owner,omitempty"`       // kind of the pod's controller, as Job or ReplicaSet
 }
 
 // ContainerRun describes how the runs of a container end.
 type ContainerRun struct {
-	RunFor   Spread `yaml:"runFor,omitempty"`   // from each start to the end; default: never ends
+	RunFor   Spread `yaml:"runFor,omitempty"`   // time from each start to the end; default: the container never ends
 	ExitCode int    `yaml:"exitCode,omitempty"` // 1 to 255 means failure; default 0
-	// Reason: of the end, as OOMKilled (exitCode 137); default Completed, or Error for a
-	// failure
+	// Reason: termination reason, as OOMKilled (exitCode 137); default Completed, or Error for a failure
 	Reason string `yaml:"reason,omitempty"`
 	// Failures: number of runs that end with exitCode; later runs complete, or keep running with
 	// restartPolicy Always; default all
@@ -66,7 +64,7 @@ type ContainerRun struct {
 
 // Eviction describes when a node under pressure evicts a pod.
 type Eviction struct {
-	After Spread `yaml:"after,omitempty"` // from the start of the pod's first container
+	After Spread `yaml:"after,omitempty"` // time from the start of the pod's first container
 	// Condition: "MemoryPressure" (the default), "DiskPressure" or "PIDPressure"
 	Condition string `yaml:"condition,omitempty"`
 	// For: how long the node keeps the condition, default 5m as for a kubelet
@@ -97,7 +95,7 @@ func (v *validator) podLives() {
 		v.unique(path, "life", l.Name, "give each life a unique name", seen)
 		v.podMatch(path+".match", l.Match)
 		if l.Share != nil && (!l.Share.Fits(Ratio) || l.Share.Value <= 0 || l.Share.Value > 1) {
-			v.fail(path+".share", "over 0%, at most 100%", "%s is no share", l.Share)
+			v.fail(path+".share", "over 0%, at most 100%", "%s is not a share", l.Share)
 		}
 		v.containerRun(path, l.ContainerRun, l.LivenessFailsAfter != Spread{})
 		v.containerRun(path+".init", l.Init, false)
@@ -114,7 +112,7 @@ func (v *validator) podLives() {
 func (v *validator) podMatch(path string, m PodMatch) {
 	for _, key := range slices.Sorted(maps.Keys(m.Labels)) {
 		if value := m.Labels[key]; len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
-			v.fail(path+".labels", "as {app: web}", "%q: %q is no label", key, value)
+			v.fail(path+".labels", "as {app: web}", "%q: %q is not a label", key, value)
 		}
 	}
 }
@@ -157,8 +155,8 @@ func (v *validator) eviction(path string, e Eviction) {
 	}
 }
 
-// podLivesInVain refuses lives that no pod can get, because earlier lives with the same match, or without a match,
-// take all pods.
+// podLivesInVain refuses a life that no pod can get, because earlier lives with the same match, or without a match, take all
+// its pods.
 func (v *validator) podLivesInVain() {
 	lives := v.s.Nodes.PodLives
 	for i := range lives {
@@ -174,7 +172,7 @@ func (v *validator) podLivesInVain() {
 		}
 		const slack = 1e-9
 		if path := fmt.Sprintf("nodes.podLives[%d]", i); taken >= 1-slack {
-			v.fail(path, "write the narrower match first, or lower shares", "no pod is given %q: the lives before it take all that it matches", lives[i].Name)
+			v.fail(path, "write the narrower match first, or lower shares", "no pod gets %q: the lives before it take all pods that it matches", lives[i].Name)
 		} else if lives[i].Share != nil && taken+lives[i].Share.Value > 1+slack {
 			v.fail(path+".share", fmt.Sprintf("at most %s%%", plain(100*(1-taken))), "the shares of the same pods add up to %s%%", plain(100*(taken+lives[i].Share.Value)))
 		}

@@ -14,7 +14,7 @@ type Profile struct {
 	// Component: a name, as "kube-apiserver-0", a kind, as "kube-apiserver" (each of its processes), or "loadgen"
 	Component string   `yaml:"component"`
 	Kind      string   `yaml:"kind"`            // "cpu", "heap", "goroutine", "allocs", "mutex" or "block"
-	After     Duration `yaml:"after,omitempty"` // since the phase's start, default 0s
+	After     Duration `yaml:"after,omitempty"` // time since the phase's start, default 0s
 	// For: how long to sample CPU time, in whole seconds, default 10s
 	For Duration `yaml:"for,omitempty" zero:"10s"`
 }
@@ -88,13 +88,13 @@ func (v *validator) pprof(path string, phase *Phase) {
 		v.profiled(at, p)
 		v.onlyFor(at, p.Kind, []field{{"for", p.For != 0, CPUProfile}})
 		if p.For.D()%time.Second != 0 {
-			v.fail(at+".for", "whole seconds, as 10s", "no profile is taken for %s", p.For)
+			v.fail(at+".for", "whole seconds, as 10s", "a profile cannot last %s", p.For)
 		}
 		v.profileTimes(at, phase, p)
 		for _, before := range phase.Profiles[:j] {
 			overlap := p.After < before.After+before.For && before.After < p.After+p.For
 			if p.Kind == CPUProfile && before.Kind == CPUProfile && overlap && (p.Of(before.Component) || before.Of(p.Component)) {
-				v.fail(at, "let one begin when the other is over: after: "+(before.After+before.For+Duration(time.Second)).String(), "two CPU profiles of %s at once", p.Component)
+				v.fail(at, "start one when the other has ended: after: "+(before.After+before.For+Duration(time.Second)).String(), "two CPU profiles of %s at once", p.Component)
 			}
 		}
 	}
@@ -118,17 +118,17 @@ func (v *validator) profiled(path string, p *Profile) {
 	flags := v.s.ControlPlane.FlagsOf(s.Kind, v.s.ControlPlane.ReleaseOf(control.ComponentName(s.Kind, s.Index)))
 	switch {
 	case s.Role != "":
-		v.fail(path+".component", "write "+s.Kind+" for each of them, or one by name, as "+control.ComponentName(s.Kind, 0), "who is the %s is not known beforehand", s.Role)
+		v.fail(path+".component", "write "+s.Kind+" for each of them, or one by name, as "+control.ComponentName(s.Kind, 0), "which component is the %s is not known before the run", s.Role)
 	case control.KindOf(s.Kind).Stage == control.StageServices:
 		v.fail(path+".component", "name a component of Kubernetes, etcd or "+OwnComponent, "%s serves no profiles", s.Kind)
 	case flags["profiling"] == "false" || s.Kind == control.KindEtcd && flags[etcdProfiles] == "false":
-		v.fail(path+".component", "leave the flag out", "a flag has %s serve no profiles", s.Kind)
+		v.fail(path+".component", "leave the flag out", "a flag turns off the profiles of %s", s.Kind)
 	case p.Kind == mutexProfile && s.Kind != control.KindEtcd:
 		v.fail(path+".kind", "etcd and "+OwnComponent+" do; of others take block", "%s does not sample mutexes", s.Kind)
 	case p.Kind == blockProfile && s.Kind == control.KindEtcd:
 		v.fail(path+".kind", "take mutex", "etcd does not sample blocking")
 	case p.Kind == blockProfile && s.Kind == control.KindAPIServer && flags[apiServerBlocks] != "true":
-		v.fail(path+".kind", `write controlPlane: {apiServer: {flags: {contention-profiling: "true"}}}, which costs CPU`, "kube-apiserver samples no blocking unless it is told to")
+		v.fail(path+".kind", `write controlPlane: {apiServer: {flags: {contention-profiling: "true"}}}, which costs CPU`, "kube-apiserver does not sample blocking by default")
 	}
 }
 
@@ -146,10 +146,10 @@ func (v *validator) profileTimes(path string, phase *Phase, p *Profile) {
 	if p.After.D() < length {
 		field = ".for"
 	}
-	v.fail(path+field, "let it begin earlier, or the phase last longer", "the profile is over %s after the start of phase %q, and %s %s", Duration(end), phase.Name, what, Duration(length))
+	v.fail(path+field, "start it earlier, or make the phase longer", "the profile ends %s after the start of phase %q, and %s %s", Duration(end), phase.Name, what, Duration(length))
 }
 
-// CPUProfiled returns, one line each, the components that CPU profiles slow down, and when.
+// CPUProfiled lists the components that CPU profiles slow down, with the phase, as deviations from upstream.
 func (s *Scenario) CPUProfiled() []control.Deviation {
 	var all []control.Deviation
 	for _, p := range s.Profiles() {

@@ -29,6 +29,6 @@ func (v *validator) schedulerName(path string, a *Action) {
 	}
 	if !known[a.SchedulerName] {
 		hint := strictyaml.Hint(a.SchedulerName, names, "the scheduler has "+strings.Join(names, ", ")+": controlPlane.scheduler.config.profiles")
-		v.fail(path+".schedulerName", hint, "no profile %q of the scheduler", a.SchedulerName)
+		v.fail(path+".schedulerName", hint, "the scheduler has no profile %q", a.SchedulerName)
 	}
 }

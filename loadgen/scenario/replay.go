@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// maxReplay is the maximum number of times in a replay, 80 MB.
+// maxReplay is the maximum number of arrival times in a replay, which take 80 MB.
 const maxReplay = 10_000_000
 
 // readReplays reads the files of all replays, also for variants; relative paths are relative to dir.
@@ -72,7 +72,7 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 		t, err := strconv.ParseFloat(text, 64)
 		switch {
 		case err != nil || math.IsNaN(t) || math.IsInf(t, 0) || t < 0:
-			return nil, fail("seconds since the start, as 0.125", "%.40q is no time", text)
+			return nil, fail("seconds since the start, as 0.125", "%.40q is not a time", text)
 		case t > maxPhase.Seconds():
 			return nil, fail("times count from the load's start, in seconds: take the first one off all", "%.40s s is longer than any run", text)
 		case len(times) > 0 && t < times[len(times)-1]:
@@ -84,18 +84,17 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 	}
 	if err := lines.Err(); err != nil {
 		line++
-		return nil, fail("a line is one number", "%v", err)
+		return nil, fail("write one number per line", "%v", err)
 	}
 	if len(times) == 0 {
 		line = 0
-		return nil, fail("write one time to a line, as 0.125", "no arrivals")
+		return nil, fail("write one time per line, as 0.125", "no arrivals")
 	}
 	return times, nil
 }
 
-// Bundle returns, by name, the files that must be next to the scenario to read it
-// elsewhere: the times and traces of replays. It changes the scenario to refer to
-// them. Different contents have different names.
+// Bundle returns, by name, the files that must be next to the scenario so that it can be read elsewhere: the times and traces
+// of replays. It changes the scenario to refer to these files. Files with different contents have different names.
 func (s *Scenario) Bundle() map[string][]byte {
 	files := map[string][]byte{}
 	for _, l := range s.Loads() {

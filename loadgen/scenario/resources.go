@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// resourceTable lists the resources built into Kubernetes. A test writes and checks it
-// with Kubernetes' own discovery documents.
+// resourceTable lists the resources built into Kubernetes. A test generates and checks it from Kubernetes' own discovery
+// documents.
 //
 //go:embed resources.txt
 var resourceTable string
@@ -36,7 +36,7 @@ var builtIns = sync.OnceValue(func() map[string]builtIn {
 //go:embed selectable.txt
 var selectableTable string
 
-// selectable lists the fields by which the API server selects objects, by resource.
+// selectable maps each resource to the fields that its field selectors may use.
 var selectable = sync.OnceValue(func() map[string][]string { return rows(selectableTable) })
 
 // rows returns the words of each line of a table, keyed by the first word.
@@ -108,7 +108,7 @@ func (v *validator) resource(path, name string, verbs ...string) {
 			verb = "patch"
 		}
 		if !slices.Contains(of.verbs, verb) {
-			v.fail(path, "it can be asked to "+strings.Join(of.verbs, ", "), "%s cannot be asked to %s", name, verb)
+			v.fail(path, "it supports "+strings.Join(of.verbs, ", "), "%s does not support %s", name, verb)
 			return
 		}
 	}
@@ -175,10 +175,10 @@ func (v *validator) manifest(path string, l *Load) {
 			}
 		case slices.Contains(Manifests, o.Resource) || o.Verb != "create" && !l.OwnObjects(o):
 		case ok:
-			v.fail(path+".object", fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind), "a %s of %s is no object of %s", kind, apiVersion, o.Resource)
+			v.fail(path+".object", fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind), "a %s of %s is not an object of %s", kind, apiVersion, o.Resource)
 			return
 		default:
-			v.fail(path+".object", "write its apiVersion, of group "+groupOf(o.Resource), "a %s of %s is no object of %s", kind, apiVersion, o.Resource)
+			v.fail(path+".object", "write its apiVersion, of group "+groupOf(o.Resource), "a %s of %s is not an object of %s", kind, apiVersion, o.Resource)
 			return
 		}
 	}
@@ -187,12 +187,12 @@ func (v *validator) manifest(path string, l *Load) {
 		if of, ok := builtIns()[l.Operations()[0].Resource]; ok && strings.EqualFold(of.kind, kind) {
 			hint = fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind)
 		}
-		v.fail(path+".object", hint, "the load works on no %s of %s", kind, apiVersion)
+		v.fail(path+".object", hint, "no operation of the load uses a %s of %s", kind, apiVersion)
 	}
 }
 
-// IsReview reports whether a resource asks the API server a question and stores nothing,
-// as subjectaccessreviews.authorization.k8s.io. Its objects have no metadata.
+// IsReview reports whether creating an object of the resource only asks the API server a question and stores nothing, as for
+// subjectaccessreviews.authorization.k8s.io. Such objects have no metadata.
 func IsReview(resource string) bool {
 	group := groupOf(resource)
 	return (group == "authentication.k8s.io" || group == "authorization.k8s.io") && slices.Equal(builtIns()[resource].verbs, []string{"create"})
@@ -202,9 +202,9 @@ func IsReview(resource string) bool {
 func (v *validator) review(path, resource string, m map[string]any) {
 	switch _, has := m["metadata"]; {
 	case resource == "localsubjectaccessreviews.authorization.k8s.io":
-		v.fail(path, "ask subjectaccessreviews.authorization.k8s.io, with spec.resourceAttributes.namespace", "a %s names its namespace twice, and a run's has no name yet", m["kind"])
+		v.fail(path, "ask subjectaccessreviews.authorization.k8s.io, with spec.resourceAttributes.namespace", "a %s names its namespace twice, and the run's namespace is not known yet", m["kind"])
 	case has:
-		v.fail(path+".metadata", "leave it out", "the API server takes no metadata of a %s", m["kind"])
+		v.fail(path+".metadata", "leave it out", "the API server accepts no metadata in a %s", m["kind"])
 	}
 }
 
@@ -222,7 +222,7 @@ func (l *Load) manifestOf(o Operation) bool {
 	return !ok || of.kind == m["kind"] && slices.Contains(of.versions, apiVersion)
 }
 
-// The API server's limits for the content of an object.
+// Limits of the API server for the content of an object.
 const (
 	// AnnotationLimit applies to a payload in an annotation: TotalAnnotationSizeLimitB
 	// of apimachinery's api/validation, minus 4 KiB for other annotations.
@@ -239,7 +239,7 @@ func (l *Load) payloadLimit(o Operation) (limit int, why string) {
 	case o.Resource == "configmaps" || o.Resource == WidgetResource:
 		return dataLimit, o.Resource + " hold at most 1MiB"
 	case o.Resource == "secrets":
-		return dataLimit / 3 * 3, "secrets hold at most 1MiB, and base64 goes by three bytes"
+		return dataLimit / 3 * 3, "secrets hold at most 1MiB, and base64 encodes three bytes at a time"
 	case !slices.Contains(Manifests, o.Resource):
 		return dataLimit, ""
 	}

@@ -29,7 +29,7 @@ func (x schemaOf) Resource(name string) error {
 	}
 	for _, verb := range []string{"list", "watch"} {
 		if !slices.Contains(of.verbs, verb) {
-			return &condition.Error{Msg: fmt.Sprintf("%s cannot be asked to %s", name, verb), Hint: "it can be asked to " + strings.Join(of.verbs, ", ")}
+			return &condition.Error{Msg: fmt.Sprintf("%s does not support %s", name, verb), Hint: "it supports " + strings.Join(of.verbs, ", ")}
 		}
 	}
 	return nil

@@ -150,7 +150,7 @@ func isKind(kind string) schemadoc.Part {
 	return schemadoc.Part{"properties": schemadoc.Part{"kind": schemadoc.Part{"const": kind}}, "required": []string{"kind"}}
 }
 
-// question is a scenario with nonsense in a field, so that validation answers with the allowed values.
+// question is a scenario with an invalid value in a field, for which the error of validation lists the allowed values.
 type question struct {
 	text string
 	// besides are values that validation accepts but does not name.
@@ -210,7 +210,7 @@ func questions() map[string]question {
 	}
 }
 
-// said returns the errors of validation for a scenario, gates included.
+// said returns the errors of validation for a scenario and its gates.
 func said(text string) []*strictyaml.Error {
 	s, err := scenario.Parse("x.yaml", []byte(text), nil)
 	if err == nil {
@@ -219,7 +219,7 @@ func said(text string) []*strictyaml.Error {
 	return strictyaml.Errors(err)
 }
 
-// allowed returns the values that the answer to a question names.
+// allowed returns the values that the error for a question lists.
 func allowed(t *testing.T, q question) []string {
 	t.Helper()
 	for _, e := range said(q.text) {
@@ -233,8 +233,8 @@ func allowed(t *testing.T, q question) []string {
 	return nil
 }
 
-// kindsOf returns, for each type with kinds, the places in which an item can be written. A field that does nothing in
-// all of them does nothing.
+// kindsOf returns, for each type with kinds, the places in a scenario where an item can be written. A field has no effect if it
+// has none in all these places.
 func kindsOf() map[string][]func(item map[string]any) map[string]any {
 	phase := func(field string) func(map[string]any) map[string]any {
 		return func(item map[string]any) map[string]any {
@@ -244,7 +244,7 @@ func kindsOf() map[string][]func(item map[string]any) map[string]any {
 			}
 		}
 	}
-	// with adds a field that makes an action one on objects.
+	// with adds a field that makes the action an action on objects.
 	with := func(field string, value any) func(map[string]any) map[string]any {
 		return func(item map[string]any) map[string]any {
 			item = maps.Clone(item)
@@ -268,7 +268,8 @@ func kindsOf() map[string][]func(item map[string]any) map[string]any {
 	}
 }
 
-// foreign asks validation, for each kind of a type, which fields do nothing in it, and returns the rules that forbid them.
+// foreign finds, for each kind of a type, the fields that validation refuses because they do nothing in it. It returns the
+// rules that forbid these fields.
 func foreign(t *testing.T, schema schemadoc.Part, name string, places []func(map[string]any) map[string]any) (rules []any) {
 	t.Helper()
 	defs := schema["$defs"].(map[string]any)
@@ -285,7 +286,7 @@ func foreign(t *testing.T, schema schemadoc.Part, name string, places []func(map
 					if err != nil {
 						t.Fatal(err)
 					}
-					return !slices.ContainsFunc(said(string(text)), func(e *strictyaml.Error) bool { // of the field, or of the place
+					return !slices.ContainsFunc(said(string(text)), func(e *strictyaml.Error) bool { // an error of the field or of the place
 						return (strings.HasSuffix(e.Field, "."+field) || strings.HasSuffix(e.Field, ".target") || strings.HasSuffix(e.Field, ".templates")) &&
 							e.Msg == "does nothing in "+kind.(string)
 					})
@@ -374,7 +375,7 @@ func TestSchemaTakesTheCatalogue(t *testing.T) {
 }
 
 // ofShape matches errors that a schema must also find.
-var ofShape = regexp.MustCompile(`: (unknown field|unknown value|expected |the field is written twice|".*" (is not a (duration|rate|size|bound|whole|finite)|has no unit|is no spread|is neither)|` +
+var ofShape = regexp.MustCompile(`: (unknown field|unknown value|expected |the field is written twice|".*" (is not a (duration|rate|size|bound|whole|finite|spread)|has no unit|is neither)|` +
 	`\S+ would mean the default|does nothing in |an empty item)`)
 
 // freeForm matches fields whose content a schema leaves open: manifests, flags, and fields that depend on other fields.

@@ -16,7 +16,7 @@ func (v *validator) teardown() {
 			continue
 		}
 		if !a.OnObjects() {
-			v.fail(path, "give it templates or a target: what a deploy or an object: made is removed with the run", "a teardown acts on objects")
+			v.fail(path, "give it templates or a target: the objects of a deploy or an object: are removed with the run", "a teardown acts on objects")
 			continue
 		}
 		v.objectAction(path, a)

@@ -56,7 +56,7 @@ func (t Transition) set() condition.Set {
 	return condition.Set{Resource: t.Resource, Namespace: t.Namespace}
 }
 
-// Compile returns the set of the transition's objects, their selector, and the two states.
+// Compile returns the set of objects that the transition follows, their selector, and the two states.
 func (t Transition) Compile() (set condition.Set, selector labels.Selector, from, to condition.State, err error) {
 	if selector, err = labels.Parse(t.Selector); err != nil {
 		return set, nil, from, to, err
@@ -82,7 +82,7 @@ func (v *validator) transitions() {
 		t := &v.s.Transitions[i]
 		path := fmt.Sprintf("transitions[%d]", i)
 		v.uniqueName(path, "transition", t.Name, seen)
-		if !v.s.recorded { // it may be from another version
+		if !v.s.recorded { // the run may be from another version
 			v.transition(path, t)
 		}
 	}

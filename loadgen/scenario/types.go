@@ -26,7 +26,7 @@ type Scenario struct {
 	Name        string `yaml:"name"`                    // Name: lower-case letters, digits and -, at most 40
 	Description string `yaml:"description,omitempty"`   // for lists and reports
 	Seed        int64  `yaml:"seed,omitempty" zero:"1"` // seed of all random choices, default 1
-	// ControlPlane: the bundled control plane; a user's cluster is compared with it
+	// ControlPlane: configuration of the bundled control plane; a run on a user's cluster does not apply it, and notes its settings
 	ControlPlane control.Config `yaml:"controlPlane,omitempty"`
 	Nodes        Nodes          `yaml:"nodes,omitempty"`  // simulated nodes
 	Record       Record         `yaml:"record,omitempty"` // how metrics are recorded
@@ -41,13 +41,13 @@ type Scenario struct {
 	Transitions []Transition `yaml:"transitions,omitempty"`
 	// NamespaceLabels: labels of the run's namespaces, as pod-security.kubernetes.io/enforce: restricted
 	NamespaceLabels map[string]string `yaml:"namespaceLabels,omitempty"`
-	Background      []Load            `yaml:"background,omitempty"` // runs in every phase
-	Phases          []Phase           `yaml:"phases"`               // run in this order
+	Background      []Load            `yaml:"background,omitempty"` // loads that run in every phase
+	Phases          []Phase           `yaml:"phases"`               // in the order in which they run
 	// Teardown: actions on objects after the last phase, in this order; each runs even if earlier ones
 	// failed, and also when the run ends early
 	Teardown []Action `yaml:"teardown,omitempty"`
-	// MinAchieved: least share of the requested work that each load and action must achieve in a phase for
-	// the run to pass; default 95%; 0% disables this check
+	// MinAchieved: minimum share of the requested work that each load and action must achieve in a phase for the run to pass;
+	// default 95%; 0% disables this check
 	MinAchieved *Bound    `yaml:"minAchieved,omitempty"`
 	Gates       []Gate    `yaml:"gates,omitempty"`    // must all pass
 	Signals     []Signal  `yaml:"signals,omitempty"`  // metrics that show the incident
@@ -66,8 +66,8 @@ type Scenario struct {
 	recorded bool
 	// variants are the scenarios of Variants.
 	variants []*Scenario
-	// linksOn: networkFaults was turned on for the fault at path linksFor, or
-	// because another variant has such a fault (linksOf).
+	// linksOn: networkFaults was turned on automatically: for the fault at path linksFor, or because another variant (linksOf)
+	// has such a fault.
 	linksOn           bool
 	linksFor, linksOf string
 }
@@ -79,11 +79,11 @@ type Record struct {
 	Drop     []string `yaml:"drop,omitempty"` // metric families not to record
 }
 
-// Phase ends after For, or when Until holds but at the latest after Within.
+// Phase is one phase of a run. It ends after For, or as soon as Until holds, and at the latest after Within.
 type Phase struct {
 	Name   string   `yaml:"name"`                             // unique
 	For    Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length; one of For and Until
-	Until  Until    `yaml:"until,omitempty"`                  // a condition (above)
+	Until  Until    `yaml:"until,omitempty"`                  // the condition that ends the phase; one of For and Until
 	Within Duration `yaml:"within,omitempty" zero:"no bound"` // maximum time for Until, required with it
 	// Of: workloads whose pods podsReady waits for, default all
 	Of      []string `yaml:"of,omitempty" zero:"all workloads; leave it out for that"`
@@ -104,91 +104,90 @@ type Action struct {
 	// "delete", "evict", "exec", "scale" or "restart" with a Target; or "custom" (done by the Go
 	// program that runs the scenario)
 	Kind string `yaml:"kind"`
-	// Name: of the workload (and its Service), or of the custom action; an Object has its name in the manifest
+	// Name: name of the workload and of its Service, or of the custom action; for an Object, the manifest has the name
 	Name string `yaml:"name,omitempty"`
-	// Workload: kind of workload of a deploy: "Deployment" (the default), "StatefulSet", "DaemonSet", "Job"
-	// or "CronJob" (above)
+	// Workload: for a deploy, the kind of workload: "Deployment" (the default), "StatefulSet", "DaemonSet", "Job" or "CronJob"
 	Workload string `yaml:"workload,omitempty"`
-	// Object: manifest of a cluster's object (above), removed after the run. An existing object of the
-	// same name is not replaced
+	// Object: for a create, the manifest of a cluster-scoped or namespaced object, which is removed after the run. An existing
+	// object of the same name is not replaced
 	Object any `yaml:"object,omitempty"`
-	// Count: number of objects of a create, with {i} in the manifest replaced by 0, 1, ...; or number of
-	// workloads NAME-0, NAME-1, ..., in all actions with the name; default one
+	// Count: for a create, the number of objects, with {i} in the manifest replaced by 0, 1, ...; for a workload, the number of
+	// workloads NAME-0, NAME-1, ..., the same in all actions with this name; default one
 	Count int `yaml:"count,omitempty" zero:"one; leave it out for that"`
-	// Replicas: of deploy and scale; for a Job, and each Job of a CronJob, the number of pods that run at
+	// Replicas: for deploy and scale, the number of pods; for a Job, and each Job of a CronJob, the number of pods that run at
 	// once and must all succeed
 	Replicas int  `yaml:"replicas,omitempty"`
 	Service  bool `yaml:"service,omitempty"` // a deploy also makes a Service; a StatefulSet always has one
-	// MaxSurge: of a Deployment's rollingUpdate, "25%" (the default) or a number
+	// MaxSurge: how many more pods a rollingUpdate of a Deployment may create: "25%" (the default) or a number
 	MaxSurge string `yaml:"maxSurge,omitempty"`
-	// MaxUnavailable: of a rollingUpdate, "25%" (the default of a Deployment; other kinds default to 1) or a
-	// number
+	// MaxUnavailable: how many pods may be unavailable during a rollingUpdate: "25%" (the default of a Deployment; other kinds
+	// default to 1) or a number
 	MaxUnavailable string `yaml:"maxUnavailable,omitempty"`
 	// CPU: request of each pod, default 10m; for a demand, the total CPU usage of the Deployment's Ready
 	// pods
 	CPU    string `yaml:"cpu,omitempty"`
 	Memory string `yaml:"memory,omitempty"` // request of each pod, default 16Mi
-	// PriorityClass: of a deploy's pods, one created earlier or one of upstream's; default none
+	// PriorityClass: name of the PriorityClass of a deploy's pods, created earlier in the scenario or built into Kubernetes;
+	// default none
 	PriorityClass string `yaml:"priorityClass,omitempty"`
-	// SchedulerName: of a deploy's pods, the name of a profile in controlPlane.scheduler.config; default
+	// SchedulerName: schedulerName of a deploy's pods: the name of a profile in controlPlane.scheduler.config; default
 	// default-scheduler
 	SchedulerName string `yaml:"schedulerName,omitempty"`
-	// Gang: least number of a deploy's pods that are scheduled together or not at all, by a
-	// PodGroup with the deploy's name; default: each pod alone. Requires the feature gate GenericWorkload
+	// Gang: minimum number of a deploy's pods that must be scheduled together, in a PodGroup with the deploy's name; default:
+	// each pod is scheduled alone. Requires the feature gate GenericWorkload
 	Gang int `yaml:"gang,omitempty" zero:"each pod alone; leave it out for that"`
-	// Devices: number of devices that each of a deploy's pods claims, by a ResourceClaimTemplate with the
-	// deploy's name; default none
+	// Devices: number of devices that each pod of a deploy claims, through a ResourceClaimTemplate with the deploy's name;
+	// default none
 	Devices int `yaml:"devices,omitempty"`
 	// EvictAfter: tolerationSeconds of a deploy's pods for not-ready and unreachable nodes, default 300s
 	EvictAfter Duration `yaml:"evictAfter,omitempty" zero:"upstream's 300s"`
-	// Autoscale: HorizontalPodAutoscaler of a deploy, by CPU; default none
+	// Autoscale: the HorizontalPodAutoscaler of a deploy, which scales by CPU; default none
 	Autoscale Autoscale `yaml:"autoscale,omitempty"`
-	// AntiAffinity: of a deploy's pods by node: "preferred" or "required"; default none
+	// AntiAffinity: whether a deploy's pods avoid each other's nodes: "preferred" or "required"; default none
 	AntiAffinity string `yaml:"antiAffinity,omitempty"`
-	// TopologySpread: constraints of a deploy's pods; default: the scheduler's
+	// TopologySpread: topology spread constraints of a deploy's pods; default: the scheduler's default constraints
 	TopologySpread []TopologySpread `yaml:"topologySpread,omitempty"`
-	// PodManagementPolicy: of a StatefulSet, "OrderedReady" (the default: each pod starts when the previous
-	// one is Ready) or "Parallel"
+	// PodManagementPolicy: for a StatefulSet, "OrderedReady" (the default: each pod starts when the previous one is Ready) or
+	// "Parallel"
 	PodManagementPolicy string `yaml:"podManagementPolicy,omitempty"`
 	// RunFor: time after which a pod of a Job or CronJob succeeds
 	RunFor Duration `yaml:"runFor,omitempty"`
-	// BackoffLimit: of a Job or CronJob: the Job fails when more pods fail or are evicted; default 6
+	// BackoffLimit: for a Job or CronJob, the number of failed or evicted pods above which the Job fails; default 6
 	BackoffLimit int `yaml:"backoffLimit,omitempty" zero:"upstream's 6"`
-	// Every: interval between runs of a CronJob, whole minutes that divide an hour, default 1m; or
-	// interval at which an action on objects repeats, from After to the end of the phase,
-	// default once
+	// Every: for a CronJob, the interval between its runs, in whole minutes that divide an hour, default 1m; for an action on
+	// objects, the interval at which it repeats, from After to the end of the phase, default: it runs once
 	Every Duration `yaml:"every,omitempty" zero:"1m"`
-	// ConcurrencyPolicy: of a CronJob, "Allow" (the default), "Forbid" or "Replace"
+	// ConcurrencyPolicy: for a CronJob, "Allow" (the default), "Forbid" or "Replace"
 	ConcurrencyPolicy string `yaml:"concurrencyPolicy,omitempty"`
 	Batch             `yaml:",inline"`
 	// Target: objects of the run to patch, delete, evict, scale or restart, or pods
 	// in which to run a command
 	Target Selection `yaml:"target,omitempty"`
-	// Patch: applied to each object of Target; its texts are templates with {{.Name}}, {{.Namespace}},
+	// Patch: the patch that is applied to each object of Target; its strings are templates with {{.Name}}, {{.Namespace}},
 	// {{.Index}} (from 0) and Vars
 	Patch any `yaml:"patch,omitempty"`
 	// PatchType: "merge" (the default), "json", "strategic" or "apply"
 	PatchType   string `yaml:"patchType,omitempty"`
-	Subresource string `yaml:"subresource,omitempty"` // of a patch, as "status"
-	// Propagation: of a delete, "Background" (the default), "Foreground" or "Orphan"
+	Subresource string `yaml:"subresource,omitempty"` // for a patch, the subresource to patch, as "status"
+	// Propagation: for a delete, "Background" (the default), "Foreground" or "Orphan"
 	Propagation string `yaml:"propagation,omitempty"`
-	// Collection: delete with one request in each namespace
+	// Collection: delete with one deletecollection request for each namespace
 	Collection bool     `yaml:"collection,omitempty"`
-	Command    []string `yaml:"command,omitempty"` // of an exec, in the first container
+	Command    []string `yaml:"command,omitempty"` // for an exec, the command to run in the pod's first container
 	// OnlyMissing: create only the objects of Templates that do not exist
 	OnlyMissing bool `yaml:"onlyMissing,omitempty"`
-	// After: time of an action on objects since the phase's start; default at once, in file order
+	// After: for an action on objects, its time since the phase's start; default: at the start, in file order
 	After Duration `yaml:"after,omitempty"`
-	// Rate: of requests on objects; default as fast as answers arrive, 16 at a time
+	// Rate: for an action on objects, the rate of its requests; default: as fast as answers arrive, 16 at a time
 	Rate Rate `yaml:"rate,omitempty" zero:"as fast as answers come; leave it out for that"`
-	// MinAchieved: of an action on objects with Rate or Every, replaces the scenario's
+	// MinAchieved: for an action on objects with Rate or Every, replaces the scenario's minAchieved
 	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
 }
 
 // TopologySpread is one topology spread constraint of a deploy's pods.
 type TopologySpread struct {
 	Key     string `yaml:"key"`                        // node label, as "topology.kubernetes.io/zone"
-	MaxSkew int    `yaml:"maxSkew,omitempty" zero:"1"` // in pods, default 1
+	MaxSkew int    `yaml:"maxSkew,omitempty" zero:"1"` // maximum difference in the number of pods, default 1
 	Soft    bool   `yaml:"soft,omitempty"`             // ScheduleAnyway; default DoNotSchedule
 }
 
@@ -199,7 +198,7 @@ type Gate struct {
 	Objective string `yaml:"objective,omitempty"` // built-in; one of Objective, Expr and Alert
 	// Expr: PromQL with one result (docs/reference/objectives.md)
 	Expr string `yaml:"expr,omitempty"`
-	// Alert: one of docs/reference/alerts.md, or of `loadgen gate --rules`
+	// Alert: an alert of docs/reference/alerts.md, or of the rules in `loadgen gate --rules`
 	Alert string `yaml:"alert,omitempty"`
 	// Fires: true if Alert must fire in one of the phases, false if it must not fire
 	Fires *bool  `yaml:"fires,omitempty"`
@@ -209,11 +208,11 @@ type Gate struct {
 	// Max: highest value that passes; one of Max and Min; neither with Alert
 	Max    *Bound   `yaml:"max,omitempty"`
 	Min    *Bound   `yaml:"min,omitempty"`                                           // lowest value that passes
-	Signal string   `yaml:"signal,omitempty"`                                        // for signal-moved and signal-returned
+	Signal string   `yaml:"signal,omitempty"`                                        // the signal that signal-moved or signal-returned judges
 	Over   []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all
 	// Together: treat consecutive phases of Over as one window of scraped data; default: one window for each phase
 	Together bool `yaml:"together,omitempty"`
-	// Transition: for transition-latency and transition-open
+	// Transition: the transition that transition-latency or transition-open judges
 	Transition string `yaml:"transition,omitempty"`
 	// Quantile: for transition-latency, 0.5, 0.9, 0.95, 0.99 (the default), 0.999 or 1 (the longest)
 	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
@@ -233,11 +232,12 @@ type Nodes struct {
 	// token of a separate ServiceAccount) or "auto" (certificates if the cluster signs them, otherwise
 	// tokens; the default); not with fidelity shared
 	Identity string `yaml:"identity,omitempty"`
-	// Version: of the simulated kubelets, "1.37", "1.36" or "1.35"; default: the oldest API server's version at the start
+	// Version: version of the simulated kubelets, "1.37", "1.36" or "1.35"; default: the oldest API server's version at the
+	// start
 	Version string `yaml:"version,omitempty"`
-	// KubeletAddress: an address of this machine that your cluster's API server can reach, as
-	// 10.0.0.5:10250: each node serves a kubelet's API there, each on a separate port from that
-	// port upwards. Default: none; the loopback device on a bundled plane
+	// KubeletAddress: an address of this machine that your cluster's API server can reach, as 10.0.0.5:10250; each node serves
+	// a kubelet's API there, on a separate port from this one upwards. Default: nodes of your cluster serve no such API; on a
+	// bundled plane they serve it on the loopback device
 	KubeletAddress string `yaml:"kubeletAddress,omitempty"`
 	// KubeProxy: add a kube-proxy's connection and watches; not with fidelity shared
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
@@ -247,19 +247,20 @@ type Nodes struct {
 	CPU    string `yaml:"cpu,omitempty"`             // allocatable CPU of each node, default 8
 	Memory string `yaml:"memory,omitempty"`          // allocatable memory of each node, default 32Gi
 	Pods   int    `yaml:"pods,omitempty" zero:"110"` // maximum pods on each node, default 110
-	// Devices: number that each node has for pods to claim, in a ResourceSlice of driver gpu.stormglass.dev; default none
+	// Devices: number of devices on each node that pods can claim, in a ResourceSlice of driver gpu.stormglass.dev; default
+	// none
 	Devices int         `yaml:"devices,omitempty"`
 	Shapes  []NodeShape `yaml:"shapes,omitempty"` // kinds of nodes, drawn by weight
 	// LeaseRenew: interval of lease renewals, default 10s; less than node-monitor-grace-period (50s)
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
-	// LeaseDuration: default four times LeaseRenew; upstream ignores it
+	// LeaseDuration: leaseDurationSeconds of the node Leases, default four times LeaseRenew; upstream ignores it
 	LeaseDuration Duration `yaml:"leaseDuration,omitempty" zero:"four times leaseRenew"`
-	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of unchanged status reports, default 5m
+	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of status reports without a change, default 5m
 	// PodStart: time from when the node sees a bound pod until its containers are ready, without image pulls; default 0s
 	PodStart  Spread `yaml:"podStart,omitempty"`
 	ImagePull Spread `yaml:"imagePull,omitempty"` // time to pull an image that is new to the node, one image after another; default 0s
-	// PodLives: how pods' containers behave: each pod gets the first life that matches and is
-	// drawn; default: containers keep running; with restartPolicy Never or OnFailure they complete after 10s
+	// PodLives: how the containers of pods behave: each pod gets the first life that matches and is drawn; default: containers
+	// keep running; with restartPolicy Never or OnFailure they complete after 10s
 	PodLives []PodLife `yaml:"podLives,omitempty"`
 	// MaxContainerRestartPeriod: longest back-off between container restarts, default 5m
 	MaxContainerRestartPeriod Duration `yaml:"maxContainerRestartPeriod,omitempty" zero:"5m"`
@@ -281,7 +282,7 @@ type NodeShape struct {
 	CPU    string  `yaml:"cpu,omitempty"`                       // default: same as nodes
 	Memory string  `yaml:"memory,omitempty"`                    // default: same as nodes
 	Pods   int     `yaml:"pods,omitempty" zero:"same as nodes"` // default: same as nodes
-	// Devices: default: same as nodes
+	// Devices: number of devices, default: same as nodes
 	Devices int `yaml:"devices,omitempty" zero:"same as nodes"`
 }
 
@@ -299,14 +300,14 @@ type Figure struct {
 	Objective string   `yaml:"objective,omitempty"`                                     // built-in; one of Objective and Expr
 	Expr      string   `yaml:"expr,omitempty"`                                          // PromQL, as in a gate
 	Figure    string   `yaml:"figure,omitempty"`                                        // for custom-figure, as in a gate
-	Unit      string   `yaml:"unit,omitempty"`                                          // of Expr or Figure, as in a signal
-	Better    string   `yaml:"better,omitempty"`                                        // of Expr or Figure: "lower" (the default) or "higher"
+	Unit      string   `yaml:"unit,omitempty"`                                          // unit of Expr or Figure, as in a signal
+	Better    string   `yaml:"better,omitempty"`                                        // which values of Expr or Figure are better: "lower" (the default) or "higher"
 	Load      string   `yaml:"load,omitempty"`                                          // load whose client-side objective is judged
-	Signal    string   `yaml:"signal,omitempty"`                                        // for signal-moved and signal-returned
+	Signal    string   `yaml:"signal,omitempty"`                                        // the signal that signal-moved or signal-returned judges
 	Over      []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all
 	// Together: treat consecutive phases of Over as one window of scraped data, as in a gate
 	Together bool `yaml:"together,omitempty"`
-	// Transition: for transition-latency and transition-open
+	// Transition: the transition that transition-latency or transition-open judges
 	Transition string `yaml:"transition,omitempty"`
 	// Quantile: for transition-latency, as in a gate
 	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
@@ -341,5 +342,5 @@ type Signal struct {
 	Unit   string   `yaml:"unit,omitempty"`
 	Steady []string `yaml:"steady"`          // phases without the fault, to measure noise
 	Under  []string `yaml:"under"`           // phases with the fault
-	After  []string `yaml:"after,omitempty"` // phases; the signal has returned by their end
+	After  []string `yaml:"after,omitempty"` // phases by whose end the signal must have returned
 }

@@ -8,43 +8,41 @@ import (
 
 // Fault breaks components of a bundled control plane, or simulated nodes.
 type Fault struct {
-	Kind string `yaml:"kind"` // one of the kinds above
-	// Component: a name, kind or role, as in docs/reference/faults.md; default for slowFsync:
-	// all of etcd
+	Kind string `yaml:"kind"` // the kind of fault, as in docs/reference/faults.md
+	// Component: the component by name, kind or role, as in docs/reference/faults.md; default for slowFsync: all etcd members
 	Component  string   `yaml:"component,omitempty"`
 	Components []string `yaml:"components,omitempty"` // several components
-	// Peers: other ends of the links of a networkDelay or partition, default all.
+	// Peers: the components at the other ends of the links that a networkDelay or partition affects, default all.
 	Peers []string `yaml:"peers,omitempty"`
 	After Duration `yaml:"after,omitempty"` // since the phase's start, default 0s
-	// For: default: to the phase's end
+	// For: length of the fault; default: until the phase's end
 	For    Duration `yaml:"for,omitempty" zero:"to the phase's end"`
-	Repeat int      `yaml:"repeat,omitempty" zero:"1"` // number of times, Every apart; default 1
+	Repeat int      `yaml:"repeat,omitempty" zero:"1"` // number of times that the fault begins, Every apart; default 1
 	Every  Duration `yaml:"every,omitempty"`           // time from one start to the next
 
-	Fraction float64 `yaml:"fraction,omitempty"` // of the nodes, over 0, at most 1; drawn with the seed
+	Fraction float64 `yaml:"fraction,omitempty"` // fraction of the nodes, over 0, at most 1; the seed determines which nodes
 	// OutOfService: the nodes of a nodeFailure get the taint node.kubernetes.io/out-of-service
 	// when the API server reports them as not Ready, as if an operator set it; a nodeRecovery
 	// removes it
 	OutOfService bool `yaml:"outOfService,omitempty"`
-	// Delay: of each fsync, of data in each direction, of a webhook's answers, or of a
-	// slowKubelet's writes
+	// Delay: delay of each fsync, of data in each direction, of a webhook's answers, or of a slowKubelet's writes
 	Delay   Duration `yaml:"delay,omitempty"`
 	Jitter  Duration `yaml:"jitter,omitempty"`           // drawn evenly, added to or subtracted from Delay
-	Files   string   `yaml:"files,omitempty"`            // of a slowFsync: "wal" (the default) or "all"
-	Limit   int      `yaml:"limit,omitempty"`            // of open files
-	Writers int      `yaml:"writers,omitempty" zero:"4"` // of a diskContention, default 4
-	Size    Bytes    `yaml:"size,omitempty" zero:"1MiB"` // of each write of a diskContention, default 1MiB
-	Quota   Bytes    `yaml:"quota,omitempty"`            // of etcd's database
+	Files   string   `yaml:"files,omitempty"`            // which files a slowFsync delays: "wal" (the default) or "all"
+	Limit   int      `yaml:"limit,omitempty"`            // maximum number of open files
+	Writers int      `yaml:"writers,omitempty" zero:"4"` // number of writers of a diskContention, default 4
+	Size    Bytes    `yaml:"size,omitempty" zero:"1MiB"` // size of each write of a diskContention, default 1MiB
+	Quota   Bytes    `yaml:"quota,omitempty"`            // quota of etcd's database
 	// Resource: resource whose creation a webhook reviews, as "pods" or "deployments.apps"
 	Resource string `yaml:"resource,omitempty"`
 	Fails    bool   `yaml:"fails,omitempty"`                                           // a webhook or service answers 500
 	Throttle Rate   `yaml:"throttle,omitempty" zero:"no limit; leave it out for that"` // maximum rate that a service answers; further requests get status 429
-	Ignore   bool   `yaml:"ignore,omitempty"`                                          // failurePolicy Ignore; default Fail
-	// Timeout: of a webhook's call, 1s to 30s, default 10s
+	Ignore   bool   `yaml:"ignore,omitempty"`                                          // the webhook has failurePolicy Ignore; default Fail
+	// Timeout: timeout of a call of the webhook, 1s to 30s, default 10s
 	Timeout  Duration `yaml:"timeout,omitempty" zero:"10s"`
 	Webhooks int      `yaml:"webhooks,omitempty" zero:"1"` // number of webhooks, called in parallel, or in turn if they mutate; default 1
 	Mutates  bool     `yaml:"mutates,omitempty"`           // each webhook adds an annotation; default: they only allow
-	// Reinvoke: reinvocationPolicy IfNeeded of mutating webhooks; default Never
+	// Reinvoke: mutating webhooks have reinvocationPolicy IfNeeded; default Never
 	Reinvoke bool `yaml:"reinvoke,omitempty"`
 	// To: the minor version to upgrade or downgrade to, as "1.37": docs/reference/versions.md
 	To string `yaml:"to,omitempty"`
@@ -55,7 +53,7 @@ func (f Fault) kind() control.FaultKind {
 	return k
 }
 
-// StopsNodes reports whether nodes are silent after the fault.
+// StopsNodes reports whether the affected nodes send nothing after the fault.
 func (f Fault) StopsNodes() bool { return f.kind().SilencesNodes }
 
 // OfNodes reports whether the fault affects simulated nodes.
@@ -64,12 +62,12 @@ func (f Fault) OfNodes() bool { return f.kind().OfNodes }
 // OfCloud reports whether the fault also affects the simulated cloud, which the plane must then have.
 func (f Fault) OfCloud() bool { return f.kind().OfCloud }
 
-// Momentary reports whether a fault of the control plane has no length.
+// Momentary reports whether the fault is a fault of the control plane that happens at one moment and has no length.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
 func (f Fault) moves() bool { return control.Fault{Kind: f.Kind}.Moves() }
 
-// OfNetwork reports whether the fault needs links that can be delayed and cut.
+// OfNetwork reports whether the fault delays or cuts links between components.
 func (f Fault) OfNetwork() bool { return f.kind().Links }
 
 // On lists the components that the fault affects, as written in the scenario.
@@ -89,8 +87,8 @@ func (f Fault) Times() []time.Duration {
 	return all
 }
 
-// Span returns the time from the start of the phase until the fault ends by itself.
-// A fault that lasts to the phase's end counts with length zero.
+// Span returns the time from the start of the phase until the fault ends by itself. A fault that lasts until the phase's end
+// counts as having length zero.
 func (f Fault) Span() time.Duration {
 	times := f.Times()
 	return times[len(times)-1] + f.For.D()

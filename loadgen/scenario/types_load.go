@@ -16,15 +16,15 @@ type Load struct {
 	// Arrival: "constant" (the default) or "poisson" (like many independent clients)
 	Arrival string `yaml:"arrival,omitempty"`
 	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes; default: it stays constant
-	// MinAchieved: replaces the scenario's
+	// MinAchieved: replaces the scenario's minAchieved for this load
 	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
 	// MaxInFlight: maximum open requests; further arrivals are not sent; default 1000.
 	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
-	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // of each request, default 60s
+	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // timeout of each request, default 60s
 	// Connections: number of HTTP/2 connections, used in turn; more open when all are full; default 4
 	Connections int `yaml:"connections,omitempty" zero:"4"`
 
-	// What each request asks for, unless Mix overrides it; for watches, what they watch.
+	// The request that the load sends, unless Mix is set; for watches, what they watch.
 	Operation `yaml:",inline"`
 	Mix       []Operation `yaml:"mix,omitempty"` // drawn by weight, instead of Verb
 
@@ -33,12 +33,11 @@ type Load struct {
 	Objects int `yaml:"objects,omitempty" zero:"100 for requests, 5 for a history, else 1"`
 	// Namespaces: number of namespaces for the objects, default 1; the run creates further ones
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
-	// Spread: of objects over namespaces: "even" (the default) or "zipf" (the k-th namespace gets a
-	// share of 1/k)
+	// Spread: how objects are spread over namespaces: "even" (the default) or "zipf" (the k-th namespace gets a share of 1/k)
 	Spread string      `yaml:"spread,omitempty"`
 	Size   Bytes       `yaml:"size,omitempty" zero:"1KiB"` // payload of each object, default 1KiB
 	Sizes  []SizeShare `yaml:"sizes,omitempty"`            // drawn by weight, instead of Size
-	// Object: manifest of other resources; the load sets its name, namespace and labels, and puts the
+	// Object: manifest for a resource that has no built-in manifest; the load sets its name, namespace and labels, and puts the
 	// payload into an annotation
 	Object any `yaml:"object,omitempty"`
 	// Tenants: users to impersonate in turn, by share; default: the load's own identity.
@@ -57,13 +56,13 @@ type Load struct {
 	// Watches: the watch load whose objects this load writes and whose watches must deliver each write
 	Watches string `yaml:"watches,omitempty"`
 
-	// Clients: of a history, each with one operation at a time; default 5, at 20/s in total
+	// Clients: number of clients of a history, each with one operation at a time; default 5, at 20/s in total
 	Clients  int `yaml:"clients,omitempty" zero:"5"`
 	Watchers int `yaml:"watchers,omitempty" zero:"3"` // number of watches of a history, each of all registers; default 3
 
-	// Templates: of a load of objects, which creates each object once, as in a Batch
+	// Templates: for a load of objects, the templates of its objects, each created once; as in a Batch
 	Templates []Template `yaml:"templates,omitempty"`
-	// Iterations: of all templates; default one for each namespace
+	// Iterations: number of iterations of all templates; default one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
 	// FromIteration: the first iteration to make, as in a Batch
 	FromIteration int `yaml:"fromIteration,omitempty"`
@@ -74,8 +73,8 @@ type Load struct {
 	// Placement: "nodes" (the default) or "none", as in a Batch
 	Placement string `yaml:"placement,omitempty"`
 
-	// Stream: to pods of the run: "logs" (the default), "exec" (a command that echoes its
-	// input), "attach" or "portForward" (to a port that echoes its input)
+	// Stream: kind of stream to the run's pods: "logs" (the default), "exec" (a command that echoes its input), "attach" or
+	// "portForward" (to a port that echoes its input)
 	Stream string `yaml:"stream,omitempty"`
 	// Follow: how long to read logs and attached output; default: logs up to their current end
 	Follow Duration `yaml:"follow,omitempty"`
@@ -88,7 +87,7 @@ type Operation struct {
 	// Verb: "get", "list", "create", "update", "patch", "delete", "deletecollection" (of the load's
 	// objects in a namespace) or "apply"
 	Verb   string  `yaml:"verb,omitempty"`
-	Weight float64 `yaml:"weight,omitempty" zero:"1"` // in a mix, default 1
+	Weight float64 `yaml:"weight,omitempty" zero:"1"` // weight in a mix, default 1
 	// Resource: as "deployments.apps", default configmaps. A load can write configmaps, secrets,
 	// services, serviceaccounts, leases.coordination.k8s.io, pods and
 	// widgets.load.stormglass.dev (a custom resource made for the run) without a manifest; others need an
@@ -104,19 +103,19 @@ type Operation struct {
 	LabelSelector string `yaml:"labelSelector,omitempty"`
 	// FieldSelector: for a list, watch or deletecollection, as "metadata.name=x"
 	FieldSelector string `yaml:"fieldSelector,omitempty"`
-	// Form: of answers: "object" (the default), "metadata" (PartialObjectMetadata) or
-	// "table" (as kubectl get requests)
+	// Form: form of the answers: "object" (the default), "metadata" (PartialObjectMetadata) or "table" (as kubectl get
+	// requests)
 	Form string `yaml:"form,omitempty"`
-	// Encoding: of answers: "json" (the default), "protobuf" (built-in resources) or "cbor" (with the
-	// feature gate CBORServingAndStorage)
+	// Encoding: encoding of the answers: "json" (the default), "protobuf" (built-in resources) or "cbor" (with the feature gate
+	// CBORServingAndStorage)
 	Encoding string `yaml:"encoding,omitempty"`
-	Scope    string `yaml:"scope,omitempty"` // of a list or watch: "namespace" (the default) or "cluster"
-	// Subresource: of the objects to read or write, as "status" or "scale"; a create of a subresource
-	// needs a Body, as "eviction" of pods or "token" of serviceaccounts
+	Scope    string `yaml:"scope,omitempty"` // scope of a list or watch: "namespace" (the default) or "cluster"
+	// Subresource: the subresource to read or write, as "status" or "scale"; a create of a subresource needs a Body, as
+	// "eviction" of pods or "token" of serviceaccounts
 	Subresource string `yaml:"subresource,omitempty"`
-	PatchType   string `yaml:"patchType,omitempty"` // of a patch: "merge" (the default), "json" or "strategic"
-	// Body: of a patch, default the payload; or of the subresource to create. Its texts are
-	// templates with {{.Turn}}, a number that changes with each request
+	PatchType   string `yaml:"patchType,omitempty"` // for a patch: "merge" (the default), "json" or "strategic"
+	// Body: body of a patch, default the payload, or of the subresource to create. Its strings are templates with {{.Turn}}, a
+	// number that changes with each request
 	Body any `yaml:"body,omitempty"`
 }
 
@@ -142,7 +141,7 @@ type Shape struct {
 	Amplitude float64  `yaml:"amplitude,omitempty"` // fraction of the rate, over 0, at most 1
 	// File: one line for each arrival, in seconds since the start, in order; relative to the scenario file, or absolute
 	File  string  `yaml:"file,omitempty"`
-	Speed float64 `yaml:"speed,omitempty" zero:"1"` // of a replay, default 1; 2 halves all times
+	Speed float64 `yaml:"speed,omitempty" zero:"1"` // speed of a replay, default 1; 2 halves all times
 
 	// Times are the arrival times of a replay in seconds, as read from File.
 	Times []float64 `yaml:"-"`
@@ -157,15 +156,15 @@ type SizeShare struct {
 // Tenant is a user that a load impersonates.
 type Tenant struct {
 	Name   string   `yaml:"name"`                     // the user is stormglass:tenant:NAME
-	Groups []string `yaml:"groups,omitempty"`         // in addition to stormglass:tenants
-	Share  float64  `yaml:"share,omitempty" zero:"1"` // of arrivals, default 1
+	Groups []string `yaml:"groups,omitempty"`         // groups in addition to stormglass:tenants
+	Share  float64  `yaml:"share,omitempty" zero:"1"` // share of the arrivals, relative to the other tenants; default 1
 }
 
 // SlowWatches describes watches that read one stream window of data, then BytesPerSecond.
 type SlowWatches struct {
-	Fraction       float64 `yaml:"fraction,omitempty"`            // of the load's watches, 0 to 1
+	Fraction       float64 `yaml:"fraction,omitempty"`            // fraction of the load's watches, 0 to 1
 	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // bytes that each reads after its window; 0: none
-	Window         Bytes   `yaml:"window,omitempty" zero:"64KiB"` // that the server may send ahead, default 64KiB
+	Window         Bytes   `yaml:"window,omitempty" zero:"64KiB"` // data that the server may send ahead, default 64KiB
 }
 
 // TenantsGroup is a group that contains all tenants.

@@ -38,7 +38,7 @@ type Spread struct{ Median, P99 time.Duration }
 // UnmarshalText parses a spread.
 func (s *Spread) UnmarshalText(text []byte) error {
 	if near := nearSpread(string(text)); near != "" {
-		return fmt.Errorf("%q is no spread; write %s", text, near)
+		return fmt.Errorf("%q is not a spread; write %s", text, near)
 	}
 	low, high, two := strings.Cut(string(text), "..")
 	var median, p99 Duration
@@ -51,7 +51,7 @@ func (s *Spread) UnmarshalText(text []byte) error {
 			return err
 		}
 		if median == 0 || p99 < median {
-			return fmt.Errorf("%q is no spread; write MEDIAN..P99, as 2s..20s", text)
+			return fmt.Errorf("%q is not a spread; write MEDIAN..P99, as 2s..20s", text)
 		}
 	}
 	s.Median, s.P99 = median.D(), p99.D()

@@ -24,15 +24,16 @@ type Until struct {
 	Text string `yaml:"-"`
 
 	Resource  string `yaml:"resource,omitempty"`  // as "deployments.apps"
-	Name      string `yaml:"name,omitempty"`      // of the only object, default any
+	Name      string `yaml:"name,omitempty"`      // name of the only object, default any
 	Namespace string `yaml:"namespace,omitempty"` // a namespace other than the run's, default the run's
 	Selector  string `yaml:"selector,omitempty"`  // label selector, as "app=web", default any
 	// Condition: condition type in the status, as "Available" or "Available=False"
 	Condition string `yaml:"condition,omitempty"`
-	// JSONPath: of one value, as "{.status.phase}=Running", or of any value, "{.status.phase}"
+	// JSONPath: a path with the value that it must have, as "{.status.phase}=Running", or a path that must have any value, as
+	// "{.status.phase}"
 	JSONPath string `yaml:"jsonpath,omitempty"`
 	CEL      string `yaml:"cel,omitempty"` // as "object.status.readyReplicas > 3"
-	// Count: least number of objects, or "all" (the default: all existing objects, at least one)
+	// Count: minimum number of objects, or "all" (the default: all existing objects, at least one)
 	Count string `yaml:"count,omitempty"`
 }
 
@@ -83,7 +84,7 @@ func (u Until) String() string {
 // countAll is the Count that means all existing objects.
 const countAll = "all"
 
-// test returns the test of the fields as text.
+// test returns the test in Condition, JSONPath or CEL as text.
 func (u Until) test() string {
 	switch {
 	case u.Condition != "":
@@ -118,7 +119,7 @@ func (u Until) compile(schema condition.Schema) (*condition.Condition, error) {
 	return condition.OfObjects(u.String(), c, enough), nil
 }
 
-// Conditions returns the conditions over sets of objects, by the phases that they end.
+// Conditions returns the conditions over sets of objects, keyed by the phase that each ends.
 func (s *Scenario) Conditions() (map[string]*condition.Condition, error) {
 	all := map[string]*condition.Condition{}
 	for i := range s.Phases {
@@ -142,7 +143,7 @@ var oneWord = regexp.MustCompile(`^[A-Za-z]*$`)
 func (v *validator) until(path string, p *Phase) bool {
 	u := &p.Until
 	switch {
-	case v.s.recorded && u.OfObjects(): // it may be from another version
+	case v.s.recorded && u.OfObjects(): // the run may be from another version
 		return true
 	case u.Text == "":
 		return v.untilFields(path, u)
@@ -171,14 +172,14 @@ func (v *validator) untilFields(path string, u *Until) bool {
 	before := len(v.errs)
 	v.followed(path, u.Resource, u.Namespace, u.Selector)
 	if u.Name != "" && u.Selector != "" {
-		v.fail(path+".selector", "keep one of them", "the one object is named already")
+		v.fail(path+".selector", "keep one of them", "name already selects the object")
 	}
 	switch {
 	case u.Count == "" || u.Count == countAll:
 	case !objectCount.MatchString(u.Count):
-		v.fail(path+".count", "write all, or a number of objects", "%q is no number of objects", u.Count)
+		v.fail(path+".count", "write all, or a number of objects", "%q is not a number of objects", u.Count)
 	case u.Name != "" && u.Count != "1":
-		v.fail(path+".count", "leave it out", "there is one object of a name")
+		v.fail(path+".count", "leave it out", "a name selects only one object")
 	}
 	var tests []string
 	for _, f := range [][2]string{{"condition", u.Condition}, {"jsonpath", u.JSONPath}, {"cel", u.CEL}} {
@@ -190,7 +191,7 @@ func (v *validator) untilFields(path string, u *Until) bool {
 	case len(tests) == 0:
 		v.fail(path, "add condition: Ready, jsonpath: '{.status.phase}=Running' or cel: object.status.replicas > 3", "no condition")
 	case len(tests) > 1:
-		v.fail(path+"."+tests[1], "keep one of them; cel may hold both", "%s and %s at once", tests[0], tests[1])
+		v.fail(path+"."+tests[1], "keep one of them; cel may hold both", "both %s and %s", tests[0], tests[1])
 	case len(v.errs) == before:
 		if _, err := condition.ParseTest(u.Resource, u.test(), schemaOf{v.s}); err != nil {
 			v.failCondition(path+"."+tests[0], err)
@@ -207,9 +208,9 @@ func (v *validator) followed(path, resource, namespace, selector string) {
 		v.failCondition(path+".resource", err)
 	}
 	if namespace != "" && !dnsLabel.MatchString(namespace) {
-		v.fail(path+".namespace", "as kube-system", "%q is no namespace", namespace)
+		v.fail(path+".namespace", "as kube-system", "%q is not a namespace name", namespace)
 	}
 	if _, err := labels.Parse(selector); err != nil {
-		v.fail(path+".selector", "as app=web,tier!=cache", "%q is no label selector", selector)
+		v.fail(path+".selector", "as app=web,tier!=cache", "%q is not a label selector", selector)
 	}
 }

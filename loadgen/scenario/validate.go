@@ -16,8 +16,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Bounds of a scenario. They catch typing mistakes and do not limit
-// ambition: each is far above what one machine can drive.
+// Bounds of a scenario's values. They catch typing errors: each is far above what one machine can drive.
 const (
 	MaxNodes   = 100_000
 	MaxRate    = 100_000 // per second
@@ -151,7 +150,7 @@ func (s *Scenario) validate() error {
 	}
 	v.name("name", s.Name)
 	v.between("seed", float64(s.Seed), -maxSeed, maxSeed)
-	if !s.recorded { // it may be from another version
+	if !s.recorded { // the run may be from another version
 		v.controlPlane()
 	}
 	v.nodes()
@@ -225,7 +224,7 @@ func (v *validator) phases(loadNames, created map[string]bool) {
 			v.fault(fmt.Sprintf("%s.faults[%d]", path, j), p, &p.Faults[j])
 			v.inOrder(fmt.Sprintf("%s.faults[%d]", path, j), p, j)
 		}
-		if len(v.errs) == before { // an invalid fault may claim any component
+		if len(v.errs) == before { // an invalid fault might affect any component
 			v.clashes(path, p)
 		}
 		v.loadsOf(path, p, held, loadNames)
@@ -273,7 +272,7 @@ func (v *validator) awaited(path string, p *Phase, deployed map[string]*Action) 
 	for j, name := range p.Of {
 		at := fmt.Sprintf("%s.of[%d]", path, j)
 		if slices.Contains(p.Of[:j], name) {
-			v.fail(at, "name each once", "%q is there twice", name)
+			v.fail(at, "name each once", "%q appears twice", name)
 		}
 		v.known(at, "workload", name, slices.Sorted(maps.Keys(deployed)))
 	}
@@ -314,7 +313,7 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 	v.cpu(path+".cpu", a.CPU)
 	v.memory(path+".memory", a.Memory, 1<<10)
 	if a.EvictAfter.D()%time.Second != 0 && !v.s.recorded {
-		v.fail(path+".evictAfter", fmt.Sprintf("write %s", Duration(a.EvictAfter.D().Truncate(time.Second)+time.Second)), "the API server takes no toleration of %s: whole seconds", a.EvictAfter)
+		v.fail(path+".evictAfter", fmt.Sprintf("write %s", Duration(a.EvictAfter.D().Truncate(time.Second)+time.Second)), "the API server accepts no toleration of %s, only whole seconds", a.EvictAfter)
 	}
 	for _, share := range [][2]string{{"maxSurge", a.MaxSurge}, {"maxUnavailable", a.MaxUnavailable}} {
 		if share[1] != "" && !numberOrPercent.MatchString(share[1]) {
@@ -346,7 +345,7 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 	case a.Kind == "delete":
 		delete(deployed, a.Name)
 	case a.Kind == "scale" && a.Replicas == 0 && !v.s.recorded && v.s.doc != nil && !v.s.doc.Written(path+".replicas"):
-		v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "a scale that does not say to how many")
+		v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "a scale without a number of replicas")
 	}
 }
 

@@ -24,7 +24,7 @@ func (v *validator) clashes(path string, p *Phase) {
 				continue
 			}
 			v.fail(fmt.Sprintf("%s.faults[%d]", path, j), fmt.Sprintf("let one end %s before the other begins, with after and for", faultMargin),
-				"%s needs %s, which faults[%d], %s, has %s after the phase's start too", g.Kind, part, i, f.Kind, Duration(at))
+				"%s needs %s, which faults[%d], %s, also uses %s after the phase's start", g.Kind, part, i, f.Kind, Duration(at))
 			break
 		}
 	}
@@ -73,16 +73,16 @@ func (v *validator) shared(f, g *Fault) string {
 	return ""
 }
 
-// needs are the parts that a fault certainly affects, and the parts that it affects
-// if they hold a role when it begins.
+// needs lists the parts that a fault certainly affects, and the parts that it affects only if they hold a role when the fault
+// begins.
 type needs struct {
 	sure  []control.Claim
 	roles []roleNeeds
 }
 
 type roleNeeds struct {
-	part string            // for messages: "the process of etcd-leader"
-	may  [][]control.Claim // one of these, for each component that may hold the role
+	part string            // the part in words, for messages: "the process of etcd-leader"
+	may  [][]control.Claim // the claims of each component that may hold the role
 }
 
 // always reports whether the role's parts clash with has, whichever component holds the role.
@@ -119,8 +119,8 @@ func (v *validator) claims(asked control.Fault, on []string) []control.Claim {
 	return asked.Claims(on, links)
 }
 
-// named returns the components that the selectors certainly mean. Which of several components
-// leads or follows is known only when the fault begins.
+// named returns the components that the selectors certainly select. Which of several components leads or follows is known only
+// when the fault begins.
 func (v *validator) named(selectors []string) []string {
 	c := v.s.ControlPlane
 	return c.Named(selectors, func(s control.Selector) []string {

@@ -43,7 +43,7 @@ func (v *validator) nodeFault(path string, f *Fault) {
 		v.fail(path+".fraction", hint, "%v is not a fraction of the nodes", f.Fraction)
 	}
 	if slices.Contains(needs, "delay") && f.Delay == 0 {
-		v.fail(path+".delay", "write delay: 15s", "a %s that is not late", f.Kind)
+		v.fail(path+".delay", "write delay: 15s", "a %s without a delay", f.Kind)
 	}
 }
 
@@ -64,7 +64,7 @@ func (v *validator) foreignToFault(path string, f *Fault) {
 		set := !value.Field(i).IsZero() && (value.Field(i).Kind() != reflect.Slice || value.Field(i).Len() > 0)
 		of := takers(name, true)
 		switch {
-		case name == "kind" || name == "after": // of all faults
+		case name == "kind" || name == "after": // fields of all faults
 			continue
 		case of == "" && f.OfNodes():
 			of = strings.Join(control.FaultKinds(), " ")
@@ -149,8 +149,8 @@ func (v *validator) move(path string, f *Fault, asked control.Fault) {
 	v.plane = &after
 }
 
-// inOrder checks that upgrades and downgrades are written in the order in which they begin, because each begins with the
-// plane that the previous one left.
+// inOrder checks that upgrades and downgrades are written in the order in which they begin, because each starts from the
+// versions that the previous one left.
 func (v *validator) inOrder(path string, p *Phase, j int) {
 	f := &p.Faults[j]
 	for _, before := range p.Faults[:j] {
@@ -190,7 +190,7 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 	v.between(path+".repeat", float64(f.Repeat), 0, maxRepeat)
 	switch {
 	case f.Repeat > 1 && f.Every == 0:
-		v.fail(path+".every", "write every: 10s", "repeated without a time between")
+		v.fail(path+".every", "write every: 10s", "repeat without every")
 		return
 	case f.Repeat <= 1 && f.Every != 0:
 		v.fail(path+".repeat", "write repeat: 20", "every without repeat")

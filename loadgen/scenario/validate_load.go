@@ -44,7 +44,7 @@ func (v *validator) loadsOf(path string, p *Phase, held map[string]*Load, names 
 }
 
 func (v *validator) uniqueLoad(path string, l *Load, names map[string]bool) {
-	v.unique(path, "load", l.Name, "give each load of the run a name of its own", names)
+	v.unique(path, "load", l.Name, "give each load of the run a unique name", names)
 }
 
 // load checks one load; watches are the watches that changes may name, nil in the background.
@@ -93,7 +93,7 @@ func (v *validator) objects(path string, l *Load) {
 
 func (v *validator) weight(path string, w float64) {
 	if !(w > 0) || w > 1e6 {
-		v.fail(path, "over 0, as 1 or 0.5", "%v is no weight", w)
+		v.fail(path, "over 0, as 1 or 0.5", "%v is not a weight", w)
 	}
 }
 
@@ -181,7 +181,7 @@ func (v *validator) shape(path string, l *Load) {
 	case s.Kind == "replay" && s.File == "":
 		v.fail(path+".file", "write file: arrivals.txt", "a replay without a file")
 	case (s.Kind == "ramp" || s.Kind == "step") && s.To == nil:
-		v.fail(path+".to", "write to: 500/s, or to: 0/s for one that ends", "a %s without the rate that it ends with", s.Kind)
+		v.fail(path+".to", "write to: 500/s, or to: 0/s for one that ends", "a %s without its final rate", s.Kind)
 	case (s.Kind == "ramp" || s.Kind == "step") && l.Rate == 0 && *s.To == 0:
 		v.fail(path+".to", "write to: 500/s", "from 0/s to 0/s there is no load")
 	case s.Burst > MaxRate:

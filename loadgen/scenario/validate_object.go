@@ -105,7 +105,7 @@ func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 	if odd, ok := value.(map[any]any); ok {
 		for key := range odd {
 			if _, ok := key.(string); !ok {
-				v.fail(path, fmt.Sprintf(`write "%v":`, key), "the name of a field is text, and %v is %s", key, valueName(key))
+				v.fail(path, fmt.Sprintf(`write "%v":`, key), "a field name must be text, and %v is %s", key, valueName(key))
 				return
 			}
 		}

@@ -74,7 +74,7 @@ func (v *validator) answer(path string, l *Load, o *Operation) {
 		v.served(path, l, o)
 	}
 	if _, err := labels.Parse(o.LabelSelector); err != nil {
-		v.fail(path+".labelSelector", "as app=web,tier!=cache", "%q is no label selector", o.LabelSelector)
+		v.fail(path+".labelSelector", "as app=web,tier!=cache", "%q is not a label selector", o.LabelSelector)
 	}
 	v.fieldSelector(path+".fieldSelector", o.Resource, o.FieldSelector)
 	v.oneOf(path+".form", o.Form, "object", "metadata", "table")
@@ -127,7 +127,7 @@ func nearField(word string, known []string) string {
 func (v *validator) fieldSelector(path, resource, text string) {
 	s, err := fields.ParseSelector(text)
 	if err != nil {
-		v.fail(path, "as metadata.name=x", "%q is no field selector", text)
+		v.fail(path, "as metadata.name=x", "%q is not a field selector", text)
 		return
 	}
 	if v.s.recorded {
@@ -148,7 +148,7 @@ func (v *validator) fieldSelector(path, resource, text string) {
 		} else if strings.HasPrefix(r.Field, "metadata.labels") || !strings.Contains(r.Field, ".") && r.Field != "type" {
 			hint = "labels are selected by labelSelector; " + hint
 		}
-		v.fail(path, hint, "the API server selects no %s by %q", resource, r.Field)
+		v.fail(path, hint, "the API server cannot select %s by %q", resource, r.Field)
 	}
 }
 
@@ -158,12 +158,12 @@ func (v *validator) body(path string, o *Operation) {
 		v.oneOf(path+".patchType", o.PatchType, "merge", "json", "strategic")
 	}
 	if strings.Trim(o.Subresource, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
-		v.fail(path+".subresource", "as status", "%q is no subresource", o.Subresource)
+		v.fail(path+".subresource", "as status", "%q is not a subresource", o.Subresource)
 	}
 	_, list := o.Body.([]any)
 	switch {
 	case o.Verb == "create" && o.Subresource != "" && o.Body == nil:
-		v.fail(path+".body", "as body: {apiVersion: policy/v1, kind: Eviction}", "what is created in %s/%s?", o.Resource, o.Subresource)
+		v.fail(path+".body", "as body: {apiVersion: policy/v1, kind: Eviction}", "a create of %s/%s needs a body", o.Resource, o.Subresource)
 	case o.Verb == "create" && o.Subresource == "" && o.Body != nil:
 		v.fail(path+".body", "write object: {...} for a resource, or add subresource:", "does nothing in a create of %s", o.Resource)
 	case o.PatchType == "json" && o.Body == nil:

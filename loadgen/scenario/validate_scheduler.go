@@ -37,7 +37,7 @@ func (v *validator) schedulerConfig() {
 	}
 	text, err := json.Marshal(given)
 	if err != nil {
-		v.fail(path, "write names of fields as text", "it cannot be read: %v", err)
+		v.fail(path, "field names must be strings: quote names such as 1 or true", "it cannot be read: %v", err)
 		return
 	}
 	var config schedulerv1.KubeSchedulerConfiguration
@@ -145,7 +145,7 @@ func (v *validator) schedulerValues(path string, c *schedulerv1.KubeSchedulerCon
 	case initial <= 0:
 		v.fail(path+".podInitialBackoffSeconds", "at least 1", "%d is out of bounds", initial)
 	case longest < initial && c.PodMaxBackoffSeconds == nil:
-		v.fail(path+".podInitialBackoffSeconds", "write podMaxBackoffSeconds too", "%d is more than podMaxBackoffSeconds, %d where it is left out", initial, longest)
+		v.fail(path+".podInitialBackoffSeconds", "write podMaxBackoffSeconds too", "%d is more than podMaxBackoffSeconds, which is %d by default", initial, longest)
 	case longest < initial:
 		v.fail(path+".podMaxBackoffSeconds", fmt.Sprintf("at least podInitialBackoffSeconds, %d", initial), "%d is out of bounds", longest)
 	}
@@ -181,7 +181,7 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 		configured := map[string]bool{}
 		for j, c := range p.PluginConfig {
 			if configured[c.Name] {
-				v.fail(fmt.Sprintf("%s.pluginConfig[%d].name", at, j), "keep one", "the arguments of %q are there twice", c.Name)
+				v.fail(fmt.Sprintf("%s.pluginConfig[%d].name", at, j), "keep one", "the arguments of %q appear twice", c.Name)
 			}
 			configured[c.Name] = true
 		}

@@ -78,15 +78,15 @@ func (s *Scenario) WithVariant(name string) (*Scenario, error) {
 	return nil, fmt.Errorf("--variant %s: scenario %s has no such variant (%s)", name, s.Name, hint)
 }
 
-// Warnings returns, one line each with file, line and field, what works but is not
-// advisable, and what was turned on without being requested.
+// Warnings returns one line, with file, line and field, for each setting that works but is not advisable, and for each that was
+// turned on without being requested.
 func (s *Scenario) Warnings() []string {
 	var all []string
 	for _, p := range s.ControlPlane.Warnings() {
 		all = append(all, s.Errorf("controlPlane."+p.Path, p.Hint, "%s", p.Msg).Error())
 	}
 	if s.linksOn {
-		all = append(all, s.Errorf(s.linksFor, "written into the scenario, controlPlane.networkFaults: on is no surprise",
+		all = append(all, s.Errorf(s.linksFor, "write controlPlane: {networkFaults: on} into the scenario to make this explicit",
 			"networkFaults is on%s, for links that can be cut: their proxies are a deviation from upstream", s.linksOf).Error())
 	}
 	all = append(all, s.sparse()...)
@@ -94,8 +94,8 @@ func (s *Scenario) Warnings() []string {
 	return all
 }
 
-// Unserved lists the custom resources that the scenario uses and does not define, in a line each. A bundled control plane
-// does not serve them; a user's cluster may.
+// Unserved returns one line for each custom resource that the scenario uses but does not define. A bundled control plane does
+// not serve them; a user's cluster may.
 func (s *Scenario) Unserved() []string { return append(s.unserved(), s.unservedSets()...) }
 
 // Faults lists all faults with their paths.
@@ -147,7 +147,7 @@ func (v *validator) over(path string, names []string) {
 			v.fail(fmt.Sprintf("%s[%d]", path, j), "phases: "+strings.Join(v.s.PhaseNames(), ", "), "no phase %q", name)
 		}
 		if slices.Contains(names[:j], name) && (v.s.doc == nil || v.s.doc.Written(path)) { // otherwise the check of phases reports it
-			v.fail(fmt.Sprintf("%s[%d]", path, j), "name each phase once", "phase %q is there twice", name)
+			v.fail(fmt.Sprintf("%s[%d]", path, j), "name each phase once", "phase %q appears twice", name)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func (v *validator) apart(path string, s *Signal) {
 	both := func(field string, phases []string, other string, others []string) {
 		for j, name := range phases {
 			if slices.Contains(others, name) {
-				v.fail(fmt.Sprintf("%s.%s[%d]", path, field, j), "leave it to one of them", "phase %q is among those %s too", name, other)
+				v.fail(fmt.Sprintf("%s.%s[%d]", path, field, j), "keep it in one of them", "phase %q is listed in %s too", name, other)
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func (v *validator) apart(path string, s *Signal) {
 	}
 }
 
-// compare does the checks that need no objectives; package gate does the rest.
+// compare checks the figures as far as possible without objectives; package gate checks the rest.
 func (v *validator) compare() {
 	seen := map[string]bool{}
 	for i := range v.s.Compare {
@@ -238,19 +238,20 @@ func (v *validator) compare() {
 		}
 		if f.Better != "" {
 			if v.oneOf(path+".better", f.Better, "lower", "higher"); f.Expr == "" && f.Objective != CustomFigure {
-				v.fail(path+".better", "leave it out", "objective %s knows what is better", f.Objective)
+				v.fail(path+".better", "leave it out", "objective %s defines which values are better", f.Objective)
 			}
 		}
 		v.signal(path+".signal", f.Signal)
 		v.figure(path, f.Objective, f.Figure)
 		v.over(path+".over", f.Over)
 		if s := f.Spread; s != nil && (!s.Fits(Ratio) || s.Value <= 0 || s.Value > 1) {
-			v.fail(path+".spread", "as 4%", "%s is no spread", s)
+			v.fail(path+".spread", "as 4%", "%s is not a spread", s)
 		}
 	}
 }
 
-// capacity checks the range. Whether the field accepts both ends is checked by reading the scenario with them.
+// capacity checks the range of the search. Whether the field accepts both ends is checked later, by reading the scenario with
+// each end.
 func (v *validator) capacity() {
 	c := v.s.Capacity
 	if c == nil {
@@ -261,13 +262,13 @@ func (v *validator) capacity() {
 	case "":
 		v.fail("capacity.field", hint, "is missing")
 	case "controlPlane", "seed", "record", "gates", "compare", "signals", "variants", "capacity":
-		v.fail("capacity.field", hint, "%s is no load", c.Field)
+		v.fail("capacity.field", hint, "%s is not a load", c.Field)
 	}
 	switch unit := c.Unit(); {
 	case !c.From.Fits(unit) || !c.To.Fits(unit):
 		v.fail("capacity", "both rates, as 50/s, or both numbers", "%s and %s are not of one kind", c.From, c.To)
 	case c.From.Value <= 0 || c.To.Value <= c.From.Value:
-		v.fail("capacity", "from over 0, to over from", "there is nothing from %s to %s", c.From, c.To)
+		v.fail("capacity", "from over 0, to over from", "no range goes from %s to %s", c.From, c.To)
 	}
 }
 
@@ -308,10 +309,10 @@ func (v *validator) deployShape(path string, a *Action) {
 	for i, t := range a.TopologySpread {
 		at := fmt.Sprintf("%s.topologySpread[%d]", path, i)
 		if t.Key == "" {
-			v.fail(at+".key", "write key: topology.kubernetes.io/zone", "a spread over nothing")
+			v.fail(at+".key", "write key: topology.kubernetes.io/zone", "a topology spread without a key")
 		}
 		if slices.ContainsFunc(a.TopologySpread[:i], func(o TopologySpread) bool { return o.Key == t.Key }) && t.Key != "" {
-			v.fail(at+".key", "name each key once", "%q is there twice", t.Key)
+			v.fail(at+".key", "name each key once", "%q appears twice", t.Key)
 		}
 		v.between(at+".maxSkew", float64(t.MaxSkew), 1, 1000)
 	}

@@ -41,7 +41,7 @@ func (s *Scenario) MarksOutOfService() bool {
 	return slices.ContainsFunc(s.Faults(), func(f PlacedFault) bool { return f.OutOfService })
 }
 
-// actsOn maps actions other than deploy and delete to the kinds of workload that they work on.
+// actsOn maps actions other than deploy and delete to the kinds of workload that they support.
 var actsOn = map[string]string{
 	"rollingUpdate": Deployment + " " + StatefulSet + " " + DaemonSet,
 	"scale":         Deployment + " " + StatefulSet,
@@ -69,10 +69,10 @@ func (v *validator) workload(path string, a, deploy *Action) {
 	if kind != Deployment {
 		v.onlyFor(path, kind, []field{{"maxSurge", a.MaxSurge != "", Deployment}})
 		if a.MaxUnavailable != "" && isZero(a.MaxUnavailable) {
-			v.fail(path+".maxUnavailable", "at least 1", "maxUnavailable is 0: nothing could move")
+			v.fail(path+".maxUnavailable", "at least 1", "maxUnavailable is 0: no pod could be replaced")
 		}
 	} else if isZero(a.MaxSurge) && isZero(a.MaxUnavailable) {
-		v.fail(path, "let one of them be over 0", "maxSurge and maxUnavailable are both 0: nothing could move")
+		v.fail(path, "let one of them be over 0", "maxSurge and maxUnavailable are both 0: no pod could be replaced")
 	}
 }
 
@@ -107,6 +107,6 @@ func (v *validator) deploy(path string, a *Action) {
 		v.fail(path+".runFor", "from 1s to 24h", "%s is out of bounds", a.RunFor)
 	}
 	if kind == CronJob && (a.Every.D() < time.Minute || time.Hour%a.Every.D() != 0 || a.Every.D()%time.Minute != 0) {
-		v.fail(path+".every", "1m, 2m, 3m, 4m, 5m, 6m, 10m, 12m, 15m, 20m, 30m or 1h", "no schedule runs each %s", a.Every)
+		v.fail(path+".every", "1m, 2m, 3m, 4m, 5m, 6m, 10m, 12m, 15m, 20m, 30m or 1h", "no cron schedule runs every %s", a.Every)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// establishedPoll is the time between looks at a definition.
+// establishedPoll is the interval at which establish polls a definition.
 const establishedPoll = 50 * time.Millisecond
 
 func definitions() schema.GroupVersionResource {
@@ -35,7 +35,7 @@ func (p *Plane) admin() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// define creates what is in the files of Plane.CRDs and returns when all is served.
+// define creates the CustomResourceDefinitions in the files of Plane.CRDs and returns when all are established.
 func (p *Plane) define() error {
 	if len(p.CRDs) == 0 {
 		return nil
@@ -75,15 +75,15 @@ func readDefinitions(file string) ([]*unstructured.Unstructured, error) {
 		err := decoder.Decode(&d.Object)
 		switch {
 		case errors.Is(err, io.EOF) && len(all) == 0:
-			return nil, fmt.Errorf("%s: no CustomResourceDefinition in it", file)
+			return nil, fmt.Errorf("%s: there is no CustomResourceDefinition in the file", file)
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", file, err)
-		case len(d.Object) == 0: // a document of comments
+		case len(d.Object) == 0: // a document with only comments
 			continue
 		case d.GetKind() != "CustomResourceDefinition":
-			return nil, fmt.Errorf("%s: %s %s is no CustomResourceDefinition", file, d.GetKind(), d.GetName())
+			return nil, fmt.Errorf("%s: %s %s is not a CustomResourceDefinition", file, d.GetKind(), d.GetName())
 		}
 		all = append(all, d)
 	}

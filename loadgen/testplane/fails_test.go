@@ -33,7 +33,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 
 func (r *recorder) Fatal(args ...any) { r.Fatalf("%s", fmt.Sprint(args...)) }
 
-// failures returns what a test says that fails.
+// failures runs a test and returns the messages with which it fails.
 func failures(t *testing.T, test func(testing.TB)) string {
 	t.Helper()
 	r := &recorder{TB: t}
@@ -62,7 +62,7 @@ gates: [{name: young, expr: 'max(process_start_time_seconds{job="kube-apiserver"
 	}
 }
 
-// What is wrong with the use of the package is one line that says what to write.
+// A mistake in the use of the package fails the test with one line that says what to write.
 func TestMisuseIsOneLine(t *testing.T) {
 	custom := filepath.Join(t.TempDir(), "custom.yaml")
 	if err := os.WriteFile(custom, []byte(`{apiVersion: stormglass/v1alpha1, kind: Scenario, name: c,
@@ -99,7 +99,7 @@ func TestEndsEarly(t *testing.T) {
 	}
 }
 
-// The plane ends with the test's process, however that ends.
+// The plane ends with the process of the test, even if the process crashes.
 func TestPlaneEndsWithTheProcess(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 )
 
-// startWithin bounds each step of the start; seconds are enough on a machine that is not overloaded.
+// startWithin is the maximum time for each step of the start. A machine that is not overloaded needs only seconds.
 const startWithin = 2 * time.Minute
 
-// Main starts the plane, runs the package's tests, stops the plane and returns the exit code. It
-// returns 1 when the plane does not start, and prints why.
+// Main starts the plane, runs the package's tests, stops the plane and returns the exit code. If the plane does not start or stop, it
+// prints the reason and returns at least 1.
 func (p *Plane) Main(m *testing.M) int {
 	code, err := p.main(m.Run)
 	if err != nil {
@@ -33,10 +33,10 @@ func (p *Plane) main(tests func() int) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	cluster.Sweep() // of planes whose tests were killed
+	cluster.Sweep() // removes what planes of killed tests have left behind
 	scratch, err := cluster.TestScratch()
 	if err != nil {
-		return 0, fmt.Errorf("make a directory for the control plane: %w", err)
+		return 0, fmt.Errorf("create a directory for the control plane: %w", err)
 	}
 	defer func() { err = errors.Join(err, scratch.Remove()) }()
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
@@ -59,7 +59,7 @@ func (p *Plane) main(tests func() int) (code int, err error) {
 
 func (p *Plane) stop() error {
 	if err := p.running.Stop(context.Background()); err != nil {
-		return fmt.Errorf("the control plane did not end in order: %w", err)
+		return fmt.Errorf("the control plane did not stop cleanly: %w", err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// readyPoll is the time between looks at the nodes.
+// readyPoll is the interval at which awaitNodes lists the nodes.
 const readyPoll = 100 * time.Millisecond
 
 // startNodes starts the simulated nodes and returns when they are Ready.
@@ -29,7 +29,7 @@ func (p *Plane) startNodes() (stop func(), err error) {
 		return nil, err
 	}
 	hurry := make(chan struct{})
-	close(hurry) // the plane goes with all that is in it
+	close(hurry) // the nodes need not be removed: the plane is
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
@@ -47,7 +47,7 @@ func (p *Plane) startNodes() (stop func(), err error) {
 	return stop, nil
 }
 
-// awaitNodes returns when all nodes are Ready, or with the error by which they ended.
+// awaitNodes returns when all nodes are Ready. If the nodes end before that, it returns the error that it receives from ended.
 func (p *Plane) awaitNodes(ctx context.Context, ended chan error) error {
 	cfg, err := p.admin()
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *Plane) awaitNodes(ctx context.Context, ended chan error) error {
 	return wait.PollUntilContextTimeout(ctx, readyPoll, startWithin, true, func(ctx context.Context) (bool, error) {
 		select {
 		case err := <-ended:
-			return false, fmt.Errorf("they ended: %w", err)
+			return false, fmt.Errorf("the nodes ended: %w", err)
 		default:
 		}
 		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -81,7 +81,7 @@ func isReady(c corev1.NodeCondition) bool {
 	return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 }
 
-// silent shows nothing.
+// silent shows no progress.
 type silent struct{}
 
 func (silent) Step(string)           {}

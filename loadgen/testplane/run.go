@@ -12,14 +12,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// judgeMargin is left of a test's deadline to end a run in order and to judge it.
+// judgeMargin is the time before a test's deadline that is kept for ending the run and judging it.
 const judgeMargin = 20 * time.Second
 
-// Run runs a scenario on the plane and returns its result; file is a path, or the name of a
-// scenario of the catalogue. The test fails with a line for each reason for which the run did
-// not pass. What the run made in the plane is removed. change sets further options, as Loads,
-// Actions and Measurements. Scenarios of parallel tests wait for each other. The run's directory,
-// with report.html, is in the test's ArtifactDir, which `go test -artifacts` keeps.
+// Run runs a scenario on the plane and returns its result. file is a path, or the name of a scenario of the catalogue. If the run does
+// not pass, the test fails with one line for each reason. Run removes the objects that the run created. change sets further options,
+// such as Loads, Actions and Measurements. Scenarios of parallel tests run one after another. The run's directory, with report.html,
+// is in the test's ArtifactDir, which `go test -artifacts` keeps.
 func (p *Plane) Run(t testing.TB, file string, change ...func(*loadgen.Options)) result.Result {
 	t.Helper()
 	p.mustRun(t)
@@ -52,7 +51,7 @@ func (p *Plane) Run(t testing.TB, file string, change ...func(*loadgen.Options))
 	return res
 }
 
-// within returns a context that ends before the test is ended by its deadline.
+// within returns a context that ends judgeMargin before the test's deadline.
 func within(t testing.TB) (context.Context, context.CancelFunc) {
 	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if at, ok := d.Deadline(); ok {
@@ -62,7 +61,7 @@ func within(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-// report logs a result, and fails the test with the reasons if the verdict is not pass.
+// report logs a result. If the verdict is not pass, it fails the test with the reasons.
 func report(t testing.TB, res result.Result) {
 	t.Helper()
 	var text strings.Builder
@@ -78,7 +77,7 @@ func report(t testing.TB, res result.Result) {
 	}
 }
 
-// steps logs the steps of a run, which are shown if the test fails.
+// steps logs the steps of a run to the test, which shows them if it fails.
 type steps struct{ t testing.TB }
 
 func (s steps) Step(line string)    { s.t.Log(line) }

@@ -1,5 +1,4 @@
-// Package testplane runs scenarios in Go tests, on a real control plane that is started once
-// for the tests of a package:
+// Package testplane runs scenarios in Go tests. The tests of a package share one real control plane:
 //
 //	var plane = testplane.Plane{Nodes: 10}
 //
@@ -10,14 +9,13 @@
 //		plane.Run(t, "testdata/storm.yaml")
 //	}
 //
-// The plane has etcd, kube-apiserver, kube-controller-manager and kube-scheduler, each a
-// process; with Nodes, pods are scheduled and become Ready. It needs the program
-// controlplane (`make build` in a checkout of Stormglass). The plane ends with the test
-// process, however that ends.
+// The plane runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler, each as a process. If Plane.Nodes is set, pods are
+// scheduled and become Ready. The plane needs the program controlplane (`make build` in a checkout of Stormglass). It ends when the
+// test process ends, even if the process crashes.
 //
 // # Stability
 //
-// As package loadgen's: what this package exports is stable within v1alpha1.
+// The exported names of this package are stable within v1alpha1, as in package loadgen.
 package testplane
 
 import (
@@ -33,27 +31,26 @@ import (
 // BinaryEnv is the environment variable that names the program controlplane.
 const BinaryEnv = "STORMGLASS_CONTROLPLANE"
 
-// Plane is a control plane that the tests of a package share. The zero value is one of each
-// component and no nodes. Set its fields before Main.
+// Plane is a control plane that the tests of a package share. The zero value has one of each component and no nodes. Set the fields
+// before you call Main.
 type Plane struct {
-	// Nodes is how many simulated nodes there are for all tests. They have no taint: any pod
-	// is scheduled to them. Nodes of a scenario are others, for pods of the scenario only.
+	// Nodes is the number of simulated nodes that all tests share. They have no taints, so any pod can be scheduled to them. The
+	// nodes of a scenario are additional, and only for pods of the scenario.
 	Nodes int
-	// CRDs are YAML files of CustomResourceDefinitions, which are served when the tests begin.
+	// CRDs lists YAML files with CustomResourceDefinitions. They are established before the first test.
 	CRDs []string
-	// ControlPlane configures the components, as `controlPlane:` of a scenario does.
+	// ControlPlane configures the components, as `controlPlane:` in a scenario does.
 	ControlPlane control.Config
-	// Binary is the program controlplane; empty means $STORMGLASS_CONTROLPLANE, then next to
-	// the test's program, then on PATH.
+	// Binary is the path of the program controlplane. If it is empty, Main uses $STORMGLASS_CONTROLPLANE; if that is not set
+	// either, Main looks next to the test binary and then on PATH.
 	Binary string
 
-	running *control.Supervisor // nil: not started
-	turn    sync.Mutex          // of scenarios, which would disturb each other
+	running *control.Supervisor // nil until the plane has been started
+	turn    sync.Mutex          // held by the running scenario: scenarios would disturb each other
 }
 
-// Config returns a configuration for the code under test. Its user is a cluster-admin to whom
-// priority and fairness applies, and it limits no requests: set QPS to the limit that the code
-// has in production.
+// Config returns a client configuration for the code under test. Its user is a cluster-admin who is subject to API Priority and
+// Fairness. It has no client-side rate limit: set QPS to the limit that the code has in production.
 func (p *Plane) Config(t testing.TB) *rest.Config {
 	t.Helper()
 	p.mustRun(t)
@@ -65,7 +62,7 @@ func (p *Plane) Config(t testing.TB) *rest.Config {
 	return cfg
 }
 
-// Kubeconfig returns the path of a file for kubectl, of a user in system:masters.
+// Kubeconfig returns the path of a kubeconfig file, for kubectl. Its user is in the group system:masters.
 func (p *Plane) Kubeconfig(t testing.TB) string {
 	t.Helper()
 	p.mustRun(t)
@@ -79,7 +76,7 @@ func (p *Plane) Dir(t testing.TB) string {
 	return p.running.Cluster().Dir
 }
 
-// mustRun ends a test whose plane does not run.
+// mustRun fails the test if the plane is not running.
 func (p *Plane) mustRun(t testing.TB) {
 	t.Helper()
 	if p.running == nil {

@@ -59,7 +59,7 @@ func TestOperatorInAStorm(t *testing.T) {
 	nothingOfRun(t, res.Run)
 }
 
-// nothingOfRun: the plane is as before the run.
+// nothingOfRun checks that the run has left no objects in the plane.
 func nothingOfRun(t *testing.T, run result.Run) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(plane.Config(t))

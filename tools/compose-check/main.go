@@ -1,12 +1,10 @@
-// compose-check reads a compose file as docker compose does, by the library
-// that it is made of and against the schema of the Compose Specification, and
-// prints it resolved, as JSON:
+// Compose-check resolves a compose file and prints it as JSON. It uses the library of docker compose, which validates the file
+// against the schema of the Compose Specification:
 //
 //	compose-check compose.yaml
 //
-// Variables are the environment's; relative paths are the file's folder's. It
-// ends with 1 where the file is not accepted. (The library has a command of its
-// own for this; that one does not read the environment.)
+// It reads variables from the environment, and relative paths are relative to the file's directory. Its exit code is 1 if the file is
+// not accepted. The library's own command for this does not read the environment.
 package main
 
 import (

@@ -1,10 +1,10 @@
-// Envtest starts controller-runtime's envtest and a control plane of Stormglass in turns, both from one controlplane
-// program, and prints how long each takes to start and to stop, and its memory:
+// Envtest measures how long controller-runtime's envtest and a control plane of Stormglass take to start and to stop, and how much
+// memory they use. It starts them in turns, both from the same program controlplane:
 //
 //	go run . ../../bin/controlplane 5
 //
-// Memory is the proportional set size three seconds after the start: pages that processes share are counted once.
-// It is a separate module because of controller-runtime.
+// Memory is the proportional set size three seconds after the start, in which pages shared by several processes count once.
+// Envtest is a separate module because it depends on controller-runtime.
 package main
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// settle is how long processes are left alone before their memory is read.
+// settle is the time between the start of the processes and the reading of their memory.
 const settle = 3 * time.Second
 
-// sample is one start: seconds until it was ready, megabytes, seconds until it had stopped.
+// sample holds the measurements of one start: the seconds until ready, the megabytes of memory, and the seconds to stop.
 type sample struct{ start, memory, stop float64 }
 
 func main() {
@@ -48,7 +48,7 @@ func run(args []string) error {
 	}
 	times, err := strconv.Atoi(args[1])
 	if err != nil || times < 1 {
-		return fmt.Errorf("%s times is not once or more", args[1])
+		return fmt.Errorf("TIMES is %q (write a number of 1 or more)", args[1])
 	}
 	log.SetLogger(logr.Discard())
 	scratch, err := os.MkdirTemp("", "envtest-")
@@ -79,7 +79,7 @@ func run(args []string) error {
 	return nil
 }
 
-// show prints medians, and the least and the largest value.
+// show prints the medians, and the smallest and largest values of start and memory.
 func show(what string, all []sample) {
 	row := func(get func(sample) float64) (mid, low, high float64) {
 		var values []float64
@@ -140,7 +140,7 @@ func childMemory() float64 {
 	sum := 0.0
 	tasks, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is good
 	for _, file := range tasks {
-		text, _ := os.ReadFile(file) // of a thread that has ended: none
+		text, _ := os.ReadFile(file) // it fails if the thread has ended
 		for _, pid := range strings.Fields(string(text)) {
 			if n, err := strconv.Atoi(pid); err == nil {
 				sum += memory(n)
@@ -150,7 +150,7 @@ func childMemory() float64 {
 	return sum
 }
 
-// memory is the proportional set size of a process in megabytes, 0 of one that has ended.
+// memory returns the proportional set size of a process in megabytes, or 0 if the process has ended.
 func memory(pid int) float64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	for line := range strings.Lines(string(text)) {

@@ -1,6 +1,6 @@
-// Package adminclient makes every call of a plane to its own components, as their administrator. It accepts an answer
-// only from a server with a certificate of the plane's own authority: another process on the same port, such as an old
-// server that still drains, cannot answer.
+// Package adminclient makes all calls of a plane to its own components, as their administrator. It accepts answers
+// only from servers with a certificate of the plane's own authority, so that another process on the same port, such
+// as an old server that still drains, cannot answer.
 package adminclient
 
 import (
@@ -32,15 +32,14 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// Client calls the components of one plane. Close it.
+// Client calls the components of one plane. The caller must close it.
 type Client struct {
 	kube *kubernetes.Clientset
-	// etcd and components verify etcd and the Kubernetes components.
+	// etcd and components are the HTTP clients for etcd and for the Kubernetes components. Each verifies its servers.
 	etcd, components *http.Client
 }
 
-// New returns a client with the keys of a plane, whose API server or load balancer
-// is at the URL server.
+// New returns a client with the keys of a plane. server is the URL of the plane's API server or load balancer.
 func New(keys pki.Dir, server string) (*Client, error) {
 	etcd, err := httpsClient(keys.Cert(pki.EtcdCA), keys.Pair(pki.EtcdClient))
 	if err != nil {
@@ -50,7 +49,8 @@ func New(keys pki.Dir, server string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An API server warns of the type FQDN each time it is used: topology.KubernetesEndpoint.
+	// Warnings are ignored, because an API server sends one for each write of an EndpointSlice of type FQDN
+	// (topology.KubernetesEndpoint).
 	kube, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server, QPS: -1, WarningHandler: rest.NoWarnings{}}, components)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (c *Client) Close() {
 	c.components.CloseIdleConnections()
 }
 
-// HTTP verifies the Kubernetes components.
+// HTTP returns the HTTP client for the Kubernetes components, which verifies their certificates.
 func (c *Client) HTTP() *http.Client { return c.components }
 
 func httpsClient(caFile string, id control.KeyPair) (*http.Client, error) {
@@ -97,13 +97,13 @@ func (c *Client) do(ctx context.Context, proc topology.Process, method, path str
 	return c.components.Do(req)
 }
 
-// Get expects success from a path of a component's process.
+// Get sends a GET request to a component's process. It returns an error unless the status is 2xx.
 func (c *Client) Get(ctx context.Context, proc topology.Process, path string) error {
 	_, err := c.expect(ctx, proc, http.MethodGet, path, nil)
 	return err
 }
 
-// expect returns the beginning of a successful answer.
+// expect sends a request and returns the first 4 KiB of the answer. It returns an error unless the status is 2xx.
 func (c *Client) expect(ctx context.Context, proc topology.Process, method, path string, body io.Reader) ([]byte, error) {
 	resp, err := c.do(ctx, proc, method, path, body)
 	if err != nil {
@@ -117,8 +117,8 @@ func (c *Client) expect(ctx context.Context, proc topology.Process, method, path
 	return answer, err
 }
 
-// HoldsLease reports whether a leader-elected component holds its kind's lease. It
-// asks the component: the holder's name in the lease is the host's and a random part.
+// HoldsLease reports whether a leader-elected component holds its kind's lease. It reads the component's metrics,
+// because the holder's identity in the lease consists only of the host name and a random part.
 func (c *Client) HoldsLease(ctx context.Context, proc topology.Process) (bool, error) {
 	resp, err := c.do(ctx, proc, http.MethodGet, "/metrics", nil)
 	if err != nil {
@@ -131,8 +131,8 @@ func (c *Client) HoldsLease(ctx context.Context, proc topology.Process) (bool, e
 	return masterStatus(resp.Body, proc.Kind)
 }
 
-// masterStatus reads leader_election_master_status of a lease; false while a
-// component has not taken part in an election.
+// masterStatus returns the value of leader_election_master_status for a lease. It returns false if the metric is
+// missing, because the component has not taken part in an election yet.
 func masterStatus(metrics io.Reader, lease string) (leads bool, err error) {
 	series := fmt.Sprintf("leader_election_master_status{name=%q} ", lease)
 	lines := bufio.NewScanner(metrics)
@@ -181,14 +181,14 @@ type EtcdStatus struct {
 	Header struct {
 		MemberID string `json:"member_id"`
 	} `json:"header"`
-	Leader  string   `json:"leader"` // the leader's member ID; "" or "0": none is known
+	Leader  string   `json:"leader"` // the leader's member ID; "" or "0" if unknown
 	Term    int64    `json:"raftTerm,string"`
 	DBSize  int64    `json:"dbSize,string"`
 	DBInUse int64    `json:"dbSizeInUse,string"`
 	Errors  []string `json:"errors"` // alarms, as "NOSPACE"
 }
 
-// EtcdStatus asks one member for its status.
+// EtcdStatus gets the status of one member.
 func (c *Client) EtcdStatus(ctx context.Context, etcd topology.Process) (s EtcdStatus, err error) {
 	err = c.CallEtcd(ctx, etcd, "/v3/maintenance/status", struct{}{}, &s)
 	if s.Leader == "0" {
@@ -197,7 +197,7 @@ func (c *Client) EtcdStatus(ctx context.Context, etcd topology.Process) (s EtcdS
 	return s, err
 }
 
-// CallEtcd calls one member's JSON gateway, which spares the client library of etcd.
+// CallEtcd calls the JSON gateway of one member, so that etcd's client library is not needed.
 func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -221,7 +221,8 @@ func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path strin
 	return nil
 }
 
-// DeleteLeases deletes the leases of all elected kinds, whose holders must be dead: new leaders would wait 15 s for them.
+// DeleteLeases deletes the leases of all elected kinds, so that new leaders do not wait 15 s for them to expire. The
+// holders must be dead.
 func (c *Client) DeleteLeases(ctx context.Context) error {
 	for _, kind := range control.ElectedKinds() {
 		err := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, kind, metav1.DeleteOptions{})
@@ -232,9 +233,10 @@ func (c *Client) DeleteLeases(ctx context.Context) error {
 	return nil
 }
 
-// CreateServiceAccount creates a service account in the default namespace, if it does not exist. Without the account
-// named default no pod can be created there; the controller manager creates it too, but, under its own limit of 20
-// requests/s, only some 4 s after it leads: the plane would report itself ready and refuse pods.
+// CreateServiceAccount creates a service account in the default namespace, if it does not exist. No pod can be
+// created there without the account named default. The controller manager creates that account too, but under its own
+// limit of 20 requests/s only some 4 s after it leads: until then a plane that reports itself ready would refuse
+// pods.
 func (c *Client) CreateServiceAccount(ctx context.Context, name string) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := c.kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx, account, metav1.CreateOptions{})
@@ -244,9 +246,9 @@ func (c *Client) CreateServiceAccount(ctx context.Context, name string) error {
 	return nil
 }
 
-// SetBootstrapToken makes the Secret of a bootstrap token, or gives it another secret part.
+// SetBootstrapToken creates the Secret of a bootstrap token, or replaces its secret part.
 func (c *Client) SetBootstrapToken(ctx context.Context, id, secret string) error {
-	// API servers make the namespace too, some time after they are ready.
+	// API servers create the namespace too, but only some time after they are ready.
 	_, err := c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
@@ -256,7 +258,7 @@ func (c *Client) SetBootstrapToken(ctx context.Context, id, secret string) error
 	return c.Apply(ctx, "/api/v1/namespaces/"+metav1.NamespaceSystem+"/secrets/bootstrap-token-"+id, token)
 }
 
-// ServiceAccountToken issues a token of a service account in the default namespace.
+// ServiceAccountToken issues a token for a service account in the default namespace.
 func (c *Client) ServiceAccountToken(ctx context.Context, name string, seconds int64) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	answer, err := c.kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).CreateToken(ctx, name, request, metav1.CreateOptions{})
@@ -266,7 +268,7 @@ func (c *Client) ServiceAccountToken(ctx context.Context, name string, seconds i
 	return answer.Status.Token, nil
 }
 
-// Token gets a token of the load's from the OIDC issuer.
+// Token gets a token for the load from the OIDC issuer.
 func (c *Client) Token(ctx context.Context, issuer topology.Process) ([]byte, error) {
 	return c.expect(ctx, issuer, http.MethodPost, service.TokenPath, nil)
 }
@@ -281,7 +283,7 @@ func (c *Client) SetBehaviour(ctx context.Context, proc topology.Process, b serv
 	return err
 }
 
-// Apply applies a manifest by server-side apply. path is the path of the object.
+// Apply applies a manifest by server-side apply. path is the API path of the object.
 func (c *Client) Apply(ctx context.Context, path, manifest string) error {
 	err := c.kube.CoreV1().RESTClient().Patch(types.ApplyYAMLPatchType).AbsPath(path).
 		Param("fieldManager", "stormglass").Param("force", "true").Body([]byte(manifest)).Do(ctx).Error()
@@ -291,7 +293,7 @@ func (c *Client) Apply(ctx context.Context, path, manifest string) error {
 	return nil
 }
 
-// DeleteSelected deletes the objects of a collection that a label selector selects.
+// DeleteSelected deletes the objects that a label selector selects in the collection at path.
 func (c *Client) DeleteSelected(ctx context.Context, path, selector string) error {
 	err := c.kube.CoreV1().RESTClient().Delete().AbsPath(path).Param("labelSelector", selector).Do(ctx).Error()
 	if err != nil {
@@ -300,7 +302,7 @@ func (c *Client) DeleteSelected(ctx context.Context, path, selector string) erro
 	return nil
 }
 
-// Served returns nil when API servers answer a path with success.
+// Served returns nil if a GET request for path to the API servers succeeds.
 func (c *Client) Served(ctx context.Context, path string) error {
 	return c.kube.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).Error()
 }

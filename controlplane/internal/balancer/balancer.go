@@ -1,16 +1,13 @@
-// Package balancer is the TCP load balancer before several API servers, as a
-// cloud's or HAProxy in TCP mode: it terminates no TLS, spreads connections,
-// and asks each server over TLS whether it is ready.
+// Package balancer is the TCP load balancer in front of several API servers, like a cloud load balancer or HAProxy in
+// TCP mode. It does not terminate TLS, distributes connections, and checks over TLS whether each server is ready.
 //
-// A server that says it is not ready, or does not answer in time, gets no new
-// connections; those that it has stay, so that it can end in order. One that
-// is dead, which is to say that nothing listens there or it has not answered
-// several checks in a row, loses its connections too: their clients would hang
-// until their own timeouts.
+// A server that reports that it is not ready, or does not answer in time, gets no new connections. It keeps its
+// existing connections, so that it can shut down in order. A dead server (nothing listens at its address, or it has
+// not answered several checks in a row) loses its existing connections too; otherwise their clients would hang until
+// their own timeouts.
 //
-// A connection costs two descriptors and, at rest, two goroutines and no
-// buffer. splice(2), which io.Copy would use, was rejected: it holds two pipes
-// for each connection as long as that lives, six descriptors in all.
+// A connection costs two descriptors and, while idle, two goroutines and no buffer. splice(2), which io.Copy would
+// use, was rejected because it holds two pipes for the whole life of a connection: six descriptors in all.
 package balancer
 
 import (
@@ -28,20 +25,20 @@ import (
 
 // Backend is one server.
 type Backend struct {
-	// Name is for people; Address is where it listens, as host:port; Ready is
-	// the URL that answers 200 when it takes connections.
+	// Name is for people. Address is the host:port where the server listens. Ready is a URL that answers 200 while
+	// the server accepts connections.
 	Name, Address, Ready string
 }
 
-// Options say how servers are checked. The zero value is meant for planes.
+// Options configure the checks of servers. Planes use the zero value.
 type Options struct {
-	// Interval between the end of a check and the next. Zero: 500 ms.
+	// Interval is the time between the end of a check and the next check. Zero means 500 ms.
 	Interval time.Duration
-	// Timeout of a check. Zero: 1 s.
+	// Timeout is the time limit of a check. Zero means 1 s.
 	Timeout time.Duration
-	// Fall is the number of consecutive unanswered checks after which a server is
-	// dead. Zero: 3. Fewer would cut the connections of a server that is only
-	// busy, and cause the storm of reconnects that a balancer should prevent.
+	// Fall is the number of consecutive unanswered checks after which a server is dead. Zero means 3. Fewer would cut
+	// the connections of a server that is only busy, and cause the storm of reconnects that a balancer should
+	// prevent.
 	Fall int
 }
 
@@ -52,7 +49,7 @@ func (o Options) withDefaults() Options {
 // dialTimeout bounds a connection to a server on this machine.
 const dialTimeout = time.Second
 
-// Balancer leads connections to servers. Close it.
+// Balancer forwards connections to servers. The caller must close it.
 type Balancer struct {
 	listener net.Listener
 	health   *http.Client
@@ -60,17 +57,17 @@ type Balancer struct {
 	servers  []*server
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
-	buffers  sync.Pool // shared by all connections: each is borrowed only while there is something in it
+	buffers  sync.Pool // shared by all connections, each of which holds a buffer only while it forwards data
 
 	mu     sync.Mutex
 	turn   int // breaks ties
 	closed bool
-	// young are connections that have no server yet.
+	// young holds the connections that have no server yet.
 	young map[net.Conn]struct{}
 }
 
-// Listen starts a balancer at an address, as host:port. health makes the
-// checks: it verifies the servers and shows an identity that may ask them.
+// Listen starts a balancer at an address (host:port). health is the HTTP client for the checks: it verifies the
+// servers, and authenticates as a user that may call Backend.Ready.
 func Listen(address string, backends []Backend, health *http.Client, opts Options) (*Balancer, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -89,10 +86,10 @@ func Listen(address string, backends []Backend, health *http.Client, opts Option
 	return b, nil
 }
 
-// Address returns the address that it listens on, as host:port.
+// Address returns the address that the balancer listens on, as host:port.
 func (b *Balancer) Address() string { return b.listener.Addr().String() }
 
-// Close ends all connections and waits for its goroutines.
+// Close closes all connections and waits for the balancer's goroutines.
 func (b *Balancer) Close() {
 	b.cancel()
 	b.listener.Close()
@@ -114,7 +111,7 @@ func (b *Balancer) accept(ctx context.Context) {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // out of descriptors: those that wait stay in the queue
+		case err != nil: // out of descriptors: new connections wait in the listen queue
 			select {
 			case <-ctx.Done():
 				return
@@ -133,13 +130,13 @@ func (b *Balancer) accept(ctx context.Context) {
 	}
 }
 
-// serve leads one connection to the best server that takes it.
+// serve forwards one connection to the best server that accepts it.
 func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	for _, s := range b.order() {
 		upstream, err := dialer.DialContext(ctx, "tcp", s.Address)
 		if err != nil {
-			continue // its next check says why
+			continue // the server's next check shows the reason
 		}
 		if p := b.addPair(s, client, upstream); p != nil {
 			p.run()
@@ -158,7 +155,7 @@ func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 	client.Close()
 }
 
-// addPair makes a pair, or returns nil when the balancer is closed.
+// addPair registers a pair of connections, or returns nil if the balancer is closed.
 func (b *Balancer) addPair(s *server, client, upstream net.Conn) *pair {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,7 +172,7 @@ func (b *Balancer) addPair(s *server, client, upstream net.Conn) *pair {
 type server struct {
 	Backend
 	ready  bool
-	missed int // checks in a row that were not answered
+	missed int // consecutive checks that were not answered
 	conns  map[*pair]struct{}
 }
 
@@ -184,7 +181,7 @@ type State struct {
 	Name string
 	// Ready is true if it gets new connections.
 	Ready bool
-	// Connections are open through the balancer.
+	// Connections is the number of open connections through the balancer.
 	Connections int
 }
 
@@ -199,11 +196,9 @@ func (b *Balancer) States() []State {
 	return all
 }
 
-// order lists the servers in the order in which a new connection should try
-// them: ready servers first, by the number of their connections, so that a
-// server that comes back gets its share. Servers that are not ready are tried
-// last: if all are so slow that no check is answered, refusing would help no
-// client.
+// order returns the servers in the order in which a new connection tries them: ready servers first, sorted by the
+// number of their connections, so that a server that comes back gets its share. Servers that are not ready come last:
+// if all servers are too slow to answer a check, refusing connections would not help any client.
 func (b *Balancer) order() []*server {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -268,7 +263,7 @@ func (b *Balancer) check(ctx context.Context, s *server) (ready bool, err error)
 	return resp.StatusCode == http.StatusOK, nil
 }
 
-// cut ends all its connections. The caller holds Balancer.mu.
+// cut closes all connections of the server. The caller holds Balancer.mu.
 func (s *server) cut() {
 	for p := range s.conns {
 		p.close()

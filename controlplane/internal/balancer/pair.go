@@ -25,9 +25,8 @@ func (p *pair) close() {
 	p.upstream.Close()
 }
 
-// carry copies one direction. It passes the end of the input on as a
-// half-close, because the other direction may have more to come; a failure ends
-// both.
+// carry copies from one connection to the other. At the end of the input it half-closes the output, because the other
+// direction may still carry data. A failure closes both connections.
 func (p *pair) carry(to, from net.Conn) {
 	err := p.forward(to.(*net.TCPConn), from.(*net.TCPConn))
 	if err != nil || to.(*net.TCPConn).CloseWrite() != nil {
@@ -58,8 +57,8 @@ func (p *pair) forward(to, from *net.TCPConn) error {
 	}
 }
 
-// read waits until there is something to read, and only then takes a buffer for
-// it. Nothing and no error is the end.
+// read waits until data arrives and only then takes a buffer for it. It returns n = 0 without an error at the end of
+// the input.
 func (p *pair) read(from syscall.RawConn) (buffer *[bufferSize]byte, n int, err error) {
 	var failure error
 	err = from.Read(func(fd uintptr) (done bool) {

@@ -35,7 +35,7 @@ type Provider struct {
 
 var _ cloudprovider.Interface = (*Provider)(nil)
 
-// New returns the provider of the cloud to which a kubeconfig leads.
+// New returns a provider for the cloud whose API a kubeconfig names.
 func New(kubeconfig string) (*Provider, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -49,10 +49,10 @@ func New(kubeconfig string) (*Provider, error) {
 // Initialize does nothing: there is nothing to prepare.
 func (p *Provider) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
 
-// ProviderName begins providerIDs.
+// ProviderName returns the name with which providerIDs begin.
 func (p *Provider) ProviderName() string { return control.ProviderName }
 
-// HasClusterID is true: the whole cloud is one cluster's.
+// HasClusterID returns true, because the whole cloud belongs to one cluster.
 func (p *Provider) HasClusterID() bool { return true }
 
 // LoadBalancer, InstancesV2 and Routes are supported. Zones come with InstancesV2.
@@ -65,10 +65,10 @@ func (p *Provider) Instances() (cloudprovider.Instances, bool) { return nil, fal
 func (p *Provider) Zones() (cloudprovider.Zones, bool)         { return nil, false }
 func (p *Provider) Clusters() (cloudprovider.Clusters, bool)   { return nil, false }
 
-var errNotFound = errors.New("the cloud has none of that name")
+var errNotFound = errors.New("the cloud has no object of that name")
 
-// call sends in, if there is any, and reads the answer into out. A request over the cloud's limit is an
-// api.RetryError: the service controller waits as long as the cloud asks, others do not look at it.
+// call sends in, unless it is nil, and decodes the answer into out. For a request over the cloud's rate limit it
+// returns an api.RetryError. Only the service controller uses that error: it waits as long as the cloud requests.
 func (p *Provider) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader = http.NoBody
 	if in != nil {

@@ -16,7 +16,7 @@ import (
 type instances struct{ *Provider }
 
 // get returns the instance of a node. A node without a providerID of this cloud, as a control-plane node, is not
-// managed: the cloud is not asked.
+// managed: the cloud is not called.
 func (i instances) get(ctx context.Context, node *corev1.Node) (instance control.Instance, managed bool, err error) {
 	name, managed := strings.CutPrefix(node.Spec.ProviderID, control.ProviderName+"://")
 	if !managed {
@@ -29,7 +29,7 @@ func (i instances) get(ctx context.Context, node *corev1.Node) (instance control
 	return instance, true, err
 }
 
-// InstanceExists is true of nodes that are not managed.
+// InstanceExists returns true for nodes that are not managed.
 func (i instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool, error) {
 	_, _, err := i.get(ctx, node)
 	if errors.Is(err, cloudprovider.InstanceNotFound) {
@@ -38,13 +38,13 @@ func (i instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool,
 	return err == nil, err
 }
 
-// InstanceShutdown is false: an instance runs or is gone.
+// InstanceShutdown returns false, because an instance either runs or is gone.
 func (i instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bool, error) {
 	_, _, err := i.get(ctx, node)
 	return false, err
 }
 
-// InstanceMetadata is empty for nodes that are not managed.
+// InstanceMetadata returns empty metadata for nodes that are not managed.
 func (i instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*cloudprovider.InstanceMetadata, error) {
 	instance, managed, err := i.get(ctx, node)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Check asks a component's own flag set about flags that a user has set, and the scheduler about
-// its configuration.
+// Check validates flags that a user has set with a component's own flag set, and a scheduler configuration as the
+// scheduler does.
 func Check(kind string, ask control.Check) (control.Checked, error) {
 	set, err := flagsOf(kind)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/cloud"
 )
 
-// newCloudControllerManager is the command of k8s.io/cloud-provider with its four controllers. Its cloud is the one
-// to which the kubeconfig of --cloud-config leads.
+// newCloudControllerManager returns the command of k8s.io/cloud-provider with its four controllers. Its cloud is the
+// one that the kubeconfig of --cloud-config names.
 func newCloudControllerManager() *cobra.Command {
 	o, err := options.NewCloudControllerManagerOptions()
 	runtime.Must(err) // of constants

@@ -3,16 +3,14 @@
 // own module. It is the only importer of k8s.io/kubernetes and of the etcd
 // server.
 //
-// One process runs one program. The components install signal handlers once
-// per process (the API server's panics the second time), call os.Exit and
-// share a global metrics registry, so only the chosen program is constructed.
+// One process runs one program. The components install signal handlers once per process (installing the API server's
+// a second time panics), call os.Exit and share a global metrics registry, so only the chosen program is constructed.
 //
-// Being linked together still shows in /metrics: packages that register their families in init() do
-// so in every Kubernetes component. Compared with the programs built alone, the scheduler and the
-// controller manager also export authentication_*, authorization_* and authenticated_user_requests,
-// the scheduler apiserver_cel_* and apiserver_kube_aggregator_*, and the scheduler and the API
-// server node_collector_*. Query each of these families only from the component that it belongs to.
-// etcd exports no families of Kubernetes, and Kubernetes none of etcd.
+// Linking the components together still affects /metrics: a package that registers its metric families in init() does
+// so in every Kubernetes component. Compared with the programs built alone, the scheduler and the controller manager
+// also export authentication_*, authorization_* and authenticated_user_requests, the scheduler apiserver_cel_* and
+// apiserver_kube_aggregator_*, and the scheduler and the API server node_collector_*. Query each of these families
+// only from the component that it belongs to. etcd exports no families of Kubernetes, and Kubernetes none of etcd.
 package component
 
 import (
@@ -47,10 +45,10 @@ import (
 // its exit code, if it returns at all.
 type Program func(args []string) int
 
-// Lookup returns the program of that name; ok is false for any other name.
+// Lookup returns the program with a name. ok is false if the name is unknown.
 func Lookup(name string) (program Program, ok bool) {
-	// The packages of the etcd tools turn this on for the whole binary when they are linked in; kubectl
-	// would then take "kubectl d" for some command.
+	// The etcd tools turn on prefix matching for the whole binary when they are linked in. kubectl would then run
+	// some command for "kubectl d".
 	cobra.EnablePrefixMatching = name == "etcdctl" || name == "etcdutl"
 	program, ok = map[string]Program{
 		control.KindEtcd:                   runEtcd,
@@ -79,13 +77,12 @@ func runCommand(construct func() *cobra.Command) Program {
 	}
 }
 
-// newMetricsServerCommand constructs metrics-server as its own main does: a signal ends it in order.
+// newMetricsServerCommand constructs metrics-server like its own main, so that a signal ends it in order.
 func newMetricsServerCommand() *cobra.Command {
 	return metricsserver.NewMetricsServerCommand(genericapiserver.SetupSignalHandler())
 }
 
-// runKubectl is kubectl's own main. The command reads os.Args itself, to find
-// plugins.
+// runKubectl does what kubectl's own main does. It sets os.Args, because the command reads it to find plugins.
 func runKubectl(args []string) int {
 	os.Args = append([]string{"kubectl"}, args...)
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
@@ -95,7 +92,7 @@ func runKubectl(args []string) int {
 	return 0
 }
 
-// runEtcdctl is etcdctl's own main, which reads os.Args and exits by itself on an error.
+// runEtcdctl runs etcdctl's own main, which reads os.Args and exits by itself on an error.
 func runEtcdctl(args []string) int {
 	dropShadowed(args)
 	os.Args = append([]string{"etcdctl"}, args...)
@@ -103,8 +100,8 @@ func runEtcdctl(args []string) int {
 	return 0
 }
 
-// dropShadowed takes out of the environment what args say by a flag: etcdctl would
-// refuse to run, with a stack trace, and the flag is meant.
+// dropShadowed unsets etcdctl's environment variables for flags that are in args. With both, etcdctl would fail with
+// a stack trace; the flag takes precedence.
 func dropShadowed(args []string) {
 	short := map[string]string{"-w": "--write-out", "-d": "--discovery-srv"}
 	for _, arg := range args {
@@ -121,9 +118,8 @@ func dropShadowed(args []string) {
 	}
 }
 
-// runEtcdutl is etcdutl, to which etcd 3.6 moved `snapshot status` and
-// `snapshot restore`. Its root command is in a main package, so it is put
-// together here.
+// runEtcdutl runs etcdutl, to which etcd 3.6 moved `snapshot status` and `snapshot restore`. It builds the root
+// command itself, because etcdutl's own is in a main package.
 func runEtcdutl(args []string) int {
 	root := &cobra.Command{Use: "etcdutl", Short: "An administrative command line tool for etcd3.", SilenceUsage: true, SilenceErrors: true}
 	etcdutlFlags(root.PersistentFlags())

@@ -11,17 +11,17 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// leaderTimeout bounds one look for leaders, electedWithin the wait of a fault for
-// an election under way: a lease moves up to 24 s after its holder was lost.
+// leaderTimeout bounds one lookup of leaders. electedWithin bounds how long a fault waits for an election in
+// progress: a lease moves up to 24 s after its holder was lost.
 const (
 	leaderTimeout = 5 * time.Second
 	electedWithin = 30 * time.Second
 )
 
-// target holds the components and links of a fault, and its claims on them.
+// target holds the components and links that a fault affects, and the claims of the fault on them.
 type target struct {
-	names  []string // the components, in the requested order; of a move those that it starts again, in its order
-	same   []string // of a move: the components whose program is the same in the other release
+	names  []string // the components, in the requested order; for a move, the components that it restarts, in its order
+	same   []string // for a move: the components whose program is the same in the other release
 	links  []Link
 	claims []control.Claim
 }
@@ -66,15 +66,15 @@ func (m *Manager) leaders(ctx context.Context, f control.Fault) (map[string]stri
 	return found, nil
 }
 
-// elected returns the leaders after an election that may be in progress: an earlier fault on a
-// leader may have ended the last one.
+// elected returns the leaders after an election that may be in progress: an earlier fault may have removed the
+// previous leader.
 func (m *Manager) elected(ctx context.Context, f control.Fault) (found map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, electedWithin)
 	defer cancel()
 	defer context.AfterFunc(m.open, cancel)()
 	_ = wait.PollUntilContextCancel(ctx, time.Second/2, true, func(ctx context.Context) (bool, error) {
 		leaders, failure := m.leaders(ctx, f)
-		if failure == nil || ctx.Err() == nil { // the end of the wait says nothing of the plane
+		if failure == nil || ctx.Err() == nil { // an error due to the end of the wait says nothing about the plane
 			found, err = leaders, failure
 		}
 		return err == nil, nil
@@ -85,8 +85,8 @@ func (m *Manager) elected(ctx context.Context, f control.Fault) (found map[strin
 	return found, err
 }
 
-// aim finds the components and links that a fault is about, and refuses what
-// clashes with another. The caller holds the lock.
+// aim returns the components and links that a fault affects. It fails if the fault clashes with another fault. The
+// caller holds the lock.
 func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error) {
 	if m.open.Err() != nil {
 		return target{}, fmt.Errorf("%s cannot begin: %w", f.Kind, errClosed)
@@ -124,8 +124,8 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 	return t, m.conflict(f.Kind, t.claims)
 }
 
-// follower returns the first component of a kind, without the leader, that no other fault works
-// on or has stopped; if all are taken, the first.
+// follower returns the first component of a kind, except the leader, that no other fault affects or has stopped. If
+// all are affected, it returns the first.
 func (m *Manager) follower(f control.Fault, kind, leader string) string {
 	others := slices.DeleteFunc(m.host.Config().ComponentsOf(kind), func(name string) bool { return name == leader })
 	free := slices.IndexFunc(others, func(name string) bool {
@@ -144,7 +144,7 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("%s cannot begin: %s is taken by fault %s, %s, %s; to end that: controlplane fault clear %s",
+	return fmt.Sprintf("%s cannot begin: %s is taken by fault %s, %s, %s (end it with: controlplane fault clear %s)",
 		e.Kind, e.Part, e.Holder.ID, e.Holder.Kind, e.state(), e.Holder.ID)
 }
 
@@ -153,7 +153,7 @@ func (e *BusyError) state() string {
 	case e.Holder.Error != "":
 		return "which could not be undone"
 	case e.Holder.Active.IsZero():
-		return "which is being begun"
+		return "which is beginning"
 	case e.Holder.Momentary():
 		return e.Holder.CourseEnds()
 	case e.Holder.Ends.IsZero():

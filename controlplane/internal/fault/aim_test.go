@@ -85,7 +85,7 @@ func TestRefusalNamesActiveFault(t *testing.T) {
 		begin(t, m, killOf("etcd-0", 90*time.Second))
 		time.Sleep(10 * time.Second)
 		_, err := m.Begin(t.Context(), pauseOf("etcd-0", 0))
-		want := "pause cannot begin: the process of etcd-0 is taken by fault 1, kill, for another 1m20s; to end that: controlplane fault clear 1"
+		want := "pause cannot begin: the process of etcd-0 is taken by fault 1, kill, for another 1m20s (end it with: controlplane fault clear 1)"
 		if err == nil || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
@@ -129,16 +129,16 @@ func TestRefusalDescribesEndOfActiveFault(t *testing.T) {
 		}
 		h.stopping, h.starting = time.Second, time.Second
 		begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"kube-apiserver-0"}})
-		refused(pauseOf("kube-apiserver-0", 0), "taken by fault 1, restart, until all has started again;")
+		refused(pauseOf("kube-apiserver-0", 0), "taken by fault 1, restart, until all has started again (end it")
 		go func() {
 			if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20}); err != nil {
 				t.Error(err)
 			}
 		}()
 		synctest.Wait()
-		refused(pauseOf("etcd-0", 0), "taken by fault 2, etcdQuota, which is being begun;")
+		refused(pauseOf("etcd-0", 0), "taken by fault 2, etcdQuota, which is beginning (end")
 		time.Sleep(time.Minute)
-		refused(pauseOf("etcd-0", 0), "taken by fault 2, etcdQuota, until it is cleared;")
+		refused(pauseOf("etcd-0", 0), "taken by fault 2, etcdQuota, until it is cleared (end it")
 	})
 }
 

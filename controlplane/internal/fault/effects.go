@@ -16,21 +16,21 @@ import (
 
 // mechanism begins faults of one kind, and undoes them.
 type mechanism struct {
-	// machine says what this machine lacks for it, plane what this plane does; nil: it
-	// needs nothing. Neither changes anything.
+	// machine returns an error if this machine cannot have the fault, and plane if the plane cannot. Nil means that
+	// there are no requirements. Neither changes anything.
 	machine func() error
 	plane   func(*Manager) error
-	// lacks returns the reason why the plane or its files cannot have a fault; nil: not checked.
+	// lacks returns the reason why the plane or its files cannot have a fault. Nil means that this is not checked.
 	lacks func(*Manager, context.Context, control.Fault) error
 	// begin puts a fault in force. On an error the returned effect undoes the completed part.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
-	// undoWithin bounds the undoing; zero: 30 s.
+	// undoWithin is the time limit for undoing the fault; zero means 30 s.
 	undoWithin time.Duration
-	// last is true if undoing it needs a plane that serves, so that other faults are undone first.
+	// last is true if undoing the fault needs a serving plane, so that other faults are undone first.
 	last bool
 }
 
-// mechanisms returns the mechanism of each kind of fault of a plane in control.FaultTable.
+// mechanisms returns the mechanisms of all faults of a plane in control.FaultTable, by kind.
 func mechanisms() map[string]mechanism {
 	return map[string]mechanism{
 		control.FaultSlowFsync:      {machine: fsync.Available, begin: (*Manager).slowFsync},
@@ -147,12 +147,12 @@ func (m *Manager) limitDescriptors(ctx context.Context, _ string, f control.Faul
 	return m.limit(ctx, OpenFiles, f.Limit, t)
 }
 
-// fillDisk lets no file of a process grow.
+// fillDisk prevents the files of a process from growing.
 func (m *Manager) fillDisk(ctx context.Context, _ string, _ control.Fault, t target) (effect, error) {
 	return m.limit(ctx, FileSize, 0, t)
 }
 
-// limit lowers a soft limit of processes, and puts it back.
+// limit lowers a soft limit of processes. The returned effect restores the old limit when it is undone.
 func (m *Manager) limit(ctx context.Context, of Rlimit, soft uint64, t target) (effect, error) {
 	var mu sync.Mutex
 	was := map[string]uint64{}
@@ -165,7 +165,7 @@ func (m *Manager) limit(ctx context.Context, of Rlimit, soft uint64, t target) (
 		was[name] = limit
 		mu.Unlock()
 		if limit <= soft {
-			return fmt.Errorf("the limit of %s of %s is %d, which %d does not lower", of, name, limit, soft)
+			return fmt.Errorf("the limit of %s of %s is already %d, not greater than %d", of, name, limit, soft)
 		}
 		return nil
 	}
@@ -194,7 +194,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// onEach does something to each at the same time; the effect undoes it on each, done or not.
+// onEach calls do for all elements at the same time. The returned effect calls undo for each element, even if do
+// failed for it.
 func onEach[T any](all []T, do func(T) error, undo func(context.Context, T) error) (effect, error) {
 	return effect{undo: func(ctx context.Context) error {
 		return each(all, func(one T) error { return undo(ctx, one) })
@@ -212,13 +213,13 @@ func each[T any](all []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// turnWithin bounds how long a component that was restarted may take to serve again,
-// before the next one's turn. Upstream needs seconds, on a busy machine ten times that.
+// turnWithin is the time limit for a restarted component to serve again before the next component is restarted.
+// Components need seconds, and ten times that on a busy machine.
 const turnWithin = 90 * time.Second
 
 // restart ends the components in order and starts each one again immediately.
 func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t target) (effect, error) {
-	failed := "" // half-way
+	failed := "" // the component whose restart stopped half-way
 	return m.course(func() {
 		for i, name := range t.names {
 			if i > 0 {
@@ -241,7 +242,8 @@ func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t targe
 	}), nil
 }
 
-// course runs a momentary fault to its end. The effect is undone then, by finish.
+// course runs a momentary fault to its end in a goroutine. Undoing the returned effect waits for that end and then
+// calls finish.
 func (m *Manager) course(run func(), finish func(context.Context) error) effect {
 	over := make(chan struct{})
 	m.running.Go(func() {

@@ -9,13 +9,13 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// eventsKept is the number of events that are kept; a plane whose components are
-// killed every second has some ten in that time.
+// eventsKept is the number of events that are kept. A plane whose components are killed every second has some ten
+// events per second.
 const eventsKept = 4096
 
-// Events is the ordered log of a plane's events. The manager appends faults, the
-// plane exits, starts, leaders and leases. The last 4,096 are kept. The zero
-// value is ready to use; its methods are safe for concurrent use.
+// Events is the ordered log of a plane's events. The manager appends the events of faults; the plane appends exits,
+// starts, leaders and leases. The last 4,096 are kept. The zero value is ready to use; its methods are safe for
+// concurrent use.
 type Events struct {
 	mu      sync.Mutex
 	kept    []control.Event // oldest first
@@ -34,14 +34,13 @@ func (e *Events) Append(event control.Event) {
 	e.seq++
 	event.Seq = e.seq
 	e.kept = append(e.kept, event)
-	e.kept = e.kept[max(0, len(e.kept)-eventsKept):] // append moves the rest when its array is used up
+	e.kept = e.kept[max(0, len(e.kept)-eventsKept):] // append copies the rest when its array is used up
 	e.wake()
 }
 
-// After returns the kept events with numbers over seq, oldest first. Without such
-// events it waits until there is one, until ctx ends, and then returns an empty
-// list, or until the log ends: control.ErrEnded. If the first number is over
-// seq+1, some events were dropped.
+// After returns the kept events with numbers greater than seq, oldest first. If there are none, it waits for one. It
+// returns an empty list if ctx ends first, and control.ErrEnded if the log is closed. If the first number is greater
+// than seq+1, some events were dropped.
 func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) {
 	for {
 		found, news, err := e.after(seq)

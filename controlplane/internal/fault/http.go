@@ -32,7 +32,7 @@ func Handle(mux *http.ServeMux, m *Manager, events *Events) {
 		return func(w http.ResponseWriter, r *http.Request) {
 			var f control.Fault
 			decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxFaultBytes))
-			decoder.DisallowUnknownFields() // a misspelt field is not a fault without it
+			decoder.DisallowUnknownFields() // a misspelt field must not be ignored
 			if err := decoder.Decode(&f); err != nil {
 				answer(w, nil, &control.InvalidFault{Problems: []control.Problem{{Path: "fault", Msg: err.Error(), Hint: "JSON of control.Fault"}}})
 				return
@@ -56,7 +56,7 @@ func Handle(mux *http.ServeMux, m *Manager, events *Events) {
 		after, err := strconv.ParseInt(r.FormValue("after"), 10, 64)
 		if err != nil {
 			answer(w, nil, &control.InvalidFault{Problems: []control.Problem{{
-				Path: "after", Msg: fmt.Sprintf("%q is no number", r.FormValue("after")), Hint: "that of the last event that is known, 0 for all",
+				Path: "after", Msg: fmt.Sprintf("%q is not a number", r.FormValue("after")), Hint: "the number of the last known event, or 0 for all events",
 			}}})
 			return
 		}

@@ -12,33 +12,33 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The bounds of undoing a fault.
+// The time limits for undoing a fault.
 const (
 	undoWithin     = 30 * time.Second
 	undoLongWithin = 5 * time.Minute
 )
 
-// active is one fault, from the moment when its parts are claimed.
+// active is one fault, from the time when its parts are claimed.
 type active struct {
 	status control.FaultStatus // under the manager's lock
 	claims []control.Claim
 	effect effect
-	work   sync.Mutex // held while it is undone or renewed: one after the other
+	work   sync.Mutex // held while the fault is undone or renewed, so that this happens one after the other
 
-	abandon context.CancelCauseFunc // ends its beginning
-	clear   chan chan error         // asks its keeper to end it now
-	gone    chan struct{}           // closed when all of it is undone
+	abandon context.CancelCauseFunc // cancels the beginning of the fault
+	clear   chan chan error         // asks keep to end the fault now
+	gone    chan struct{}           // closed when the fault is completely undone
 }
 
 // effect records a fault's changes to the plane.
 type effect struct {
-	// undo undoes the effects, also partial ones. After an error it is called again. Nil: nothing to
-	// undo.
+	// undo undoes the effects, including partial ones. It is called again after an error. Nil means that there is
+	// nothing to undo.
 	undo func(context.Context) error
 	// renew applies the fault to a component's new process; nil for faults that are not lost with a
 	// process.
 	renew func(ctx context.Context, name string) error
-	// over is closed when a fault without length has run its course; nil for others.
+	// over is closed when a momentary fault has run its course; nil for other faults.
 	over <-chan struct{}
 }
 
@@ -74,13 +74,12 @@ func (m *Manager) keep(a *active, ends time.Time) {
 	}
 }
 
-// Renew applies the faults in force on a component again, to the process that has replaced the old
-// one.
+// Renew applies the faults in force on a component again, to the process that has replaced the previous one.
 func (m *Manager) Renew(ctx context.Context, name string) {
 	m.mu.Lock()
 	var lost []*active
 	for _, a := range m.faults {
-		// The effect is looked at last: it is being made until the fault is in force.
+		// Check the effect last: it is incomplete until the fault is in force.
 		if !a.status.Active.IsZero() && a.status.Ended.IsZero() && slices.Contains(a.status.On, name) && a.effect.renew != nil {
 			lost = append(lost, a)
 		}
@@ -108,8 +107,8 @@ func (m *Manager) renew(ctx context.Context, a *active, name string) {
 	m.publish(control.EventFaultBegin, time.Now(), a.status, describe(a.status)+", again in the new process of "+name)
 }
 
-// markLost records and publishes that a fault is no longer in force, or not on all
-// its components, before its time is over. The first reason counts.
+// markLost records and publishes that a fault is no longer in force, or not on all its components, before its time is
+// over. It keeps the first reason.
 func (m *Manager) markLost(id string, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +149,7 @@ func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) 
 		close(a.gone)
 	} else if err := m.undo(a); err != nil {
 		go m.keep(a, time.Time{})
-		return control.FaultStatus{}, fmt.Errorf("%w; and %w; to try again: controlplane fault clear %s", cause, err, a.status.ID)
+		return control.FaultStatus{}, fmt.Errorf("%w; and %w (to try again: controlplane fault clear %s)", cause, err, a.status.ID)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,7 +189,7 @@ func (m *Manager) publish(kind string, at time.Time, s control.FaultStatus, deta
 
 // describe names a fault in a few words: "pause of etcd-0".
 func describe(s control.FaultStatus) string {
-	if len(s.Components) == 0 { // on none, or always on the same
+	if len(s.Components) == 0 { // the fault has no components, or always the same
 		return s.Kind
 	}
 	return s.Kind + " of " + strings.Join(s.On, ", ")

@@ -38,7 +38,7 @@ func TestDescriptorLimitIsSetAndRestored(t *testing.T) {
 	// A limit that an unprivileged process could not put back is not set.
 	if before.Max < unix.RLIM_INFINITY {
 		_, err := SetLimit(os.Getpid(), OpenFiles, before.Max+1)
-		if err == nil || !strings.Contains(err.Error(), "over the hard limit") {
+		if err == nil || !strings.Contains(err.Error(), "greater than the hard limit") {
 			t.Errorf("over the hard limit: %v", err)
 		}
 	}

@@ -20,7 +20,8 @@ const endedKept = 1000
 type Manager struct {
 	host   Host
 	events *Events
-	// machineLacks and webhooks tell what this machine and the API server can do.
+	// machineLacks returns an error if this machine cannot have a kind of fault. webhooks returns access to the
+	// webhooks of the API server.
 	machineLacks func(kind string) error
 	webhooks     func(kubeconfig string) (webhooks, error)
 
@@ -33,16 +34,16 @@ type Manager struct {
 	faults   []*active // in the order of their requests
 	lastID   int64
 	excluded string         // why no fault may begin for now, or ""
-	running  sync.WaitGroup // faults that are being begun or kept
+	running  sync.WaitGroup // the faults that are beginning or in force
 }
 
-// ErrNotFound is the error of an ID that no fault has.
+// ErrNotFound is the error for an unknown ID.
 var ErrNotFound = errors.New("there is no such fault")
 
 // errClosed refuses calls after Close.
 var errClosed = errors.New("the plane is stopping")
 
-// errCleared ends the beginning of a fault that is cleared meanwhile.
+// errCleared is the cause with which a fault that is cleared while it begins is cancelled.
 var errCleared = errors.New("it was cleared")
 
 // NewManager returns a manager of the host's faults, which appends them to events.
@@ -53,7 +54,8 @@ func NewManager(host Host, events *Events) *Manager {
 	return m
 }
 
-// Check reports whether Begin would begin the fault now, and changes nothing. It waits for an election under way too.
+// Check reports whether Begin would begin the fault now, and changes nothing. Like Begin, it waits for an election in
+// progress.
 func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 	if err := m.checkPossible(ctx, f); err != nil {
 		return err
@@ -90,7 +92,7 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 	}
 	if a.effect, err = mechanisms()[f.Kind].begin(m, ctx, a.status.ID, f, t); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
-			err = cause // rather than what it led to
+			err = cause // rather than an error that it has caused
 		}
 		return m.rollback(a, fmt.Errorf("%s cannot begin: %w", f.Kind, err))
 	}
@@ -133,8 +135,8 @@ func (m *Manager) dropOldest() {
 	}
 }
 
-// List returns all faults in the order of their requests: those that
-// are in force or being begun, and the last thousand of those that have ended.
+// List returns all faults in the order of their requests: those that are in force or beginning, and the last thousand
+// that have ended.
 func (m *Manager) List() []control.FaultStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,8 +147,8 @@ func (m *Manager) List() []control.FaultStatus {
 	return list
 }
 
-// Clear ends one fault and returns when it is undone, with the error of the undoing or of ctx. A fault that has already
-// ended is not an error; an unknown ID is ErrNotFound.
+// Clear ends one fault and returns when it is undone. It returns the error of the undoing or of ctx. A fault that has
+// already ended is not an error. The error for an unknown ID is ErrNotFound.
 func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, error) {
 	m.mu.Lock()
 	i := slices.IndexFunc(m.faults, func(a *active) bool { return a.status.ID == id })
@@ -162,13 +164,13 @@ func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, er
 	return a.status, err
 }
 
-// ClearAll ends all faults and returns the faults that it ended when all are undone. Faults that can only be undone on a
-// serving plane come last.
+// ClearAll ends all faults, waits until they are undone, and returns those that it ended. It undoes faults that need
+// a serving plane last.
 func (m *Manager) ClearAll(ctx context.Context) ([]control.FaultStatus, error) {
 	return m.endAll(ctx, errCleared)
 }
 
-// endAll ends all faults; a Begin under way returns cause.
+// endAll ends all faults. A Begin in progress returns cause.
 func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatus, error) {
 	m.mu.Lock()
 	var first, last []*active
@@ -193,8 +195,8 @@ func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatu
 	return list, err
 }
 
-// Exclude refuses all faults until release is called, for operations that no fault may disturb. The refusal gives why as its
-// reason.
+// Exclude refuses all faults until release is called, for operations that no fault may disturb. why is the reason in
+// the error of a refused fault. Exclude fails if faults are in force.
 func (m *Manager) Exclude(why string) (release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -218,9 +220,8 @@ func (m *Manager) Exclude(why string) (release func(), err error) {
 	}), nil
 }
 
-// Close refuses new faults, undoes all and returns what could not be undone in the
-// time of ctx. Call it before the plane's processes are stopped: a paused
-// one does not hear.
+// Close refuses new faults and undoes all others. It returns the errors of faults that could not be undone before ctx
+// ends. Call it before the plane's processes are stopped, because a paused process does not react.
 func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.shut()

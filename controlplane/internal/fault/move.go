@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// checkMove says why components cannot be taken to a release: its program is not there.
+// checkMove returns an error if components cannot be moved to a release because its program is missing.
 func (m *Manager) checkMove(ctx context.Context, f control.Fault) error {
 	to, _ := control.ReleaseOf(f.To)
 	if err := m.host.ReleaseAvailable(ctx, to); err != nil {
@@ -23,7 +23,7 @@ func (m *Manager) checkMove(ctx context.Context, f control.Fault) error {
 	return nil
 }
 
-// move takes components to another release, one after another.
+// move restarts components with another release, one after another.
 func (m *Manager) move(ctx context.Context, id string, f control.Fault, t target) (effect, error) {
 	leader := ""
 	if members := ofKind(t.names, control.KindEtcd); len(members) > 1 {
@@ -40,7 +40,7 @@ func (m *Manager) move(ctx context.Context, id string, f control.Fault, t target
 	if err := m.host.LinkRelease(ctx, to); err != nil {
 		return effect{}, err
 	}
-	down := "" // left by a move that failed
+	down := "" // the component that a failed move has left stopped
 	return m.course(func() {
 		for i, name := range order {
 			err := m.beforeEtcd(order[:i], name, f.Kind, to)
@@ -83,8 +83,9 @@ func notMoved(names []string, to control.Release) error {
 	return fmt.Errorf("not taken to %s: %s", to.Minor, strings.Join(names, ", "))
 }
 
-// moveOne ends a component and starts it with the program of another release. One that does not serve then is started with
-// its old program again, or where that does not serve either, as etcd's on data of a newer form, with the new one.
+// moveOne restarts a component with the program of another release. If the component does not serve then, moveOne
+// starts it with the old program again. If that does not serve either, as with etcd on data of a newer storage
+// version, it starts the new program again.
 func (m *Manager) moveOne(name string, to control.Release) error {
 	kind, from := control.ComponentKind(name), m.host.Config().ReleaseOf(name)
 	err := m.serveAs(name, to)
@@ -120,11 +121,11 @@ func (m *Manager) startAs(name string, r control.Release) error {
 	return m.startAgain(ctx, name)
 }
 
-// dataWithin bounds how long etcd takes to write its data in an older form: its leader looks every 5 s.
+// dataWithin is the time limit for etcd to lower the storage version of its data. etcd's leader checks every 5 s.
 const dataWithin = time.Minute
 
-// beforeEtcd prepares etcd's cluster for its first member that moves: for an older one its data is taken to the older form, for a
-// newer one a downgrade that was not finished is called off.
+// beforeEtcd prepares the etcd cluster before its first member moves. For a downgrade it lowers the storage version
+// of the data. For an upgrade it cancels a downgrade that was not finished.
 func (m *Manager) beforeEtcd(moved []string, name, kind string, to control.Release) error {
 	if control.ComponentKind(name) != control.KindEtcd || len(ofKind(moved, control.KindEtcd)) > 0 {
 		return nil
@@ -150,7 +151,8 @@ func (m *Manager) beforeEtcd(moved []string, name, kind string, to control.Relea
 	return nil
 }
 
-// etcdDowngrade prepares etcd's cluster for members of an older version ("ENABLE"), or cancels that ("CANCEL").
+// etcdDowngrade prepares the etcd cluster for members of an older version ("ENABLE"), or cancels such a downgrade
+// ("CANCEL").
 func (m *Manager) etcdDowngrade(ctx context.Context, member, action, minor string) error {
 	err := m.host.Etcd(ctx, member, "/v3/maintenance/downgrade", map[string]string{"action": action, "version": minor}, &struct{}{})
 	if err != nil {
@@ -159,7 +161,7 @@ func (m *Manager) etcdDowngrade(ctx context.Context, member, action, minor strin
 	return nil
 }
 
-// etcdForm holds a member's own version, and the version of its data's form.
+// etcdForm holds a member's version, the storage version of its data, and its pending downgrade.
 type etcdForm struct {
 	Version        string `json:"version"`
 	StorageVersion string `json:"storageVersion"`
@@ -181,8 +183,9 @@ func (m *Manager) etcdForms(ctx context.Context) (all map[string]etcdForm, err e
 	return all, nil
 }
 
-// etcdIsOlder reports whether the cluster already has an older version: the data of all members has the older form, and a
-// member has the older version or has orders to downgrade to it. Such a cluster refuses a second request to downgrade.
+// etcdIsOlder reports whether the cluster is already at an older version: the data of all members has its storage
+// version, and a member has that version or is to be downgraded to it. Such a cluster refuses a second request to
+// downgrade.
 func (m *Manager) etcdIsOlder(ctx context.Context, minor string) (bool, error) {
 	forms, err := m.etcdForms(ctx)
 	if err != nil {
@@ -198,7 +201,7 @@ func (m *Manager) etcdIsOlder(ctx context.Context, minor string) (bool, error) {
 	return told, nil
 }
 
-// awaitOlderData waits until the data of all members is in the form of an older version.
+// awaitOlderData waits until the data of all members has the storage version of an older etcd.
 func (m *Manager) awaitOlderData(ctx context.Context, minor string) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, time.Second/2, true, func(ctx context.Context) (bool, error) {
@@ -208,14 +211,14 @@ func (m *Manager) awaitOlderData(ctx context.Context, minor string) error {
 		}
 		for _, member := range slices.Sorted(maps.Keys(forms)) {
 			if form := forms[member]; !strings.HasPrefix(form.StorageVersion, minor+".") {
-				last = fmt.Errorf("%s has the form of %s", member, form.StorageVersion)
+				last = fmt.Errorf("%s has storage version %s", member, form.StorageVersion)
 				return false, nil
 			}
 		}
 		return true, nil
 	})
 	if err != nil {
-		return fmt.Errorf("etcd's data is not in the form of %s after %s: %w", minor, dataWithin, last)
+		return fmt.Errorf("etcd's storage version is not %s after %s: %w", minor, dataWithin, last)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestDowngradeOfEtcdThatKeepsItsForm(t *testing.T) {
 		begin(t, m, control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"etcd"}})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if s := m.List()[0]; !strings.Contains(s.Lost, "etcd's data is not in the form of 3.6 after 1m0s: etcd-0 has the form of 3.7.0\nnot taken to 1.36: etcd-0, etcd-2, etcd-1") || s.Ended.IsZero() {
+		if s := m.List()[0]; !strings.Contains(s.Lost, "etcd's storage version is not 3.6 after 1m0s: etcd-0 has storage version 3.7.0\nnot taken to 1.36: etcd-0, etcd-2, etcd-1") || s.Ended.IsZero() {
 			t.Errorf("%+v", s)
 		}
 		if h.first(" end etcd") >= 0 || h.first(`{"action":"CANCEL"`) < 0 {
@@ -151,12 +151,12 @@ func TestMoveRefused(t *testing.T) {
 			fault   control.Fault
 			want    string
 		}{
-			{"1.35", control.Fault{Kind: control.FaultUpgrade, To: "1.37"}, "over one minor version"},
-			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.35"}, "is no upgrade"},
+			{"1.35", control.Fault{Kind: control.FaultUpgrade, To: "1.37"}, "more than one minor version"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.35"}, "it cannot move to v1.35.4 by upgrade"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.36"}, "already"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler"}}, "is newer than kube-apiserver-0 of 1.36"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.38"}, "there is no version"},
-			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler-leader"}}, "who leads changes on the way"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler-leader"}}, "the leader changes during the move"},
 			{"1.37", control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"kube-apiserver-0"}}, "is newer than kube-apiserver-0 of 1.36"},
 		} {
 			h.version = c.version

@@ -10,14 +10,14 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// noSpace is the alarm that etcd raises when a write finds the quota used up.
+// noSpace is the alarm that etcd raises when a write exceeds the quota.
 const noSpace = "NOSPACE"
 
-// lowerQuota restarts the etcd members with a small backend quota, one after another,
-// so that a quorum holds; the leader comes last, so that it moves once.
+// lowerQuota restarts the etcd members with a small backend quota, one after another, so that there is always a
+// quorum. The leader comes last, so that the leadership moves only once.
 //
-// It kills them: a member that ends in order waits 7 seconds for the watches of API
-// servers, which do not end. Acknowledged writes are in the member's log.
+// It kills the members, because a member that stops in order waits 7 seconds for the watches of API servers, which do
+// not end. No acknowledged write is lost: it is in the member's write-ahead log.
 func (m *Manager) lowerQuota(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
 	leader, err := m.host.Leader(ctx, control.KindEtcd)
 	if err != nil {
@@ -29,9 +29,8 @@ func (m *Manager) lowerQuota(ctx context.Context, _ string, f control.Fault, t t
 	return e, m.restartInTurn(ctx, order, control.Flags{"quota-backend-bytes": strconv.FormatInt(f.Quota, 10)})
 }
 
-// freeSpace recovers from NOSPACE as an operator would: the old quota, compaction,
-// defragmentation, then disarmed alarms. The quota comes first: with the small one
-// the next write would raise the alarm again.
+// freeSpace recovers from NOSPACE as an operator would: it restores the old quota, disarms the alarms, compacts and
+// defragments. The quota comes first, because with the small quota the next write would raise the alarm again.
 func (m *Manager) freeSpace(ctx context.Context, members []string) error {
 	if err := m.restartInTurn(ctx, members, nil); err != nil {
 		return err
@@ -45,7 +44,7 @@ func (m *Manager) freeSpace(ctx context.Context, members []string) error {
 	if err := m.compact(ctx, members[0]); err != nil {
 		return err
 	}
-	for _, name := range members { // one at a time: a member answers nothing meanwhile
+	for _, name := range members { // one at a time: a member does not answer while it defragments
 		if err := m.host.Etcd(ctx, name, "/v3/maintenance/defragment", struct{}{}, &struct{}{}); err != nil {
 			return fmt.Errorf("defragment %s: %w", name, err)
 		}
@@ -53,8 +52,8 @@ func (m *Manager) freeSpace(ctx context.Context, members []string) error {
 	return nil
 }
 
-// restartInTurn kills members and starts them with flags laid over their own, each
-// when the previous one serves again.
+// restartInTurn kills members and starts them with flags that override their own, one after another: each when the
+// previous one serves again.
 func (m *Manager) restartInTurn(ctx context.Context, members []string, flags control.Flags) error {
 	for _, name := range members {
 		if err := m.host.Kill(ctx, name); err != nil {
@@ -73,7 +72,7 @@ func (m *Manager) restartInTurn(ctx context.Context, members []string, flags con
 	return nil
 }
 
-// Disarm takes back all of etcd's alarms about space and tells whether there were any.
+// Disarm disarms all NOSPACE alarms of etcd. raised reports whether there were any.
 func Disarm(ctx context.Context, call func(ctx context.Context, path string, in, out any) error) (raised bool, err error) {
 	const path = "/v3/maintenance/alarm"
 	var list struct {
@@ -105,11 +104,11 @@ func (m *Manager) compact(ctx context.Context, member string) error {
 		} `json:"header"`
 	}
 	if err := m.host.Etcd(ctx, member, "/v3/maintenance/status", struct{}{}, &status); err != nil {
-		return fmt.Errorf("ask for the revision: %w", err)
+		return fmt.Errorf("get the revision: %w", err)
 	}
 	ask := map[string]any{"revision": status.Header.Revision, "physical": true}
 	err := m.host.Etcd(ctx, member, "/v3/kv/compaction", ask, &struct{}{})
-	if err != nil && !strings.Contains(err.Error(), "required revision has been compacted") { // by an API server, just now
+	if err != nil && !strings.Contains(err.Error(), "required revision has been compacted") { // an API server has compacted just now
 		return fmt.Errorf("compact to revision %s: %w", status.Header.Revision, err)
 	}
 	return nil

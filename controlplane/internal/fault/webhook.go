@@ -20,16 +20,15 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/webhook"
 )
 
-// webhookNames begins the name of each registration; the fault's ID and the resource follow.
+// webhookNames is the prefix of the name of each registration. The fault's ID and the resource follow.
 const webhookNames = "stormglass-fault-"
 
-// clearEvery is the interval at which the removal of a registration is tried while the API
-// server does not serve.
+// clearEvery is the interval at which the removal of a registration is retried while the API server does not serve.
 const clearEvery = 100 * time.Millisecond
 
-// A registration whose answer was lost may still take effect later: a paused etcd member may
-// hold the request and pass it on when it continues. For lateWithin after such a failure Manager
-// looks for it, every lateEvery, and removes it.
+// A registration whose answer was lost may still take effect later: a paused etcd member may hold the request and
+// pass it on when it continues. For lateWithin after such a failure, the Manager looks for it every lateEvery and
+// removes it.
 const (
 	lateWithin = 10 * time.Minute
 	lateEvery  = 2 * time.Second
@@ -38,9 +37,9 @@ const (
 type webhooks interface {
 	// serves reports whether objects of a resource can be created.
 	serves(ctx context.Context, resource string) (bool, error)
-	// start returns a webhook in force; on an error it undoes what it can.
+	// start registers a webhook and returns it when it is in force. On an error, start undoes what it can.
 	start(ctx context.Context, o webhook.Options) (registered, error)
-	// remove removes a registration and tells whether there was one.
+	// remove removes a registration and reports whether it existed.
 	remove(ctx context.Context, name string) (bool, error)
 }
 
@@ -93,8 +92,8 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _
 	}}, nil
 }
 
-// removeLate removes a registration that comes about after it was given up: its
-// server is gone, and what it is asked about would fail.
+// removeLate removes a registration that appears after it was given up. Its server is gone, so the requests that it
+// matches would fail.
 func (m *Manager) removeLate(hooks webhooks, name string) {
 	_ = wait.PollUntilContextTimeout(m.life, lateEvery, lateWithin, true, func(ctx context.Context) (bool, error) {
 		found, err := hooks.remove(ctx, name)
@@ -152,8 +151,8 @@ func Sweep(ctx context.Context, kubeconfig string) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-// checkServed refuses a webhook on a resource that the API server does not serve, as
-// "deployments" without its group: no request would ever match it.
+// checkServed returns an error for a resource that the API server does not serve, such as "deployments" without its
+// group: no request would ever match the webhook.
 func (m *Manager) checkServed(ctx context.Context, f control.Fault) error {
 	hooks, err := m.webhooks(m.host.Kubeconfig())
 	if err != nil {
@@ -163,7 +162,7 @@ func (m *Manager) checkServed(ctx context.Context, f control.Fault) error {
 	defer cancel()
 	switch found, err := hooks.serves(ctx, f.Resource); {
 	case err != nil:
-		return fmt.Errorf("%s cannot begin: ask the API server for %s: %w", f.Kind, f.Resource, err)
+		return fmt.Errorf("%s cannot begin: look up %s at the API server: %w", f.Kind, f.Resource, err)
 	case !found:
 		return &control.InvalidFault{Problems: []control.Problem{{
 			Path: "resource", Msg: fmt.Sprintf("the API server has no %s to create", f.Resource),
@@ -173,8 +172,8 @@ func (m *Manager) checkServed(ctx context.Context, f control.Fault) error {
 	return nil
 }
 
-// serves reports whether a resource, as "pods" or "deployments.apps", can be created
-// in any version of its group.
+// serves reports whether a resource, such as "pods" or "deployments.apps", can be created in any version of its
+// group.
 func (a admin) serves(ctx context.Context, resource string) (bool, error) {
 	name, group, grouped := strings.Cut(resource, ".")
 	versions := []string{"/api/v1"}

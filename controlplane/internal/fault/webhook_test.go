@@ -73,7 +73,7 @@ func TestWebhookOnUnservedResourceIsRefused(t *testing.T) {
 			t.Errorf("begin: %v\ncheck: %v", err, checked)
 		}
 		h.breaks("serves deployments", errors.New("connection refused"))
-		if _, err := m.Begin(t.Context(), f); err == nil || err.Error() != "webhook cannot begin: ask the API server for deployments: connection refused" {
+		if _, err := m.Begin(t.Context(), f); err == nil || err.Error() != "webhook cannot begin: look up deployments at the API server: connection refused" {
 			t.Errorf("without an API server: %v", err)
 		}
 		if len(h.lines()) > 0 {

@@ -1,6 +1,6 @@
-// Package leadership finds the leaders of a plane: now, by asking the components (Roles), and
-// since when, by reading in their logs when one was elected (Elections). The log has
-// the exact moment, and reading it adds no load to what is measured.
+// Package leadership finds the leaders of a plane. Roles finds the current leaders by asking the components.
+// Elections finds the time of each election in the logs of the components: a log has the exact time, and reading it
+// adds no load to the measured components.
 package leadership
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// Elections follows the logs of all components of a plane that are elected.
+// Elections follows the logs of all components of a plane that elect a leader.
 type Elections []*Log
 
-// FollowAll follows the logs from where they end now.
+// FollowAll returns the Elections of a plane, which begin at the current ends of the logs.
 func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
 	for _, name := range cfg.Components() {
 		if kind := control.ComponentKind(name); control.KindOf(kind).Leads {
@@ -32,8 +32,8 @@ func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
 	return all
 }
 
-// pollInterval is the time between two readings of the logs: an event is reported that late, but
-// bears the time of its log line.
+// pollInterval is the interval at which the logs are read. An event is reported up to this much later, but has the
+// time of its log line.
 const pollInterval = 50 * time.Millisecond
 
 // Report reports elections until ctx ends.
@@ -53,8 +53,8 @@ const (
 	leaseElected = "Successfully acquired lease"
 )
 
-// find finds a component's election in a line of its log, and when it was;
-// zero if the line does not tell.
+// find returns the election that a log line of a component reports. found is false if the line reports none. The
+// event's time is zero if the line has no time.
 func find(kind, line string) (event control.Event, found bool) {
 	switch {
 	case kind == control.KindEtcd:
@@ -76,9 +76,9 @@ func find(kind, line string) (event control.Event, found bool) {
 	return event, false
 }
 
-// LineTime returns the time that a component wrote at the beginning of a line of its log; zero if the line has no time.
-// klog's time, "I1121 14:33:22.123456", is in the local zone and without a year: it is assumed to lie within half a year of
-// now.
+// LineTime returns the time that a component wrote at the beginning of a line of its log; zero if the line has no
+// time. klog's time, as in "I1121 14:33:22.123456", is local and has no year: LineTime assumes that it is within half
+// a year of now.
 func LineTime(line string, now time.Time) time.Time {
 	if strings.HasPrefix(line, "{") {
 		return entryTime(line)
@@ -97,7 +97,8 @@ func LineTime(line string, now time.Time) time.Time {
 	return t
 }
 
-// entryTime is the time of an entry in JSON: etcd's is as RFC 3339 has it, Kubernetes' (--logging-format=json) in milliseconds.
+// entryTime returns the time of a JSON log entry: etcd writes it in RFC 3339 format, Kubernetes
+// (--logging-format=json) in milliseconds.
 func entryTime(line string) (at time.Time) {
 	var entry struct {
 		Time json.RawMessage `json:"ts"`
@@ -116,11 +117,10 @@ func entryTime(line string) (at time.Time) {
 type Log struct {
 	component, kind, path string
 	offset                int64
-	part                  []byte // a line that has no end yet
+	part                  []byte // an incomplete last line
 }
 
-// Follow returns the log of a component from where it ends now. The file need not
-// be there yet.
+// Follow returns a Log that begins at the current end of a component's log file. The file need not exist yet.
 func Follow(component, kind, path string) *Log {
 	l := &Log{component: component, kind: kind, path: path}
 	if info, err := os.Stat(path); err == nil {
@@ -129,7 +129,7 @@ func Follow(component, kind, path string) *Log {
 	return l
 }
 
-// Next returns the elections that were written since the last call.
+// Next returns the elections that were logged since the last call.
 func (l *Log) Next() []control.Event {
 	var events []control.Event
 	for _, line := range l.lines() {
@@ -141,7 +141,8 @@ func (l *Log) Next() []control.Event {
 	return events
 }
 
-// tailBytes bounds how much of a log is read at a time, maxLine how much of a line is kept.
+// tailBytes is the maximum number of bytes that are read from a log at a time, and maxLine the maximum that is kept
+// of an incomplete line.
 const (
 	tailBytes = 256 << 10
 	maxLine   = 64 << 10

@@ -13,28 +13,27 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// askWithin bounds the wait for all components' answers: a paused one never answers.
+// askWithin bounds the wait for the answers of all components, because a paused component never answers.
 const askWithin = time.Second
 
-// Roles asks the components of a plane which of them leads and what role each has.
-// It owns the names of etcd's member IDs. Its methods are safe for concurrent use.
+// Roles asks the components of a plane for their roles, and finds the leader of each kind. It stores the names for
+// etcd's member IDs. Its methods are safe for concurrent use.
 type Roles struct {
 	client      *adminclient.Client
 	etcdMembers int
 
 	mu sync.Mutex // guards names
-	// names holds the member names by ID. A paused member cannot say its own.
+	// names maps member IDs to names, because a paused member cannot be asked for its ID.
 	names map[string]string
 }
 
-// NewRoles returns the Roles of a plane. etcdMembers counts all members, also those that do not
-// run.
+// NewRoles returns the Roles of a plane. etcdMembers is the number of all members, including those that do not run.
 func NewRoles(client *adminclient.Client, etcdMembers int) *Roles {
 	return &Roles{client: client, etcdMembers: etcdMembers, names: map[string]string{}}
 }
 
-// Leader names the component that leads its kind now. running gives the processes
-// of a kind that have not ended.
+// Leader returns the name of the component that leads its kind now. running returns the processes of a kind that have
+// not ended.
 func (r *Roles) Leader(ctx context.Context, kind string, running func(kind string) []topology.Process) (string, error) {
 	switch kind {
 	case control.KindEtcd:
@@ -48,8 +47,8 @@ func (r *Roles) Leader(ctx context.Context, kind string, running func(kind strin
 	return r.leaseHolder(ctx, kind, running(kind))
 }
 
-// etcdLeader asks all members at once and waits until a quorum agrees or all have
-// answered: a paused member must not delay the fault that asks.
+// etcdLeader asks all members at once and waits until a quorum agrees or all have answered, so that a paused member
+// does not delay the fault that needs the leader.
 func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -64,7 +63,7 @@ func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (str
 			failure = err
 			return
 		}
-		// The leader itself may be the only member that can say its own name.
+		// A quorum is not enough while the leader's name is unknown: it may take the leader's own answer.
 		if votes.Add(s.Leader, s.Term) && r.name(votes.Leader()) != "" {
 			cancel()
 		}
@@ -82,7 +81,7 @@ func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (str
 	return "", fmt.Errorf("etcd's leader is member %s, which has never been reached", leader)
 }
 
-// etcdStatus asks one member for its status and keeps the name of its ID.
+// etcdStatus gets the status of one member and records the name for its ID.
 func (r *Roles) etcdStatus(ctx context.Context, etcd topology.Process) (adminclient.EtcdStatus, error) {
 	s, err := r.client.EtcdStatus(ctx, etcd)
 	if err == nil {
@@ -93,7 +92,7 @@ func (r *Roles) etcdStatus(ctx context.Context, etcd topology.Process) (admincli
 	return s, err
 }
 
-// name is the name of the member with an ID, "" if it was never reached.
+// name returns the name of the member with an ID, or "" if that member was never reached.
 func (r *Roles) name(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,8 +136,8 @@ func forEach(processes []topology.Process, ask func(topology.Process)) {
 	all.Wait()
 }
 
-// Fill asks all components that run at once and fills in their roles. A component
-// that does not answer stays without one. lb is nil for a single API server.
+// Fill asks all running components at once and fills in their roles. A component that does not answer gets no role.
+// lb is nil for a single API server.
 func (r *Roles) Fill(ctx context.Context, components []control.ComponentStatus, lb *balancer.Balancer) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -193,7 +192,7 @@ func (r *Roles) fill(ctx context.Context, c *control.ComponentStatus) {
 
 // Votes finds etcd's leader from the members' answers.
 type Votes struct {
-	// Members counts all members, also those that do not run.
+	// Members is the number of all members, including those that do not run.
 	Members int
 
 	leader string
@@ -206,9 +205,9 @@ type vote struct {
 	term   int64
 }
 
-// Add counts one member's answer: the leader that it knows, "" if none, in its term.
-// It reports whether a quorum has given the same answer, so that no other is needed: a
-// leader of a newer term would have needed a vote of that quorum.
+// Add counts one member's answer: the leader that it knows ("" if none) and its term. settled is true if a quorum has
+// given the same answer. Then no other answer matters, because a leader of a newer term would have needed a vote of
+// that quorum.
 func (v *Votes) Add(leader string, term int64) (settled bool) {
 	if leader == "" {
 		return false

@@ -15,15 +15,15 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
-// pollEvery is the time between two looks at a log that is followed.
+// pollEvery is the interval at which a followed log is checked for new data.
 const pollEvery = 100 * time.Millisecond
 
-// stampForm is the kubelet's form of time stamps: RFC 3339 with all nine digits.
+// stampForm is the kubelet's format of time stamps: RFC 3339 with all nine digits.
 const stampForm = "2006-01-02T15:04:05.000000000Z07:00"
 
-// copyLog copies the output of a process from the log of its component, up to the
-// output of the next process, if there is one. With o.Follow it continues, across
-// restarts, until ctx ends. A line without a time has the time of the line before.
+// copyLog copies the output of a process from the log of its component, up to the output of the next process, if
+// there is one. With o.Follow it continues, across restarts, until ctx ends. A line without a time gets the time of
+// the previous line.
 func copyLog(ctx context.Context, path string, child, next *process.Child, o *corev1.PodLogOptions, w io.Writer) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func copyLog(ctx context.Context, path string, child, next *process.Child, o *co
 	_, _ = written.Seek(0, io.SeekStart) // within bounds
 	var source io.Reader = written
 	if o.Follow && next == nil {
-		_, _ = f.Seek(child.Offset, io.SeekStart) // the same
+		_, _ = f.Seek(child.Offset, io.SeekStart) // within bounds
 		source = growing{ctx, f}
 	}
 	var since time.Time

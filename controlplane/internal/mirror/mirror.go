@@ -2,11 +2,10 @@
 // control-plane nodes and keeps a mirror pod for each component on them, as their
 // kubelets would.
 //
-// Each node costs the API server 9 requests a minute: 6 renewals of its Lease, 3 cached
-// lists of its pods (instead of a watch), and a report of its status every 5 minutes and
-// when its version changes. A
-// pod's status costs a request whenever its process starts, serves, ends or is paused.
-// A request that fails is made again after 10 s; nothing waits for it.
+// Each node costs the API server 9 requests a minute: 6 renewals of its Lease, 3 cached lists of its pods (instead of
+// a watch), and a report of its status every 5 minutes and when its version changes. A pod's status costs a request
+// whenever its process starts, serves, ends or is paused. A failed request is retried after 10 s; nothing waits for
+// it.
 package mirror
 
 import (
@@ -26,26 +25,26 @@ import (
 
 // Config describes the plane. Every field must be set.
 type Config struct {
-	// Admin may register control-plane nodes, which kubelets may not label so.
+	// Admin is the identity that registers the nodes: kubelets may not label themselves as control-plane nodes.
 	Admin *rest.Config
 	Keys  pki.Dir
-	// MetricsServerVersion is as in its image's tag.
+	// MetricsServerVersion is the tag of metrics-server's image.
 	MetricsServerVersion string
-	// Components describes all components now.
+	// Components returns the current state of all components.
 	Components func() []supervisor.Snapshot
 	// Events waits for events of the plane after the given one, and returns an empty list when the plane has ended.
 	Events func(ctx context.Context, after int64) ([]control.Event, error)
 }
 
-// Nodes are the control-plane nodes of one plane. Stop them.
+// Nodes are the control-plane nodes of one plane. The caller must stop them.
 type Nodes struct {
 	api     *kubeletapi.Server
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
 
-// Start serves the nodes' kubelet API and registers them in the background, one for each replica of the component that
-// has most, and keeps them until Stop.
+// Start serves the nodes' kubelet API, registers the nodes in the background and maintains them until Stop. There are
+// as many nodes as the component with the most replicas has.
 func Start(cfg Config) (*Nodes, error) {
 	count := 0
 	for _, c := range cfg.Components() {
@@ -85,7 +84,7 @@ func (n *Nodes) Stop() {
 	n.running.Wait()
 }
 
-// follow has the nodes look at their components after each event.
+// follow makes the nodes check their components after each event.
 func follow(ctx context.Context, cfg Config, nodes []*node) {
 	for after := int64(0); ; {
 		events, err := cfg.Events(ctx, after)
@@ -96,13 +95,13 @@ func follow(ctx context.Context, cfg Config, nodes []*node) {
 		for _, n := range nodes {
 			select {
 			case n.changed <- struct{}{}:
-			default: // it has not looked since the last
+			default: // a check is already due
 			}
 		}
 	}
 }
 
-// components returns the components of one node, by the number of the replica.
+// components returns the components of one node: the node's number is their replica number.
 func (cfg *Config) components(node int) []supervisor.Snapshot {
 	return slices.DeleteFunc(cfg.Components(), func(c supervisor.Snapshot) bool { return index(c.Name) != node })
 }

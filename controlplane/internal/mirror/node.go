@@ -26,7 +26,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// The periods of a kubelet, and the period of the list.
+// The intervals of a kubelet, and the interval at which pods are listed.
 const (
 	renewEvery  = 10 * time.Second
 	reportEvery = 5 * time.Minute
@@ -44,13 +44,13 @@ func nodeName(i int) string {
 	return "control-plane-" + strconv.Itoa(i)
 }
 
-// index is the number of a component's replica: 1 of "etcd-1".
+// index returns the replica number of a component: 1 for "etcd-1".
 func index(component string) int {
 	i, _ := strconv.Atoi(component[strings.LastIndex(component, "-")+1:])
 	return i
 }
 
-// node keeps one Node and its pods. Only run uses what follows changed.
+// node maintains one Node and its pods. Only run uses the fields from registered on.
 type node struct {
 	cfg     *Config
 	name    string
@@ -62,10 +62,11 @@ type node struct {
 	started time.Time
 	port    uint16 // of the kubelet API
 
-	registered *corev1.Node          // nil before it is, and after a failed request
+	registered *corev1.Node          // nil before registration and after a failed request
 	lease      *coordinationv1.Lease // as of its last renewal
 	pods       map[string]*corev1.Pod
-	// renewed, reported and listed are when that was last done.
+	// renewed, reported and listed are the times of the last renewal of the lease, report of the status and list of
+	// pods.
 	renewed, reported, listed time.Time
 }
 
@@ -106,7 +107,7 @@ func (n *node) run(ctx context.Context) {
 	}
 }
 
-// sync does what is due.
+// sync makes the requests that are due.
 func (n *node) sync(ctx context.Context) error {
 	now := time.Now()
 	if n.registered == nil {
@@ -213,8 +214,8 @@ func (n *node) object() *corev1.Node {
 	}
 }
 
-// status returns the Node's status without conditions. No pod can be allocated there: nothing would run it, and
-// some workloads tolerate every taint.
+// status returns the Node's status without conditions. No pod can be scheduled there: nothing would run it, and some
+// workloads tolerate every taint.
 func (n *node) status() corev1.NodeStatus {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +32,7 @@ const (
 	configSource = "kubernetes.io/config.source"
 )
 
-// requests are the requests of kubeadm's manifests and of metrics-server's manifest.
+// requests maps kinds to the resource requests in the manifests of kubeadm and metrics-server.
 var requests = map[string]corev1.ResourceList{
 	control.KindEtcd:              {corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("100Mi")},
 	control.KindAPIServer:         {corev1.ResourceCPU: resource.MustParse("250m")},
@@ -56,7 +56,7 @@ func (n *node) list(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// syncPods gives each component a mirror pod with its status.
+// syncPods creates the mirror pod of each component and updates its status.
 func (n *node) syncPods(ctx context.Context, now time.Time) error {
 	client := n.kubelet.CoreV1().Pods(metav1.NamespaceSystem)
 	for _, c := range n.cfg.components(n.index) {
@@ -95,7 +95,7 @@ func (n *node) syncPods(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// mirrors reports whether a pod is the mirror pod that is wanted, and stays.
+// mirrors reports whether got is the mirror pod want and is not being deleted.
 func mirrors(got, want *corev1.Pod) bool {
 	return got.DeletionTimestamp == nil && got.Annotations[configMirror] == want.Annotations[configMirror] &&
 		len(got.OwnerReferences) == 1 && got.OwnerReferences[0].UID == want.OwnerReferences[0].UID
@@ -111,7 +111,8 @@ func (n *node) mirrorPod(c supervisor.Snapshot) *corev1.Pod {
 
 func (n *node) podName(c supervisor.Snapshot) string { return c.Kind + "-" + n.name }
 
-// staticPod is kubeadm's, with the command line and the port of the process, and without probes and volumes.
+// staticPod returns the static pod that kubeadm would create for a component, with the command line and the port of
+// the process, and without probes and volumes.
 func (n *node) staticPod(c supervisor.Snapshot) *corev1.Pod {
 	command := append([]string{c.Kind}, c.Args...)
 	image := n.image(c.Kind, c.Release)
@@ -151,7 +152,7 @@ func (n *node) image(kind string, r control.Release) string {
 	return "registry.k8s.io/" + kind + ":" + version
 }
 
-// podStatus is the status of a component's pod after an earlier one.
+// podStatus returns the status of a component's pod. was is its previous status.
 func podStatus(c supervisor.Snapshot, image string, was corev1.PodStatus, now time.Time) corev1.PodStatus {
 	ready := c.Ready && !process.Paused(c.Child.PID)
 	container := corev1.ContainerStatus{
@@ -197,10 +198,8 @@ func state(child *process.Child) corev1.ContainerState {
 		ExitCode: int32(exit.Code), Reason: "Completed", StartedAt: *seconds(child.Started), FinishedAt: *seconds(exit.At),
 		ContainerID: fmt.Sprintf("stormglass://%d", child.PID),
 	}
-	for signal := syscall.Signal(1); exit.Signal != "" && signal < 32; signal++ {
-		if signal.String() == exit.Signal { // as a shell and a container runtime have it
-			terminated.ExitCode = 128 + int32(signal)
-		}
+	if signal := unix.SignalNum(exit.Signal); signal != 0 { // as shells and container runtimes report it
+		terminated.ExitCode = 128 + int32(signal)
 	}
 	if terminated.ExitCode != 0 {
 		terminated.Reason = "Error"
@@ -208,5 +207,5 @@ func state(child *process.Child) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: terminated}
 }
 
-// seconds is a time as the API server keeps it.
+// seconds returns a time as the API server stores it: in whole seconds.
 func seconds(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(time.Second)} }

@@ -23,21 +23,21 @@ import (
 )
 
 const (
-	// An observer answers within moments, and has little to wind up.
+	// The time limits of a start and a stop: an observer answers within moments, and has little to clean up.
 	startWithin = 30 * time.Second
 	stopWithin  = 5 * time.Second
 )
 
-// Options say what to observe, and where.
+// Options configure an Observer.
 type Options struct {
 	// Binary is the loadgen program.
 	Binary string
 	// Dir is the directory of a plane that is up.
 	Dir string
-	// Addr to serve at, HOST:PORT; Public allows one that others reach.
+	// Addr is the address to serve at, HOST:PORT. Public allows an address that other machines can reach.
 	Addr   string
 	Public bool
-	// Log is the file of its messages. It is truncated at the start.
+	// Log is the file for its messages. It is truncated at the start.
 	Log string
 }
 
@@ -57,13 +57,13 @@ func Find(executable string) (string, error) {
 	return path, nil
 }
 
-// Start returns when the plane can be queried.
+// Start starts an observer and returns when it answers queries.
 func Start(ctx context.Context, o Options) (*Observer, error) {
 	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
-	defer log.Close() // it has its own
+	defer log.Close() // the process has its own descriptor
 	w := &Observer{done: make(chan struct{})}
 	w.cmd = exec.Command(o.Binary, "observe", "--dir", o.Dir, "--listen", o.Addr, "--output", "json")
 	if o.Public {
@@ -92,7 +92,7 @@ func Start(ctx context.Context, o Options) (*Observer, error) {
 		_ = w.cmd.Wait()                 // how it ended is in its log
 		_ = alive.Close()
 	}()
-	within, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("it said nothing for %s", startWithin))
+	within, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("it did not answer within %s", startWithin))
 	defer cancel()
 	select {
 	case err = <-answered:
@@ -113,13 +113,13 @@ func Start(ctx context.Context, o Options) (*Observer, error) {
 // URL returns the address of the query API.
 func (w *Observer) URL() string { return w.url }
 
-// Done is closed when it has ended.
+// Done returns a channel that is closed when the observer has ended.
 func (w *Observer) Done() <-chan struct{} { return w.done }
 
-// Terminate asks it to end.
+// Terminate asks the observer to end.
 func (w *Observer) Terminate() { _ = w.cmd.Process.Signal(syscall.SIGTERM) } // it may have ended
 
-// Stop ends it and waits for that.
+// Stop ends the observer and waits until it has ended.
 func (w *Observer) Stop() {
 	w.Terminate()
 	timer := time.NewTimer(stopWithin)
@@ -132,7 +132,7 @@ func (w *Observer) Stop() {
 	}
 }
 
-// lastLine returns the last line of a program's log, without its name.
+// lastLine returns the last line of a program's log, without the prefix "loadgen: ".
 func lastLine(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {

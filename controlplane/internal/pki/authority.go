@@ -40,19 +40,19 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// Leaf says what a certificate is for.
+// Leaf describes a certificate to issue.
 type Leaf struct {
 	// CommonName and Organizations are a client's user name and groups.
 	CommonName    string
 	Organizations []string
-	// Client and Server are the uses that it is good for.
+	// Client and Server are the uses that the certificate is valid for.
 	Client, Server bool
-	// DNSNames and IPs are the names that a server answers to.
+	// DNSNames and IPs are the names and addresses of a server.
 	DNSNames []string
 	IPs      []net.IP
 }
 
-// loadAuthority reads dir/name.crt and .key, or makes them if neither is there.
+// loadAuthority reads dir/name.crt and dir/name.key, or creates them if neither exists.
 func loadAuthority(dir, name string, now time.Time) (*Authority, error) {
 	crt, key := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 	a, err := readAuthority(crt, key)
@@ -90,7 +90,7 @@ func readAuthority(crt, key string) (*Authority, error) {
 func makeAuthority(crt, key, name string, now time.Time) (*Authority, error) {
 	for _, file := range []string{crt, key} { // one without the other is damage, not a new plane
 		if _, err := os.Lstat(file); err == nil {
-			return nil, fmt.Errorf("%s is there, but not its other half", file)
+			return nil, fmt.Errorf("%s exists, but the other file of its pair does not", file)
 		}
 	}
 	a, err := NewAuthority(name, now)
@@ -103,7 +103,7 @@ func makeAuthority(crt, key, name string, now time.Time) (*Authority, error) {
 	return a, err
 }
 
-// NewAuthority makes an authority, in memory alone.
+// NewAuthority creates an authority in memory, without writing files.
 func NewAuthority(name string, now time.Time) (*Authority, error) {
 	private, err := newKey()
 	if err != nil {
@@ -125,7 +125,7 @@ func NewAuthority(name string, now time.Time) (*Authority, error) {
 	return &Authority{cert, private}, err
 }
 
-// Issue makes a certificate and its key, both PEM.
+// Issue creates a certificate and its private key, both in PEM.
 func (a *Authority) Issue(leaf Leaf, now time.Time) (cert, key []byte, err error) {
 	private, err := newKey()
 	if err != nil {
@@ -177,7 +177,7 @@ func encodeCert(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// encodeKey uses SEC 1 ("EC PRIVATE KEY"), the form that all readers of service-account keys take.
+// encodeKey encodes a key in the format SEC 1 ("EC PRIVATE KEY"), which all readers of service-account keys accept.
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
@@ -218,7 +218,8 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return atomicfile.Write(path, data)
 }
 
-// kubeconfigForm holds everything but a token inline, so that the file works wherever it is copied.
+// kubeconfigForm is the template of a kubeconfig. It holds everything except a token inline, so that the file works
+// wherever it is copied.
 const kubeconfigForm = `apiVersion: v1
 kind: Config
 clusters:
@@ -235,7 +236,7 @@ users:
 current-context: stormglass
 `
 
-// Kubeconfig writes a kubeconfig for one identity, which its certificate proves, to path.
+// Kubeconfig writes a kubeconfig to path that authenticates as identity with a client certificate.
 func (d Dir) Kubeconfig(path, identity, server string) error {
 	cert, err := os.ReadFile(d.Cert(identity))
 	if err != nil {
@@ -249,8 +250,8 @@ func (d Dir) Kubeconfig(path, identity, server string) error {
 	return d.kubeconfig(path, identity, server, fmt.Sprintf("    client-certificate-data: %s\n    client-key-data: %s\n", encode(cert), encode(key)))
 }
 
-// TokenKubeconfig writes a kubeconfig for one identity, which the token in a file proves, to path. The
-// file may change.
+// TokenKubeconfig writes a kubeconfig to path that authenticates as identity with the token in the file token. That
+// file may change later.
 func (d Dir) TokenKubeconfig(path, identity, server, token string) error {
 	return d.kubeconfig(path, identity, server, fmt.Sprintf("    tokenFile: %q\n", token))
 }

@@ -19,62 +19,62 @@ import (
 	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
-// The authorities, by the trust domain of each.
+// The authorities, one for each trust domain.
 const (
-	ClientCA        = "client-ca"         // who may call kube-apiserver; signs kubelets' certificates too
+	ClientCA        = "client-ca"         // clients of kube-apiserver; also signs kubelets' certificates
 	ServerCA        = "server-ca"         // serving certificates of the Kubernetes components
-	RequestHeaderCA = "request-header-ca" // who may pass on another user's identity (aggregation)
-	EtcdCA          = "etcd-ca"           // etcd's clients, and what etcd shows them
+	RequestHeaderCA = "request-header-ca" // clients that may act for another user (aggregation)
+	EtcdCA          = "etcd-ca"           // clients of etcd, and etcd's serving certificate
 	EtcdPeerCA      = "etcd-peer-ca"      // etcd members among themselves
 )
 
 // The identities, one per component and purpose.
 const (
 	APIServer           = "kube-apiserver"            // serving
-	APIServerEtcd       = "kube-apiserver-etcd"       // to etcd
-	APIServerAggregator = "kube-apiserver-aggregator" // to aggregated API servers
-	Scheduler           = "kube-scheduler"            // to the API server
+	APIServerEtcd       = "kube-apiserver-etcd"       // client of etcd
+	APIServerAggregator = "kube-apiserver-aggregator" // client of aggregated API servers
+	Scheduler           = "kube-scheduler"            // client of the API server
 	SchedulerServing    = "kube-scheduler-serving"    // serving metrics
-	Controllers         = "kube-controller-manager"   // to the API server
+	Controllers         = "kube-controller-manager"   // client of the API server
 	ControllersServing  = "kube-controller-manager-serving"
-	MetricsServer       = "metrics-server" // to the API server and kubelets
+	MetricsServer       = "metrics-server" // client of the API server and kubelets
 	MetricsServing      = "metrics-server-serving"
-	CloudControllers    = "cloud-controller-manager" // to the API server and the cloud
+	CloudControllers    = "cloud-controller-manager" // client of the API server and the cloud
 	CloudServing        = "cloud-controller-manager-serving"
 	EtcdServing         = "etcd"
 	EtcdPeer            = "etcd-peer"
 	EtcdClient          = "etcdctl"     // for people
-	EtcdScrape          = "etcd-scrape" // reads metrics; etcd knows no lesser right
+	EtcdScrape          = "etcd-scrape" // reads metrics; etcd has no narrower permission for that
 	Admin               = "admin"       // system:masters, for people
 	Loadgen             = "loadgen"     // cluster-admin by RBAC, never system:masters
 	Scrape              = "scrape"      // system:monitoring
-	Services            = "services"    // serving, of package service
+	Services            = "services"    // serving, for the programs in package service
 	ServicesClient      = "kube-apiserver-services"
-	// KubeletClient is the API server's to kubelets, and its user's name.
+	// KubeletClient is the API server's identity for calls to kubelets, and the user name in it.
 	KubeletClient = "kube-apiserver-kubelet-client"
 )
 
 // MetricsServerService is the name of the Service by which API servers reach metrics-server.
 const MetricsServerService = "metrics-server"
 
-// PeerDomain holds the names by which etcd's members may know each other:
-// etcd-1.stormglass.invalid. The top-level domain is reserved (RFC 2606), so
-// nothing outside can ever answer to them.
+// PeerDomain is the domain of the names by which etcd members may address each other, such as
+// etcd-1.stormglass.invalid. The top-level domain is reserved (RFC 2606), so no other host can ever have these names.
 const PeerDomain = "stormglass.invalid"
 
 // Dir is a directory of keys.
 type Dir string
 
-// Cert and Key are the paths of a certificate, by authority or identity, and its private key.
+// Cert and Key return the paths of a certificate, by authority or identity, and of its private key.
 func (d Dir) Cert(name string) string { return filepath.Join(string(d), name+".crt") }
 func (d Dir) Key(name string) string  { return filepath.Join(string(d), name+".key") }
 
-// Pair is both.
+// Pair returns the paths of both.
 func (d Dir) Pair(name string) control.KeyPair {
 	return control.KeyPair{CertFile: d.Cert(name), KeyFile: d.Key(name)}
 }
 
-// ServiceAccountKey signs service accounts' tokens; ServiceAccountPublic verifies them.
+// ServiceAccountKey returns the path of the key that signs service accounts' tokens, and ServiceAccountPublic the
+// path of the key that verifies them.
 func (d Dir) ServiceAccountKey() string    { return d.Key("service-account") }
 func (d Dir) ServiceAccountPublic() string { return filepath.Join(string(d), "service-account.pub") }
 
@@ -111,7 +111,7 @@ func (d Dir) Ensure(now time.Time, serviceIP net.IP) error {
 	return nil
 }
 
-// OwnUsers are the names of the plane's own users that do not begin with "system:".
+// OwnUsers returns the names of the plane's own users that do not begin with "system:".
 func OwnUsers() []string { return []string{adminUser, scrapeUser, KubeletClient, ServicesClient} }
 
 const (
@@ -119,13 +119,13 @@ const (
 	scrapeUser = "stormglass-scrape"
 )
 
-// EncryptionKeyFile has what Secrets are encrypted with; KeyCount how many keys a kind of service has had, where there
-// were several; LoadToken the token of the load, where it bears one.
+// EncryptionKeyFile, KeyCount and LoadToken return paths of files: the key that encrypts Secrets; the number of keys
+// that a kind of service has had, which exists only after a rotation; and the token of the load, if it uses one.
 func (d Dir) EncryptionKeyFile() string   { return d.Key("encryption") }
 func (d Dir) KeyCount(kind string) string { return filepath.Join(string(d), kind+".count") }
 func (d Dir) LoadToken() string           { return filepath.Join(string(d), Loadgen+".token") }
 
-// EncryptionKey is 32 random bytes, kept for the plane's life from their first use.
+// EncryptionKey returns 32 random bytes. They are created at the first call and kept for the plane's life.
 func (d Dir) EncryptionKey() ([]byte, error) {
 	path := d.EncryptionKeyFile()
 	key, err := os.ReadFile(path)
@@ -142,7 +142,7 @@ func (d Dir) EncryptionKey() ([]byte, error) {
 
 const encryptionKeySize = 32
 
-// Issue makes a certificate of an authority, in memory alone.
+// Issue creates a certificate signed by an authority, without writing files.
 func (d Dir) Issue(authority string, leaf Leaf, now time.Time) (cert, key []byte, err error) {
 	a, err := readAuthority(d.Cert(authority), d.Key(authority))
 	if err != nil {
@@ -167,17 +167,18 @@ func identities(serviceIP net.IP) []identity {
 	etcdUser := func(name string) identity {
 		return identity{name, EtcdCA, Leaf{CommonName: name, Client: true}}
 	}
-	// The API server also answers to the names that pods know it by.
+	// Pods know the API server by these names too.
 	api := serving(APIServer, control.KindAPIServer)
 	api.leaf.DNSNames = append(api.leaf.DNSNames, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 	api.leaf.IPs = append(api.leaf.IPs[:2:2], serviceIP)
-	// The aggregator takes a server by the name of its Service.
+	// The aggregator verifies a server by the name of its Service.
 	metrics := serving(MetricsServing, control.KindMetricsServer)
 	metrics.leaf.DNSNames = append(metrics.leaf.DNSNames, MetricsServerService+".kube-system.svc")
 	return []identity{
 		api,
 		metrics,
-		// The service account of an installation, with its groups, from which its priority level follows.
+		// The user and the groups are those of the service account of an installation, because they determine the
+		// priority level.
 		user(MetricsServer, "system:serviceaccount:kube-system:metrics-server", "system:serviceaccounts", "system:serviceaccounts:kube-system"),
 		serving(SchedulerServing, control.KindScheduler),
 		serving(ControllersServing, control.KindControllerManager),
@@ -224,8 +225,8 @@ func KeepKey(path string) (*ecdsa.PrivateKey, error) {
 	return key, err
 }
 
-// CountKeys reads how many keys a service has had, which is the number of the newest: 1, and one more
-// for each rotation.
+// CountKeys returns the number of keys that a service has had, which is also the number of the newest: 1, and one
+// more for each rotation.
 func CountKeys(file string) (int, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -236,7 +237,7 @@ func CountKeys(file string) (int, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%s: %q is no count of keys", file, text)
+		return 0, fmt.Errorf("%s: %q is not a number of keys", file, text)
 	}
 	return n, nil
 }

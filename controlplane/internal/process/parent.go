@@ -11,20 +11,19 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// DieWithParent makes this process kill itself by SIGKILL as soon as its
-// parent is gone, if the parent asked for that through control.ParentPipeEnv.
-// Call it once, first thing in main.
+// DieWithParent makes this process kill itself by SIGKILL as soon as its parent is gone, if the parent has set
+// control.ParentPipeEnv. Call it once, at the beginning of main.
 //
-// SIGKILL and no clean-up: the parent's death is never orderly, and its children must not race
-// with the children of the next parent.
+// It uses SIGKILL, without clean-up, because the parent's death is never orderly, and the children must not race with
+// the children of the next parent.
 func DieWithParent() error {
 	number, ok, err := TakeNumber(control.ParentPipeEnv, "not a descriptor")
 	if err != nil || !ok {
 		return err
 	}
 	fd := int(number)
-	// Do not pass on what was inherited: no child of this process may have the pipe or the
-	// directory's lock (see Spec.Hold).
+	// Do not pass on inherited descriptors: no child of this process may have the pipe or the directory's lock (see
+	// Spec.Hold).
 	unix.CloseOnExec(fd)
 	if _, err := unix.FcntlInt(holdFD, unix.F_GETFD, 0); err == nil {
 		unix.CloseOnExec(holdFD)
@@ -38,8 +37,8 @@ func DieWithParent() error {
 	return nil
 }
 
-// TakeNumber reads a number that the parent left in the environment, and unsets the variable. ok
-// is false if it is not set; wrong is the end of the error for text that is not a number.
+// TakeNumber reads a number from an environment variable that the parent has set, and unsets the variable. ok is
+// false if it is not set. wrong completes the error "VARIABLE=VALUE is ..." for text that is not a number.
 func TakeNumber(env, wrong string) (n uint64, ok bool, err error) {
 	text, ok := os.LookupEnv(env)
 	if !ok {
@@ -51,9 +50,9 @@ func TakeNumber(env, wrong string) (n uint64, ok bool, err error) {
 	return n, true, os.Unsetenv(env)
 }
 
-// RaiseDescriptors raises the soft limit of open files to the hard one, or to
-// what the system grants where that is unlimited, and gives it. Children inherit
-// it: setting it explicitly also keeps Go from restoring the old soft limit in them.
+// RaiseDescriptors raises the soft limit of open files to the hard limit, or to the system's maximum if the hard
+// limit is unlimited, and returns it. Children inherit it: setting it explicitly also keeps Go from restoring the old
+// soft limit in them.
 func RaiseDescriptors() (uint64, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -66,13 +65,12 @@ func RaiseDescriptors() (uint64, error) {
 	return uint64(limit.Cur), nil
 }
 
-// descriptorsEnv names the environment variable by which a child learns its limit of open files.
+// descriptorsEnv is the environment variable that holds a child's limit of open files.
 const descriptorsEnv = "STORMGLASS_DESCRIPTORS"
 
-// LimitDescriptors sets this process's soft limit of open files to what the
-// parent asked for (Spec.Descriptors), if it asked for any. Call it first thing
-// in main: the parent cannot set it, for Go raises the soft limit of every
-// process to the hard one as it starts. The hard limit stays.
+// LimitDescriptors sets this process's soft limit of open files to the value that the parent requested
+// (Spec.Descriptors), if any. Call it at the beginning of main. The parent cannot set the limit itself, because Go
+// raises the soft limit of every process to the hard limit when the process starts. The hard limit stays.
 func LimitDescriptors() error {
 	soft, ok, err := TakeNumber(descriptorsEnv, "no number of descriptors")
 	if err != nil || !ok {
@@ -89,7 +87,7 @@ func LimitDescriptors() error {
 	return nil
 }
 
-// FreeBytes is the space that is left for this user where dir is.
+// FreeBytes returns the space that this user can still use on the file system of dir.
 func FreeBytes(dir string) (uint64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {

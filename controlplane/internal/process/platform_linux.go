@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AvailableMemory is the memory that new processes can have, in bytes: the kernel's own estimate,
-// or less where a control group (a container, a systemd unit) limits this process.
+// AvailableMemory returns the memory that new processes can use, in bytes: the kernel's own estimate, or less if a
+// control group (a container, a systemd unit) limits this process.
 func AvailableMemory() uint64 {
 	available := field("/proc/meminfo", "MemAvailable:") << 10
 	for dir := cgroup(); dir != ""; dir = filepath.Dir(dir) {
 		limit, ok := number(filepath.Join(dir, "memory.max"))
 		used, _ := number(filepath.Join(dir, "memory.current"))
-		if ok { // the page cache in it can be given up
+		if ok { // the kernel can reclaim the inactive page cache
 			used -= min(used, field(filepath.Join(dir, "memory.stat"), "inactive_file"))
 			available = min(available, limit-min(limit, used))
 		}
@@ -34,13 +34,13 @@ func AvailableMemory() uint64 {
 	return available
 }
 
-// OOMKills returns the number of processes of the whole machine that the kernel has
-// killed for want of memory since boot. It is zero where the system does not count.
+// OOMKills returns the number of processes of the whole machine that the kernel has killed for lack of memory since
+// boot. It is zero if the system does not count them.
 func OOMKills() uint64 { return field("/proc/vmstat", "oom_kill") }
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// cgroup is this process's directory under version 2, or "".
+// cgroup returns this process's directory in cgroup v2, or "".
 func cgroup() string {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	path, found := strings.CutPrefix(strings.TrimSpace(string(data)), "0::/")
@@ -76,18 +76,18 @@ func field(path, name string) uint64 {
 	return 0
 }
 
-// Usage holds the resources that a process has used and holds.
+// Usage holds the resource usage of a process.
 type Usage struct {
 	// CPU is user plus system time since its start.
 	CPU time.Duration
 	// RSS is resident memory, in bytes; Shared is the part of it that other
 	// processes may share, above all the pages of the executable.
 	RSS, Shared int64
-	// OpenFiles counts its descriptors.
+	// OpenFiles is the number of open descriptors.
 	OpenFiles int
 }
 
-// ReadUsage reads /proc. A process that is gone gives the zero value.
+// ReadUsage reads the usage of a process from /proc. It returns the zero value if the process is gone.
 func ReadUsage(pid int) (u Usage) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -118,10 +118,9 @@ func Paused(pid int) bool {
 // TotalMemory returns the machine's memory, in bytes.
 func TotalMemory() uint64 { return field("/proc/meminfo", "MemTotal:") << 10 }
 
-// Reserve keeps the kernel from assigning a loopback port, above all to outgoing
-// connections, while the component that listens on it does not run. A process can
-// still listen on it by number, as the component does: both have
-// SO_REUSEADDR, as Go's listeners do, and this socket does not listen.
+// Reserve keeps the kernel from assigning a loopback port, above all to outgoing connections, while the component
+// that listens on it does not run. The component can still listen on the port by its number, because both sockets
+// have SO_REUSEADDR (Go's listeners set it) and this socket does not listen.
 func Reserve(port int) (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

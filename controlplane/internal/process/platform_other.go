@@ -11,21 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Usage holds the resources that a process has used and holds.
+// Usage holds the resource usage of a process.
 type Usage struct {
 	CPU         time.Duration
 	RSS, Shared int64
 	OpenFiles   int
 }
 
-// Of these the system does not tell.
+// AvailableMemory, OOMKills, ReadUsage, Paused and TotalMemory return zero values, because they are implemented only
+// for Linux.
 func AvailableMemory() uint64 { return 0 }
 func OOMKills() uint64        { return 0 }
 func ReadUsage(int) Usage     { return Usage{} }
 func Paused(int) bool         { return false }
 func TotalMemory() uint64     { return 0 }
 
-// Reserve does nothing: elsewhere two sockets cannot share a port in this way.
+// Reserve does nothing: on other systems than Linux, two sockets cannot share a port in this way.
 func Reserve(int) (*os.File, error) { return nil, nil }
 
 // descriptorCeiling returns the number of files that a process may open on macOS,
@@ -39,6 +40,5 @@ func descriptorCeiling() uint64 {
 	return uint64(n)
 }
 
-// endWithParent does nothing where the kernel has no such signal: the parent
-// pipe alone ends the child.
+// endWithParent does nothing, because the kernel has no such signal. Only the parent pipe ends the child.
 func endWithParent(*syscall.SysProcAttr) {}

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -165,7 +164,7 @@ func TestStopKillsChildThatIgnoresSignals(t *testing.T) {
 			}
 			for tick := time.NewTicker(5 * time.Millisecond); c.Output() == ""; <-tick.C {
 			}
-			if got := stop(c); got.Signal != syscall.SIGKILL.String() {
+			if got := stop(c); got.Signal != "SIGKILL" {
 				t.Errorf("exit: %v", got)
 			}
 		})

@@ -1,9 +1,10 @@
-// Package process runs the programs of a plane: it starts them so that they
-// cannot outlive the supervisor, keeps their output and exit state, and stops
-// them. It also holds the directory lock and reads what a process uses.
+// Package process runs the programs of a plane: it starts them so that they cannot outlive the supervisor, keeps
+// their output and exit state, and stops them. It also passes the directory lock to them and reads their resource
+// usage.
 package process
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
@@ -28,9 +31,8 @@ const (
 // SIGKILL, by two independent means: PDEATHSIG (Linux) and a pipe that the
 // child watches (DieWithParent).
 //
-// PDEATHSIG fires when the *thread* that forked ends, and Go ends threads as
-// it likes. Therefore all forks happen on one goroutine that is locked to its
-// thread and lives until Close.
+// PDEATHSIG fires when the *thread* that forked ends, and the Go runtime may end a thread at any time. Therefore all
+// forks happen on one goroutine that is locked to its thread and lives until Close.
 type Spawner struct {
 	requests chan func()
 	pipe     *os.File // the read end, for children
@@ -38,10 +40,10 @@ type Spawner struct {
 
 	mu       sync.Mutex
 	closed   bool
-	children []*Child // those that live, and some that do not any more
+	children []*Child // all that live, and some that have ended
 }
 
-// NewSpawner returns a Spawner. Close it.
+// NewSpawner returns a Spawner. The caller must close it.
 func NewSpawner() (*Spawner, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -68,14 +70,14 @@ type Spec struct {
 	Env []string
 	// Log receives stdout and stderr. It is appended to.
 	Log string
-	// Hold is a file that the child keeps open as long as it lives, or nil: the directory's lock,
-	// which so outlives the supervisor until the last child is gone.
+	// Hold is a file that the child keeps open as long as it lives, or nil. It is the directory's lock, which is
+	// therefore held until the last child is gone, even after the supervisor.
 	Hold *os.File
-	// Agent is the child's end of its fsync agent, or nil; AgentEnv tells the child the descriptor
-	// number.
+	// Agent is the child's end of its fsync agent, or nil; AgentEnv is the environment variable that holds its
+	// descriptor number.
 	Agent    *os.File
 	AgentEnv string
-	// Descriptors is the child's limit of open files; zero: this process's.
+	// Descriptors is the child's limit of open files. Zero means this process's limit.
 	Descriptors uint64
 }
 
@@ -125,7 +127,7 @@ func (s *Spawner) Start(spec Spec) (*Child, error) {
 	return c, nil
 }
 
-// Close kills what still runs, waits for it, and ends the thread.
+// Close kills the children that still run, waits for them, and ends the thread.
 func (s *Spawner) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,16 +165,17 @@ type Child struct {
 type Exit struct {
 	At time.Time
 	// Code is the exit code, or -1 if Signal ended it.
-	Code   int
+	Code int
+	// Signal is the name of the signal that ended the child, such as SIGKILL. Empty means that the child exited by itself.
 	Signal string
 	// CPU is user plus system time over the child's life.
 	CPU time.Duration
 }
 
-// String is "exited with code 1" or "ended by signal killed".
+// String returns a description such as "exited with code 1" or "ended by SIGKILL".
 func (e Exit) String() string {
 	if e.Signal != "" {
-		return "ended by signal " + e.Signal
+		return "ended by " + e.Signal
 	}
 	return fmt.Sprintf("exited with code %d", e.Code)
 }
@@ -181,12 +184,12 @@ func (c *Child) wait(cmd *exec.Cmd) {
 	_ = cmd.Wait() // the state below says more
 	c.exit = Exit{At: time.Now(), Code: cmd.ProcessState.ExitCode(), CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		c.exit.Signal = status.Signal().String()
+		c.exit.Signal = cmp.Or(unix.SignalName(status.Signal()), status.Signal().String())
 	}
 	close(c.done)
 }
 
-// Done is closed when the child has ended.
+// Done returns a channel that is closed when the child has ended.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
 // Ended reports whether the child has ended.
@@ -199,7 +202,7 @@ func (c *Child) Ended() bool {
 	}
 }
 
-// Exit describes the end of the child. Call it after Done.
+// Exit describes the end of the child. Call it after Done is closed.
 func (c *Child) Exit() Exit { return c.exit }
 
 // Signal sends a signal. A child that has already ended is not an error.
@@ -213,8 +216,8 @@ func (c *Child) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Stop asks the child to end, kills it when the grace is over or now is
-// closed, and waits until it is gone.
+// Stop sends SIGTERM to the child, kills it when the grace period is over or now is closed, and waits until it is
+// gone.
 func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	_ = c.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
@@ -225,17 +228,17 @@ func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	case <-timer.C:
 	case <-now:
 	}
-	if !c.Ended() { // it may have ended just as the grace did
+	if !c.Ended() { // it may have ended just when the grace period did
 		_ = c.Signal(syscall.SIGKILL)
 	}
 	<-c.done
 	return c.exit
 }
 
-// Output is the end of what this child has written, at most 64 KiB.
+// Output returns the end of this child's output, at most 64 KiB.
 func (c *Child) Output() string { return c.Tail(64 << 10) }
 
-// Tail is the end of what this child has written, at most the given number of bytes.
+// Tail returns the end of this child's output, at most the given number of bytes.
 func (c *Child) Tail(most int64) string {
 	f, err := os.Open(c.log)
 	if err != nil {
@@ -253,7 +256,7 @@ func (c *Child) Tail(most int64) string {
 	return string(data)
 }
 
-// LastLines are the last n lines that this child has written.
+// LastLines returns the last n lines of this child's output.
 func (c *Child) LastLines(n int) []string {
 	lines := strings.Split(strings.TrimRight(c.Output(), "\n"), "\n")
 	if len(lines) == 1 && lines[0] == "" {

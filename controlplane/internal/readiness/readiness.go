@@ -1,6 +1,5 @@
-// Package readiness decides when a component is ready and waits for that. A
-// component is ready when it serves its part of the plane, as its own answers,
-// verified by adminclient, show.
+// Package readiness decides when a component is ready, and waits until it is. A component is ready when its own
+// answers, verified by adminclient, show that it serves its part of the plane.
 package readiness
 
 import (
@@ -14,21 +13,20 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// PollInterval is the time between two checks, Within the longest wait for one
-// process at a start. Upstream needs 1 to 4 s each on two cores; a busy machine ten
-// times that.
+// PollInterval is the interval between two checks. Within is the longest wait for one process at a start: a process
+// needs 1 to 4 s on two cores, and ten times that on a busy machine.
 const (
 	PollInterval = 25 * time.Millisecond
 	Within       = 90 * time.Second
 	checkWithin  = 2 * time.Second // one check
 )
 
-// Check returns nil when a process is ready. begun is when the plane, or a restore,
-// started the first process of its kind; zero for one that is started again alone.
+// Check returns nil when a process is ready. begun is the time at which the plane, or a restore, started the first
+// process of its kind. It is zero if only this process is started again.
 func Check(ctx context.Context, client *adminclient.Client, proc topology.Process, begun time.Time) error {
 	switch proc.Kind {
 	case control.KindEtcd: // a linearizable read, which needs a leader
-		if begun.IsZero() { // a full database is for the fault that filled it to clear
+		if begun.IsZero() { // a full database does not count: the fault that filled it clears it
 			return client.Get(ctx, proc, "/health?exclude=NOSPACE")
 		}
 		return client.Get(ctx, proc, "/health")
@@ -53,9 +51,8 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 	return client.Get(ctx, proc, "/healthz")
 }
 
-// Await checks a process until it is ready, ended reports a reason to give up, exited is
-// closed or ctx ends. It returns the error of ended, or the error of the last check if
-// ctx ends.
+// Await calls check until it succeeds, ended returns an error, exited is closed or ctx ends. It returns the error of
+// ended, or the error of the last check if ctx ends.
 func Await(ctx context.Context, check func(context.Context) error, exited <-chan struct{}, ended func() error) error {
 	tick := time.NewTicker(PollInterval)
 	defer tick.Stop()

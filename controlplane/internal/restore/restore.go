@@ -34,12 +34,11 @@ type Restorer struct {
 	Closing context.Context
 	// DeleteLeases deletes the leases of components that were stopped.
 	DeleteLeases func(context.Context) error
-	// SetState changes the plane's state, Publish writes its new processes to
-	// cluster.json, Fail ends it.
+	// SetState changes the plane's state. Publish writes the new processes to cluster.json. Fail ends the plane.
 	SetState func(control.State)
 	Publish  func() error
 	Fail     func(error)
-	// Progress writes a line for the user, Report an error that nothing depends on.
+	// Progress writes a line for the user. Report writes an error that does not affect the result.
 	Progress func(format string, args ...any)
 	Report   func(error)
 }
@@ -78,7 +77,7 @@ func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, 
 	r.SetState(control.Starting)
 	r.Progress("restoring etcd from %s", file)
 	if err := r.swap(ctx, claim, data); err != nil {
-		r.Progress("restore etcd: %v; going back to what it held", err)
+		r.Progress("restore etcd: %v; going back to the previous data", err)
 		return control.Restored{}, errors.Join(fmt.Errorf("restore etcd: %w", err), r.swapBack(claim, data))
 	}
 	r.Report(data.Clean()) // the next start tries again
@@ -88,7 +87,7 @@ func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, 
 	return restored, r.Publish()
 }
 
-// Rehearse takes a snapshot through a client, restores it, and removes it.
+// Rehearse takes a snapshot with a client, restores it, and deletes the snapshot.
 func (r *Restorer) Rehearse(ctx context.Context, client control.EtcdClient) error {
 	dir, err := os.MkdirTemp(r.Layout.Dir, "rehearsal-")
 	if err != nil {
@@ -127,8 +126,8 @@ func (r *Restorer) unpack(ctx context.Context, file string, data Members) error 
 	return nil
 }
 
-// swap stops everything, puts the fresh data in use and starts everything. Without
-// an error the change is final.
+// swap stops all components, puts the fresh data in use and starts all components. If it returns nil, the change is
+// final.
 func (r *Restorer) swap(ctx context.Context, claim *supervisor.Claim, data Members) error {
 	claim.Stop(ctx.Done())
 	if err := data.Swap(); err != nil {
@@ -150,28 +149,28 @@ func (r *Restorer) swapBack(claim *supervisor.Claim, data Members) error {
 		r.SetState(control.Ready)
 		return r.Publish()
 	}
-	err = fmt.Errorf("go back to what etcd held: %w", err)
+	err = fmt.Errorf("go back to the previous data of etcd: %w", err)
 	r.Fail(err)
 	return err
 }
 
-// FinishInterrupted finishes a restore whose supervisor was killed, before the next
-// start of a plane.
+// FinishInterrupted finishes or undoes a restore whose supervisor was killed. Call it before the next start of a
+// plane.
 func FinishInterrupted(layout topology.Layout, cfg control.Config) error {
 	var data Members
 	for i := range cfg.Count(control.KindEtcd) {
 		data = append(data, layout.Data(control.ComponentName(control.KindEtcd, i)))
 	}
 	if err := data.Recover(); err != nil {
-		return fmt.Errorf("end a restore that was broken off in %s: %w", layout.Data(""), err)
+		return fmt.Errorf("finish an interrupted restore in %s: %w", layout.Data(""), err)
 	}
 	return nil
 }
 
-// Suffixes of the directories next to a member's data while it is changed.
+// The suffixes of directories next to a member's data during a restore.
 const (
 	freshSuffix  = ".restored"       // not yet in use
-	beforeSuffix = ".before-restore" // was in use, until the other works
+	beforeSuffix = ".before-restore" // the previous data, kept until the restored data works
 )
 
 // marker is a file next to the members' data. It exists from the moment when the change is final
@@ -186,9 +185,9 @@ func Fresh(dir string) string { return dir + freshSuffix }
 
 func (m Members) marker() string { return filepath.Join(filepath.Dir(m[0]), marker) }
 
-// Swap puts the fresh data in use and keeps what was. No member may run.
+// Swap puts the fresh data in use and keeps the previous data. No member may run.
 func (m Members) Swap() error {
-	// Remove what an earlier change left, in the order of Clean.
+	// Remove the leftovers of an earlier change, in the order of Clean.
 	if err := m.Clean(); err != nil {
 		return err
 	}
@@ -203,13 +202,13 @@ func (m Members) Swap() error {
 	return nil
 }
 
-// Commit makes a swap final: from now on Recover and PutBack leave it.
+// Commit makes a swap final: Recover and PutBack no longer undo it.
 func (m Members) Commit() error {
 	f, err := os.OpenFile(m.marker(), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("keep the restored data: %w", err)
 	}
-	f.Close() // it holds nothing
+	f.Close() // the file is empty
 	return nil
 }
 

@@ -16,14 +16,14 @@ import (
 
 // Behaviour says how a service answers. The zero value answers immediately.
 type Behaviour struct {
-	// Delay of each answer; up to Jitter is added to it, or taken from it, drawn from Seed.
+	// Delay is the delay of each answer. Jitter is the maximum random change of Delay, up or down, drawn from Seed.
 	Delay  time.Duration `json:"delayNanoseconds,omitempty"`
 	Jitter time.Duration `json:"jitterNanoseconds,omitempty"`
 	Seed   int64         `json:"seed,omitempty"`
-	// Fails answers with an error, after the delay.
+	// Fails makes each answer an error, after the delay.
 	Fails bool `json:"fails,omitempty"`
-	// Throttle is the number of requests that are answered per second, with bursts of the same size; others
-	// are refused without delay. Zero: unlimited.
+	// Throttle is the number of requests that are answered per second, with bursts of the same size; others are
+	// refused without delay. Zero means unlimited.
 	Throttle float64 `json:"throttle,omitempty"`
 }
 
@@ -38,7 +38,7 @@ func (b Behaviour) over(own Behaviour) Behaviour {
 // conduct applies a Behaviour that may change at any time.
 type conduct struct {
 	own       Behaviour  // without a fault
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	behaviour Behaviour
 	random    *rand.Rand
 	limiter   *rate.Limiter // nil: no limit
@@ -51,7 +51,7 @@ func newConduct(own Behaviour) *conduct {
 	return c
 }
 
-// set lays b over the service's own behaviour.
+// set replaces the behaviour by b, combined with the service's own behaviour.
 func (c *conduct) set(b Behaviour) {
 	b = b.over(c.own)
 	c.mu.Lock()
@@ -68,9 +68,9 @@ func (c *conduct) set(b Behaviour) {
 	c.behaviour, c.random, c.changed = b, rand.New(rand.NewPCG(uint64(b.Seed), 0)), make(chan struct{})
 }
 
-// throttledError refuses a request over a service's limit.
+// throttledError is the error of a request over the service's rate limit.
 type throttledError struct {
-	after time.Duration // until the next is answered
+	after time.Duration // until the next request is answered
 }
 
 func (e *throttledError) Error() string {
@@ -94,8 +94,8 @@ func (c *conduct) admit() error {
 	return &throttledError{after}
 }
 
-// wait waits out the delay, unless the behaviour changes or the client leaves before, and returns
-// an error if the answer is to be one.
+// wait waits for the delay, or until the behaviour changes or the client leaves. It returns an error if the service
+// is to fail or the client has left.
 func (c *conduct) wait(ctx context.Context) error {
 	c.mu.Lock()
 	delay, changed := c.behaviour.Delay, c.changed

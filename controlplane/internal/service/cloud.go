@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The paths of the cloud's API. Below each path, objects are found by name.
+// The paths of the cloud's API. The name of an object is appended to the path.
 const (
 	InstancesPath     = "/instances"
 	LoadBalancersPath = "/load-balancers"
@@ -26,13 +26,13 @@ const Region = "stormglass"
 type LoadBalancer struct {
 	// Hosts are the names of instances.
 	Hosts []string `json:"hosts"`
-	// Address is empty while it is being made.
+	// Address is empty until the load balancer is ready.
 	Address string `json:"address,omitempty"`
 }
 
 // Route leads to the pods of a node.
 type Route struct {
-	// Instance is its target, CIDR its destination.
+	// Instance is the name of its target, CIDR its destination.
 	Instance string `json:"instance"`
 	CIDR     string `json:"cidr"`
 }
@@ -52,7 +52,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.msg }
 
-// balancer is a LoadBalancer as the cloud keeps it: it has its address from the beginning and shows it at ready.
+// balancer is a LoadBalancer as the cloud stores it. It has an address from the beginning, which clients see from
+// Ready on.
 type balancer struct {
 	LoadBalancer
 	Ready time.Time `json:"ready"`
@@ -72,8 +73,8 @@ type cloud struct {
 	routes    *kept[Route]
 }
 
-// serveCloud serves the API of a cloud: its instances, which an administrator launches and terminates, its load
-// balancers and routes, which its clients make. It writes each change to a file, and reads that when it starts.
+// serveCloud serves the API of a cloud: instances, which an administrator launches and terminates, and load balancers
+// and routes, which clients create. It records each change in a file and reads that file when it starts.
 func serveCloud(s *server) (func(context.Context) error, error) {
 	file, err := openState(s.flags.cloud.state)
 	if err != nil {
@@ -115,7 +116,7 @@ func serveCloud(s *server) (func(context.Context) error, error) {
 	}, nil
 }
 
-// operation serves an operation of the cloud. The answer is JSON.
+// operation registers an operation of the cloud, which answers with JSON.
 func (s *server) operation(pattern, name string, answer func(*http.Request) (any, error)) {
 	s.mux.Handle(pattern, identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var out any
@@ -123,7 +124,7 @@ func (s *server) operation(pattern, name string, answer func(*http.Request) (any
 		err := s.do(r.Context(), name, func() (err error) {
 			out, err = answer(r)
 			if errors.As(err, &refused) && refused.status == http.StatusNotFound {
-				return nil // an answer too
+				return nil // a regular answer, not a failure
 			}
 			return err
 		})
@@ -139,7 +140,7 @@ func (s *server) operation(pattern, name string, answer func(*http.Request) (any
 	})))
 }
 
-// maxCloudRequest bounds what the cloud reads: the names of 20,000 hosts.
+// maxCloudRequest is the maximum size of a request in bytes, enough for the names of 20,000 hosts.
 const maxCloudRequest = 4 << 20
 
 func decode(r *http.Request, into any) error {
@@ -170,8 +171,8 @@ func (c *cloud) change(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// addressesOf is the range of load balancers' addresses: a range for benchmarks (RFC 2544), in which nothing
-// answers.
+// addressesOf is the range of load balancers' addresses. It is reserved for benchmarks (RFC 2544), so nothing answers
+// there.
 const addressesOf = "198.18.0.0/15"
 
 func (c *cloud) putBalancer(r *http.Request) (any, error) {
@@ -192,7 +193,7 @@ func (c *cloud) putBalancer(r *http.Request) (any, error) {
 	return made.shown(now), err
 }
 
-// freeAddress is the lowest that no load balancer has. It is called while balancers are locked.
+// freeAddress returns the lowest address that no load balancer has. The caller holds the lock of balancers.
 func (c *cloud) freeAddress() string {
 	used := map[string]bool{}
 	for _, b := range c.balancers.all {

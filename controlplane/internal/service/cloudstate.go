@@ -14,12 +14,12 @@ import (
 // stateFile records each change of the cloud's objects on a separate line, so that a killed cloud restores them when
 // it restarts.
 type stateFile struct {
-	mu   sync.Mutex // guards what follows, and all that is kept
+	mu   sync.Mutex // guards the fields below, and all kept objects
 	file *os.File
 	read map[string]func(stateLine) error // by kind
 }
 
-// stateLine says that something is there with a value, or, without one, that it is gone.
+// stateLine records the value of an object or, without a value, that the object was deleted.
 type stateLine struct {
 	Kind  string          `json:"kind"`
 	Name  string          `json:"name"`
@@ -31,7 +31,8 @@ func openState(path string) (*stateFile, error) {
 	return &stateFile{file: file, read: map[string]func(stateLine) error{}}, err
 }
 
-// load reads all lines. The last may be incomplete: the cloud was killed as it wrote it, before it answered.
+// load reads all lines. It drops an incomplete last line: the cloud was killed while it wrote that line, before it
+// answered.
 func (f *stateFile) load() error {
 	decoder := json.NewDecoder(f.file)
 	for {
@@ -54,7 +55,7 @@ func (f *stateFile) load() error {
 	}
 }
 
-// write is called with mu held. The line is there when it returns, also if the process is killed then.
+// write appends a line, which survives if the process is killed after write returns. The caller holds mu.
 func (f *stateFile) write(line stateLine) error {
 	data, err := json.Marshal(line)
 	if err == nil {
@@ -127,7 +128,7 @@ func (k *kept[T]) put(name string, quota int, what string, make func(old T) T) e
 	return err
 }
 
-// delete removes what may be gone already.
+// delete removes an object. A missing object is not an error.
 func (k *kept[T]) delete(name string) error {
 	k.file.mu.Lock()
 	defer k.file.mu.Unlock()

@@ -43,14 +43,15 @@ func servePlugin(s *server) (func(context.Context) error, error) {
 	}, nil
 }
 
-// plugin encrypts with the newest of its keys and decrypts with any. Its keys are made from
-// one secret and their number, which is their ID: a rotation is one key more.
+// plugin encrypts with the newest of its keys and decrypts with any of them. Each key is derived from one secret and
+// the key's number, which is its ID. A rotation adds a key.
 type plugin struct {
 	server *server
 	secret []byte
 }
 
-// Status is asked every minute, or every 10 s while it fails. A new key comes into use by it.
+// Status returns the ID of the newest key. API servers call Status every minute, or every 10 s while it fails, and
+// use a new key once Status has returned its ID.
 func (p *plugin) Status(ctx context.Context) (status *kms.StatusResponse, err error) {
 	err = p.server.do(ctx, "status", func() error {
 		id, err := pki.CountKeys(p.server.flags.keyCount)

@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-// The paths of the issuer in addition to OpenID Connect Discovery: its keys, and where an
-// administrator gets a token for the load.
+// The paths of the issuer in addition to OpenID Connect Discovery: its keys, and the tokens for the load, which only
+// administrators get.
 const (
 	keySetPath = "/keys"
 	TokenPath  = "/token"
@@ -67,8 +67,8 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 }
 
-// issuer signs with its newest key. A rotation makes a new one and drops the old: tokens that it has
-// signed are refused as soon as an API server has the new set.
+// issuer signs tokens with its newest key. A rotation creates a new key and drops the old one: API servers refuse
+// tokens that the old key has signed as soon as they have the new key set.
 type issuer struct {
 	server *server
 	url    string

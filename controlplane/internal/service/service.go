@@ -1,7 +1,7 @@
-// Package service holds the programs that components call while they work: a KMS plugin, an OIDC issuer,
-// webhooks for tokens, authorization, audit events and conversion, an extender of the scheduler, and the API
-// of the simulated cloud that cloud-controller-manager calls. Each is a separate process with the keys of
-// its plane. A Behaviour can make it slow, make it fail or make it throttle while it serves.
+// Package service holds the programs that components call while they work: a KMS plugin, an OIDC issuer, webhooks for
+// tokens, authorization, audit events and conversion, an extender of the scheduler, and the API of the simulated
+// cloud that cloud-controller-manager calls. Each is a separate process with the keys of its plane. A Behaviour can
+// make a running service slow, make it fail or make it throttle requests.
 package service
 
 import (
@@ -58,7 +58,7 @@ func programs() map[string]program {
 	}
 }
 
-// flags of a service. Each program needs those that its constructor reads.
+// flags are the flags of a service. Each program needs the flags that its constructor reads.
 type flags struct {
 	port                int
 	cert, key, clientCA string
@@ -80,13 +80,13 @@ func (f *flags) parse(kind string, args []string, complaints io.Writer) error {
 	set.StringVar(&f.clientCA, "client-ca-file", "", "the authority of its clients' certificates")
 	set.StringVar(&f.socket, "socket", "", "the Unix socket of the KMS plugin")
 	set.StringVar(&f.encryptionKey, "encryption-key-file", "", "the 32 bytes from which the KMS plugin makes its keys")
-	set.StringVar(&f.keyCount, "key-count-file", "", "how many keys there have been: each rotation adds one")
+	set.StringVar(&f.keyCount, "key-count-file", "", "the file of the number of keys so far: each rotation adds one")
 	set.StringVar(&f.signingKeys, "signing-key-dir", "", "where the OIDC issuer keeps its signing keys")
-	set.StringVar(&f.token, "token-file", "", "the token that the token webhook takes for the load's")
+	set.StringVar(&f.token, "token-file", "", "the file of the load's token, which the token webhook accepts")
 	set.DurationVar(&f.own.Delay, "delay", 0, "the time that each answer takes")
-	set.DurationVar(&f.own.Jitter, "jitter", 0, "the time that is added to or taken from the delay, evenly drawn up to so much")
-	set.Float64Var(&f.own.Throttle, "throttle", 0, "how many requests a second are answered; 0 is all")
-	set.StringVar(&f.cloud.state, "state-file", "", "where the cloud keeps what it has")
+	set.DurationVar(&f.own.Jitter, "jitter", 0, "the maximum time that is randomly added to or subtracted from the delay")
+	set.Float64Var(&f.own.Throttle, "throttle", 0, "the number of requests per second that are answered; 0 means unlimited")
+	set.StringVar(&f.cloud.state, "state-file", "", "the file in which the cloud stores its objects")
 	set.IntVar(&f.cloud.balancers, "max-load-balancers", 0, "the cloud's quota of load balancers; 0 means unlimited")
 	set.IntVar(&f.cloud.routes, "max-routes", 0, "the cloud's quota of routes; 0 means unlimited")
 	set.DurationVar(&f.cloud.balancerTime, "load-balancer-time", 0, "the time that a load balancer takes to get its address")
@@ -130,7 +130,7 @@ func run(ctx context.Context, kind string, program program, args []string, stder
 	group, ctx := errgroup.WithContext(ctx)
 	web := &http.Server{
 		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog: log.New(io.Discard, "", 0), // a client that breaks off its handshake is nothing to tell
+		ErrorLog: log.New(io.Discard, "", 0), // aborted handshakes are not worth logging
 	}
 	group.Go(func() error {
 		if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -149,7 +149,8 @@ func run(ctx context.Context, kind string, program program, args []string, stder
 	return group.Wait()
 }
 
-// tls asks each client for a certificate; one without is let through to what is open to all.
+// tls returns a configuration that asks each client for a certificate. It accepts clients without one, for the
+// operations that are open to all.
 func (f flags) tls() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
@@ -202,7 +203,7 @@ const (
 
 var errFails = errors.New("stormglass: injected service failure")
 
-// do runs an operation as the service's behaviour has it, and measures it.
+// do runs an operation subject to the service's behaviour, and records its duration and result.
 func (s *server) do(ctx context.Context, operation string, answer func() error) error {
 	begun, result := time.Now(), resultAnswered
 	err := s.conduct.admit()
@@ -222,12 +223,12 @@ func (s *server) do(ctx context.Context, operation string, answer func() error) 
 	return err
 }
 
-// answers serves an operation of clients with a certificate of the plane.
+// answers registers an operation for clients with a certificate of the plane.
 func (s *server) answers(pattern, operation string, answer http.HandlerFunc) {
 	s.mux.Handle(pattern, identified(s.open(operation, answer)))
 }
 
-// open serves an operation of anybody.
+// open returns a handler for an operation that any client may call.
 func (s *server) open(operation string, answer http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, s.do(r.Context(), operation, func() error { answer(w, r); return nil }))
@@ -251,7 +252,7 @@ func refuse(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), status)
 }
 
-// identified serves clients with a certificate of the plane only.
+// identified returns a handler that serves only clients with a certificate of the plane.
 func identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TLS.VerifiedChains) == 0 {
@@ -262,7 +263,7 @@ func identified(next http.Handler) http.Handler {
 	})
 }
 
-// administrators serves clients of the group system:masters only.
+// administrators returns a handler that serves only clients of the group system:masters.
 func administrators(next http.Handler) http.Handler {
 	return identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains(r.TLS.PeerCertificates[0].Subject.Organization, "system:masters") {

@@ -22,10 +22,10 @@ import (
 // ReviewPath is the path of a webhook.
 const ReviewPath = "/review"
 
-// maxReview bounds what a webhook reads. API servers send audit events in batches of 10 MiB at most.
+// maxReview is the maximum size of a request in bytes. API servers send audit events in batches of at most 10 MiB.
 const maxReview = 16 << 20
 
-// serveTokens knows one token, the load's.
+// serveTokens accepts one token: the load's.
 func serveTokens(s *server) (func(context.Context) error, error) {
 	text, err := os.ReadFile(s.flags.token)
 	if err != nil {
@@ -42,7 +42,7 @@ func serveTokens(s *server) (func(context.Context) error, error) {
 	return nil, nil
 }
 
-// serveAuthorization has no opinion of any request, so that RBAC decides.
+// serveAuthorization answers each request with no opinion, so that RBAC decides.
 func serveAuthorization(s *server) (func(context.Context) error, error) {
 	review(s, func(r *authorization.SubjectAccessReview) any {
 		r.Status = authorization.SubjectAccessReviewStatus{Reason: "stormglass: no opinion"}
@@ -51,13 +51,13 @@ func serveAuthorization(s *server) (func(context.Context) error, error) {
 	return nil, nil
 }
 
-// serveAudit takes audit events, and keeps none.
+// serveAudit accepts audit events and discards them.
 func serveAudit(s *server) (func(context.Context) error, error) {
 	review(s, func(*audit.EventList) any { return struct{}{} })
 	return nil, nil
 }
 
-// review answers reviews of one type.
+// review registers an answer to reviews of one type.
 func review[T any](s *server, answer func(*T) any) {
 	answerJSON(s, ReviewPath, "review", answer)
 }
@@ -90,12 +90,12 @@ func convertedTo(r *conversion.ConversionReview, objects []runtime.RawExtension,
 	}
 }
 
-// answerJSON answers what clients with a certificate ask of a path.
+// answerJSON registers a JSON operation at a path, for clients with a certificate of the plane.
 func answerJSON[T any](s *server, path, operation string, answer func(*T) any) {
 	s.answers("POST "+path, operation, asJSON(answer))
 }
 
-// asJSON answers JSON of one type by JSON.
+// asJSON returns a handler that decodes a T from JSON and encodes the answer as JSON.
 func asJSON[T any](answer func(*T) any) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		asked := new(T)

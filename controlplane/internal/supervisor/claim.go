@@ -12,14 +12,14 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Claim is the sole right to stop and start all components of a plane that lives on.
+// Claim is the exclusive right to stop and start all components of a plane that keeps running.
 type Claim struct {
 	s          *Supervisor
 	components []*component
 }
 
-// Claim waits until no component is being ended or started. It is an error if the
-// plane is not ready. Release the claim.
+// Claim waits until no component is being stopped or started. It fails if the plane is not ready. The caller must
+// release the claim.
 func (s *Supervisor) Claim() (*Claim, error) {
 	s.mu.Lock()
 	claim := &Claim{s, slices.Clone(s.components)}
@@ -34,7 +34,7 @@ func (s *Supervisor) Claim() (*Claim, error) {
 	return claim, nil
 }
 
-// Release lets others end and start components again.
+// Release gives up the claim, so that others can stop and start components again.
 func (claim *Claim) Release() {
 	for _, c := range claim.components {
 		c.change.Unlock()
@@ -88,7 +88,7 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	if err != nil {
 		return err
 	}
-	i.expected = true // until all are ready its end is an error of Claim.Start
+	i.expected = true // until all are ready, Claim.Start returns its end as an error
 	s.replace(c, i)
 	err = s.awaitStart(ctx, c, i, begun, s.exitedEarly(c, i))
 	if err == nil {
@@ -97,7 +97,7 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	return err
 }
 
-// stopOrder is the order of stopping, by kinds that are stopped together.
+// stopOrder returns the kinds in the order of stopping. The kinds of one group are stopped together.
 func stopOrder() [][]string {
 	var order [][]string
 	for _, stage := range []control.Stage{control.StageClients, control.StageAPI, control.StageServices, control.StageStorage} {
@@ -119,8 +119,8 @@ func stopGrace(kind string) time.Duration {
 	return 5 * time.Second
 }
 
-// StopAll stops all components in order, after any start that is under way, and
-// allows no further start. When now is closed, what still runs is killed.
+// StopAll stops all components in order, after any start in progress, and prevents further starts. When now is
+// closed, it kills the processes that still run.
 func (s *Supervisor) StopAll(now <-chan struct{}) {
 	s.mu.Lock()
 	s.settled = false
@@ -136,8 +136,8 @@ func (s *Supervisor) StopAll(now <-chan struct{}) {
 	s.stopInOrder(components, now)
 }
 
-// stopInOrder stops components so that none loses the server that it writes to. The
-// caller holds each component's change.
+// stopInOrder stops each component before the servers that it writes to. The caller holds the lock change of each
+// component.
 //
 // Components of one step are stopped together, but etcd members one after another: a
 // leader hands over to another member before it ends, and would wait seven seconds for a

@@ -22,11 +22,11 @@ import (
 type component struct {
 	process topology.Process
 	order   int // its index in Plane.Order
-	// change is held while its process is ended or started. It is taken before
-	// Supervisor.mu, which guards what follows.
+	// change is held while the process is stopped or started. It is locked before Supervisor.mu, which guards the
+	// fields below.
 	change sync.Mutex
 	*instance
-	last     *instance // before the last restart; nil without one
+	last     *instance // the instance before the last restart, or nil
 	restarts int
 	crashes  int // unexpected ends in a row
 }
@@ -34,16 +34,16 @@ type component struct {
 // instance is one process of a component, from its start to after its end.
 type instance struct {
 	child    *process.Child
-	flags    []string      // with which it was started
-	overlay  control.Flags // the flags among them that replace the component's own
+	flags    []string      // the flags with which it was started
+	overlay  control.Flags // the flags among these that
 	agent    *fsync.Agent  // of an etcd member; otherwise nil
 	oomKills uint64        // process.OOMKills at its start
 	serves   chan struct{} // closed when it is ready
-	// What follows is guarded by Supervisor.mu.
+	// Supervisor.mu guards the fields below.
 	ready      bool
 	readyAfter time.Duration
-	// expected is true when the plane ended it, or when a restart is under way. claimed is true when a fault has ended it, or has taken over its
-	// restart: no other restart is due.
+	// expected is true if the plane has ended the process, and while a restart is in progress. claimed is true if a
+	// fault has ended the process or taken over its restart: then nothing else restarts it.
 	expected, claimed bool
 }
 
@@ -58,7 +58,7 @@ func (s *Supervisor) find(name string) (*component, *instance, error) {
 	return nil, nil, fmt.Errorf("this plane has no %s", name)
 }
 
-// running returns a component's instance, which must not have ended.
+// running returns a component's instance, or an error if it has ended.
 func (s *Supervisor) running(name string) (*instance, error) {
 	_, i, err := s.find(name)
 	if err != nil {
@@ -120,7 +120,7 @@ type Snapshot struct {
 	Last     *process.Child // nil before a restart
 }
 
-// Snapshots describes all components without reading anything.
+// Snapshots describes all components without reading any files.
 func (s *Supervisor) Snapshots() (all []Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *Supervisor) Snapshots() (all []Snapshot) {
 	return all
 }
 
-// Status describes all components and what their processes use, without calling them.
+// Status describes all components and the resource usage of their processes, without calling the components.
 func (s *Supervisor) Status() (all []control.ComponentStatus) {
 	s.mu.Lock()
 	for _, c := range s.components {
@@ -151,7 +151,7 @@ func (s *Supervisor) Status() (all []control.ComponentStatus) {
 		}
 		all = append(all, status)
 	}
-	s.mu.Unlock() // before files of the kernel are read: faults wait for mu
+	s.mu.Unlock() // before /proc is read, because faults wait for mu
 	for i := range all {
 		if c := &all[i]; c.Exit == "" {
 			u := process.ReadUsage(c.PID)
@@ -189,7 +189,7 @@ func (s *Supervisor) spawn(c *component, overlay control.Flags) (*instance, erro
 	return i, nil
 }
 
-// StartTool starts a program of the plane's bin directory that is not a component, with additions to its environment.
+// StartTool starts a program in the plane's bin directory that is not a component. env is added to its environment.
 func (s *Supervisor) StartTool(env []string, name string, args ...string) (*process.Child, error) {
 	return s.spawner.Start(s.spec(name, name, env, args))
 }
@@ -239,7 +239,7 @@ func environment() []string {
 	})
 }
 
-// The methods of fault.Host that act on one component's process are here.
+// The following methods implement the part of fault.Host that acts on the process of one component.
 
 func (s *Supervisor) Signal(name string, signal os.Signal) error {
 	i, err := s.running(name)
@@ -278,7 +278,7 @@ func (s *Supervisor) Kill(ctx context.Context, name string) error {
 	})
 }
 
-// Stop ends a component in order, or by SIGKILL after its grace. Else it is as Kill.
+// Stop ends a component in order, or by SIGKILL when its grace period is over. Otherwise it works like Kill.
 func (s *Supervisor) Stop(ctx context.Context, name string) error {
 	return s.end(ctx, name, func(c *process.Child) { c.Stop(stopGrace(control.ComponentKind(name)), ctx.Done()) })
 }
@@ -303,7 +303,7 @@ func (s *Supervisor) end(ctx context.Context, name string, how func(*process.Chi
 	return nil
 }
 
-// Replace sets the process that a component runs from its next start on, of another release.
+// Replace sets the process, of another release, with which a component is started the next time.
 func (s *Supervisor) Replace(proc topology.Process) error {
 	c, _, err := s.find(proc.Name)
 	if err != nil {
@@ -317,8 +317,8 @@ func (s *Supervisor) Replace(proc topology.Process) error {
 	return nil
 }
 
-// Start starts a component that was killed or stopped, with the same ports and data and with flags
-// that replace its own until its next start.
+// Start starts a component that was killed or stopped, with the same ports and data. flags replace the component's
+// own flags until its next start.
 func (s *Supervisor) Start(_ context.Context, name string, flags control.Flags) error {
 	c, _, err := s.find(name)
 	if err != nil {
@@ -343,7 +343,7 @@ func (s *Supervisor) AwaitReady(ctx context.Context, name string) error {
 	for {
 		select {
 		case <-serves:
-			serves = nil // from here on only InService is asked
+			serves = nil // from here on, only InService is checked
 		case <-tick.C:
 		case <-i.child.Done():
 			return fmt.Errorf("%s %s before it was ready%s", name, i.ending(), s.quoteLog(i))

@@ -6,27 +6,26 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
-// Components end by themselves: a scheduler or controller manager that cannot renew its lease, an API server that is started
-// while etcd has no quorum, a process that the kernel kills because it has grown too large, a crash. In production the kubelet
-// (or systemd) starts them again, however they ended, and so does the supervisor. An unexpected end is counted, and
-// its event says so.
+// Components end by themselves: a scheduler or controller manager that cannot renew its lease, an API server that is
+// started while etcd has no quorum, a process that the kernel kills because it has grown too large, a crash. In
+// production the kubelet (or systemd) restarts them, however they ended, and so does the supervisor. An unexpected
+// end is counted and marked in its event.
 
-// The kubelet's back-off: the first restart is immediate, then it waits 10 s, twice as long each
-// time, up to five minutes, and starts over after ten minutes without an end.
+// The kubelet's back-off: the first restart is immediate. The next restart waits 10 s, and each further one twice as
+// long, up to five minutes. The back-off starts over after a process has run for ten minutes.
 const (
 	backoffBase  = 10 * time.Second
 	backoffMax   = 5 * time.Minute
 	backoffReset = 2 * backoffMax
 )
 
-// backoff is the wait before the restart of a component that has ended crashes times in a row.
+// backoff returns the wait before the restart of a component that has crashed the given number of times in a row.
 func backoff(crashes int) time.Duration {
 	wait := time.Duration(0)
 	for n := 1; n < crashes && wait < backoffMax; n++ {
@@ -114,16 +113,16 @@ func (s *Supervisor) revive(c *component, i *instance) (bool, error) {
 	return true, s.startAgain(c, i.overlay)
 }
 
-// ending describes how the process ended. Call it when it has.
+// ending describes how the process ended. Call it only after the process has ended.
 func (i *instance) ending() string { return ending(i.child.Exit(), process.OOMKills()-i.oomKills) }
 
-// ending describes an exit. oomKills is how many processes the kernel has killed for lack of memory
-// since the start: this may be one of them, but only a reader of the kernel's log can tell.
+// ending describes an exit. oomKills is the number of processes that the kernel has killed for lack of memory since
+// the start. This process may be one of them, but only the kernel's log shows that.
 func ending(exit process.Exit, oomKills uint64) string {
-	if exit.Signal != syscall.SIGKILL.String() || oomKills == 0 {
+	if exit.Signal != "SIGKILL" || oomKills == 0 {
 		return exit.String()
 	}
-	return fmt.Sprintf("%s (the machine ran out of memory: its kernel has killed %d since this process was started)", exit, oomKills)
+	return fmt.Sprintf("%s (the machine ran out of memory: its kernel has killed %d processes since this one was started)", exit, oomKills)
 }
 
 // ErrPortTaken is wrapped by the error of a component whose port another process has.
@@ -134,9 +133,9 @@ type ComponentError struct{ error }
 
 func (e *ComponentError) Unwrap() error { return e.error }
 
-// FirstExit returns the error of the first component, in the order of starting, that has ended; nil if none has. Later
-// components may have ended because of it. A component that was ready and has handed its lease over does not count: Settle
-// has it started again.
+// FirstExit returns the error of the first component, in the order of starting, that has ended, or nil if none has.
+// Later components may have ended because of it. A component that was ready and has handed over its lease does not
+// count, because Settle has it started again.
 func (s *Supervisor) FirstExit() error {
 	type exited struct {
 		c     *component
@@ -162,8 +161,8 @@ func (s *Supervisor) FirstExit() error {
 	return nil
 }
 
-// exitedEarly returns a function that gives the error of a process that ended before it
-// was ready, nil while it has not ended.
+// exitedEarly returns a function that returns an error once the process has ended before it was ready, and nil until
+// then.
 func (s *Supervisor) exitedEarly(c *component, i *instance) func() error {
 	return func() error {
 		if i.child.Ended() {
@@ -186,23 +185,24 @@ func (s *Supervisor) diedError(i *instance) error {
 
 const (
 	maxQuoted  = 8       // lines
-	mostErrors = 3       // of them
+	mostErrors = 3       // of these lines
 	maxLogLine = 300     // bytes: a line of etcd's log may carry a whole stack
 	quotedTail = 4 << 20 // bytes: klog writes the stacks of all goroutines after a fatal error
 )
 
 var (
-	// crashLine begins what Go, klog and etcd write when a process crashes.
+	// crashLine matches the first line that Go, klog or etcd writes when a process crashes.
 	crashLine = regexp.MustCompile(`^(panic: |fatal error: |F\d{4} |\{"level":"(fatal|panic|dpanic)")`)
-	// goCrash is a crashLine of Go, which states the reason. Other crashLines may only repeat that something failed.
+	// goCrash matches a crashLine of Go, which states the reason. Other crash lines may only repeat that something
+	// failed.
 	goCrash = regexp.MustCompile(`^(panic|fatal error): `)
-	// klogHead is the time and the place of a line of klog.
+	// klogHead matches the severity, time and thread ID at the beginning of a line of klog.
 	klogHead = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+\s+\d+ `)
-	// errorLine is an error in the log of a process that ended in order.
+	// errorLine matches an error in the log of a process that ended in order.
 	errorLine = regexp.MustCompile(`^(E\d{4} |\{"level":"error"|[Ee]rror: )`)
 )
 
-// quoteLog names the log of a process and quotes why the process ended.
+// quoteLog returns the path of a process's log with the lines that say why the process ended.
 func (s *Supervisor) quoteLog(i *instance) string {
 	lines := quote(i.child.Tail(quotedTail))
 	if len(lines) == 0 {
@@ -211,8 +211,8 @@ func (s *Supervisor) quoteLog(i *instance) string {
 	return fmt.Sprintf("; from its log, %s:\n  %s", s.plane.Layout.Log(i.child.Name), strings.Join(lines, "\n  "))
 }
 
-// quote picks the lines of a log that say why the process ended, in their order: the last errors before the end, and then a crash
-// with the lines after it, or else the last lines.
+// quote returns the lines of a log that say why the process ended, in their order: first the last errors, then a
+// crash with the lines after it or, without a crash, the last lines.
 func quote(log string) []string {
 	var lines []string
 	for line := range strings.Lines(log) {

@@ -24,9 +24,9 @@ func TestExitOutOfMemory(t *testing.T) {
 		oomKills uint64
 		want     string
 	}{
-		{process.Exit{Code: -1, Signal: "killed"}, 0, "ended by signal killed"},
-		{process.Exit{Code: -1, Signal: "killed"}, 2, "ended by signal killed (the machine ran out of memory: its kernel has killed 2 since this process was started)"},
-		{process.Exit{Code: -1, Signal: "terminated"}, 2, "ended by signal terminated"},
+		{process.Exit{Code: -1, Signal: "SIGKILL"}, 0, "ended by SIGKILL"},
+		{process.Exit{Code: -1, Signal: "SIGKILL"}, 2, "ended by SIGKILL (the machine ran out of memory: its kernel has killed 2 processes since this one was started)"},
+		{process.Exit{Code: -1, Signal: "SIGTERM"}, 2, "ended by SIGTERM"},
 		{process.Exit{Code: 2}, 2, "exited with code 2"},
 	} {
 		if got := ending(c.exit, c.oomKills); got != c.want {

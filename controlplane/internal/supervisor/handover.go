@@ -13,8 +13,9 @@ import (
 )
 
 // Under the feature gate CoordinatedLeaderElection an API server that prefers another candidate marks the Lease of a
-// scheduler or controller manager (spec.preferredHolder). The holder renews it no more (client-go, tryCoordinatedRenew) and
-// exits once its renew deadline has passed, for its kubelet to start it again: a handover.
+// scheduler or controller manager (spec.preferredHolder). The holder then stops renewing it (client-go,
+// tryCoordinatedRenew) and exits once its renew deadline has passed, so that its kubelet restarts it. This is a
+// handover.
 
 // leaseMarked returns the start of the line that an API server logs when it marks the Lease of a kind.
 func leaseMarked(kind string) string {
@@ -27,8 +28,8 @@ const leaseLost = "leaderelection lost"
 // handoverWithin bounds the time from the last mark to the exit: a renew deadline of 10 s by default.
 const handoverWithin = time.Minute
 
-// handedOver reports whether a process ended by handing its lease over. log is the output of the process, apiServers the
-// output of each API server.
+// handedOver reports whether a process ended by handing its lease over. log is the output of the process, and
+// apiServers holds the output of each API server.
 func handedOver(kind string, exit process.Exit, started time.Time, log string, apiServers []string) bool {
 	if exit.Signal != "" || !slices.Contains(control.ElectedKinds(), kind) || !strings.Contains(strings.ToLower(log), leaseLost) {
 		return false
@@ -68,8 +69,9 @@ func (s *Supervisor) handedOver(kind string, i *instance) bool {
 	return handedOver(kind, i.child.Exit(), i.child.Started, i.child.Output(), logs)
 }
 
-// A full database refuses the renewal of leases too, so that schedulers and controller managers exit. The load has filled it, or
-// what fills it is being looked for: the plane lives on, and they are started again as their kubelet would.
+// With a full database, etcd refuses to renew leases too, so that schedulers and controller managers exit. The load
+// may have filled it on purpose, or the user may be looking for the cause. Therefore the plane keeps running and
+// restarts these components, as their kubelet would.
 
 // databaseFull is etcd's answer to a write once its quota is used up.
 const databaseFull = "mvcc: database space exceeded"

@@ -39,7 +39,7 @@ func TestHandedOver(t *testing.T) {
 		"it was marked before the process began":  {kind, exit, lost, []string{"I1125 18:53:17.500355    7137 " + marked}, false},
 		"it was marked long ago":                  {kind, process.Exit{Code: 1, At: exit.At.Add(time.Hour)}, lost, []string{"I1125 18:53:22.500355    7137 " + marked}, false},
 		"a crash while the lease is marked":       {kind, process.Exit{Code: 2, At: exit.At}, "panic: assignment to entry in nil map\n", []string{"I1125 18:53:22.500355    7137 " + marked}, false},
-		"a signal while the lease is marked":      {kind, process.Exit{Code: -1, Signal: "killed", At: exit.At}, lost, []string{"I1125 18:53:22.500355    7137 " + marked}, false},
+		"a signal while the lease is marked":      {kind, process.Exit{Code: -1, Signal: "SIGKILL", At: exit.At}, lost, []string{"I1125 18:53:22.500355    7137 " + marked}, false},
 		"an API server has no lease to hand over": {control.KindAPIServer, exit, lost, []string{"I1125 18:53:22.500355    7137 " + marked}, false},
 	} {
 		if got := handedOver(c.kind, c.exit, started, c.log, c.api); got != c.want {
@@ -142,7 +142,7 @@ func TestLeftByFullDatabase(t *testing.T) {
 		"both":                   {control.KindScheduler, exit, full + lost, true},
 		"no full database":       {control.KindScheduler, exit, lost, false},
 		"no lost lease":          {control.KindScheduler, exit, full, false},
-		"a signal":               {control.KindScheduler, process.Exit{Code: -1, Signal: "killed"}, full + lost, false},
+		"a signal":               {control.KindScheduler, process.Exit{Code: -1, Signal: "SIGKILL"}, full + lost, false},
 		"a kind without a lease": {control.KindAPIServer, exit, full + lost, false},
 	} {
 		if got := leftByFullDatabase(c.kind, c.exit, c.log); got != c.want {

@@ -23,14 +23,14 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// Plane holds a Supervisor's access to its plane. Every field must be set.
+// Plane holds what a Supervisor needs from its plane. Every field must be set.
 type Plane struct {
 	Layout topology.Layout
 	// Order lists all components by name in the order of starting.
 	Order []string
 	// Lock is the directory's lock. Every process keeps it open while it lives.
 	Lock *os.File
-	// Closing ends when the plane begins to stop, Lifetime when its last process was stopped.
+	// Closing ends when the plane begins to stop, and Lifetime when its last process was stopped.
 	Closing, Lifetime context.Context
 	Events            *fault.Events
 	Faults            *fault.Manager
@@ -46,18 +46,17 @@ type Plane struct {
 	Fail func(error)
 }
 
-// Supervisor owns the processes of one plane. Its methods are safe for concurrent
-// use. Close it.
+// Supervisor owns the processes of one plane. Its methods are safe for concurrent use. The caller must close it.
 type Supervisor struct {
 	plane   Plane
 	spawner *process.Spawner
 
-	// mu guards what follows and the components' fields. It is never held while a
-	// process is waited for or a file is written.
+	// mu guards the fields below and the components' fields. It is never held while a process is waited for or a file
+	// is written.
 	mu         sync.Mutex
 	components []*component // in the order of starting
-	// settled is true from the moment when the plane is ready until its processes are
-	// stopped: components may be started again.
+	// settled is true from the time when the plane is ready until its processes are stopped. During that time,
+	// components may be started again.
 	settled bool
 }
 
@@ -70,7 +69,7 @@ func New(p Plane) (*Supervisor, error) {
 	return &Supervisor{plane: p, spawner: spawner}, nil
 }
 
-// Close kills what still runs.
+// Close kills the processes that still run.
 func (s *Supervisor) Close() { s.spawner.Close() }
 
 // Launch starts processes of one kind together and waits until all are ready.
@@ -102,7 +101,7 @@ func (s *Supervisor) add(proc topology.Process) (*component, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.components = append(s.components, c)
-	slices.SortFunc(s.components, func(a, b *component) int { return cmp.Compare(a.order, b.order) }) // kinds may start at once
+	slices.SortFunc(s.components, func(a, b *component) int { return cmp.Compare(a.order, b.order) }) // several kinds may start at the same time
 	return c, nil
 }
 
@@ -150,10 +149,10 @@ func (s *Supervisor) await(ctx context.Context, c *component, i *instance, begun
 	return nil
 }
 
-// startAgain starts a component whose process has ended. The caller holds its change.
+// startAgain starts a component whose process has ended. The caller holds the component's lock change.
 func (s *Supervisor) startAgain(c *component, flags control.Flags) error {
 	s.mu.Lock()
-	allowed := s.settled && c.expected // the plane must not be ending, least of all because of it
+	allowed := s.settled && c.expected // not if the plane is ending, in particular because of this component
 	s.mu.Unlock()
 	if !allowed {
 		return fmt.Errorf("start %s: the plane is ending", c.process.Name)

@@ -165,7 +165,7 @@ func TestExitBySignalUnderFault(t *testing.T) {
 	if err := l.child.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]; exit.Expected || !strings.HasPrefix(exit.Detail, "ended by signal killed") {
+	if exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]; exit.Expected || !strings.HasPrefix(exit.Detail, "ended by SIGKILL") {
 		t.Errorf("exit: %s", exit.Detail)
 	}
 	p.eventsOf(t, scheduler, control.EventStart, 1)
@@ -185,7 +185,7 @@ func TestExitBySignalWithoutFault(t *testing.T) {
 	if err := p.Signal(scheduler, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]; exit.Expected || !strings.HasPrefix(exit.Detail, "ended by signal killed") {
+	if exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]; exit.Expected || !strings.HasPrefix(exit.Detail, "ended by SIGKILL") {
 		t.Errorf("exit: %+v", exit)
 	}
 	p.eventsOf(t, scheduler, control.EventStart, 1)

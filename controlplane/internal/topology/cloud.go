@@ -16,7 +16,7 @@ func (m maker) cloudControllerManager(name string) *component {
 	c.set("kubeconfig", m.layout.Kubeconfig(pki.CloudControllers))
 	c.set("cloud-provider", control.ProviderName)
 	c.set("cloud-config", m.layout.CloudConfig())
-	c.setDeviation("use-service-account-credentials", "true", "false", "as every production cluster: each controller under its own account and rights")
+	c.setDeviation("use-service-account-credentials", "true", "false", "as in every production cluster: each controller under its own account and rights")
 	c.setDeviation("allocate-node-cidrs", "true", "false", nodeRoutes)
 	c.setDeviation("cluster-cidr", PodRange, "", nodeRoutes)
 	c.limit(cfg.QPS, cfg.Burst)
@@ -36,8 +36,8 @@ func (m maker) cloudAPI(name string) *component {
 	return c
 }
 
-// CloudControllersRights are the RBAC objects of cloud-controller-manager: API servers have no role for it. Its
-// controllers have their own service accounts, whose rights API servers know.
+// CloudControllersRights returns the RBAC objects of cloud-controller-manager, because API servers have no role for
+// it. Its controllers have their own service accounts, for which API servers have roles.
 func CloudControllersRights() []Object {
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 	return []Object{

@@ -11,9 +11,8 @@ import (
 
 const loopbackOnly = "listeners on loopback only"
 
-// watchTermination is the time over which a stopped API server spreads the ends of its watches: 200
-// a second, or faster if that would take longer (the order is in k8s.io/apiserver's
-// preparedGenericAPIServer.RunWithContext).
+// watchTermination is the time within which a stopped API server ends its watches: 200 per second, or faster if that
+// rate would take longer. The order of a stop is in k8s.io/apiserver's preparedGenericAPIServer.RunWithContext.
 const watchTermination = "5s"
 
 type maker struct {
@@ -49,7 +48,7 @@ func (m maker) etcd(name string) *component {
 	return c
 }
 
-// InitialCluster is etcd's flag of that name: all members and their peer URLs.
+// InitialCluster returns the value of etcd's flag --initial-cluster: all members and their peer URLs.
 func InitialCluster(cfg control.Config, p Ports) string {
 	var all []string
 	for _, member := range cfg.ComponentsOf(control.KindEtcd) {
@@ -92,10 +91,10 @@ func (m maker) apiServer(name string) *component {
 	c.setDeviation("endpoint-reconciler-type", "none", "lease", "an IPv4 endpoint of the kubernetes Service may not be a loopback address: the plane writes one of type FQDN")
 	c.setDeviation("anonymous-auth", "false", "true", "no anonymous request of any kind")
 	c.setDeviation("allow-privileged", "true", "false", "as kubeadm sets it: network and storage plugins run in privileged pods")
-	c.setDeviation("enable-admission-plugins", "NodeRestriction", "", "as every production cluster: a kubelet may write its own node and pods only")
+	c.setDeviation("enable-admission-plugins", "NodeRestriction", "", "as in every production cluster: a kubelet may write its own node and pods only")
 	c.setDeviation("kubelet-preferred-address-types", "InternalIP", "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", "no resolver knows the nodes' names")
 	c.setDeviation("service-cluster-ip-range", ServiceRange, "10.0.0.0/24", "room for more than 254 Services (the range that kubeadm uses)")
-	c.setDeviation("shutdown-watch-termination-grace-period", watchTermination, "0s", "an API server that is stopped ends its watches in order; upstream's waits for them until it is killed")
+	c.setDeviation("shutdown-watch-termination-grace-period", watchTermination, "0s", "an API server that stops closes its watches cleanly; with upstream's default it waits for them until it is killed")
 	c.scrape(keys.Cert(pki.ServerCA), keys.Pair(pki.Scrape))
 	c.authenticate(m.cfg, m.layout)
 	c.authorize(m.cfg, m.layout)
@@ -104,8 +103,9 @@ func (m maker) apiServer(name string) *component {
 	return c
 }
 
-// KubernetesEndpoint is the endpoint of the Service kubernetes, which has the URL server. API servers refuse loopback
-// addresses of the types IPv4 and IPv6, and as Endpoints. kube-proxy ignores the type FQDN.
+// KubernetesEndpoint returns the EndpointSlice of the Service kubernetes, which leads to the URL server. It has the
+// address type FQDN, because API servers refuse loopback addresses of the types IPv4 and IPv6, and in Endpoints.
+// kube-proxy ignores the type FQDN.
 func KubernetesEndpoint(server string) Object {
 	host, port, _ := strings.Cut(strings.TrimPrefix(server, "https://"), ":")
 	return Object{"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes", fmt.Sprintf(`
@@ -167,7 +167,7 @@ func (m maker) controllerManager(name string) *component {
 	// Signs kubelets' certificates for CertificateSigningRequests.
 	c.set("cluster-signing-cert-file", keys.Cert(pki.ClientCA))
 	c.set("cluster-signing-key-file", keys.Key(pki.ClientCA))
-	c.setDeviation("use-service-account-credentials", "true", "false", "as every production cluster: each controller under its own account and rights")
+	c.setDeviation("use-service-account-credentials", "true", "false", "as in every production cluster: each controller under its own account and rights")
 	c.limit(cfg.QPS, cfg.Burst)
 	if m.cfg.Count(control.KindCloudControllerManager) > 0 {
 		c.setDeviation("allocate-node-cidrs", "true", "false", nodeRoutes)
@@ -176,7 +176,7 @@ func (m maker) controllerManager(name string) *component {
 	return c
 }
 
-// limit sets the limit of a controller manager's clients.
+// limit sets the rate limit of a controller manager's clients.
 func (c *component) limit(qps float64, burst int) {
 	if qps != 0 {
 		c.setDeviation("kube-api-qps", strconv.FormatFloat(qps, 'f', -1, 64), "20", byUser)
@@ -186,14 +186,13 @@ func (c *component) limit(qps float64, burst int) {
 	}
 }
 
-// auditBackups bounds the audit log on disk: 40 files of upstream's 100 MB,
+// auditBackups is the number of rotated audit logs that are kept: 40 files of 100 MB, upstream's size, which hold
 // about four million requests. Upstream's 100 files would be 10 GB.
 const auditBackups = "40"
 
-// audit has the API server write a line for each request of the load. The
-// backend stays upstream's: "blocking", written before the request ends. A
-// buffered one would cost the request less, but drops events when it is full,
-// and a count that may be short proves nothing.
+// audit makes the API server log each request of the load. The mode of the log backend stays upstream's "blocking":
+// an event is written before its request ends. A buffered backend would cost each request less, but it drops events
+// when its buffer is full, and an incomplete count proves nothing.
 func (c *component) audit(cfg control.Config, l Layout) {
 	if cfg.APIServer.SendsAudit() {
 		const reason = "apiServer.auditWebhook: the load's events are sent to audit-webhook"
@@ -212,9 +211,9 @@ func (c *component) audit(cfg control.Config, l Layout) {
 	c.setDeviation("audit-log-maxbackup", auditBackups, "100", "apiServer.audit: at most 4 GB of log for each API server")
 }
 
-// auditPolicy is the content of Layout.AuditPolicy, nil without auditing. The
-// load's watches are left out: they end when their client likes. So is the
-// stage RequestReceived: the last stage has the time of it.
+// auditPolicy returns the content of Layout.AuditPolicy, or nil without auditing. It omits the load's watches,
+// because their clients decide when they end, and the stage RequestReceived, because the event of the last stage also
+// has its time.
 func auditPolicy(cfg control.Config) []byte {
 	if !cfg.Audited() && !cfg.APIServer.SendsAudit() {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// EncryptionConfig is the content of Layout.Encryption of an API server: Secrets are written by the provider that a
-// configuration names, and read from what any of them has written, or from plain text.
+// EncryptionConfig returns the content of Layout.Encryption for an API server. The API server writes Secrets with the
+// configured provider, and reads Secrets of any provider, or in plain text.
 func EncryptionConfig(cfg control.Config, l Layout, apiServer string, key []byte) []byte {
 	provider := cfg.APIServer.Encryption
 	providers := control.EncryptionProviders()
@@ -43,7 +43,7 @@ func (c *component) encrypt(cfg control.Config, l Layout) {
 	}
 }
 
-// pluginOf is the KMS plugin of an API server.
+// pluginOf returns the name of an API server's KMS plugin.
 func pluginOf(apiServer string) string {
 	s, _ := control.ParseSelector(apiServer)
 	return control.ComponentName(control.KindKMSPlugin, s.Index)

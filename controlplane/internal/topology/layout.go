@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-// Layout gives the paths inside a plane's directory, which is absolute.
+// Layout returns the paths inside a plane's directory. Dir is absolute.
 type Layout struct {
 	Dir string
 	// Sockets is the directory of Unix sockets, whose paths have a maximum length: Dir, or a directory
@@ -20,11 +20,11 @@ type Layout struct {
 	Sockets string
 }
 
-// Program is the link in Bin through which a component or tool is executed, so that the
-// process bears its name.
+// Program returns the path of the link through which a component or tool is executed, so that the process has its
+// name.
 func (l Layout) Program(name string) string { return filepath.Join(l.Bin(), name) }
 
-// ProgramOf is that link of a component in a release.
+// ProgramOf returns the path of the link through which a component of a release is executed.
 func (l Layout) ProgramOf(r control.Release, kind string) string {
 	return filepath.Join(l.BinOf(r), kind)
 }
@@ -46,8 +46,8 @@ func (l Layout) ABACPolicy() string          { return filepath.Join(l.Dir, "abac
 func (l Layout) Socket(name string) string   { return filepath.Join(l.Sockets, name+".sock") }
 func (l Layout) Kubeconfig(id string) string { return filepath.Join(l.Kubeconfigs(), id+".kubeconfig") }
 
-// CloudState is the file with the objects of the simulated cloud; CloudConfig leads
-// cloud-controller-manager to the cloud.
+// CloudState returns the path of the file with the objects of the simulated cloud, and CloudConfig the path of the
+// kubeconfig with which cloud-controller-manager calls the cloud.
 func (l Layout) CloudState() string  { return filepath.Join(l.Dir, "cloud.jsonl") }
 func (l Layout) CloudConfig() string { return l.Kubeconfig(control.KindCloudAPI) }
 
@@ -56,26 +56,26 @@ func (l Layout) Encryption(apiServer string) string {
 	return filepath.Join(string(l.PKI()), "encryption-"+apiServer+".yaml")
 }
 
-// AuditLog is the path of an API server's audit log; rotated files are in the same directory.
+// AuditLog returns the path of an API server's audit log. Rotated files are in the same directory.
 func (l Layout) AuditLog(apiServer string) string {
 	return filepath.Join(l.Dir, control.AuditLogs, apiServer+".log")
 }
 
-// Config is the configuration of the last start.
+// Config returns the path of the configuration of the last start.
 func (l Layout) Config() string { return filepath.Join(l.Dir, "config.json") }
 
-// Host is the only address that anything listens on.
+// Host is the only address on which the plane listens.
 const Host = "127.0.0.1"
 
-// URL is the address of a port.
+// URL returns the URL of a port on Host.
 func URL(port int) string { return "https://" + hostPort(port) }
 
 func hostPort(port int) string { return fmt.Sprintf("%s:%d", Host, port) }
 
-// PodRange is the range of simulated nodes' pods. Where nodes have routes, each node gets a part of it.
+// PodRange is the address range of the pods of simulated nodes. If nodes have routes, each node gets a part of it.
 const PodRange = "10.64.0.0/10"
 
-// The range of Services' addresses, and the first of it, which the `kubernetes` Service gets.
+// The address range of Services, and its first address, which the `kubernetes` Service gets.
 const (
 	ServiceRange = "10.96.0.0/12"
 	ServiceIP    = "10.96.0.1"

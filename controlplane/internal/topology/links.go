@@ -10,33 +10,32 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-// Proxy is one listener of the supervisor, through which the component From reaches
-// others so that each link can be delayed and cut.
+// Proxy is a listener of the supervisor through which the component From reaches other components, so that each link
+// can be delayed and cut.
 type Proxy struct {
 	// Name is the name of the listener, Listen its address, as host:port.
 	Name, Listen, From string
-	// Forward means an HTTP proxy whose clients name one of the targets' hosts by CONNECT.
-	// Without it there is one target, which the connection itself reaches.
+	// Forward is true for an HTTP proxy, whose clients name the host of a target by CONNECT. Otherwise there is one
+	// target, to which every connection is forwarded.
 	Forward bool
 	Targets []network.Target
 }
 
-// peerPort is part of a member's name among its peers, and of nothing else: the
-// proxies know where the member listens. It never changes, and so what etcd
-// keeps of its members holds when a plane resumes with other ports.
+// peerPort is the port in the name by which peers address a member. It is used for nothing else, because the proxies
+// know where the member listens. It never changes, so the member addresses in etcd's data stay valid when a plane
+// resumes with other ports.
 const peerPort = 2380
 
-// peerHost is a member as its peers ask their proxy for it.
+// peerHost returns the host and port by which peers name a member to their proxy.
 func peerHost(member string) string {
 	return member + "." + pki.PeerDomain + ":" + strconv.Itoa(peerPort)
 }
 
 // peerURL returns the URL at which a member tells its peers to reach it.
 //
-// With links it is a name that no resolver knows: net/http sends loopback
-// addresses past a proxy, but names through it, and etcd's transport between
-// peers takes its proxy from the environment. Members compare such URLs as
-// text first and look nothing up when they are equal.
+// With links, the URL has a name that no resolver knows. net/http bypasses a proxy for loopback addresses but not for
+// names, and etcd's transport between peers takes its proxy from the environment. Members compare such URLs as text
+// first and do not resolve names if they are equal.
 func peerURL(cfg control.Config, p Ports, member string) string {
 	if throughProxies(cfg) {
 		return "https://" + peerHost(member)
@@ -89,20 +88,20 @@ func proxyEnvironment(p Ports, member string) string {
 	return "HTTPS_PROXY=" + proxy.String()
 }
 
-// Ports are the loopback ports of a plane, by listener. A component's name
-// stands for where its clients reach it.
+// Ports maps the listeners of a plane to their loopback ports. A component's name is the name of the listener for its
+// clients.
 type Ports map[string]int
 
-// Balancer names the listener of the load balancer before several API servers.
+// Balancer is the name of the listener of the load balancer in front of several API servers.
 const Balancer = "balancer"
 
-// The names of listeners: a member's for its peers, its forward proxy to these, and that
-// through which an API server reaches a member or metrics-server.
+// PeerListener, PeerProxy and LinkListener return the names of listeners: a member's listener for its peers, its
+// forward proxy to its peers, and the listener through which an API server reaches a member or metrics-server.
 func PeerListener(member string) string        { return member + "/peer" }
 func PeerProxy(member string) string           { return member + "/proxy" }
 func LinkListener(apiServer, to string) string { return apiServer + "/" + to }
 
-// Listeners names everything in a plane that listens on its own port.
+// Listeners returns the names of all listeners in a plane.
 func Listeners(cfg control.Config) []string {
 	names := cfg.Components()
 	etcds := cfg.ComponentsOf(control.KindEtcd)

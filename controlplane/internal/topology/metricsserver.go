@@ -9,7 +9,7 @@ import (
 )
 
 func (m maker) metricsServer(name string) *component {
-	const manifest = "as metrics-server's manifest"
+	const manifest = "as in metrics-server's manifest"
 	c := newComponent(name, control.KindMetricsServer, URL(m.ports[name]))
 	m.serving(c, pki.MetricsServer, pki.MetricsServing)
 	c.set("kubeconfig", m.layout.Kubeconfig(pki.MetricsServer))
@@ -20,19 +20,19 @@ func (m maker) metricsServer(name string) *component {
 	return c
 }
 
-// Object is an object that a plane applies, and its path at the API server.
+// Object is an API object that a plane applies, with its path.
 type Object struct{ Path, Manifest string }
 
 const (
 	// MetricsAPI is the path of the API that metrics-server serves.
 	MetricsAPI = "/apis/metrics.k8s.io/v1beta1"
-	// APIServices is the path of the APIs that API servers hand on.
+	// APIServices is the path of the APIService objects: the APIs that API servers proxy to other servers.
 	APIServices = "/apis/apiregistration.k8s.io/v1/apiservices"
 	// ManagedBy selects the plane's objects.
 	ManagedBy = "app.kubernetes.io/managed-by=stormglass"
 )
 
-// MetricsServerRights are the rights of metrics-server's manifest.
+// MetricsServerRights returns the service account and the RBAC objects in metrics-server's manifest.
 func MetricsServerRights() []Object {
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 	return []Object{
@@ -78,8 +78,9 @@ subjects:
 `, kind, name, roleKind, role)
 }
 
-// MetricsServerAPI makes API servers serve metrics-server's API, at a port. authority is of its
-// certificate, in PEM. The Service leads to an external name, as endpoints may not be loopback addresses.
+// MetricsServerAPI returns the objects with which API servers serve metrics-server's API from a port. authority is
+// the CA certificate of metrics-server, in PEM. The Service leads to an external name, because endpoints may not be
+// loopback addresses.
 func MetricsServerAPI(port int, authority []byte) []Object {
 	return []Object{
 		{"/api/v1/namespaces/kube-system/services/" + pki.MetricsServerService, fmt.Sprintf(`

@@ -16,9 +16,9 @@ type Process struct {
 	Name, Kind string
 	// Release is the release of its program, for kinds that come with a release.
 	Release control.Release
-	// Args are the flags, Env its additional environment.
+	// Args are the flags, and Env is added to the environment.
 	Args, Env []string
-	// Descriptors is its limit of open files; zero: the supervisor's.
+	// Descriptors is its limit of open files; zero means the supervisor's.
 	Descriptors uint64
 	// Address is the URL where it serves; Peer is the URL where its peers reach an etcd member.
 	Address, Peer string
@@ -30,9 +30,9 @@ type Backend struct{ Name, URL string }
 
 // Plan is a whole plane.
 type Plan struct {
-	// Processes, by kind in the order in which they start.
+	// Processes lists the processes by kind, in the order in which they start.
 	Processes []Process
-	// Server is the URL of the API server, or of the load balancer before several.
+	// Server is the URL of the API server, or of the load balancer in front of several.
 	Server string
 	// Backends are the addresses behind the load balancer; empty without a load balancer.
 	Backends []Backend
@@ -43,27 +43,26 @@ type Plan struct {
 	MetricsServerPort int
 	// SchedulerConfig is the content of Layout.SchedulerConfig.
 	SchedulerConfig []byte
-	// AuditPolicy is the content of Layout.AuditPolicy; nil: no auditing.
+	// AuditPolicy is the content of Layout.AuditPolicy; nil without auditing.
 	AuditPolicy []byte
-	// Authorization is the content of Layout.Authorization; nil: flags say who decides.
+	// Authorization is the content of Layout.Authorization; nil if flags configure authorization.
 	Authorization []byte
-	// Deviations from upstream's defaults. Certificates, addresses of other
-	// components and data directories are not among them: these every
-	// installation sets.
+	// Deviations lists the settings that differ from upstream's defaults, except those that every installation sets:
+	// certificates, addresses of other components and data directories.
 	Deviations []control.Deviation
 }
 
-// In are the processes of a stage.
+// In returns the processes of a stage.
 func (p Plan) In(stage control.Stage) []Process {
 	return slices.DeleteFunc(slices.Clone(p.Processes), func(proc Process) bool { return control.KindOf(proc.Kind).Stage != stage })
 }
 
-// Of are the processes of a kind.
+// Of returns the processes of a kind.
 func (p Plan) Of(kind string) []Process {
 	return slices.DeleteFunc(slices.Clone(p.Processes), func(proc Process) bool { return proc.Kind != kind })
 }
 
-// Listeners names the ports on which its processes listen.
+// Listeners returns the names of the listeners of the plan's processes.
 func (p Plan) Listeners() []string {
 	var names []string
 	for _, proc := range p.Processes {
@@ -78,7 +77,7 @@ func (p Plan) Listeners() []string {
 // Defaults are upstream's known defaults of flags, by kind and name.
 type Defaults map[string]map[string]string
 
-// Build makes the plan.
+// Build returns the plan of a plane.
 func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, error) {
 	schedulerConfig, err := SchedulerConfig(cfg.Scheduler, l, p)
 	if err != nil {
@@ -174,7 +173,7 @@ func newComponent(name, kind, address string) *component {
 	return &component{process: Process{Name: name, Kind: kind, Address: address}, flags: map[string]string{}}
 }
 
-// set sets a flag that every installation sets for itself.
+// set sets a flag that every installation must set to its own value.
 func (c *component) set(name, value string) { c.flags[name] = value }
 
 // setDeviation sets a flag that differs from upstream, with the reason.
@@ -200,7 +199,7 @@ func (c *component) user(flags control.Flags, defaults map[string]string) {
 	}
 }
 
-// Overlay lays flags over a process's own, for one start of it.
+// Overlay returns args with flags added or replaced, for one start of a process.
 func Overlay(args []string, flags control.Flags) []string {
 	if len(flags) == 0 {
 		return args

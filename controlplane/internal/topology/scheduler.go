@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// SchedulerConfig generates the KubeSchedulerConfiguration: the user's whole
-// one if there is any, with the single fields, the extender and the kubeconfig laid over it.
+// SchedulerConfig returns the KubeSchedulerConfiguration: the user's configuration, if any, with the separate fields,
+// the extender and the kubeconfig added to it.
 func SchedulerConfig(cfg control.Scheduler, l Layout, p Ports) ([]byte, error) {
 	data, err := yaml.Marshal(schedulerDocument(cfg, l, p))
 	if err != nil {
@@ -54,7 +54,8 @@ func schedulerDocument(cfg control.Scheduler, l Layout, p Ports) map[string]any 
 	return doc
 }
 
-// extender is an entry of a KubeSchedulerConfiguration: scheduler-extender, which is sent the names of nodes only.
+// extender returns the entry of a KubeSchedulerConfiguration for scheduler-extender. The scheduler sends it only the
+// names of nodes.
 func extender(cfg control.Scheduler, l Layout, p Ports) map[string]any {
 	keys := l.PKI()
 	return map[string]any{
@@ -65,7 +66,8 @@ func extender(cfg control.Scheduler, l Layout, p Ports) map[string]any {
 	}
 }
 
-// schedulerDeviations lists the user's settings, from either place.
+// schedulerDeviations returns the settings of the user that differ from upstream's defaults, from the fields of cfg
+// and from its KubeSchedulerConfiguration.
 func (m maker) schedulerDeviations() []control.Deviation {
 	var deviations []control.Deviation
 	cfg := m.cfg.Scheduler
@@ -102,8 +104,8 @@ func (m maker) schedulerDeviations() []control.Deviation {
 	return deviations
 }
 
-// schedulerDefault is upstream's default of a KubeSchedulerConfiguration's field, as
-// SetDefaults_KubeSchedulerConfiguration has it.
+// schedulerDefault returns upstream's default of a field of KubeSchedulerConfiguration, as in
+// SetDefaults_KubeSchedulerConfiguration.
 func schedulerDefault(field string) string {
 	return map[string]string{
 		"clientConnection.qps": "50", "clientConnection.burst": "100", "parallelism": "16",

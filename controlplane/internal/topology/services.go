@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// service is a process of package service.
+// service returns the process of a program in package service.
 func (m maker) service(name string) *component {
 	keys := m.layout.PKI()
 	c := newComponent(name, control.ComponentKind(name), URL(m.ports[name]))
@@ -44,7 +44,7 @@ func (m maker) tokenWebhook(name string) *component {
 	return c
 }
 
-// Webhooks gives the URL of each kind of webhook that a plane has, for a kubeconfig.
+// Webhooks returns the URL of each kind of webhook that the plane has, for its kubeconfig.
 func (p Plan) Webhooks() map[string]string {
 	urls := map[string]string{}
 	for _, kind := range []string{control.KindTokenWebhook, control.KindAuthorizationWebhook, control.KindAuditWebhook} {
@@ -59,11 +59,11 @@ func (c *component) authenticate(cfg control.Config, l Layout) {
 	const reason = "apiServer.authentication: "
 	switch cfg.APIServer.Authentication {
 	case control.AuthenticationBootstrapToken:
-		c.setDeviation("enable-bootstrap-token-auth", "true", "false", reason+"the load bears a bootstrap token")
+		c.setDeviation("enable-bootstrap-token-auth", "true", "false", reason+"the load uses a bootstrap token")
 	case control.AuthenticationOIDC:
-		c.setDeviation("authentication-config", l.Authentication(), "", reason+"the load bears a token of oidc-issuer")
+		c.setDeviation("authentication-config", l.Authentication(), "", reason+"the load uses a token of oidc-issuer")
 	case control.AuthenticationWebhook:
-		c.setDeviation("authentication-token-webhook-config-file", l.Kubeconfig(control.KindTokenWebhook), "", reason+"the load bears a token that token-webhook reviews")
+		c.setDeviation("authentication-token-webhook-config-file", l.Kubeconfig(control.KindTokenWebhook), "", reason+"the load uses a token that token-webhook reviews")
 		c.setDeviation("authentication-token-webhook-version", "v1", "v1beta1", reason+"v1 of its reviews")
 	}
 }
@@ -83,25 +83,26 @@ jwt:
 
 func (c *component) authorize(cfg control.Config, l Layout) {
 	if cfg.APIServer.AsksAuthorization() {
-		c.setDeviation("authorization-config", l.Authorization(), "", "apiServer.authorization: authorization-webhook is asked before RBAC")
+		c.setDeviation("authorization-config", l.Authorization(), "", "apiServer.authorization: authorization-webhook is called before RBAC")
 		return
 	}
 	if cfg.APIServer.Authorization == control.AuthorizationABAC {
-		c.setDeviation("authorization-mode", "Node,ABAC,RBAC", "AlwaysAllow", "apiServer.authorization: a policy file is asked before RBAC")
-		c.setDeviation("authorization-policy-file", l.ABACPolicy(), "", "apiServer.authorization: it allows all to the load")
+		c.setDeviation("authorization-mode", "Node,ABAC,RBAC", "AlwaysAllow", "apiServer.authorization: a policy file is checked before RBAC")
+		c.setDeviation("authorization-policy-file", l.ABACPolicy(), "", "apiServer.authorization: it allows the load everything")
 		return
 	}
-	c.setDeviation("authorization-mode", "Node,RBAC", "AlwaysAllow", "as every production cluster")
+	c.setDeviation("authorization-mode", "Node,RBAC", "AlwaysAllow", "as in every production cluster")
 }
 
-// ABACPolicy is the content of Layout.ABACPolicy: everything is allowed to the load.
+// ABACPolicy returns the content of Layout.ABACPolicy, which allows the load everything.
 func ABACPolicy(cfg control.Config) []byte {
 	return fmt.Appendf(nil, `{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": %q, "apiGroup": "*", "namespace": "*", "resource": "*", "nonResourcePath": "*"}}
 `, cfg.LoadUserName())
 }
 
-// authorizationConfig is the content of Layout.Authorization, nil without a webhook. The plane's own users are not
-// asked about, so that it serves, and is measured, while the webhook denies.
+// authorizationConfig returns the content of Layout.Authorization, or nil without a webhook. API servers do not call
+// the webhook for the plane's own users, so that the plane serves and can be measured while other requests are
+// denied.
 func authorizationConfig(cfg control.Config, l Layout) []byte {
 	if !cfg.APIServer.AsksAuthorization() {
 		return nil

@@ -1,12 +1,12 @@
-// Nodepair compares what simulated nodes cost with what KWOK's cost, on the same work:
+// Nodepair compares the cost of the simulated nodes of Stormglass with the cost of KWOK's nodes, for the same work:
 //
 //	git clone https://github.com/kubernetes-sigs/kwok && go build -C kwok ./cmd/kwok
 //	go run ./loadgen/bench/nodepair --kwok kwok/kwok --stages kwok/kustomize/stage
 //
-// Each side has a fresh bundled plane, whose controllers may send 1,000 requests a second. Measured are the CPU
-// of the program that simulates the nodes while they are idle, and from the creation of a Deployment until
-// all its pods are Ready; the time that takes; and its resident memory after that. Sides take
-// turns in an order that a printed seed draws.
+// Each side has a new bundled plane, whose controllers may send 1,000 requests per second. Nodepair measures the program that
+// simulates the nodes: its CPU use while the nodes are idle; its CPU time from the creation of a Deployment until all pods of the
+// Deployment are Ready, and how long that takes; and its resident memory afterwards. The sides take turns in a random order, whose
+// seed is printed.
 package main
 
 import (
@@ -71,7 +71,7 @@ func run(args []string) int {
 	return exitcode.Pass
 }
 
-// side starts a program that simulates the nodes of a plane.
+// side is a way to simulate the nodes of a plane, with a function that starts its program.
 type side struct {
 	name  string
 	start func(ctx context.Context, o options, dir, kubeconfig string, client kubernetes.Interface) (*exec.Cmd, error)
@@ -105,7 +105,7 @@ func measureAll(ctx context.Context, o options) error {
 	return table.Flush()
 }
 
-// figures of one side: idle in cores, pods in CPU seconds, memory in bytes.
+// figures holds the measurements of one side: idle in cores, pods in CPU seconds, memory in bytes.
 type figures struct {
 	idle, pods, memory float64
 	took               time.Duration
@@ -143,7 +143,7 @@ func measure(ctx context.Context, o options, s side) (f figures, err error) {
 	if err := awaitNodes(ctx, client, o.nodes); err != nil {
 		return f, err
 	}
-	if err := pause(ctx, 20*time.Second); err != nil { // first renewals
+	if err := pause(ctx, 20*time.Second); err != nil { // until after the first lease renewals
 		return f, err
 	}
 	before, err := stat(program)
@@ -170,14 +170,14 @@ func measure(ctx context.Context, o options, s side) (f figures, err error) {
 	return f, err
 }
 
-// stop ends a program. A second signal spares loadgen the removal of its nodes: the plane goes too.
+// stop ends a program. It sends a second signal, so that loadgen does not remove its nodes: the plane is stopped as well.
 func stop(program *exec.Cmd) {
 	_ = program.Process.Signal(os.Interrupt)
 	again := time.AfterFunc(2*time.Second, func() { _ = program.Process.Signal(os.Interrupt) })
 	late := time.AfterFunc(time.Minute, func() { _ = program.Process.Kill() })
 	defer again.Stop()
 	defer late.Stop()
-	_ = program.Wait() // what it answers to the signal
+	_ = program.Wait() // its exit code after the signal does not matter
 }
 
 func stat(program *exec.Cmd) (procfs.ProcStat, error) {
@@ -215,7 +215,7 @@ func awaitNodes(ctx context.Context, client kubernetes.Interface, want int) erro
 	})
 }
 
-// startPods makes a Deployment and returns when all its pods are Ready.
+// startPods creates a Deployment and returns when all its pods are Ready.
 func startPods(ctx context.Context, client kubernetes.Interface, pods int) error {
 	n, labels := int32(pods), map[string]string{"app": "web"}
 	deployments := client.AppsV1().Deployments("default")
@@ -243,13 +243,13 @@ func stormglass(fidelity string) starter {
 	}
 }
 
-// startKWOK makes the Nodes, which KWOK does not, and gives them and their pods its stages "fast".
+// startKWOK creates the Nodes, which KWOK does not create, and starts KWOK with its "fast" stages for nodes and pods.
 func startKWOK(ctx context.Context, o options, dir, kubeconfig string, client kubernetes.Interface) (*exec.Cmd, error) {
 	args := []string{"--kubeconfig", kubeconfig, "--manage-all-nodes", "--node-lease-duration-seconds", "40", "--cidr", "10.0.0.0/16"}
 	for _, pattern := range []string{"node/fast/node-*.yaml", "node/heartbeat-with-lease/node-*.yaml", "pod/fast/pod-*.yaml"} {
 		stages, err := filepath.Glob(filepath.Join(o.stages, pattern))
 		if err != nil || len(stages) == 0 {
-			return nil, fmt.Errorf("no stages %s in %s", pattern, o.stages)
+			return nil, fmt.Errorf("there are no stages %s in %s", pattern, o.stages)
 		}
 		for _, stage := range stages {
 			args = append(args, "--config", stage)
@@ -270,7 +270,7 @@ func startKWOK(ctx context.Context, o options, dir, kubeconfig string, client ku
 	return start(dir, o.kwok, args...)
 }
 
-// start starts a program that ends with this one. Its output goes to a file of dir.
+// start starts a program that is killed when this program ends. Its output goes to the file log in dir.
 func start(dir, name string, args ...string) (*exec.Cmd, error) {
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {

@@ -34,9 +34,9 @@ type options struct {
 	seed    int64
 	plans   []string
 	healthy int
-	// busy is the number of busy loops that run next to every run.
+	// busy is the number of busy loops to run next to every run.
 	busy int
-	// faultless is a pattern of recorded runs without a fault.
+	// faultless is a glob pattern for the directories of recorded runs without a fault.
 	faultless string
 }
 
@@ -61,7 +61,7 @@ func (o options) score(ctx context.Context) error {
 		}
 		trials, err := p.judge(ctx, dir)
 		if why := tooMuch(""); errors.As(err, &why) {
-			fmt.Printf("thrown away, as the storm alone was too much for the machine: %s: %s\n", p.name, why)
+			fmt.Printf("discarded, because the storm alone was too much for the machine: %s: %s\n", p.name, why)
 		} else if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", p.name, err))
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// neighbours keeps processors busy during the phases of a run that plant busy neighbours, until the context ends. It
-// follows the run's timeline.
+// neighbours runs busy processes during those phases of a run that plant busy neighbours. It follows the run's timeline until ctx
+// ends.
 func (p plan) neighbours(ctx context.Context, dir string) {
 	loops := map[string]int{}
 	for _, f := range p.faults {
@@ -49,7 +49,7 @@ func (p plan) neighbours(ctx context.Context, dir string) {
 	}
 }
 
-// eventsFrom reads the events of a timeline after the first read ones, and counts them.
+// eventsFrom returns the events of a timeline after the first *read ones, and adds their number to *read.
 func eventsFrom(file string, read *int) (events []result.Event) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -63,7 +63,7 @@ func eventsFrom(file string, read *int) (events []result.Event) {
 			continue
 		}
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			return events // its end is not written yet
+			return events // the line has not been written completely yet
 		}
 		*read++
 		events = append(events, e)

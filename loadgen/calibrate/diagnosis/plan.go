@@ -20,7 +20,7 @@ import (
 //go:embed cases.yaml
 var tableYAML []byte
 
-// table is cases.yaml.
+// table is the content of cases.yaml.
 type table struct {
 	Cases      []faultCase
 	Pairs      [][]string
@@ -31,23 +31,23 @@ type table struct {
 // faultCase is a fault or a load in three sizes, with the diagnosis that it must get.
 type faultCase struct {
 	Name         string
-	On           []string
-	Beside       []string // storms; empty: all
-	Fault, Load  string   // planted, with {size}
-	Neighbours   bool     // planted: {size} processes that each keep a processor busy
-	Undo         string   // a fault of the phase after it that ends it; empty: it ends with its phase
+	On           []string // topologies
+	Beside       []string // storms; empty means all
+	Fault, Load  string   // the planted fault or load, with {size}
+	Neighbours   bool     // plants {size} processes that each keep a processor busy
+	Undo         string   // fault in the next phase that ends this one; empty means that it ends with its phase
 	Sizes        []string
-	Want         []string
-	Also         []string // kinds that the injection causes besides: what restarts a member to give it a quota ends a process
-	Components   string   // any: it is of no component
-	Words, Never []string
+	Want         []string // kinds of causes; the diagnosis must name one
+	Also         []string // kinds of causes that the injection itself has, such as the end of a process that is restarted
+	Components   string   // "any" if the fault belongs to no component
+	Words, Never []string // words that the cause's text must have, and must not have
 }
 
-// topology is a control plane, and the times of the plans on it.
+// topology is a control plane, with the durations and rates of the plans on it.
 type topology struct {
-	Interval     string         // between scrapes
-	Fault, Rest  string         // lengths of a phase with faults and of the phase after it
-	Changes      string         // rate of changes in a watch flood
+	Interval     string         // scrape interval
+	Fault, Rest  string         // durations of a phase with faults and of the phase after it
+	Changes      string         // rate of changes for the storm "watches"
 	ControlPlane map[string]any `yaml:"controlPlane"`
 	// Setup and Background are added to the setup and background of each plan.
 	Setup, Background []any
@@ -66,11 +66,11 @@ func (t table) named(name string) faultCase {
 	return t.Cases[slices.IndexFunc(t.Cases, func(c faultCase) bool { return c.Name == name })]
 }
 
-// planted is one phase with its faults, one or a pair.
+// planted is one phase with one fault or a pair of faults.
 type planted struct {
 	phase string
 	cases []faultCase
-	size  int // index of the sizes
+	size  int // index into faultCase.Sizes
 }
 
 // plan is one run: a topology, a storm, and faults one after another.
@@ -78,13 +78,13 @@ type plan struct {
 	name, storm string
 	topology    topology
 	faults      []planted
-	scenario    string // of a healthy run: one of the catalogue, with settings
-	sets        []string
+	scenario    string   // scenario of the catalogue, for a healthy run
+	sets        []string // values of --set for that scenario
 	seed        int64
 }
 
-// plans returns the runs: one for each topology and storm, with all its faults in one size and some pairs of faults, and
-// healthy storms. The runs with every pair, pairs-three-rollout and so on, run only if they are named.
+// plans returns the runs: one for each topology and storm, with each fault in one size and some pairs of faults; and o.healthy storms
+// without faults. The runs with every pair of faults, such as pairs-three-rollout, are included only if o.plans names them.
 func (t table) plans(o options) (all []plan) {
 	var pairs []plan
 	for i, topology := range []string{"three", "one", "services"} {
@@ -112,7 +112,7 @@ func (t table) plans(o options) (all []plan) {
 			}
 			for _, one := range []plan{p, both} {
 				shuffle.Shuffle(len(one.faults), func(a, b int) { one.faults[a], one.faults[b] = one.faults[b], one.faults[a] })
-				// Faults that restart etcd with other data come after other faults, and the fault that leaves pods behind comes last.
+				// Faults that restart etcd with other data come after the other faults. The fault that leaves pods behind comes last.
 				slices.SortStableFunc(one.faults, func(a, b planted) int { return last(a) - last(b) })
 			}
 			all = append(all, p)
@@ -121,7 +121,7 @@ func (t table) plans(o options) (all []plan) {
 			}
 		}
 	}
-	storms := [][]string{ // in the size that takes two minutes
+	storms := [][]string{ // each in a size that takes two minutes
 		{"rollout-500", "nodes.count=150", "phases.rollout.actions.web.replicas=300"},
 		{"watch-flood", "phases.flood.load.crowd.count=1000", "phases.fan-out.for=30s"},
 		{"node-failure-storm", "nodes.count=150", "phases.fill.actions.web.replicas=300"},
@@ -130,7 +130,7 @@ func (t table) plans(o options) (all []plan) {
 	}
 	for i := range o.healthy {
 		s := storms[i%len(storms)]
-		if i >= o.healthy-len(storms) { // once each
+		if i >= o.healthy-len(storms) { // each storm once with three members
 			s = append(slices.Clone(s), "controlPlane.etcd.members=3")
 		}
 		all = append(all, plan{name: fmt.Sprintf("healthy-%02d", i), scenario: s[0], sets: s[1:], seed: o.seed + int64(i)})
@@ -194,7 +194,7 @@ background:
 	return b.String()
 }
 
-// items are the lines of a list, each an item in JSON.
+// items returns the lines of a YAML list, each with an item in JSON.
 func items(all []any) string {
 	var b strings.Builder
 	for _, item := range all {
@@ -204,7 +204,7 @@ func items(all []any) string {
 	return b.String()
 }
 
-// undo returns the faults that end those faults of a phase which outlast it.
+// undo returns the faults that end those faults of the phase that last longer than the phase.
 func (f planted) undo() (faults []string) {
 	for _, c := range f.cases {
 		if c.Undo != "" {
@@ -214,7 +214,7 @@ func (f planted) undo() (faults []string) {
 	return faults
 }
 
-// beside returns what the storm does during a phase, together with the faults.
+// beside returns the YAML of what happens in phase i: the actions, loads and faults of the storm, and the given faults and loads.
 func (p plan) beside(i int, faults, loads []string) string {
 	text := ""
 	switch p.storm {
@@ -223,7 +223,7 @@ func (p plan) beside(i int, faults, loads []string) string {
 	case "watches":
 		loads = append(loads, fmt.Sprintf("{name: changes-%d, kind: changes, watches: watch, rate: %s}", i, p.topology.Changes))
 	case "nodes":
-		// A fifth of the nodes falls silent after each fault and is back with the next.
+		// A fifth of the nodes falls silent in the phase after each fault and recovers with the next fault.
 		if i%2 == 0 {
 			faults = append(faults, "{kind: nodeFailure, fraction: 0.2}")
 		} else {
@@ -239,7 +239,7 @@ func (p plan) beside(i int, faults, loads []string) string {
 	return text
 }
 
-// record runs a plan whose directory is not there.
+// record runs a plan, unless its directory exists or o.Run is false.
 func (p plan) record(ctx context.Context, o options, dir string) error {
 	if _, err := os.Stat(dir); err == nil || !o.Run {
 		return nil

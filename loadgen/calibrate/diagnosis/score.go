@@ -25,16 +25,17 @@ type trial struct {
 	plan    plan
 	planted planted
 	healthy bool
-	on      [][]string  // components of each case, as the supervisor said
-	began   []time.Time // of each case
+	on      [][]string  // components of each case's fault, as the timeline has them
+	began   []time.Time // beginning of each case's fault
 	said    result.Diagnosis
-	failed  []string // gates of a healthy run that failed
+	failed  []string // failed gates of a healthy run
 }
 
-// after is the time after a fault's phase in which the fault is still diagnosed.
+// after is the time after a fault's phase that the diagnosis still includes.
 const after = 10 * time.Second
 
-// judge diagnoses each phase with faults from the metrics, and reads the planted faults from the timeline.
+// judge diagnoses each phase with faults from the recorded metrics, and reads the beginning and the components of the planted
+// faults from the timeline.
 func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error) {
 	if p.scenario != "" {
 		d, failed, err := diagnosed(ctx, dir)
@@ -63,7 +64,7 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 		}
 		t := trial{plan: p, planted: f}
 		for _, c := range f.cases {
-			began, on := phase.Start, []string(nil) // of a load and of neighbours
+			began, on := phase.Start, []string(nil) // for a load or neighbours, which are not in the timeline
 			for _, e := range rec.Timeline {
 				if c.begins(e) && !e.Time.Before(phase.Start) && e.Time.Before(phase.End) && !ofNodesStorm(p, e) {
 					began, on = e.Time, e.On
@@ -83,16 +84,16 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 	return trials, nil
 }
 
-// late is the time that a scrape of an API server may take.
+// late is the maximum time that a scrape of an API server may take.
 const late = 3300 * time.Millisecond
 
-// tooMuch is the reason for discarding a plan: the storm alone was too much for the machine, so the planted fault was not
-// the only cause.
+// tooMuch is the error for a plan that is discarded because the storm alone was too much for the machine: the planted fault was
+// then not the only cause.
 type tooMuch string
 
 func (e tooMuch) Error() string { return string(e) }
 
-// overloaded is an error if an API server answered a scrape too late in the calm phase.
+// overloaded returns a tooMuch error if an API server answered a scrape too late in the calm phase.
 func overloaded(ctx context.Context, source diagnosis.Source, calm result.Phase) error {
 	all, err := source.Range(ctx, `scrape_duration_seconds{job="kube-apiserver"}`, calm.Start, calm.End, time.Second)
 	if err != nil {
@@ -112,7 +113,7 @@ func overloaded(ctx context.Context, source diagnosis.Source, calm result.Phase)
 	return tooMuch(fmt.Sprintf("%s took %.1f s for a scrape in the calm phase", of, worst))
 }
 
-// begins reports whether an event is the beginning of the case's fault, of components or of nodes.
+// begins reports whether an event is the beginning of the case's fault, which may be a fault of components or of nodes.
 func (c faultCase) begins(e result.Event) bool {
 	return (e.Kind == result.EventFaultBegin || e.Kind == result.EventNodeFault) && strings.Contains(c.Fault, "kind: "+e.Name+",")
 }
@@ -121,7 +122,8 @@ func ofNodesStorm(p plan, e result.Event) bool {
 	return p.storm == "nodes" && (e.Name == "nodeFailure" || e.Name == "nodeRecovery")
 }
 
-// causes returns the causes that count: silent nodes are no alarm if the storm silences nodes.
+// causes returns the causes that count. It leaves out silent nodes if the storm silences nodes, and the kinds that the injection of
+// a fault causes besides.
 func (t trial) causes() (all []result.Cause) {
 	for _, c := range slices.Concat(t.said.Causes, t.busyMachine()) {
 		silences := t.plan.storm == "nodes" || t.plan.scenario == "node-failure-storm"
@@ -132,7 +134,8 @@ func (t trial) causes() (all []result.Cause) {
 	return all
 }
 
-// busyMachine returns the machine if it is a limit and busy neighbours were planted: it becomes a cause only with a symptom.
+// busyMachine returns the machine as a cause if busy neighbours were planted and the diagnosis names the machine as a limit. The
+// diagnosis itself names it as a cause only if there is a symptom.
 func (t trial) busyMachine() (all []result.Cause) {
 	planted := slices.ContainsFunc(t.planted.cases, func(f faultCase) bool { return f.Neighbours })
 	for _, c := range t.said.Limits {
@@ -143,7 +146,7 @@ func (t trial) busyMachine() (all []result.Cause) {
 	return all
 }
 
-// right reports whether a cause is of the planted fault, by its kind and by its components.
+// right reports whether a cause has the kind and the components of the planted fault with index i.
 func (t trial) right(i int, c result.Cause) (kind, component bool) {
 	f := t.planted.cases[i]
 	kind = slices.Contains(f.Want, c.Kind)
@@ -153,7 +156,7 @@ func (t trial) right(i int, c result.Cause) (kind, component bool) {
 
 func sorted(all []string) []string { return slices.Sorted(slices.Values(all)) }
 
-// exact: each planted fault is named with its component, and nothing else is.
+// exact reports whether the causes are exactly the planted faults, each with its components.
 func (t trial) exact() bool {
 	causes := t.causes()
 	if len(causes) != len(t.planted.cases) {
@@ -167,7 +170,7 @@ func (t trial) exact() bool {
 	return true
 }
 
-// top reports whether one of the first n causes, the strongest first, is right.
+// top reports whether one of the n strongest causes is right. The nearest causes of an unknown symptom follow after the causes.
 func (t trial) top(n int) bool {
 	causes := t.causes()
 	slices.SortStableFunc(causes, func(a, b result.Cause) int { return cmp.Compare(b.Strength, a.Strength) })
@@ -188,25 +191,26 @@ func (t trial) namedFirst() bool {
 	return false
 }
 
-// blames returns the causes that blame a component: neither a growing load nor the machine.
+// blames returns the causes that blame a component, and so not those that name a growing load or the machine.
 func (t trial) blames() []result.Cause {
 	return slices.DeleteFunc(t.causes(), func(c result.Cause) bool { return c.Limit })
 }
 
-// wronglyHealthy reports whether a cluster is called healthy although a gate failed, a symptom moved or a signal has no data.
+// wronglyHealthy reports whether the diagnosis is healthy although a gate failed, a symptom or a cause was found, or data are
+// missing or doubtful.
 func (t trial) wronglyHealthy() bool {
 	d := t.said
 	return d.Answer == result.Healthy && len(t.failed)+len(d.Symptoms)+len(d.Causes)+len(d.Lacked)+len(d.Doubts) > 0
 }
 
-// words reports whether the sentence of the right cause has the words that it must have, and none that it must not.
+// words reports whether the text of the right cause has all words that it must have, and none of those that it must not have.
 func (t trial) words(i int) bool {
 	for _, c := range t.causes() {
 		if k, _ := t.right(i, c); !k {
 			continue
 		}
 		text := c.Title + ": " + c.Sentence
-		said, _, _ := strings.Cut(text, "; ") // without what is calm
+		said, _, _ := strings.Cut(text, "; ") // without the part about signals that are calm
 		has := func(word string) bool { return strings.Contains(text, word) }
 		return !slices.ContainsFunc(t.planted.cases[i].Words, func(w string) bool { return !has(w) }) &&
 			!slices.ContainsFunc(t.planted.cases[i].Never, func(w string) bool { return strings.Contains(said, w) })
@@ -214,7 +218,8 @@ func (t trial) words(i int) bool {
 	return false
 }
 
-// onset is the distance of the named beginning from the fault's, in seconds.
+// onset returns the error of the beginning that the diagnosis gives for the first fault, in seconds. ok is false if no cause is
+// right.
 func (t trial) onset() (seconds float64, ok bool) {
 	for _, c := range t.causes() {
 		if k, _ := t.right(0, c); k && len(t.began) > 0 {
@@ -269,7 +274,7 @@ func print(w io.Writer, all []trial) {
 	}
 }
 
-// printFaultless prints which causes are named of recorded runs without a fault.
+// printFaultless prints how often each cause is named for recorded runs without a fault.
 func printFaultless(ctx context.Context, w io.Writer, pattern string) error {
 	dirs, err := filepath.Glob(pattern)
 	if err != nil {
@@ -278,7 +283,7 @@ func printFaultless(ctx context.Context, w io.Writer, pattern string) error {
 	said := map[string]int{}
 	for _, dir := range dirs {
 		d, _, err := diagnosed(ctx, dir)
-		if err != nil { // as of a run of fewer scrapes than it takes
+		if err != nil { // for example, the run has too few scrapes
 			said["no answer"]++
 			continue
 		}
@@ -288,7 +293,7 @@ func printFaultless(ctx context.Context, w io.Writer, pattern string) error {
 	return nil
 }
 
-// diagnosed is the diagnosis of all phases of a run, with its gates that failed.
+// diagnosed returns the diagnosis of a whole run, and the run's failed gates.
 func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, failed []string, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -310,7 +315,7 @@ func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, failed []st
 	return d, failed, err
 }
 
-// wrongOf explains those that are not right.
+// wrongOf returns an explanation of each trial that is not right.
 func wrongOf(all []trial, right func(trial) bool) (failures []string) {
 	for _, t := range all {
 		if !right(t) {
@@ -320,7 +325,7 @@ func wrongOf(all []trial, right func(trial) bool) (failures []string) {
 	return failures
 }
 
-// printSingles prints a line for each fault and one for all, and explains what was wrong.
+// printSingles prints a row for each fault and one for all faults. It returns an explanation of each wrong diagnosis.
 func printSingles(w io.Writer, all []trial) (failures []string) {
 	kinds := map[string][]trial{}
 	for _, t := range all {
@@ -362,7 +367,7 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 	return failures
 }
 
-// middle is the index of the sizes that no tuning used (cases.yaml names the exceptions).
+// middle is the index of those sizes that were not used for tuning the diagnosis (cases.yaml names the exceptions).
 const middle = 1
 
 func count(yes bool) int {

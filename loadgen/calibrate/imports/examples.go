@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// testValues are the values that kube-burner's own tests give to their configurations (test/test-k8s.bats), without
-// indexing.
+// testValues returns the values that kube-burner's own tests set in their configurations (test/test-k8s.bats), but with indexing
+// turned off.
 func testValues() []string {
 	return []string{
 		"QPS=10", "BURST=10", "JOB_ITERATIONS=5", "JOB_NAME=stormglass", "NAMESPACE=stormglass", "REPLICAS=2", "GC=true", "JOBGC=false", "PRELOAD_IMAGES=false",
@@ -21,7 +21,7 @@ func testValues() []string {
 	}
 }
 
-// kubeBurner lists the workloads of kube-burner's examples and the configurations of its tests.
+// kubeBurner returns the example workloads of kube-burner and the configurations of its tests.
 func kubeBurner(dir string) (all []example, err error) {
 	for _, pattern := range []string{"examples/workloads/*/*.yml", "test/k8s/kube-burner*.yml"} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -46,7 +46,7 @@ var (
 	withSteps = regexp.MustCompile(`(?m)^steps:`)
 )
 
-// clusterLoader lists the tests of ClusterLoader2: the files with a name and steps.
+// clusterLoader returns the tests of ClusterLoader2, which are the files with a name and steps.
 func clusterLoader(dir string) (all []example, err error) {
 	below := filepath.Join(dir, "clusterloader2", "testing")
 	err = filepath.WalkDir(below, func(path string, f fs.DirEntry, err error) error {
@@ -62,7 +62,7 @@ func clusterLoader(dir string) (all []example, err error) {
 	return all, err
 }
 
-// kwok lists the directories of Stages.
+// kwok returns the directories of KWOK that contain Stages.
 func kwok(dir string) (all []example, err error) {
 	below := filepath.Join(dir, "kustomize", "stage")
 	err = filepath.WalkDir(below, func(path string, f fs.DirEntry, err error) error {

@@ -1,5 +1,5 @@
-// Command imports imports the example configurations of kube-burner, ClusterLoader2 and KWOK from their checkouts,
-// runs `loadgen validate` on each scenario, and prints a table.
+// Imports runs `loadgen import` on the example configurations of kube-burner, ClusterLoader2 and KWOK in their checkouts, runs
+// `loadgen validate` on each resulting scenario, and prints a table.
 package main
 
 import (
@@ -38,10 +38,10 @@ type options struct {
 	profileDirs                               []string
 }
 
-// example is one configuration and how it is imported.
+// example is one configuration, with the arguments that import it.
 type example struct {
 	name string
-	args []string // of loadgen import
+	args []string // arguments of `loadgen import`
 }
 
 // row is the result of importing one example.
@@ -66,7 +66,7 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 			return err
 		}
 		if len(all) == 0 {
-			return fmt.Errorf("%s: there are no examples of %s (is it a checkout?)", tool.dir, tool.title)
+			return fmt.Errorf("%s: no examples of %s found (is the directory a checkout?)", tool.dir, tool.title)
 		}
 		if err := o.table(ctx, w, tool.title, all); err != nil {
 			return err
@@ -148,7 +148,7 @@ func (o options) try(ctx context.Context, e example) (row, error) {
 	return r, nil
 }
 
-// onlyExit is the error of a command that did not run; one that ended with an exit code did.
+// onlyExit returns the error of a command, except if the command ran and ended with an exit code.
 func onlyExit(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
 		return nil

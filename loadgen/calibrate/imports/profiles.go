@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// query is one expression of a profile of kube-burner, of alerts or metrics.
+// query is one expression in an alert profile or a metrics profile of kube-burner.
 type query struct {
 	Expr       string `yaml:"expr"`
 	Query      string `yaml:"query"`
@@ -24,10 +24,10 @@ type query struct {
 
 func (q query) text() string { return q.Expr + q.Query }
 
-// fails reports whether a run of kube-burner fails by the alert.
+// fails reports whether the alert makes a run of kube-burner fail.
 func (q query) fails() bool { return q.Severity == "error" || q.Severity == "critical" }
 
-// isProfile reports whether a file is a profile: a list of queries.
+// isProfile returns the queries of a file. ok is false if the file is not a profile, which is a list of queries.
 func isProfile(data []byte) (all []query, ok bool) {
 	if err := yaml.Unmarshal(data, &all); err != nil || len(all) == 0 {
 		return nil, false
@@ -35,8 +35,9 @@ func isProfile(data []byte) (all []query, ok bool) {
 	return all, !slices.ContainsFunc(all, func(q query) bool { return q.text() == "" })
 }
 
-// profiles imports the profiles below directories, each with one small job, and prints the outcome of their queries:
-// for a bundled plane, and for a cluster with its own Prometheus, where it also compares the windows.
+// profiles imports each profile below o.profileDirs together with a small job, and prints how many of its queries become gates, rows
+// and remarks. It imports each profile for a bundled plane, and for a cluster with its own Prometheus; for the latter it also compares
+// the windows of the queries.
 func (o options) profiles(ctx context.Context, w io.Writer) error {
 	var files []string
 	for _, dir := range o.profileDirs {
@@ -79,7 +80,7 @@ func (o options) profiles(ctx context.Context, w io.Writer) error {
 		kept := "kept"
 		switch lost := own.differences(all); {
 		case len(lost) == 0:
-		case len(lost) <= own.remarks: // each has its line
+		case len(lost) <= own.remarks: // each lost query has a remark
 			kept = fmt.Sprintf("kept, %d with a remark", len(lost))
 		default:
 			kept = fmt.Sprintf("%d differ", len(lost))
@@ -97,7 +98,7 @@ func (o options) profiles(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// carried holds the parts of a scenario that an import makes from the queries of a profile.
+// carried holds the parts of an imported scenario that come from the queries of a profile.
 type carried struct {
 	gates, rows []string // expressions
 	remarks     int
@@ -133,7 +134,7 @@ func (o options) profile(ctx context.Context, scratch, file string, all []query,
 		return c, fmt.Errorf("%s: read the scenario: %w", file, err)
 	}
 	for _, g := range s.Gates {
-		if g.Expr != "" { // others are of the job
+		if g.Expr != "" { // gates without an expression come from the job
 			c.gates = append(c.gates, g.Expr)
 		}
 	}
@@ -149,12 +150,13 @@ var (
 	elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 )
 
-// windows are the ranges of an expression, in their order.
+// windows returns the ranges in an expression, in order.
 func windows(expr string) []string {
 	return ranges.FindAllString(strings.ReplaceAll(elapsed.ReplaceAllString(expr, "$$window"), " ", ""), -1)
 }
 
-// differences are the queries that are not there with their windows: as gates if a run fails by them, else as rows.
+// differences returns a line for each query that the import did not carry over with its windows: as a gate if the query makes a run
+// fail, otherwise as a row.
 func (c carried) differences(all []query) (lines []string) {
 	gates, rows := slices.Clone(c.gates), slices.Clone(c.rows)
 	for _, q := range all {
@@ -175,7 +177,7 @@ func (c carried) differences(all []query) (lines []string) {
 	return lines
 }
 
-// containsAll reports whether a list has the items of another, in their order and next to each other.
+// containsAll reports whether list contains items as consecutive elements.
 func containsAll(list, items []string) bool {
 	for i := 0; i+len(items) <= len(list); i++ {
 		if slices.Equal(list[i:i+len(items)], items) {

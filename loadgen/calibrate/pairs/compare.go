@@ -11,10 +11,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// errNotRun is the error of a comparison that is not there and is not to be run.
+// errNotRun is the error for a comparison that has not ended and that --run=false does not allow to run.
 var errNotRun = errors.New("it was not run")
 
-// compare runs `loadgen ab` in a directory, or resumes it, or reads its result if it has ended.
+// compare returns the result of a comparison. If the comparison has not ended, it first runs or resumes `loadgen ab`.
 func (o options) compare(ctx context.Context, name string, args ...string) (result.AB, error) {
 	dir := filepath.Join(o.Dir, name)
 	c, err := ab.Read(dir)
@@ -36,7 +36,7 @@ func (o options) compare(ctx context.Context, name string, args ...string) (resu
 	return ab.Read(dir)
 }
 
-// counted are the pairs that count.
+// counted returns the pairs that count: not the warm-up, and not those that were discarded.
 func counted(c result.AB) (pairs []result.Pair) {
 	for _, p := range c.Pairs {
 		if p.Number > 0 && p.Thrown == "" {

@@ -1,5 +1,5 @@
-// Command pairs measures the error rates of `loadgen ab` on real control planes: comparisons of a configuration with
-// itself, regressions of known size, and a machine that is busy with something else.
+// Pairs measures the error rates of `loadgen ab` on real control planes. It compares a configuration with itself, with regressions of
+// known size, and on a machine that is busy with other work.
 package main
 
 import (
@@ -38,7 +38,7 @@ type options struct {
 	parts, planted         []string
 }
 
-// parts in the order in which they run.
+// parts lists the parts in the order in which they run.
 var parts = []struct {
 	name string
 	run  func(options, context.Context) error
@@ -58,12 +58,12 @@ func partNames() (names []string) {
 func (o options) calibrate(ctx context.Context) error {
 	for _, name := range o.parts {
 		if !slices.Contains(partNames(), name) {
-			return fmt.Errorf("--parts %s: it has %s", name, strings.Join(partNames(), ", "))
+			return fmt.Errorf("--parts %s: unknown (%s)", name, strings.Join(partNames(), ", "))
 		}
 	}
 	for _, name := range o.planted {
 		if !slices.Contains(plantedNames(), name) {
-			return fmt.Errorf("--planted %s: it has %s", name, strings.Join(plantedNames(), ", "))
+			return fmt.Errorf("--planted %s: unknown (%s)", name, strings.Join(plantedNames(), ", "))
 		}
 	}
 	fmt.Printf("seed %d\n", o.seed)

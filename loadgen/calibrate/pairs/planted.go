@@ -13,17 +13,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// regression is a change of B that is known to be there.
+// regression is a known change that is planted in side B.
 type regression struct {
 	name, what string
 	b          string // setting of B
-	neighbours int    // or: processes that each keep a processor busy next to B's plane
-	// figure that it moves most, which may be advice; alone: it decides alone.
+	neighbours int    // or the number of processes that each keep a processor busy next to B's plane
+	// figure is the figure that the change moves most; it may be advice. alone makes it the only figure that decides.
 	figure string
 	alone  bool
 }
 
-// plantedRegressions are each small and large.
+// plantedRegressions has a small and a large size of each kind of regression.
 var plantedRegressions = []regression{
 	{name: "qps-18", what: "QPS of the controllers 10% lower", b: "controlPlane.controllerManager.qps=18", figure: "rollout-time"},
 	{name: "qps-16", what: "QPS of the controllers 20% lower", b: "controlPlane.controllerManager.qps=16", figure: "rollout-time"},
@@ -44,7 +44,7 @@ func plantedNames() (names []string) {
 	return names
 }
 
-// regressions compares the scenario with itself and a planted change in B.
+// regressions compares the scenario with itself, with each planted regression in B, and prints a row for each.
 func (o options) regressions(ctx context.Context) error {
 	fmt.Printf("\n## Planted regressions\n\n| planted | figure | change, 95%% bounds | answer | pairs | thrown away | other figures that regressed |\n|---|---|---|---|---:|---:|---|\n")
 	for _, r := range plantedRegressions {
@@ -77,7 +77,7 @@ func (o options) regressions(ctx context.Context) error {
 	return nil
 }
 
-// args returns the arguments of `loadgen ab`.
+// args returns the arguments of `loadgen ab` that plant the regression.
 func (r regression) args(o options) ([]string, error) {
 	args := []string{"--b", r.b}
 	if r.neighbours > 0 {
@@ -93,8 +93,8 @@ func (r regression) args(o options) ([]string, error) {
 	return args, nil
 }
 
-// besideNeighbours writes a program that runs controlplane together with busy processes, which end when it
-// ends.
+// besideNeighbours writes a script that runs controlplane together with busy processes, which end when controlplane ends. It returns
+// the path of the script.
 func (o options) besideNeighbours(r regression) (string, error) {
 	controlPlane, err := filepath.Abs(o.controlPlane)
 	if err != nil {
@@ -114,7 +114,7 @@ exec '%s' "$@"
 	return program, os.WriteFile(program, []byte(text), 0o755)
 }
 
-// busyMachine compares one configuration with itself while two other processes use the processors.
+// busyMachine compares a configuration with itself while two busy loops each use a processor.
 func (o options) busyMachine(ctx context.Context) error {
 	if o.Run {
 		defer runner.Busy(ctx, 2)()

@@ -17,8 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// oneConfiguration compares a configuration with itself, from end to end as a user would, and resamples comparisons
-// from the pairs.
+// oneConfiguration compares a configuration with itself end to end, as a user would, and resamples more comparisons from the pairs.
 func (o options) oneConfiguration(ctx context.Context) error {
 	answers := map[result.Answer]int{}
 	var c result.AB
@@ -45,7 +44,7 @@ func (o options) oneConfiguration(ctx context.Context) error {
 	return nil
 }
 
-// resample replays comparisons of randomly drawn pairs: unchanged, which must give no alarm, and with a known change
+// resample replays comparisons of randomly drawn pairs. It replays them unchanged, which must give no alarm, and with a known change
 // of one figure of B, which must be found.
 func (o options) resample(c result.AB, pairs []result.Pair) {
 	rng := rand.New(rand.NewPCG(o.seed, 0))
@@ -73,7 +72,7 @@ func (o options) resample(c result.AB, pairs []result.Pair) {
 	}
 }
 
-// draw draws n pairs without replacement. Which side of a pair is called A is drawn too: they are the same.
+// draw draws n pairs without replacement. It also draws which side of a pair is A, because both sides have the same configuration.
 func draw(rng *rand.Rand, from []result.Pair, n int) []result.Pair {
 	pairs := make([]result.Pair, n)
 	for i, at := range rng.Perm(len(from))[:n] {
@@ -87,7 +86,7 @@ func draw(rng *rand.Rand, from []result.Pair, n int) []result.Pair {
 	return pairs
 }
 
-// raise multiplies one figure of B.
+// raise multiplies one figure of B by a factor, in all pairs.
 func raise(pairs []result.Pair, figure string, by float64) []result.Pair {
 	for i := range pairs {
 		pairs[i].B.Values = maps.Clone(pairs[i].B.Values)
@@ -96,7 +95,7 @@ func raise(pairs []result.Pair, figure string, by float64) []result.Pair {
 	return pairs
 }
 
-// spread is the standard deviation of ln(B/A) of a figure over all pairs.
+// spread returns the standard deviation of ln(B/A) of a figure over all pairs.
 func spread(pairs []result.Pair, figure string) float64 {
 	var all []float64
 	for _, p := range pairs {

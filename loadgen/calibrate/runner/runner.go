@@ -1,4 +1,4 @@
-// Package runner is shared by the programs that measure Stormglass with many runs of loadgen.
+// Package runner holds the common parts of programs that measure Stormglass with many runs of loadgen.
 package runner
 
 import (
@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 )
 
-// Runner runs loadgen into a directory that keeps the completed runs.
+// Runner runs the program Loadgen, with its output in the directory Dir, which keeps the completed runs.
 type Runner struct {
 	Dir, Loadgen string
-	Run          bool // what is not there; else only what is there is read
+	Run          bool // run what Dir lacks; if false, only read what it has
 }
 
 // Flags registers the flags of a Runner.
@@ -35,7 +35,7 @@ func Main(name string, program func(context.Context) error) {
 	}
 }
 
-// Do runs loadgen with its output in NAME.log. A verdict (exit codes 0, 1 and 3) is not an error.
+// Do runs loadgen with its output in the file NAME.log. It returns no error for exit codes 0, 1 and 3, which are verdicts.
 func (r Runner) Do(ctx context.Context, name string, args ...string) error {
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (r Runner) Do(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// Busy starts processes that use a processor each, and returns what ends them.
+// Busy starts n processes that each keep a processor busy, and returns a function that ends them.
 func Busy(ctx context.Context, n int) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all []*exec.Cmd
@@ -79,7 +79,7 @@ func Busy(ctx context.Context, n int) (stop func()) {
 	}
 }
 
-// Share is "3 of 4 (75.0%)".
+// Share returns a share as text, such as "3 of 4 (75.0%)".
 func Share(n, of int) string {
 	if of == 0 {
 		return "0 of 0"

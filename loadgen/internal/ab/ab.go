@@ -2,8 +2,9 @@
 //
 // Both runs of a pair have the same seed. Their order is drawn at random in blocks of two pairs, so that A and B come
 // first equally often. The first pair warms the machine up and does not count. A pair is thrown away if other work on
-// the machine exceeded bounds; the bounds are fixed in advance and checked before the figures are read. After each look
-// of the plan, the pairs are judged. The comparison ends when they give an answer, or at the last look.
+// the machine exceeded bounds; the bounds are fixed in advance and checked before the figures are read. The plan names
+// looks: the numbers of pairs after which the pairs are judged. The comparison ends when a look gives an answer, or at
+// the last look.
 package ab
 
 import (
@@ -28,24 +29,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// warmUp is the number of the pair that does not count.
+// warmUp is the number of the first pair, which warms the machine up and does not count.
 const warmUp = 0
 
-// mostThrown bounds the number of pairs that are thrown away, as a multiple of the plan's maximum.
+// mostThrown is the maximum number of pairs that are thrown away, as a multiple of the maximum number of pairs in the plan.
 const mostThrown = 1
 
 // Options configure a comparison.
 type Options struct {
-	run.Options // of each run; Scenario is A's
+	run.Options // options of each run; Scenario is the scenario of A
 	A, B        Side
 	Plan        result.Plan
-	// Gated names the figures that decide. Empty means the figures whose calibrated spread is small enough.
+	// Gated names the figures that decide the answer. Empty means the figures whose calibrated spread is small enough.
 	Gated []string
 	// Resume is the directory of the comparison to resume. Empty starts a new one.
 	Resume string
 }
 
-// Run runs pairs until they give an answer, and returns the comparison and its directory. On an error nothing was
+// Run runs pairs until they give an answer, and returns the comparison and its directory. If it fails, nothing was
 // compared; the recorded runs are kept, and the comparison can be resumed.
 func Run(ctx context.Context, o Options) (c result.AB, dir string, err error) {
 	return session{o: o, member: compare.RunWhole, otherGenerator: run.OtherGenerator}.run(ctx)
@@ -54,14 +55,14 @@ func Run(ctx context.Context, o Options) (c result.AB, dir string, err error) {
 // session is a comparison in progress.
 type session struct {
 	o Options
-	// member makes one run in a directory. Tests replace it with a plane of known figures.
+	// member makes one run in a directory. Tests replace it with a function that returns known figures.
 	member func(ctx context.Context, o run.Options) (result.Result, error)
 	// otherGenerator is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
 
 	c      result.AB
 	was    result.AB  // the comparison that is resumed
-	before []recorded // A's runs, read from a baseline
+	before []recorded // the runs of A, read from a baseline
 	dir    *run.Directory
 	// binaries of A and B.
 	binaries [2]compare.Binary
@@ -78,7 +79,7 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 	err := s.pairs(ctx)
 	if len(s.c.Pairs) == 0 && s.o.Resume == "" {
 		if err != nil && ctx.Err() == nil && s.hasRuns() {
-			return s.c, "", compare.WithNext(err, compare.GoOn(s.dir.Path, "")) // its logs are named in the error
+			return s.c, "", compare.WithNext(err, compare.GoOn(s.dir.Path, "")) // the error names the logs of the run
 		}
 		left := s.dir.Remove()
 		if err == nil || ctx.Err() != nil {
@@ -151,14 +152,14 @@ func (s *session) plan() (err error) {
 		if s.was, err = Read(s.o.Resume); err != nil {
 			return err
 		}
-		if reflect.DeepEqual(s.o.Plan, paired.Default()) { // none is named
+		if reflect.DeepEqual(s.o.Plan, paired.Default()) { // the user named no plan
 			s.o.Plan = s.was.Plan
 		}
 	}
 	if s.o.B.Baseline != "" {
-		return exitcode.Usagef("--b %s: a baseline is what was before: give it as --a", s.o.B.Baseline)
+		return exitcode.Usagef("--b %s: a baseline can only be side A: give it as --a", s.o.B.Baseline)
 	}
-	// A scenario compared with itself measures the spreads that later decide, so it needs no gated figure. A resumed
+	// A comparison of a scenario with itself calibrates the spreads of figures, so it needs no gated figure. A resumed
 	// comparison already has its figures.
 	figures, err := figuresOf(s.o, s.o.Resume != "" || len(s.o.A.Spec)+len(s.o.B.Spec) == 0)
 	if err != nil {
@@ -183,7 +184,7 @@ func (s *session) plan() (err error) {
 	return nil
 }
 
-// builds builds the sides that are revisions, and records the digest of each side's binary. When it resumes a
+// builds builds the sides that are revisions, and records the digest of the binary of each side. In a resumed
 // comparison, the binaries must be the same as for the first pairs.
 func (s *session) builds(ctx context.Context) error {
 	for i, side := range []struct {
@@ -199,7 +200,7 @@ func (s *session) builds(ctx context.Context) error {
 			return err
 		}
 		switch {
-		case s.o.Resume != "" && binary.Digest == "": // the binary is missing: the first run reports that
+		case s.o.Resume != "" && binary.Digest == "": // the first run reports that the binary is missing
 			continue
 		case s.o.Resume != "" && binary.Digest != side.into.Build:
 			return exitcode.Usagef("--resume %s: the controlplane of %s has changed since the first pairs (give the original build; name a revision by its commit)", s.dir.Path, side.name)
@@ -209,14 +210,14 @@ func (s *session) builds(ctx context.Context) error {
 	return nil
 }
 
-// baseline reads A's runs from a baseline. They are not paired with B's runs.
+// baseline reads the runs of A from a baseline. They are not paired with the runs of B.
 func (s *session) baseline() error {
 	switch {
 	case s.o.A.Baseline == "":
 		return nil
 	case len(s.o.A.Spec) > 1:
-		return exitcode.Usagef("--a %s: a baseline is all that A is (leave the other --a out)", s.o.A.Baseline)
-	case len(s.was.Pairs) > 0 && s.was.Sets != nil: // as the baseline was when the comparison began
+		return exitcode.Usagef("--a %s: a baseline cannot be combined with another --a (leave the other --a out)", s.o.A.Baseline)
+	case len(s.was.Pairs) > 0 && s.was.Sets != nil: // resumed: use the baseline as it was when the comparison began
 		s.c.Sets, s.c.A.Versions = s.was.Sets, s.was.A.Versions
 		s.c.Notes = slices.DeleteFunc(slices.Clone(s.was.Notes), func(note string) bool { return !strings.Contains(note, leftOut) })
 		return nil
@@ -227,17 +228,17 @@ func (s *session) baseline() error {
 	}
 	set = withoutUnfit(&s.c, set)
 	if len(set) < paired.LeastRuns {
-		return exitcode.Usagef("--a %s: %d runs tell no spread (a baseline needs at least %d)", s.o.A.Baseline, len(set), paired.LeastRuns)
+		return exitcode.Usagef("--a %s: %d runs are too few to measure a spread (a baseline needs at least %d)", s.o.A.Baseline, len(set), paired.LeastRuns)
 	}
 	s.c.Sets, s.before = &result.Sets{Differences: []result.Difference{}}, set
 	for _, r := range set {
 		if field := unlike(r.scenario, s.o.B.Scenario); field != "" {
-			return exitcode.Usagef("--a %s differs in %s of the scenario from %s", r.dir, field, s.c.Scenario)
+			return exitcode.Usagef("--a %s: field %s of its scenario differs from scenario %s", r.dir, field, s.c.Scenario)
 		}
 		m := memberLike(&s.c, s.o.B.Scenario, r)
 		for _, f := range s.c.Figures {
 			if _, has := m.Values[f.Name]; f.Gated && !has {
-				return exitcode.Usagef("--a %s: %s has no %s, which decides (remove that run from the baseline, or name others with --figure)", s.o.A.Baseline, r.dir, f.Name)
+				return exitcode.Usagef("--a %s: run %s has no value of the deciding figure %s (remove the run from the baseline, or choose other figures with --figure)", s.o.A.Baseline, r.dir, f.Name)
 			}
 		}
 		s.c.Sets.A = append(s.c.Sets.A, m)
@@ -249,7 +250,7 @@ func (s *session) baseline() error {
 // pairs runs pairs until they give an answer, or the plan has no further look.
 func (s *session) pairs(ctx context.Context) error {
 	plan := s.c.Plan
-	before := s.c.Thrown // a resumed comparison starts a new count: the machine may be quiet now
+	before := s.c.Thrown // a resumed comparison does not count the pairs thrown before, because the machine may be quiet now
 	for ctx.Err() == nil {
 		counted := len(countedPairs(s.c.Pairs))
 		if paired.IsLook(plan, counted) && decided(s.c) || counted >= plan.Most() {
@@ -274,8 +275,8 @@ func (s *session) pairs(ctx context.Context) error {
 	return nil
 }
 
-// givenUp counts the pairs that were thrown away for each side's run. If nearly all are due to one side, that side is
-// the cause.
+// givenUp returns the note on a comparison that was given up. It says how many pairs were thrown away because of the run
+// of A, and how many because of the run of B. If nearly all were due to one side, that side is the cause.
 func givenUp(c result.AB) string {
 	of := map[string]int{}
 	last := ""
@@ -285,16 +286,16 @@ func givenUp(c result.AB) string {
 			last = p.Thrown
 		}
 	}
-	return fmt.Sprintf("given up: %d pairs were thrown away, %d for A's run and %d for B's, the last one for %s (bounds: --throw-steal, --throw-other, --throw-io)",
+	return fmt.Sprintf("given up: %d pairs were thrown away, %d because of A's run and %d because of B's; the last: %s (bounds: --throw-steal, --throw-other, --throw-io)",
 		c.Thrown, of["A"], of["B"], last)
 }
 
-// told describes a pair that has ended and the state of the comparison after it.
+// told returns the progress line after a pair: how the pair ended, or the state of the comparison.
 func told(c result.AB, p result.Pair) string {
 	counted := len(countedPairs(c.Pairs))
 	switch {
 	case p.Number == warmUp:
-		return "the pair to warm up has run"
+		return "the warm-up pair has run"
 	case p.Thrown != "":
 		return fmt.Sprintf("pair %d thrown away: %s", p.Number, p.Thrown)
 	case paired.IsLook(c.Plan, counted):
@@ -334,7 +335,8 @@ func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair,
 	return p, nil
 }
 
-// order returns "AB" or "BA", each equally often: pairs 1 and 2 differ, as do pairs 3 and 4, and so on.
+// order returns the order of the runs in a pair: "AB" or "BA". Both are equally frequent, because pairs 1 and 2 differ,
+// pairs 3 and 4 differ, and so on.
 func order(seed int64, pair int) string {
 	block := (pair + 1) / 2
 	first := rand.New(rand.NewPCG(uint64(seed), uint64(block))).IntN(2)
@@ -344,7 +346,7 @@ func order(seed int64, pair int) string {
 	return "BA"
 }
 
-// runSide makes one run with the pair's seed and returns its figures.
+// runSide makes one run with the seed of the pair and returns the figures of the run.
 func (s *session) runSide(ctx context.Context, side Side, number int, name string) (result.Member, error) {
 	o := s.of(side)
 	seeded := *side.Scenario

@@ -48,10 +48,10 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 			return 0, exitcode.Usagef("%s: %s: its figures do not cover a whole run (leave it out)", r.dir, why)
 		}
 		if !slices.ContainsFunc(r.result.Figures, func(f result.Figure) bool { return f.Value != nil }) {
-			return 0, exitcode.Usagef("%s: nothing was measured (a baseline is of runs with figures)", r.dir)
+			return 0, exitcode.Usagef("%s: nothing was measured (a baseline needs runs with figures)", r.dir)
 		}
 		if field := unlike(like.scenario, r.scenario); field != "" {
-			return 0, exitcode.Usagef("%s and %s differ in %s of the scenario (a baseline is of one)", like.dir, r.dir, field)
+			return 0, exitcode.Usagef("%s and %s differ in %s of the scenario (a baseline has runs of one scenario)", like.dir, r.dir, field)
 		}
 	}
 	for _, r := range all {

@@ -10,10 +10,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// Preview describes the runs of a comparison without making them.
+// Preview describes the runs of a comparison before they are made.
 type Preview struct {
-	// Pairs is the maximum number of pairs that count. One more pair warms the machine up, and pairs that are thrown
-	// away are repeated.
+	// Pairs is the maximum number of pairs that count. It excludes the pair that warms the machine up. Pairs that are
+	// thrown away are repeated.
 	Pairs int `json:"pairs"`
 	// A and B preview one run of each side. A is nil if it is a baseline.
 	A *cluster.Preview `json:"a,omitempty"`
@@ -46,11 +46,11 @@ func DryRun(ctx context.Context, o Options) (p Preview, err error) {
 
 // WriteText writes the preview as text.
 func (p Preview) WriteText(to io.Writer) error {
-	runs, each := 2*(p.Pairs+1), "A and B in each, and a pair to warm up"
+	runs, each := 2*(p.Pairs+1), "A and B in each, and a warm-up pair"
 	if p.A == nil {
-		runs, each = p.Pairs+1, "B alone, and one to warm up"
+		runs, each = p.Pairs+1, "B alone, and one warm-up run"
 	}
-	fmt.Fprintf(to, "at most %d pairs, %d runs: %s; pairs that are thrown away are made again\n", p.Pairs, runs, each)
+	fmt.Fprintf(to, "at most %d pairs, %d runs: %s; pairs that are thrown away are repeated\n", p.Pairs, runs, each)
 	for _, side := range []struct {
 		name string
 		of   *cluster.Preview

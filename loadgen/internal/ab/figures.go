@@ -49,7 +49,7 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	slices.SortStableFunc(byspread, func(a, b *result.ABFigure) int { return cmp.Compare(*a.Calibrated, *b.Calibrated) })
 	for i, f := range byspread {
 		if f.Gated = i < o.Plan.Figures; !f.Gated {
-			f.Advice = fmt.Sprintf("%d others are calmer", o.Plan.Figures)
+			f.Advice = fmt.Sprintf("%d other figures have a smaller spread", o.Plan.Figures)
 		}
 	}
 	if len(byspread) == 0 && !advice {

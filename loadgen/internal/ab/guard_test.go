@@ -116,7 +116,7 @@ func TestBaselineLacksAFigure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "has no calm, which decides") || len(p.runs) > 0 {
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "has no value of the deciding figure calm") || len(p.runs) > 0 {
 		t.Errorf("after %d runs: %v", len(p.runs), err)
 	}
 }
@@ -203,7 +203,7 @@ func TestGivenUpIsResumed(t *testing.T) {
 // The note on a comparison that was given up counts the pairs thrown away for each side.
 func TestGivenUpNamesTheSide(t *testing.T) {
 	c := result.AB{Thrown: 3, Pairs: []result.Pair{{Number: warmUp, Thrown: "A: cold"}, {Number: 1, Thrown: "B: slow"}, {Number: 2}, {Number: 3, Thrown: "A: steal"}, {Number: 4, Thrown: "B: late"}}}
-	if got := givenUp(c); !strings.HasPrefix(got, "given up: 3 pairs were thrown away, 1 for A's run and 2 for B's, the last one for B: late") {
+	if got := givenUp(c); !strings.HasPrefix(got, "given up: 3 pairs were thrown away, 1 because of A's run and 2 because of B's; the last: B: late") {
 		t.Error(got)
 	}
 }
@@ -295,7 +295,7 @@ func TestLowerBoundInB(t *testing.T) {
 	}
 }
 
-// Recorded runs that do not pass are no improvement either.
+// Recorded runs that do not pass do not count as an improvement either.
 func TestFailingSetIsNoImprovement(t *testing.T) {
 	c := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "calm", Better: "lower", Gated: true}}, Sets: &result.Sets{}}
 	for i := range 4 {

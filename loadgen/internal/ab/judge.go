@@ -36,7 +36,7 @@ func judgePairs(c *result.AB) {
 		c.Plan = plan
 		return
 	}
-	for _, gated := range []bool{true, false} { // advice uses no alpha of the gated figures
+	for _, gated := range []bool{true, false} { // judged separately, so that advisory figures use up no alpha of the gated ones
 		var of []collected
 		for i := range c.Figures {
 			if f := &c.Figures[i]; f.Gated == gated {
@@ -56,14 +56,15 @@ func judgePairs(c *result.AB) {
 	checkVerdicts(c, a, b)
 }
 
-// checkLowerBound withdraws a good answer if only a lower bound of the figure is known in B.
+// checkLowerBound changes any answer but Regressed to CouldNotTell if only a lower bound of the figure is known in B.
+// bound says in which pair or run that is the case. Empty means that all values of B are exact.
 func checkLowerBound(f *result.ABFigure, bound string) {
 	if bound != "" && f.Answer != result.Regressed {
 		f.Answer, f.Detail = result.CouldNotTell, bound
 	}
 }
 
-// reached returns the last look that needs no more than pairs, or nil if it is too early for a look.
+// reached returns the last of the looks that this number of pairs suffices for, or nil if none exists yet.
 func reached(looks []result.Look, pairs int) []result.Look {
 	for i, l := range slices.Backward(looks) {
 		if l.Pairs <= pairs {
@@ -73,8 +74,8 @@ func reached(looks []result.Look, pairs int) []result.Look {
 	return nil
 }
 
-// checkVerdicts notes how many runs did not pass. It withdraws a good answer if at least half of B's runs, and a larger
-// share than of A's, did not pass: a run that fails may cost less.
+// checkVerdicts notes how many runs did not pass. It changes a good answer to CouldNotTell if at least half of the runs of
+// B did not pass, and a larger share of them than of the runs of A: a run that fails may have done less work.
 func checkVerdicts(c *result.AB, a, b []result.Member) {
 	count := func(of []result.Member, is func(result.Member) bool) (n int) {
 		for _, m := range of {
@@ -94,12 +95,12 @@ func checkVerdicts(c *result.AB, a, b []result.Member) {
 	reason := fmt.Sprintf("%d of %d runs of B did not pass, %d of %d of A", ofB, len(b), ofA, len(a))
 	if more && c.ExitCode == exitcode.Pass && 2*ofB >= len(b) {
 		c.Answer, c.ExitCode = result.CouldNotTell, exitcode.NoData
-		reason += ": its figures are of other work"
+		reason += ": a run that fails may do less work"
 	}
 	c.Reasons = append(c.Reasons, reason)
 }
 
-// countedPairs returns the pairs that count: not the warm-up, and not those that were thrown away.
+// countedPairs returns the pairs that count: all except the warm-up pair and the pairs that were thrown away.
 func countedPairs(all []result.Pair) []result.Pair {
 	return slices.DeleteFunc(slices.Clone(all), func(p result.Pair) bool { return p.Number == warmUp || p.Thrown != "" })
 }
@@ -108,12 +109,13 @@ func countedPairs(all []result.Pair) []result.Pair {
 type collected struct {
 	figure *result.ABFigure
 	paired paired.Figure
-	// lower names the pair in which only a lower bound of B is known. Such a figure can still show a regression.
+	// lower says in which pair only a lower bound of the value of B is known. Empty means that all values are exact. A
+	// figure with such a pair can still show a regression.
 	lower string
 }
 
-// collect takes a figure's values from the pairs. A figure that one pair lacks is not judged at all, because whether a
-// pair has data may depend on the change under test.
+// collect takes the values of a figure from the pairs. It does not judge a figure that is missing in a pair, because
+// whether a pair has data may depend on the change under test.
 func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	f.Changes, f.Detail = []float64{}, ""
 	lower := ""
@@ -177,9 +179,9 @@ func gone(f *result.ABFigure, a, b []float64) float64 {
 	return -1
 }
 
-// byDifference says that a figure was judged by differences, and gives both values.
+// byDifference returns the detail of a figure that was judged by differences, with the values of both sides.
 func byDifference(f *result.ABFigure) string {
-	return fmt.Sprintf("by the difference of both, as some are 0: %s in A, %s in B (%s)", digits.Format(*f.A, 4), digits.Format(*f.B, 4), f.Statistic)
+	return fmt.Sprintf("judged by the difference, because some values are 0: %s in A, %s in B (%s)", digits.Format(*f.A, 4), digits.Format(*f.B, 4), f.Statistic)
 }
 
 func missingSide(a, b bool) string {
@@ -305,8 +307,8 @@ func bound(v *float64) string {
 	return percent(*v)
 }
 
-// decided reports whether no further pair can change the answer: a figure has regressed, or all gated figures have
-// answers.
+// decided reports whether the comparison has an answer and needs no further pairs: a figure has regressed, or all gated
+// figures have answers.
 func decided(c result.AB) bool { return c.Answer != result.CouldNotTell }
 
 // Replay returns the comparison as it would have ended after these pairs in this order.

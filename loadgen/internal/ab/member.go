@@ -9,8 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// memberDir returns the directory of a run in the comparison's directory, which has a subdirectory for each side: a/03,
-// b/03.
+// memberDir returns the path of a run within the directory of the comparison, such as a/03 or b/03.
 func memberDir(side string, pair int) string {
 	return filepath.Join(strings.ToLower(side), fmt.Sprintf("%02d", pair))
 }
@@ -61,8 +60,8 @@ func memberOf(dir string, res result.Result) result.Member {
 	return m
 }
 
-// thrown says why a pair is thrown away. Empty means it counts. It looks at the machine and the generator, not at
-// figures.
+// thrown says why a pair is thrown away. Empty means that the pair counts. The reasons are about the machine and the
+// generator, never about the figures.
 func thrown(bounds result.Throw, p result.Pair) string {
 	for _, side := range []struct {
 		name string
@@ -107,15 +106,15 @@ func valueOr(v *float64) float64 {
 	return *v
 }
 
-// unseen says which bounds cannot throw a pair away, because the machine does not report the quantities. Empty means
-// all of them can.
+// unseen says which bounds cannot throw a pair away, because the machine does not report the bounded quantities. Empty
+// means that all bounds can.
 func unseen(pairs []result.Pair) string {
 	for _, p := range pairs {
 		switch m := p.B.Machine; {
 		case m == nil:
-			return "what else ran on the machine is not known: --throw-steal, --throw-other and --throw-io throw no pair away"
+			return "other work on the machine is not known: --throw-steal, --throw-other and --throw-io have no effect"
 		case m.IOWaitSeconds == nil:
-			return "waits for a disk (PSI) are not known here: --throw-io throws no pair away"
+			return "waits for a disk (PSI) are not known here: --throw-io has no effect"
 		}
 	}
 	return ""

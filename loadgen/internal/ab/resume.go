@@ -9,13 +9,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// resume continues the comparison in a directory. It refuses to change what decides, once pairs have run.
+// resume continues the comparison in a directory. It fails if the scenario, a side, the plan or the deciding figures have
+// changed since the first pairs.
 func (s *session) resume() error {
 	before := s.was
 	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a branch that has moved can be given by its commit
 	switch {
 	case before.Scenario != s.c.Scenario:
-		return exitcode.Usagef("--resume %s: it is of scenario %s", s.dir.Path, before.Scenario)
+		return exitcode.Usagef("--resume %s: it compares runs of scenario %s", s.dir.Path, before.Scenario)
 	case !same && !(slices.Equal(before.A.Spec, s.c.A.Spec) && slices.Equal(before.B.Spec, s.c.B.Spec)):
 		return exitcode.Usagef("--resume %s: it compares %s with %s (give the same --a and --b)", s.dir.Path, specText(before.A), specText(before.B))
 	case !same:
@@ -47,7 +48,7 @@ func (s *session) resume() error {
 	return nil
 }
 
-// sameSide reports whether two sides run the same, apart from the binary.
+// sameSide reports whether two sides have the same configuration. It does not compare the contents of the binaries.
 func sameSide(a, b result.Side) bool {
 	same := slices.Equal(a.Set, b.Set) && a.Variant == b.Variant && a.ControlPlane == b.ControlPlane && a.Revision == b.Revision && a.Baseline == b.Baseline
 	return same && a.Digest == b.Digest

@@ -38,7 +38,8 @@ type recorded struct {
 }
 
 // Compare compares two sets of recorded runs of one scenario, without pairs. Each of a and b is the directory of a run,
-// or a directory that contains such directories. Compare writes only what judging a run writes.
+// or a directory that contains directories of runs. Compare judges runs that have no result yet, and writes only the
+// files of that judgement.
 func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string) (c result.AB, err error) {
 	if err := paired.Check(plan); err != nil {
 		return c, exitcode.UsageError(err)
@@ -52,7 +53,7 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	first := sets[0][0]
 	for _, r := range slices.Concat(sets[0], sets[1]) {
 		if field := unlike(first.scenario, r.scenario); field != "" {
-			return c, exitcode.Usagef("%s and %s differ in %s of the scenario: what is compared has to have the same load (--a and --b of `loadgen ab` run two planes under one)", first.dir, r.dir, field)
+			return c, exitcode.Usagef("%s and %s differ in %s of the scenario: compared runs must have the same load (--a and --b of `loadgen ab` run two planes under one load)", first.dir, r.dir, field)
 		}
 	}
 	if run, both := inBoth(sets[0], sets[1]); both {
@@ -100,12 +101,12 @@ func has(s *scenario.Scenario, figure string) bool {
 	return slices.ContainsFunc(s.Compare, func(f scenario.Figure) bool { return f.Name == figure })
 }
 
-// withoutUnfit leaves out the runs that the generator limited, and the runs during which other work on the machine
-// exceeded the bounds. A note names each of them.
+// withoutUnfit removes from a set the runs that the generator limited, and the runs during which other work on the machine
+// exceeded the bounds. It adds a note on each removed run.
 func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	return slices.DeleteFunc(set, func(r recorded) bool {
 		bounds := c.Plan.Throw
-		if !machine.Ours(r.result.Run) { // the control plane may count among the other processes
+		if !machine.Ours(r.result.Run) { // the control plane may be one of the other processes
 			bounds.Other = 1
 		}
 		why := unfit(bounds, memberOf(r.dir, r.result))
@@ -142,8 +143,8 @@ func Write(out string, c result.AB) (dir string, err error) {
 	return dir, write(dir, c)
 }
 
-// memberLike returns a recorded run without the figures that its scenario defines differently from like. A note names
-// them.
+// memberLike returns a recorded run as a member of a comparison. It removes the figures that the scenario of the run
+// defines differently from the scenario like, and adds a note on each removed figure.
 func memberLike(c *result.AB, like *scenario.Scenario, r recorded) result.Member {
 	m := memberOf(r.dir, r.result)
 	for _, f := range like.Compare {
@@ -155,7 +156,7 @@ func memberLike(c *result.AB, like *scenario.Scenario, r recorded) result.Member
 		other.Spread = f.Spread
 		if _, has := m.Values[f.Name]; has && !reflect.DeepEqual(f, other) {
 			delete(m.Values, f.Name)
-			c.Notes = append(c.Notes, fmt.Sprintf("%s is defined otherwise in %s", f.Name, r.dir))
+			c.Notes = append(c.Notes, fmt.Sprintf("%s is defined differently in %s", f.Name, r.dir))
 		}
 	}
 	return m
@@ -165,7 +166,7 @@ func sideOf(path string, r recorded) result.Side {
 	return result.Side{Spec: []string{path}, Set: r.result.Run.Overrides, Variant: r.result.Run.Variant, Versions: r.result.Run.Versions}
 }
 
-// mostDeep is the number of levels below a directory that are searched for runs.
+// mostDeep is how many levels below a directory are searched for runs.
 const mostDeep = 2
 
 // readSet reads the runs in a directory, and judges the runs that have no result yet.
@@ -193,7 +194,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 			return nil, exitcode.Usagef("%s: %w (`loadgen report %s` rewrites it)", d, err, shell.Quote(d))
 		}
 		if r.result.Run.Started.IsZero() {
-			return nil, exitcode.Usagef("%s: when it ran is not known: %s is missing or damaged (`loadgen report %s` says what else is)", d, result.RunFile, shell.Quote(d))
+			return nil, exitcode.Usagef("%s: the time of the run is not known: %s is missing or damaged (`loadgen report %s` names other damage)", d, result.RunFile, shell.Quote(d))
 		}
 		text, err := result.ReadFile(d, result.ScenarioFile)
 		if err != nil {
@@ -214,13 +215,13 @@ func goesOn(dir string) bool {
 		return false
 	}
 	if lock != nil {
-		_ = lock.Close() // it was only read
+		_ = lock.Close() // nothing was written, so an error does not matter
 	}
 	return lock == nil
 }
 
 // errNoRun is returned for a directory without runs.
-var errNoRun = errors.New("no run is in it")
+var errNoRun = errors.New("it contains no run")
 
 // isWhole reports whether dir has the recordings of a run; a baseline keeps only its results.
 func isWhole(dir string) bool {
@@ -277,7 +278,7 @@ func runsIn(dir string, depth int) (all []string, err error) {
 	return all, nil
 }
 
-// uncountedIn names the runs that do not count if dir is a side of an A/B comparison.
+// uncountedIn returns the names of the runs in dir that do not count, if dir holds one side of an A/B comparison.
 func uncountedIn(dir string) (names []string, err error) {
 	whole, err := filepath.EvalSymlinks(dir)
 	if err == nil {
@@ -298,7 +299,7 @@ func uncountedIn(dir string) (names []string, err error) {
 	if err != nil {
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	}
-	for _, e := range entries { // an interrupted run is in no pair
+	for _, e := range entries { // an interrupted run does not belong to a pair
 		counts := slices.ContainsFunc(countedPairs(c.Pairs), func(p result.Pair) bool { return filepath.Base(memberDir("", p.Number)) == e.Name() })
 		if !counts {
 			names = append(names, e.Name())
@@ -341,7 +342,7 @@ func keys[V any](a, b map[string]V) []string {
 	return slices.Compact(all)
 }
 
-// differences lists the configuration, versions, hosts and seeds that differ between the sets.
+// differences lists the settings, versions, hosts and seeds that differ between the sets.
 func differences(sets [2][]recorded) []result.Difference {
 	all := []result.Difference{}
 	facts := func(r recorded) map[string]string {
@@ -371,7 +372,7 @@ func differences(sets [2][]recorded) []result.Difference {
 	return all
 }
 
-// flatten writes the fields of v to into, as path and text.
+// flatten adds the fields of v to into, by their paths below path, with their values as text.
 func flatten(into map[string]string, path string, v any) {
 	text, err := yaml.Marshal(v)
 	if err != nil {
@@ -439,7 +440,7 @@ func judgeSets(c *result.AB) {
 	checkVerdicts(c, c.Sets.A, c.Sets.B)
 }
 
-// tooFew says why there are too few runs for an answer. Empty means there are enough.
+// tooFew says why the sets have too few runs for an answer. Empty means that they have enough.
 func tooFew(c result.AB) string {
 	switch a, b := len(c.Sets.A), len(c.Sets.B); {
 	case a == 1 && b == 1:
@@ -450,7 +451,8 @@ func tooFew(c result.AB) string {
 	return ""
 }
 
-// setsOf returns a figure's values in the form in which they are judged, or no values if some are missing.
+// setsOf returns the values of a figure in the form in which they are judged: as logarithms, or unchanged if a value is 0
+// or negative. It returns no values if some are missing.
 func setsOf(f *result.ABFigure, a, b []float64) (s paired.Sets) {
 	if f.Detail != "" || len(a) == 0 || len(b) == 0 {
 		return s
@@ -474,7 +476,8 @@ func logs(values []float64) []float64 {
 	return all
 }
 
-// valuesOf returns a figure's values in a set, and says where only a lower bound is known.
+// valuesOf returns the values of a figure in a set. lower says in which run only a lower bound is known; empty means in
+// none.
 func valuesOf(f *result.ABFigure, side string, set []result.Member) (all []float64, lower string) {
 	for _, m := range set {
 		if slices.Contains(m.AtLeast, f.Name) {

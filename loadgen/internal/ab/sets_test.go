@@ -99,7 +99,7 @@ func TestWhatIsNotComparable(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ b, want string }{
 		"another load":      {more, "differ in background of the scenario"},
-		"no runs":           {empty, "no run is in it"},
+		"no runs":           {empty, "it contains no run"},
 		"not there":         {filepath.Join(dir, "none"), "name the directory of a run"},
 		"both sides at one": {pairs, "name one of them"},
 	} {
@@ -126,7 +126,7 @@ func TestSetsOfZeros(t *testing.T) {
 			return record(t, filepath.Join(dir, name), len(values), text, func(i int) float64 { return values[i] }, nil)
 		}
 		got, err := Compare(t.Context(), paired.Default(), nil, side("a", c.a), side("b", c.b))
-		if err != nil || got.Answer != c.answer || !strings.HasPrefix(got.Figures[0].Detail, "by the difference of both") {
+		if err != nil || got.Answer != c.answer || !strings.HasPrefix(got.Figures[0].Detail, "judged by the difference") {
 			t.Errorf("%s: %s, %s: %v", name, got.Answer, got.Figures[0].Detail, err)
 		}
 	}

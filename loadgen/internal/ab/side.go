@@ -38,8 +38,8 @@ var gateSpec = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)=(true|false)$`)
 
 const specHint = "a controlplane binary, a config file, a baseline's directory, a setting as nodes.count=50, a feature gate as WatchList=false, variant=NAME or rev=REVISION"
 
-// NewSide parses the specs of --a or --b and reads the scenario with them. sets are the settings of both sides. read
-// reads the scenario with settings. A revision is not built until the comparison begins.
+// NewSide parses the specs of --a or --b and reads the scenario with their settings. sets are the settings of both sides.
+// read reads the scenario with the given settings. NewSide does not build a revision; Build does.
 func NewSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error)) (Side, error) {
 	s := Side{Side: result.Side{Spec: specs}}
 	s.Set = append(s.Set, sets...)
@@ -69,7 +69,7 @@ func (s *Side) take(ctx context.Context, spec string) error {
 	switch {
 	case isSetting && key == "variant":
 		if value == "" {
-			return exitcode.Usagef("it names none (write variant=NAME)")
+			return exitcode.Usagef("the name is missing (write variant=NAME)")
 		}
 		if s.Variant != "" {
 			return exitcode.Usagef("variant=%s was given too (name one)", s.Variant)
@@ -119,7 +119,7 @@ func isProgram(file string) bool {
 	return slices.ContainsFunc([]string{"\x7fELF", "\xcf\xfa\xed\xfe", "#!"}, func(magic string) bool { return strings.HasPrefix(string(head[:n]), magic) })
 }
 
-// given returns the binary or the revision of a side.
+// given returns the binary or the revision that the user named for a side.
 func (s *Side) given() string {
 	if s.Revision != "" {
 		return "rev=" + s.Revision
@@ -151,7 +151,7 @@ func (s *Side) config(file string) error {
 	}
 	line, err := json.Marshal(settings) // JSON is also YAML
 	if err != nil {
-		return exitcode.Usagef("the name of a setting is no text (write it in quotes)")
+		return exitcode.Usagef("the name of a setting is not text (write it in quotes)")
 	}
 	s.Set = append([]string{"controlPlane=" + string(line)}, s.Set...) // other settings override the file
 	return nil
@@ -180,8 +180,8 @@ func (s *Side) revision(ctx context.Context, rev string) error {
 	return nil
 }
 
-// Build builds the binary of a side that is a revision, unless the build exists already. It reports to step, as a build
-// may take minutes.
+// Build builds the binary of a side that is a revision, unless the build exists already. It reports the build to step,
+// because a build may take minutes.
 func (s *Side) Build(ctx context.Context, step func(string)) (err error) {
 	if s.Revision == "" {
 		return nil
@@ -235,7 +235,7 @@ func command(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-// saidBy adds the last line that a program wrote to standard error to its error.
+// saidBy adds to the error of a program the last line that the program wrote to standard error.
 func saidBy(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {

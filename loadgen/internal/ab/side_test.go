@@ -47,7 +47,7 @@ func TestSideOfTwoKinds(t *testing.T) {
 
 // An empty variant name, such as from an unset variable, is refused and does not mean the plain scenario.
 func TestSideIsAVariant(t *testing.T) {
-	if _, err := NewSide(t.Context(), "--b", []string{"variant="}, nil, readEmpty); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--b variant=: it names none") {
+	if _, err := NewSide(t.Context(), "--b", []string{"variant="}, nil, readEmpty); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--b variant=: the name is missing") {
 		t.Errorf("%v", err)
 	}
 }
@@ -70,12 +70,12 @@ func TestSideIsAConfig(t *testing.T) {
 func TestSideIsWhatItSeems(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]string{
-		"\x7fELF\x02\x01":                          "it is no program that can be started",
-		"#!/bin/sh\nexit 0\n":                      "it is no program that can be started",
+		"\x7fELF\x02\x01":                          "it is not an executable file",
+		"#!/bin/sh\nexit 0\n":                      "it is not an executable file",
 		"etcd: {members: 3}\netcd: {members: 1}\n": `mapping key "etcd" already defined at line 1`,
 		"- a list\n":                               "no control plane settings",
 		"plain text":                               "no control plane settings",
-		"etcd: {flags: {1: x}}\n":                  "the name of a setting is no text (write it in quotes)",
+		"etcd: {flags: {1: x}}\n":                  "the name of a setting is not text (write it in quotes)",
 		"etcd: [\n":                                "did not find",
 	} {
 		file := filepath.Join(dir, "plane")

@@ -20,8 +20,8 @@ func sidesOf(a, b []float64) result.Statistic {
 	return result.GeometricMean
 }
 
-// showSides sets the values shown for a figure's sides. It uses the statistic of the change, so that the change leads
-// from A's value to B's.
+// showSides sets the values shown for both sides of a figure. It uses the statistic of the change, so that the change is
+// the step from the value of A to the value of B.
 func showSides(f *result.ABFigure, how result.Statistic, a, b []float64) {
 	f.Statistic = how
 	weights := make([]float64, len(a))

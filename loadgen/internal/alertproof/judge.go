@@ -20,12 +20,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// calm is how long alerts that still fire at the end are followed: longer than the longest
-// range, an hour, of a rule that resolves by the passing of time.
+// calm is how long the alerts that still fire at the end of a run are evaluated beyond it. It
+// is longer than the longest range of a rule, an hour, so that every rule can resolve.
 const calm = 75 * time.Minute
 
-// Prove judges the run in dir by the proofs of its scenario. It only reads the directory,
-// and writes nothing.
+// Prove judges the run in dir by the proofs of its scenario. It writes nothing.
 func Prove(ctx context.Context, dir string) (all []Judged, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -34,14 +33,14 @@ func Prove(ctx context.Context, dir string) (all []Judged, err error) {
 	defer func() { err = errors.Join(err, rec.Close()) }()
 	proofs := Of(rec.Run.Scenario)
 	if len(proofs) == 0 {
-		return nil, exitcode.Usagef("%s: scenario %s is no proof of alerts (the proofs are %s; `loadgen gate --rules` judges any run by any rules)",
+		return nil, exitcode.Usagef("%s: scenario %s is not a proof of alerts (the proofs are %s; `loadgen gate --rules` judges any run by any rules)",
 			dir, rec.Run.Scenario, strings.Join(proofNames(), ", "))
 	}
 	for _, p := range proofs {
 		j := Judged{Proof: p.Name, Scenario: rec.Run.Scenario, Started: rec.Run.Started, Verdict: result.NoData, Outcomes: []Outcome{}}
 		if rec.Archive != nil && rec.Scenario != nil {
 			j, err = Judge(ctx, p, rec)
-			if err != nil && ctx.Err() == nil { // an archive that cannot be read is damaged
+			if err != nil && ctx.Err() == nil { // the archive is damaged
 				rec.AddDamage(&result.Damaged{File: result.TSDBDir, Err: err})
 				j.Verdict, err = result.NoData, nil
 			}
@@ -62,7 +61,7 @@ func Prove(ctx context.Context, dir string) (all []Judged, err error) {
 	return all, nil
 }
 
-// NotRun returns a proof that was not run, with the reason.
+// NotRun returns the result for a proof whose scenario did not run, with the reason.
 func NotRun(p Proof, why error) Judged {
 	return Judged{
 		Proof: p.Name, Scenario: p.ScenarioName(), Verdict: result.NoData, Outcomes: []Outcome{},
@@ -70,8 +69,8 @@ func NotRun(p Proof, why error) Judged {
 	}
 }
 
-// Judge judges a run by a proof. It returns errors of the context, the archive and the
-// rules; all other problems are in the result.
+// Judge judges a run by a proof. It fails if ctx ends, or if the archive or the rules
+// cannot be read. All other problems are in the result.
 func Judge(ctx context.Context, p Proof, in *rundir.Recorded) (Judged, error) {
 	rules, err := alerting.Shipped()
 	if err != nil {
@@ -148,7 +147,7 @@ func (j *judge) doubts(s *scenario.Scenario) []string {
 		all = append(all, j.in.Measurements.Generator.Saturated...)
 	}
 	for _, name := range j.cut(s) {
-		all = append(all, fmt.Sprintf("phase %s did not come to its end", name))
+		all = append(all, fmt.Sprintf("phase %s did not finish", name))
 	}
 	return all
 }
@@ -183,15 +182,15 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 	}
 	if o.Fired {
 		o.Verdict = result.Fail
-		o.Why = fmt.Sprintf("fired %s after the first scrape, and nothing here is to fire it: %s", seconds(*o.FiredAt), lives[0].Summary)
+		o.Why = fmt.Sprintf("fired %s after the first scrape, but nothing in this proof should make it fire: %s", seconds(*o.FiredAt), lives[0].Summary)
 		return o, nil
 	}
 	_, err := j.blind(ctx, &o)
 	return o, err
 }
 
-// blind reports whether the rule could not have fired in any case. Its verdict is then no
-// data.
+// blind reports whether the recorded data could not have made the rule fire under any
+// circumstances. It then sets the verdict to no data.
 func (j *judge) blind(ctx context.Context, o *Outcome) (bool, error) {
 	visible, err := j.rules.Look(ctx, j.in.Archive, o.Rule, alerting.Known(j.in.Scenario.Record.Drop))
 	if visible.Blind != "" {
@@ -212,7 +211,7 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	fail := func(format string, args ...any) {
 		o.Verdict, o.Why = result.Fail, fmt.Sprintf(format, args...)
 	}
-	// An alert that was pending when the cause began would have fired without it.
+	// An alert that was pending when the cause began would have fired without the cause.
 	i := slices.IndexFunc(lives, func(f alerting.Firing) bool { return !f.Pending.Before(cause) })
 	if early := slices.IndexFunc(lives, func(f alerting.Firing) bool {
 		return f.Fired.Before(cause) && (f.Resolved.IsZero() || f.Resolved.After(cause))
@@ -237,7 +236,7 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	latency := f.Fired.Sub(cause).Seconds()
 	o.FiredAt, o.Latency = j.since(f.Fired), &latency
 	last := f
-	for _, other := range lives[i:] { // several instances, or one that fired again
+	for _, other := range lives[i:] { // the alert may fire for several instances, or again
 		if other.Resolved.IsZero() || !last.Resolved.IsZero() && other.Resolved.After(last.Resolved) {
 			last = other
 		}
@@ -258,7 +257,7 @@ func (j *judge) resolved(o *Outcome, f alerting.Firing) {
 	}
 }
 
-// nearly describes a rule that was pending after its cause.
+// nearly says for how long a rule that did not fire was pending after its cause.
 func (j *judge) nearly(rule string, cause time.Time) string {
 	longest := time.Duration(0)
 	for _, f := range j.h.Firings {
@@ -279,7 +278,7 @@ func (j *judge) nearly(rule string, cause time.Time) string {
 
 func (j *judge) since(at time.Time) *float64 { return new(at.Sub(j.h.Start).Seconds()) }
 
-// describe returns an alert's labels in a few words, without the rule's own labels.
+// describe returns the labels of an alert as text, without the labels that the rule sets.
 func describe(set map[string]string) string {
 	var parts []string
 	for name, v := range set {
@@ -304,7 +303,8 @@ func seconds(s float64) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// cause returns when the cause of a rule began, or why that is not known.
+// cause returns the time at which the cause of a rule began, or the reason why the time is
+// unknown.
 func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why string, err error) {
 	p, ok := j.phases[e.Phase]
 	if !ok {
@@ -338,8 +338,8 @@ func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why
 	return at, "", nil
 }
 
-// cut returns the phases of the proof's scenario that are missing or incomplete in this
-// run: silence in a shorter run proves nothing.
+// cut returns the phases of the scenario of the proof that are missing or incomplete in
+// this run. They matter because silence in a shorter run proves nothing.
 func (j *judge) cut(s *scenario.Scenario) []string {
 	var all []string
 	for _, x := range s.Phases {
@@ -352,7 +352,8 @@ func (j *judge) cut(s *scenario.Scenario) []string {
 	return all
 }
 
-// hidden returns the data hidden from the rules, in the times of this run's phases.
+// hidden returns the data that the proof hides from the rules, at the times of the phases
+// of this run.
 func (j *judge) hidden() []alerting.Hidden {
 	var all []alerting.Hidden
 	for _, h := range j.proof.Hide {

@@ -125,7 +125,7 @@ func TestFails(t *testing.T) {
 				l.Parts["etcd-0"].Add("process_max_fds", -955) // of 1,000; 42 are open
 			}
 		}))
-		fails(t, j, "DescriptorsRunningOut", "and nothing here is to fire it: etcd at etcd-0 runs out of file descriptors")
+		fails(t, j, "DescriptorsRunningOut", "but nothing in this proof should make it fire: etcd at etcd-0 runs out of file descriptors")
 		if o := j.Outcome("EtcdWALFsyncSlow"); o.Verdict != result.Pass {
 			t.Errorf("what did fire: %+v", o)
 		}
@@ -165,8 +165,8 @@ func TestInconclusiveProofs(t *testing.T) {
 		"unexpected exit: kube-scheduler-0 at": func(in *rundir.Recorded) {
 			in.Timeline = append(in.Timeline, result.Event{Time: sound.Run.Started.Add(20 * time.Second), Kind: "exit", Name: "kube-scheduler-0"})
 		},
-		"generator saturated":                func(in *rundir.Recorded) { in.Measurements.Generator.Saturated = []string{"generator saturated"} },
-		"phase link did not come to its end": func(in *rundir.Recorded) { in.Measurements.Phases = in.Measurements.Phases[:2] },
+		"generator saturated":       func(in *rundir.Recorded) { in.Measurements.Generator.Saturated = []string{"generator saturated"} },
+		"phase link did not finish": func(in *rundir.Recorded) { in.Measurements.Phases = in.Measurements.Phases[:2] },
 		"fault networkDelay, due 1s after the start, never": func(in *rundir.Recorded) {
 			in.Run.MissedFaults = []string{"fault networkDelay, due 1s after the start, never began"}
 		},
@@ -240,7 +240,7 @@ func TestMonitoring(t *testing.T) {
 	in.Measurements.Phases = slices.Clone(in.Measurements.Phases)
 	in.Measurements.Phases[1].End = in.Measurements.Phases[1].End.Add(-time.Minute)
 	short := judged(t, byName(t, "healthy"), in)
-	if short.Verdict != result.NoData || !slices.Equal(short.Reasons, []string{"phase morning did not come to its end"}) {
+	if short.Verdict != result.NoData || !slices.Equal(short.Reasons, []string{"phase morning did not finish"}) {
 		t.Errorf("a shorter run: %s %q", short.Verdict, short.Reasons)
 	}
 }

@@ -1,12 +1,12 @@
-// Package alertproof holds the proofs of the alerts, each a scenario that must fire some
-// of them, and judges a run of one. All shipped rules are evaluated over the run:
+// Package alertproof holds the proofs of the alerts and judges runs of them. A proof is a
+// scenario that must make some alerts fire. All shipped rules are evaluated over the run.
+// The run proves the alerts if:
 //
-//   - A rule that is expected was neither firing nor pending when its cause began, fired
-//     at most 1.5 times its floor after it (alerts.Alert.Floor), and resolved: in the
-//     run, or within 75 minutes after it in which every scrape repeats the last one. The
-//     latter is for rules that look back an hour.
-//   - A rule that follows from the fault may fire.
-//   - Every other rule was silent all the time.
+//   - Each expected rule was neither firing nor pending when its cause began, fired within
+//     1.5 times its floor (alerts.Alert.Floor) after its cause, and resolved. It must
+//     resolve in the run, or within 75 minutes after the run, during which every scrape
+//     repeats the last one. Rules that look back an hour need this time.
+//   - Every other rule stayed silent. Rules that follow from the fault may fire.
 //
 // A run that was cut short, missed a fault, had an unexpected exit or a saturated
 // generator (unless that is the fault) proves nothing; its verdict is no data.
@@ -34,7 +34,7 @@ type Proof struct{ alerts.Run }
 // Stall stops the generator for a part of each second of a phase.
 type Stall = alerts.Stall
 
-// All returns the proofs, in the order of the table of package alerts.
+// All returns the proofs, in the order of alerts.Runs.
 func All() []Proof {
 	var all []Proof
 	for _, r := range alerts.Runs() {
@@ -43,13 +43,13 @@ func All() []Proof {
 	return all
 }
 
-// ScenarioName is the name of the scenario to run.
+// ScenarioName returns the name of the scenario to run.
 func (p Proof) ScenarioName() string { return cmp.Or(p.Scenario, p.Name) }
 
 // Source returns the text of the scenario.
 func (p Proof) Source() ([]byte, error) { return runs.ReadFile("runs/" + p.ScenarioName() + ".yaml") }
 
-// Read returns the scenario, checked with its gates.
+// Read returns the scenario. It fails if the scenario or one of its gates is invalid.
 func (p Proof) Read() (*scenario.Scenario, error) {
 	text, err := p.Source()
 	if err != nil {
@@ -70,7 +70,7 @@ func (p Proof) expects(rule string) *alerts.Expected {
 	return nil
 }
 
-// allows returns the reason why a rule may fire; empty: it must not.
+// allows returns the reason why a rule may fire, or "" if the rule must not fire.
 func (p Proof) allows(rule string) string {
 	for _, a := range p.Allow {
 		if slices.Contains(a.Rules, rule) {
@@ -88,13 +88,13 @@ func proofNames() []string {
 	return all
 }
 
-// Of returns the proofs that a run of a scenario is for.
+// Of returns the proofs that a run of the scenario can be judged by.
 func Of(scenario string) []Proof {
 	return slices.DeleteFunc(All(), func(p Proof) bool { return p.ScenarioName() != scenario })
 }
 
-// Select returns the proofs of these names and, for each of these rules, the proof that
-// alerts.Table names. Without names and rules it returns all proofs.
+// Select returns the proofs with the given names and, for each of the given rules, the
+// proof that alerts.Table names. Without names and rules it returns all proofs.
 func Select(names, rules []string) ([]Proof, error) {
 	if len(names)+len(rules) == 0 {
 		return All(), nil

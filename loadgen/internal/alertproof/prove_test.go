@@ -24,7 +24,7 @@ func TestProveRunWithoutPhasesOfProof(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 1 || all[0].Proof != "slow-path" || all[0].Verdict == result.Pass || !slices.Contains(all[0].Reasons, "phase disk did not come to its end") {
+	if len(all) != 1 || all[0].Proof != "slow-path" || all[0].Verdict == result.Pass || !slices.Contains(all[0].Reasons, "phase disk did not finish") {
 		t.Errorf("%+v", all[0].Reasons)
 	}
 	// Three of the four jobs are absent.

@@ -15,10 +15,10 @@ import (
 // Schema is the version of a Report.
 const Schema = "stormglass.proof/v1"
 
-// Part is a rule's part in a proof.
+// Part says what a proof requires of a rule.
 type Part string
 
-// The parts.
+// The requirements on a rule.
 const (
 	MustFire Part = "must fire"
 	MayFire  Part = "may fire"
@@ -32,29 +32,30 @@ type Outcome struct {
 	Severity string         `json:"severity"`
 	Part     Part           `json:"part"`
 	Verdict  result.Verdict `json:"verdict"`
-	// Why says in a line what is wrong, what could not be judged, or why a rule that fired
-	// may fire.
+	// Why says in one line what is wrong, what could not be judged, or why a rule that
+	// fired was allowed to fire.
 	Why string `json:"why,omitempty"`
 	// Fired reports whether the rule fired at any time.
 	Fired bool `json:"fired"`
-	// CauseAt is when the cause of a rule that must fire began. FiredAt is when the rule
-	// fired after that or, for other rules, when it first fired.
+	// CauseAt is when the cause of a rule that must fire began. FiredAt is when such a rule
+	// fired after its cause. For other rules, FiredAt is when the rule first fired.
 	CauseAt *float64 `json:"causeAtSeconds,omitempty"`
 	FiredAt *float64 `json:"firedAtSeconds,omitempty"`
-	// ResolvedAt is when the rule had resolved. After the end of the run it is in the made-up
-	// calm (package documentation). Nil: it did not resolve.
+	// ResolvedAt is when the rule had resolved. Nil means that it did not resolve. A time
+	// after the end of the run is in the simulated calm, in which every scrape repeats the
+	// last one.
 	ResolvedAt *float64 `json:"resolvedAtSeconds,omitempty"`
-	// InCalm says that the rule resolved after the end of the run.
+	// InCalm is true if the rule resolved after the end of the run.
 	InCalm bool `json:"resolvedInCalm,omitempty"`
-	// Latency is the time from the cause to the firing. Floor is the longest time it may take if
-	// nothing is late; the bound is 1.5 times that.
+	// Latency is the time from the cause to the firing. Floor is the longest time that this
+	// takes if nothing is late. Latency must be at most 1.5 times Floor.
 	Latency *float64 `json:"latencySeconds,omitempty"`
 	Floor   *float64 `json:"floorSeconds,omitempty"`
-	// Of are the labels of the alerts that fired.
+	// Of lists the labels of the alerts that fired.
 	Of []string `json:"of,omitempty"`
 }
 
-// Bound is the factor by which a detection may exceed its floor.
+// Bound is the maximum latency of an alert, as a multiple of its floor.
 const Bound = 1.5
 
 // Judged is a proof with its verdict.
@@ -66,13 +67,13 @@ type Judged struct {
 	Seconds  float64        `json:"seconds"` // from the first scrape to the last
 	Rounds   int            `json:"rounds"`  // evaluations of groups
 	Verdict  result.Verdict `json:"verdict"`
-	// Reasons say, in a line each, why the verdict is not pass.
+	// Reasons say why the verdict is not pass, one line each.
 	Reasons []string `json:"reasons"`
-	// Outcomes of all rules, in their order.
+	// Outcomes are the results of all rules, in the order of the rules.
 	Outcomes []Outcome `json:"outcomes"`
 }
 
-// Outcome of a rule, or nil.
+// Outcome returns the outcome of a rule, or nil if the rule was not judged.
 func (j Judged) Outcome(rule string) *Outcome {
 	if i := slices.IndexFunc(j.Outcomes, func(o Outcome) bool { return o.Rule == rule }); i >= 0 {
 		return &j.Outcomes[i]
@@ -80,17 +81,17 @@ func (j Judged) Outcome(rule string) *Outcome {
 	return nil
 }
 
-// Report has all judged proofs.
+// Report holds all judged proofs and their summary.
 type Report struct {
 	Schema string `json:"schema"` // stormglass.proof/v1
-	// Verdict: fail if any proof failed, else no data if any could not be judged or
-	// a wanted rule was not tried, else pass.
+	// Verdict is "fail" if any proof failed. Otherwise it is "no data" if a proof could not
+	// be judged or a wanted rule was not tried, and else "pass".
 	Verdict  result.Verdict `json:"verdict"`
 	ExitCode int            `json:"exitCode"` // 0, 1 or 3
 	Proofs   []Judged       `json:"proofs"`
-	// Proven are the rules that fired wherever they had to. Failed are the rules that
-	// did not, or that fired where they had to be silent. Untried are the rules that no
-	// proof here expects, or whose proof could not be judged.
+	// Proven lists the rules that fired in every proof that expects them. Failed lists the
+	// rules that did not, or that fired where they had to be silent. Untried lists the rules
+	// that none of the proofs expects, or whose proof could not be judged.
 	Proven  []string `json:"proven"`
 	Failed  []string `json:"failed"`
 	Untried []string `json:"untried"`
@@ -100,7 +101,7 @@ type Report struct {
 	HealthySeconds float64 `json:"healthySeconds"`
 }
 
-// NewReport sums up proofs. wanted are the rules that must be proven.
+// NewReport summarises proofs. wanted lists the rules that must be proven.
 func NewReport(proofs []Judged, wanted []string) Report {
 	r := Report{Schema: Schema, Verdict: result.Pass, Proofs: proofs, Proven: []string{}, Failed: []string{}, Untried: []string{}}
 	doubts := len(proofs) == 0
@@ -153,10 +154,11 @@ func ruleVerdict(proofs []Judged, rule string) result.Verdict {
 }
 
 // The marks of the matrix.
-const legend = "F fired as it had to   x did not, or too late   c fired as it may, as a consequence   ! fired and had to be silent   . silent   ? not to be told"
+const legend = "F fired as it had to   x did not, or too late   c fired as it may, as a consequence   ! fired and had to be silent   . silent   ? no data"
 
-// Text writes a report for a person: the sum, the proofs, the matrix of rules and
-// proofs with each rule's latency next to its floor, and what is wrong.
+// Text writes a report as text: the summary, the proofs, the matrix of rules and proofs
+// with the latency and the floor of each rule, and the reasons of verdicts that are not
+// pass.
 func Text(w io.Writer, r Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n\n", strings.ToUpper(string(r.Verdict)), headline(r))
@@ -224,8 +226,8 @@ func matrix(b *strings.Builder, r Report) {
 	}
 }
 
-// figures returns the latency of a rule, its floor, their ratio, and how long the rule
-// fired.
+// figures returns the row of the matrix for a rule: its latency, its floor, their ratio,
+// and how long the rule fired.
 func figures(o *Outcome) string {
 	if o == nil || o.Floor == nil {
 		return ""
@@ -259,7 +261,7 @@ func mark(o *Outcome) string {
 	return "."
 }
 
-// letter names a proof in the matrix: a to z, then A to Z.
+// letter returns the name of proof i in the matrix: a to z, then A to Z.
 func letter(i int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	return string(letters[i%len(letters)])

@@ -8,11 +8,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// Connection is a client's connection to the API server, dialled when first needed and replaced when it breaks. The
-// zero value is ready. It is safe for concurrent use.
+// Connection is a client's connection to the API server. It is dialled when first needed and replaced when it breaks. The zero
+// value is ready to use. A Connection is safe for concurrent use.
 type Connection struct {
 	mu      sync.Mutex
-	conns   []*h2conn.Conn // the last is in use; earlier ones serve their open streams until those end
+	conns   []*h2conn.Conn // the last one is in use; earlier ones only serve streams that are still open
 	dialing chan struct{}  // closed when the current dial ends; nil if no dial is running
 }
 
@@ -21,8 +21,8 @@ func (c *Connection) Get(ctx context.Context, dial func(context.Context) (*h2con
 	return c.GetFree(ctx, dial, 0)
 }
 
-// GetFree returns the connection in use if it is usable and has at least the given number of free streams.
-// Otherwise it dials a new one; open streams stay on the old connections.
+// GetFree returns the connection in use if it is usable and has at least the given number of free streams. Otherwise it dials a
+// new connection; open streams stay on the old ones.
 func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h2conn.Conn, error), least int) (*h2conn.Conn, error) {
 	for {
 		c.mu.Lock()
@@ -55,7 +55,8 @@ func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h
 	}
 }
 
-// Drop ends the connections, either abruptly, like a power loss, or in order. The next Get dials again.
+// Drop ends the connections: with a reset if abrupt is set, as after a power loss, otherwise in order. The next Get dials
+// again.
 func (c *Connection) Drop(abrupt bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Counter counts the requests that clients of client-go send to API servers. Watches, which API servers count when they end,
-// are left out. The zero value is ready, and safe for concurrent use.
+// Counter counts the requests that client-go clients send to API servers. It does not count watches, because API servers count
+// a watch only when it ends. The zero value is ready to use. A Counter is safe for concurrent use.
 type Counter struct{ sent atomic.Int64 }
 
 // Sent returns the number of requests sent so far.
 func (c *Counter) Sent() int64 { return c.sent.Load() }
 
-// Counted returns a copy of a config whose clients are counted.
+// Counted returns a copy of a config. The requests of its clients are counted.
 func (c *Counter) Counted(config *rest.Config) *rest.Config {
 	counted := rest.CopyConfig(config)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, c} })
@@ -34,6 +34,6 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// WrappedRoundTripper implements utilnet.RoundTripperWrapper: clients look below for a transport that they can cancel and
-// close.
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper, so that clients find the transport whose requests they cancel and
+// whose connections they close.
 func (c counting) WrappedRoundTripper() http.RoundTripper { return c.next }

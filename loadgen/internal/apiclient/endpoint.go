@@ -1,6 +1,5 @@
-// Package apiclient turns a rest.Config into what an HTTP/2 connection to the
-// API server needs, for the simulated nodes and the loads, which speak to it
-// without client-go's transports.
+// Package apiclient connects simulated nodes and loads to the API server: they use a rest.Config, but HTTP/2 connections of
+// package h2conn instead of client-go's transports.
 package apiclient
 
 import (
@@ -27,10 +26,10 @@ import (
 // DefaultAgent is the User-Agent of a configuration without one.
 const DefaultAgent = "stormglass-loadgen"
 
-// RenewEvery is the age at which the headers of authentication are renewed.
+// RenewEvery is the age at which authentication headers are renewed.
 const RenewEvery = 5 * time.Second
 
-// Endpoint is how an API server is reached by one client.
+// Endpoint is how one client reaches an API server and authenticates to it.
 type Endpoint struct {
 	// Addr is host:port.
 	Addr string
@@ -38,21 +37,21 @@ type Endpoint struct {
 	Prefix string
 	// Agent is the User-Agent header.
 	Agent string
-	// TLS is the client's side: roots, server name, certificate.
+	// TLS is the client's TLS configuration: roots, server name and client certificate.
 	TLS *tls.Config
-	// DialContext opens the connection: through a proxy, if there is one, and by rest.Config.Dial, if that is set.
+	// DialContext opens the connection: through the proxy, if there is one, and with rest.Config.Dial, if that is set.
 	DialContext DialFunc
 
-	authenticate func() (http.Header, error) // nil where the certificate says all
+	authenticate func() (http.Header, error) // nil if the client certificate suffices
 	mu           sync.Mutex
 	headers      http.Header
 	renewed      time.Time
 }
 
-// New reads a rest.Config. Clients of one server may share roots. It rejects a server that is not https.
+// New returns the Endpoint of a rest.Config. Clients of one server may share roots. It fails if the server's URL is not https.
 func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	if c == nil {
-		return nil, errors.New("no configuration of the API server's client")
+		return nil, errors.New("no client configuration for the API server")
 	}
 	server, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
@@ -77,8 +76,8 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 		return nil, fmt.Errorf("read the client's TLS files: %w", err)
 	}
 	ca := loaded.CAData
-	c = rest.CopyConfig(c)       // with the files of the certificate, which are read again for each connection
-	c.CAData, c.CAFile = nil, "" // parsed once for all nodes, below
+	c = rest.CopyConfig(c)       // keeps the client certificate's files, which are read again for each connection
+	c.CAData, c.CAFile = nil, "" // the CA is parsed below, once for all clients
 	tc, err := c.TransportConfig()
 	if err != nil {
 		return nil, fmt.Errorf("client authentication: %w", err)
@@ -104,9 +103,8 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	return to, nil
 }
 
-// Headers returns the headers for authentication by token or impersonation, or nil if the client certificate
-// suffices. It renews them after RenewEvery and returns the old ones while renewal fails. The caller must not
-// modify them.
+// Headers returns the headers for authentication, such as a token or impersonation, or nil if the client certificate suffices.
+// It renews them after RenewEvery, and returns the old headers while renewal fails. The caller must not modify them.
 func (e *Endpoint) Headers() (http.Header, error) {
 	if e.authenticate == nil {
 		return nil, nil
@@ -127,7 +125,7 @@ func (e *Endpoint) Headers() (http.Header, error) {
 	return e.headers, nil
 }
 
-// Request returns a request with the path's prefix and the headers of authentication.
+// Request returns a request with Prefix before its path and the authentication headers.
 func (e *Endpoint) Request(method, path string) (*h2conn.Request, error) {
 	h, err := e.Headers()
 	if err != nil {
@@ -157,12 +155,13 @@ func captureHeaders(wrapped http.RoundTripper, server *url.URL) (http.Header, er
 	return answer.Header, nil
 }
 
-// headerCapture answers with the headers that client-go's authenticating wrappers put on the request.
+// headerCapture is a RoundTripper whose response has the headers of the request, which client-go's authenticating wrappers have
+// set.
 type headerCapture struct{}
 
 func (headerCapture) RoundTrip(r *http.Request) (*http.Response, error) {
 	h := r.Header.Clone()
-	h.Del("User-Agent") // ours is set already
+	h.Del("User-Agent") // Agent replaces it
 	return &http.Response{StatusCode: http.StatusOK, Header: h, Body: http.NoBody, Request: r}, nil
 }
 

@@ -21,8 +21,8 @@ import (
 // DialFunc opens a connection, as net.Dialer.DialContext does.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Proxy returns the proxy for requests to the API server of c: proxy-url of its kubeconfig, otherwise the proxy set by
-// HTTPS_PROXY, HTTP_PROXY and NO_PROXY. It returns nil if no proxy applies.
+// Proxy returns the proxy for requests to the API server of c: the proxy-url of its kubeconfig, otherwise the proxy that
+// HTTPS_PROXY, HTTP_PROXY and NO_PROXY select. It returns nil if no proxy applies.
 func Proxy(c *rest.Config) (*url.URL, error) {
 	server, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
@@ -40,8 +40,8 @@ func Proxy(c *rest.Config) (*url.URL, error) {
 	return via, nil
 }
 
-// Dialer returns a function that opens connections to the API server of c, through its Proxy, if any, and with c.Dial,
-// if set. Errors of the proxy are *net.OpError with Op "proxyconnect" or "socks connect", as in net/http.
+// Dialer returns a function that opens connections to the API server of c: through its Proxy, if there is one, and with c.Dial,
+// if that is set. Errors of the proxy are *net.OpError with Op "proxyconnect" or "socks connect", as in net/http.
 func Dialer(c *rest.Config) (DialFunc, error) {
 	direct := DialFunc(c.Dial)
 	if direct == nil {
@@ -73,9 +73,9 @@ func proxyAddress(via *url.URL, port string) string {
 // tunnel opens connections through a proxy.
 type tunnel struct {
 	via     *url.URL
-	address string // of the proxy
+	address string // address of the proxy
 	direct  DialFunc
-	// open asks the proxy for a connection to address, over a connection to the proxy.
+	// open makes the proxy connect to address, over conn, a connection to the proxy.
 	open func(ctx context.Context, via *url.URL, conn net.Conn, address string) (net.Conn, error)
 }
 
@@ -84,7 +84,7 @@ func (t tunnel) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, proxyError(network, err)
 	}
-	// The handshake with the proxy ends with ctx.
+	// If ctx ends, the handshake with the proxy ends too.
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
@@ -110,10 +110,10 @@ func proxyError(network string, err error) error {
 	return &net.OpError{Op: "proxyconnect", Net: network, Err: err}
 }
 
-// largestAnswer bounds what a proxy may say to a CONNECT.
+// largestAnswer is the maximum size, in bytes, of a proxy's response to a CONNECT.
 const largestAnswer = 64 << 10
 
-// openHTTP sends a CONNECT (RFC 9110, 9.3.6).
+// openHTTP sends a CONNECT request to an HTTP proxy (RFC 9110, 9.3.6).
 func openHTTP(ctx context.Context, via *url.URL, conn net.Conn, address string) (net.Conn, error) {
 	if via.Scheme == "https" {
 		over := tls.Client(conn, &tls.Config{ServerName: via.Hostname(), MinVersion: tls.VersionTLS12})
@@ -139,13 +139,13 @@ func openHTTP(ctx context.Context, via *url.URL, conn net.Conn, address string) 
 		return nil, fmt.Errorf("%s does not answer like an HTTP proxy: %w", via.Redacted(), err)
 	case answer.StatusCode != http.StatusOK:
 		return nil, &RefusedError{Proxy: via.Redacted(), Status: answer.Status, Code: answer.StatusCode}
-	case said.Buffered() > 0: // a TLS server waits for its client
+	case said.Buffered() > 0: // unexpected, because a TLS server waits for its client
 		return nil, fmt.Errorf("%s sent data before any request", via.Redacted())
 	}
 	return conn, nil
 }
 
-// RefusedError is a CONNECT that a proxy has refused.
+// RefusedError means that a proxy has refused a CONNECT request.
 type RefusedError struct {
 	Proxy, Status string
 	Code          int
@@ -153,7 +153,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Proxy + " answers " + e.Status }
 
-// openSOCKS makes the handshake of RFC 1928 over conn, which stays a TCP connection.
+// openSOCKS makes the SOCKS5 handshake (RFC 1928) over conn, and returns conn.
 func openSOCKS(ctx context.Context, via *url.URL, conn net.Conn, address string) (net.Conn, error) {
 	var auth *proxy.Auth
 	if u := via.User; u != nil {
@@ -168,7 +168,7 @@ func openSOCKS(ctx context.Context, via *url.URL, conn net.Conn, address string)
 		DialWithConn(ctx context.Context, conn net.Conn, network, address string) (net.Addr, error)
 	})
 	if !ok {
-		return nil, errors.New("golang.org/x/net/proxy takes no connection")
+		return nil, errors.New("golang.org/x/net/proxy cannot use an open connection")
 	}
 	if _, err := over.DialWithConn(ctx, conn, "tcp", address); err != nil {
 		return nil, err

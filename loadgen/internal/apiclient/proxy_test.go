@@ -130,7 +130,7 @@ func TestNoProxyExcludesTheServer(t *testing.T) {
 	}
 }
 
-// What a proxy does wrong is an error of the proxy.
+// Failures of a proxy are reported as errors of the proxy.
 func TestProxyErrors(t *testing.T) {
 	noProxy(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

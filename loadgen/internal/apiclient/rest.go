@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewREST makes a client-go client for raw requests, without a rate limit, because a delay in the client would be
-// measured as the server's. It returns the client and the HTTP client that holds its own connections.
+// NewREST returns a client-go client for raw requests, and the HTTP client with its connections, which no other client shares.
+// The client has no rate limit, because its delay would be measured as latency of the server.
 func NewREST(cfg *rest.Config) (*rest.RESTClient, *http.Client, error) {
 	own := rest.CopyConfig(cfg)
 	own.QPS = -1
 	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	// A separate dialer keeps client-go from sharing the connection of an equal config.
+	// With a separate dialer, client-go does not share connections with clients of an equal config.
 	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	client, err := rest.HTTPClientFor(own)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// RefusedBudget bounds retries of requests that are answered 401 or 403, as a newly started API server answers until it
-// has read its RBAC rules.
+// RefusedBudget is how long requests that are answered with 401 or 403 are retried. An API server that has just started may
+// answer so until it has read its RBAC rules.
 const RefusedBudget = 15 * time.Second
 
 // Backoff is a wait that doubles with each consecutive failure.
@@ -14,8 +14,8 @@ type Backoff struct {
 	First, Most time.Duration
 }
 
-// Wait returns the wait after the given number of consecutive failures. random, from 0 to 1, lengthens it up to
-// twofold.
+// Wait returns the wait after the given number of consecutive failures. random, from 0 to 1, lengthens the wait by up to its
+// own length.
 func (b Backoff) Wait(failures int, random float64) time.Duration {
 	d := b.First
 	for range failures - 1 {

@@ -5,16 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// Token is a bearer token that is renewed while requests are sent with it.
+// Token is a bearer token that may be renewed while requests use it.
 type Token struct{ newest atomic.Pointer[string] }
 
-// Set makes a token the newest.
+// Set replaces the token.
 func (t *Token) Set(token string) { t.newest.Store(&token) }
 
-// Known reports whether there is a token yet.
+// Known reports whether a token has been set.
 func (t *Token) Known() bool { return t.newest.Load() != nil }
 
-// Get returns the newest token, or "" if there is no token yet.
+// Get returns the newest token, or "" if none has been set.
 func (t *Token) Get() string {
 	if newest := t.newest.Load(); newest != nil {
 		return *newest
@@ -22,7 +22,7 @@ func (t *Token) Get() string {
 	return ""
 }
 
-// Wrap puts the newest token on the requests that next sends.
+// Wrap returns a RoundTripper that adds the newest token to the requests that next sends.
 func (t *Token) Wrap(next http.RoundTripper) http.RoundTripper { return bearer{t, next} }
 
 type bearer struct {

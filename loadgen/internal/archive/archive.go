@@ -42,7 +42,7 @@ type Series struct {
 	Points []Point
 }
 
-// Point is one value.
+// Point is a value at a time.
 type Point struct {
 	T time.Time
 	V float64
@@ -54,11 +54,11 @@ type Sample struct {
 	V      float64
 }
 
-// NewParser returns a parser for Prometheus' PromQL that rejects expressions past a bound.
+// NewParser returns a PromQL parser that rejects expressions that exceed a limit.
 func NewParser() parser.Parser { return bounded{parser.NewParser(parser.Options{})} }
 
-// NewEngine returns an engine for that PromQL. queries limits the number of concurrent
-// queries; nil means no limit.
+// NewEngine returns a PromQL engine that uses NewParser. samples and timeout limit one query. queries limits the number
+// of concurrent queries; nil means no limit.
 func NewEngine(samples int, timeout time.Duration, queries promql.QueryTracker) *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: samples, Timeout: timeout, ActiveQueryTracker: queries,
@@ -72,8 +72,8 @@ func Equal(label, v string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, label, v)
 }
 
-// Window returns the PromQL range that covers the scrapes at both start and end, for
-// an expression that is evaluated at end. An example is "1m30s1ms".
+// Window returns the length of the PromQL range that includes the scrapes at both start and end if the expression is
+// evaluated at end. An example is "1m30s1ms".
 func Window(start, end time.Time) string {
 	return model.Duration(end.Sub(start).Truncate(time.Millisecond) + time.Millisecond).String()
 }
@@ -122,7 +122,7 @@ func (a *Archive) openBlocks(dir string) error {
 	}
 	var blocks []tsdb.BlockReader
 	for _, e := range entries {
-		if len(e.Name()) != ulidLength { // from a kill during Close, or from a file browser
+		if len(e.Name()) != ulidLength { // left by a kill during Close, or by a file browser
 			continue
 		}
 		b, err := tsdb.OpenBlock(nil, filepath.Join(dir, e.Name()), chunkenc.NewPool(), nil)
@@ -149,15 +149,15 @@ func (a *Archive) openBlocks(dir string) error {
 	return nil
 }
 
-// Storage returns the storage that the archive's queries read, and their engine.
-// Rules use them to add series.
+// Storage returns the storage that the archive's queries read, and the engine that evaluates them. Rules use both to add
+// series.
 func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
 
-// Over returns an archive of samples that are still being recorded. It cannot
-// evaluate PromQL.
+// Over returns an archive over samples that are still being recorded. It cannot evaluate PromQL.
 func Over(samples storage.Queryable) *Archive { return &Archive{queryable: samples} }
 
-// Evaluating is like Over, but can evaluate PromQL.
+// Evaluating returns an archive over samples that are still being recorded. Unlike the archive of Over, it can evaluate
+// PromQL.
 func Evaluating(samples storage.Queryable) *Archive {
 	return &Archive{queryable: samples, engine: NewEngine(5_000_000, 30*time.Second, nil)}
 }
@@ -196,11 +196,11 @@ func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []S
 	case promql.Scalar:
 		return []Sample{{V: v.V}}, nil
 	}
-	return nil, fmt.Errorf("%s: gives a %s, not a vector or a scalar", expr, res.Value.Type())
+	return nil, fmt.Errorf("%s: returns a %s, not a vector or a scalar", expr, res.Value.Type())
 }
 
-// Range evaluates a PromQL expression at start, start+step, ... end. A series has
-// no point where it has no value.
+// Range evaluates a PromQL expression at start, start+step, ... end. A series has no point at a time at which the
+// expression has no value for it.
 func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) (_ []Series, err error) {
 	defer survive(&err)
 	q, err := NewRangeQuery(ctx, a.engine, a.queryable, nil, expr, start, end, step)
@@ -256,8 +256,7 @@ func (a *Archive) Samples(ctx context.Context, start, end time.Time, matchers ..
 	return all, nil
 }
 
-// Instances returns the sorted values of the label instance of the series that are
-// in the archive between start and end and that all matchers match.
+// Instances returns the sorted values of the label instance of the series between start and end that match all matchers.
 func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (_ []string, err error) {
 	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
@@ -276,8 +275,8 @@ func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers 
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// LabelNames returns the sorted label names, including __name__, of the series
-// that are in the archive between start and end and that all matchers match.
+// LabelNames returns the sorted label names, including __name__, of the series between start and end that match all
+// matchers.
 func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (names []string, err error) {
 	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
@@ -291,9 +290,8 @@ func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers
 	return names, nil
 }
 
-// Bounds returns the first and the last time at which every target was scraped,
-// successfully or not: the run's first and last boundary. If there is no such
-// time, it returns the first and the last scrape of any target.
+// Bounds returns the first and the last time at which all targets were scraped, successfully or not. These are the run's
+// first and last boundary. If there is no such time, it returns the first and the last scrape of any target.
 func (a *Archive) Bounds(ctx context.Context) (first, last time.Time, err error) {
 	all, err := a.scrapes(ctx)
 	if err != nil {
@@ -343,7 +341,7 @@ func (a *Archive) Scraped(ctx context.Context) (first, last time.Time, err error
 	return first, last, err
 }
 
-// scrapes returns the samples of up for all targets.
+// scrapes returns the samples of up of all targets.
 func (a *Archive) scrapes(ctx context.Context) ([]Series, error) {
 	return a.Samples(ctx, time.UnixMilli(0), time.UnixMilli(math.MaxInt64/2), Equal(model.MetricNameLabel, "up"))
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// The bounds of an expression. They are checked before its evaluation. Prometheus checks its own bounds on samples and time only
-// during the evaluation, and a single allocation can exceed them.
+// Limits of an expression, which are checked before its evaluation. Prometheus checks its own limits on samples and time
+// only during the evaluation, and a single allocation can exceed them.
 const (
 	maxExpr = 64 << 10
-	// maxSteps is the maximum number of steps of a range query or a subquery: the points of one series in memory at a time.
+	// maxSteps is the maximum number of steps of a range query or a subquery. It limits the points of one series in
+	// memory at a time.
 	maxSteps = 100_000
 	// maxGrowth is the maximum factor by which label_join and label_replace may lengthen a label.
 	maxGrowth = 1_000
@@ -27,7 +28,7 @@ const (
 // bounded is a parser that only accepts expressions whose evaluation needs bounded memory.
 type bounded struct{ parser.Parser }
 
-// ParseExpr parses an expression and rejects it if it exceeds a bound.
+// ParseExpr parses an expression. It returns an error if the expression exceeds a limit.
 func (p bounded) ParseExpr(text string) (parser.Expr, error) {
 	if len(text) > maxExpr {
 		return nil, fmt.Errorf("the expression has %d bytes, the limit is %d", len(text), maxExpr)
@@ -39,7 +40,7 @@ func (p bounded) ParseExpr(text string) (parser.Expr, error) {
 	return root, cost{growth: 1}.check(root)
 }
 
-// NewRangeQuery is like the engine's method, but rejects queries that exceed a bound.
+// NewRangeQuery is like the engine's method, but returns an error for queries that exceed a limit.
 func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o promql.QueryOpts, expr string, start, end time.Time, step time.Duration) (promql.Query, error) {
 	root, err := NewParser().ParseExpr(expr)
 	if err != nil {
@@ -55,8 +56,8 @@ func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o
 	return e.NewRangeQuery(ctx, q, o, expr, start, end, step)
 }
 
-// cost accumulates from the outer nodes of an expression to the inner ones. span is the time over which a node is evaluated,
-// growth the factor by which labels become longer.
+// cost is accumulated from the outer nodes of an expression to the inner ones. span is the time over which a node is
+// evaluated, and growth is the factor by which labels become longer.
 type cost struct {
 	span   time.Duration
 	growth float64
@@ -69,7 +70,7 @@ func (c cost) fits(what string, step time.Duration) error {
 	return nil
 }
 
-// check returns an error for the first node that exceeds a bound.
+// check returns an error for the first node that exceeds a limit.
 func (c cost) check(n parser.Node) error {
 	switch n := n.(type) {
 	case *parser.SubqueryExpr:

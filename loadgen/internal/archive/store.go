@@ -21,25 +21,25 @@ import (
 )
 
 const (
-	// blockLength exceeds the length of any run, so that the head stays in one piece until Close.
+	// blockLength is longer than any run, so that the head stays in one block until Close.
 	blockLength = 7 * 24 * time.Hour
-	// blocksKept is the number of blocks in a retention period. Only whole blocks are
-	// deleted, and the newest block is in memory.
+	// blocksKept is the number of blocks in a retention period. Only whole blocks are deleted, and the newest block is
+	// in memory.
 	blocksKept = 8
-	// shortestBlock is long enough that the head accepts samples that arrive a little late.
+	// shortestBlock is the minimum block length: long enough that the head accepts samples that arrive slightly late.
 	shortestBlock = 10 * time.Minute
-	// stripes is the number of lock stripes of the head. Prometheus' default of 16,384 is for
-	// many cores and needs more memory; this store has only a few writers.
+	// stripes is the number of lock stripes of the head. Prometheus' default of 16,384 is for many cores and needs more
+	// memory; this store has only a few writers.
 	stripes = 256
 	// chunkBuffer is the smallest write buffer that the head's chunk files allow.
 	chunkBuffer = 64 << 10
-	// chunkFile is the size of a block's chunk files. Each file is allocated before it is written, so Prometheus' default
-	// would require 512 MiB of free disk space.
+	// chunkFile is the size of a block's chunk files. Space for each file is allocated before it is written, so
+	// Prometheus' default would require 512 MiB of free disk space.
 	chunkFile = 16 << 20
 )
 
-// OpenStore opens a TSDB in dir. Without a retention it neither compacts nor deletes samples. With a retention it
-// keeps samples for at least that time.
+// OpenStore opens a TSDB in dir. With a retention it keeps samples for at least that time; without one (0) it neither
+// compacts nor deletes samples.
 func OpenStore(dir string, retention time.Duration) (*tsdb.DB, error) {
 	length := blockLength
 	if retention > 0 {
@@ -62,8 +62,7 @@ func OpenStore(dir string, retention time.Duration) (*tsdb.DB, error) {
 	return db, nil
 }
 
-// Seal writes the samples in memory as one block, closes db and removes its
-// write-ahead log.
+// Seal writes the samples in memory as one block, closes db and removes its write-ahead log.
 func Seal(dir string, db *tsdb.DB) error {
 	err := writeBlock(dir, db)
 	if err = errors.Join(err, db.Close()); err != nil {
@@ -96,19 +95,18 @@ func writeBlock(dir string, db *tsdb.DB) error {
 // Both combines two storages into one.
 func Both(a, b storage.Queryable) storage.Queryable { return Merge(a, b) }
 
-// startJitter is the maximum difference, in seconds, between two readings of a process'
-// start time. It is derived from the kernel's boot time, which moves with
-// the clock.
+// startJitter is the maximum difference, in seconds, between two values of process_start_time_seconds of one process.
+// The value is computed from the kernel's boot time, which changes when the clock is adjusted.
 const startJitter = 2
 
-// SameProcess reports whether two values of process_start_time_seconds belong to the same
-// process. Zero means unknown and equals nothing.
+// SameProcess reports whether two values of process_start_time_seconds belong to the same process. Zero means unknown
+// and equals nothing.
 func SameProcess(a, b float64) bool {
 	return a != 0 && b != 0 && math.Abs(a-b) < startJitter
 }
 
-// recover replays the write-ahead log in a copy, because the TSDB repairs a log that
-// was cut off within a record by writing to it.
+// recover replays the write-ahead log in a copy, because the TSDB repairs a log that ends within a record by writing to
+// it.
 func (a *Archive) recover(dir string, files []string) error {
 	copied, err := os.MkdirTemp("", "stormglass-archive-")
 	if err != nil {
@@ -127,9 +125,8 @@ func (a *Archive) recover(dir string, files []string) error {
 	return nil
 }
 
-// copyArchive copies the blocks and the write-ahead log, which holds every sample
-// that is not in a block. It skips the head's chunk files: they only speed up the replay
-// and may be cut off.
+// copyArchive copies the blocks and the write-ahead log, which has every sample that is not in a block. It does not copy
+// the head's chunk files, because they only speed up the replay and may be incomplete.
 func copyArchive(to, from string, files []string) error {
 	for _, name := range files {
 		if strings.Contains(name, "/"+headChunksDir+"/") || strings.Contains(name, ".tmp") || path.Base(name) == "lock" {

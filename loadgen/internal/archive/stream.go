@@ -11,15 +11,14 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// Stream calls f with each series that all matchers match and its samples from start to
-// end, in ms, both included. The samples include staleness markers and are valid until f
-// returns. The series are not sorted. Stream stops at an error of f and returns it unchanged.
+// Stream calls f for each series that all matchers match, with its samples from start to end, in ms, both included. The
+// samples include staleness markers and are valid until f returns. The series are not sorted. If f returns an error,
+// Stream stops and returns that error.
 func Stream(ctx context.Context, q storage.Queryable, start, end int64, f func(labels.Labels, []promql.FPoint) error, matchers ...*labels.Matcher) (err error) {
 	return StreamSome(ctx, q, start, end, func(labels.Labels) bool { return true }, f, matchers...)
 }
 
-// StreamSome is like Stream for the series that wanted accepts. It does not read the samples
-// of other series.
+// StreamSome is Stream for the series for which wanted returns true. It does not read the samples of other series.
 func StreamSome(ctx context.Context, q storage.Queryable, start, end int64, wanted func(labels.Labels) bool, f func(labels.Labels, []promql.FPoint) error, matchers ...*labels.Matcher) (err error) {
 	defer survive(&err)
 	opened, err := q.Querier(start, end)
@@ -57,7 +56,7 @@ func StreamSome(ctx context.Context, q storage.Queryable, start, end int64, want
 	return nil
 }
 
-// Named matches every series, because each has a name.
+// Named returns a matcher for all series, because every series has a name.
 func Named() *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")
 }

@@ -1,5 +1,4 @@
-// Package archivetest gives tests a recorded run over components whose every
-// number they know.
+// Package archivetest records runs for tests. The tests set every number that the scraped components expose.
 package archivetest
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Lab is a run that is being recorded, by a clock that only Boundary moves.
+// Lab is a run that is being recorded. Only Boundary moves its clock.
 type Lab struct {
 	// Parts are the components, by name.
 	Parts map[string]*Component
@@ -37,8 +36,8 @@ type Lab struct {
 	now time.Time
 }
 
-// New starts components with such names, "etcd-0" for the first of job "etcd",
-// and a recorder of them.
+// New starts components with the given names and a recorder that scrapes them. A component's job is its name without a
+// trailing number: "etcd-0" is the first component of job "etcd".
 func New(t testing.TB, o record.Options, names ...string) *Lab {
 	t.Helper()
 	l := &Lab{t: t, dir: t.TempDir(), Parts: map[string]*Component{}, now: time.UnixMilli(1_800_000_000_000)}
@@ -58,8 +57,7 @@ func New(t testing.TB, o record.Options, names ...string) *Lab {
 	return l
 }
 
-// Boundary scrapes all components, so long after the time before, and returns
-// the time of that.
+// Boundary moves the clock forward by after, scrapes all components, and returns the time of the scrape.
 func (l *Lab) Boundary(after time.Duration) time.Time {
 	l.t.Helper()
 	l.mu.Lock()
@@ -72,8 +70,7 @@ func (l *Lab) Boundary(after time.Duration) time.Time {
 	return at
 }
 
-// Phase records a phase of a minute with a scrape in its middle; storm, if not nil,
-// is called before that.
+// Phase records a phase of one minute with a scrape in the middle. It calls storm, if not nil, after the first scrape.
 func (l *Lab) Phase(name string, storm func()) result.Phase {
 	l.t.Helper()
 	p := result.Phase{Name: name, Start: l.Boundary(time.Second)}
@@ -85,20 +82,20 @@ func (l *Lab) Phase(name string, storm func()) result.Phase {
 	return p
 }
 
-// Now is the time by the clock that Boundary moves.
+// Now returns the time by the Lab's clock.
 func (l *Lab) Now() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.now
 }
 
-// Dir is the directory of the run.
+// Dir returns the directory of the run.
 func (l *Lab) Dir() string { return l.dir }
 
-// Recorder returns the recorder, which runs until Archive.
+// Recorder returns the recorder, which runs until Archive or RunDir.
 func (l *Lab) Recorder() *record.Recorder { return l.recorder }
 
-// Archive ends the recording and opens what it wrote, until the test ends.
+// Archive ends the recording and returns the archive, which is closed when the test ends.
 func (l *Lab) Archive() *archive.Archive {
 	l.t.Helper()
 	if err := l.recorder.Close(); err != nil {
@@ -116,9 +113,8 @@ func (l *Lab) Archive() *archive.Archive {
 	return a
 }
 
-// RunDir ends the recording and makes a run's directory of it, with a scenario, what
-// else a run leaves behind and the digests of it all: what reads directories can be
-// tested on it.
+// RunDir ends the recording and completes the run directory: with a scenario, measurements, a timeline and the digests
+// of all files. Tests use it for programs that read run directories.
 func (l *Lab) RunDir(scenario string, run result.Run, m result.Measurements, events ...result.Event) string {
 	l.t.Helper()
 	if err := l.recorder.Close(); err != nil {
@@ -128,7 +124,7 @@ func (l *Lab) RunDir(scenario string, run result.Run, m result.Measurements, eve
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	// Without a line break at the end: each byte that is cut off damages it.
+	// Write no line break at the end, so that any byte cut off at the end damages the file.
 	measured, err := json.Marshal(m)
 	errs := []error{
 		err, rundir.WriteFile(filepath.Join(l.dir, result.ScenarioFile), []byte(scenario)),
@@ -145,8 +141,8 @@ func (l *Lab) RunDir(scenario string, run result.Run, m result.Measurements, eve
 	return l.dir
 }
 
-// Component exposes counters and classic histograms as Prometheus' text, and
-// what every Go process says of itself. It is safe for concurrent use.
+// Component exposes counters and classic histograms in Prometheus' text format, and the usual metrics of a Go process.
+// It is safe for concurrent use.
 type Component struct {
 	mu      sync.Mutex
 	started int
@@ -154,18 +150,17 @@ type Component struct {
 	values  map[string]float64 // by series
 }
 
-// NewComponent is one that has counted nothing yet. It serves its metrics.
+// NewComponent returns a component that has counted nothing yet. It serves its metrics over HTTP.
 func NewComponent() *Component { return &Component{started: 1000, values: map[string]float64{}} }
 
-// Add adds to a cumulative series, which begins at zero.
+// Add adds v to a cumulative series, which begins at zero.
 func (c *Component) Add(series string, v float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.values[series] += v
 }
 
-// Observe adds n observations of v to a histogram with buckets up to edges, and
-// one for all.
+// Observe adds n observations of v to a histogram with buckets up to edges, and a bucket +Inf.
 func (c *Component) Observe(name, labels string, edges []float64, v, n float64) {
 	sep := ""
 	if labels != "" {
@@ -183,7 +178,7 @@ func (c *Component) Observe(name, labels string, edges []float64, v, n float64) 
 	c.Add(fmt.Sprintf(`%s_sum{%s}`, name, labels), n*v)
 }
 
-// Restart makes it another process, with its counters at zero.
+// Restart simulates a restart of the process: a later start time, and all counters at zero.
 func (c *Component) Restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +186,7 @@ func (c *Component) Restart() {
 	clear(c.values)
 }
 
-// SetDown makes scrapes fail, or succeed again.
+// SetDown makes scrapes fail if down is set, and succeed otherwise.
 func (c *Component) SetDown(down bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,13 +34,13 @@ gates:
   - {name: memory, objective: generator-memory, max: 1GB}
 `
 
-// SoundRun is the directory of a run that passes. It has every file that judging reads.
+// SoundRun returns the directory of a run that passes. It has every file that judging reads.
 func SoundRun(t testing.TB) string {
 	t.Helper()
 	return SoundVariant(t, "")
 }
 
-// SoundVariant is SoundRun of a variant.
+// SoundVariant is SoundRun for a run of the given variant.
 func SoundVariant(t testing.TB, variant string) string {
 	t.Helper()
 	l := New(t, record.Options{}, "etcd-0", "kube-apiserver-0")
@@ -96,7 +96,7 @@ func CopyDir(t *testing.T, dir string) string {
 	return to
 }
 
-// Change changes a file of JSON.
+// Change changes the contents of a JSON file.
 func Change(t testing.TB, path string, how func(map[string]any)) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -116,7 +116,7 @@ func Change(t testing.TB, path string, how func(map[string]any)) {
 	}
 }
 
-// At returns what stands at a path of keys and indexes in JSON.
+// At returns the JSON value at a path of keys and indexes.
 func At(v any, path ...any) any {
 	for _, p := range path {
 		switch p := p.(type) {
@@ -129,7 +129,7 @@ func At(v any, path ...any) any {
 	return v
 }
 
-// Must fails the test on an error.
+// Must fails the test if err is not nil.
 func Must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -21,39 +21,38 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Audit summarizes the load's requests in the API servers' audit logs. It is the content of audit.json.
+// Audit summarizes the load's requests in the audit logs of the API servers. It is the content of audit.json.
 type Audit struct {
 	// Files is the number of files read.
 	Files int `json:"files"`
-	// Events is the number of events in Classes. Foreign counts events of other users, Other
-	// events that do not end a request for a resource, Outside events received outside all phases.
+	// Events is the number of events in Classes. Foreign counts events of other users. Other counts events that do not
+	// end a request for a resource. Outside counts events received outside all phases.
 	Events  int64 `json:"events"`
 	Foreign int64 `json:"foreign,omitempty"`
 	Other   int64 `json:"other,omitempty"`
 	Outside int64 `json:"outside,omitempty"`
-	// Malformed counts lines that are not events, Torn lines that end within an event because
-	// a server was killed. Backwards counts events that ended before they were received,
-	// because the machine's clock was set; they are not evaluated.
+	// Malformed is the number of lines that are not events. Torn is the number of lines that end within an event because
+	// a server was killed. Backwards is the number of events that ended before they were received, because the machine's
+	// clock was set back; they are not evaluated.
 	Malformed int64   `json:"malformed,omitempty"`
 	Torn      int64   `json:"torn,omitempty"`
 	Backwards int64   `json:"backwards,omitempty"`
 	Classes   []Class `json:"classes"`
 }
 
-// Class describes the load's requests of one verb and resource in a phase.
+// Class describes the load's requests with the same verb and resource in one phase.
 type Class struct {
 	Phase    string `json:"phase"`
 	Verb     string `json:"verb"`     // as in audit events: an apply is a patch
 	Resource string `json:"resource"` // such as deployments.apps or pods/status
 	Tenant   string `json:"tenant,omitempty"`
-	// Server is the time from the receipt of a request to the end of its handler,
-	// by the server's wall clock in microseconds.
+	// Server is the time from the receipt of a request to the end of its handler. The API server's wall clock measures
+	// it, in microseconds.
 	Server result.Latency       `json:"server"`
 	Slow   *result.SlowRequests `json:"slow,omitempty"`
 }
 
-// Load reads audit.json of a run directory. It returns nil if the file is missing. Every error
-// is a *result.Damaged.
+// Load reads audit.json in a run directory. It returns nil if the file does not exist. Every error is a *result.Damaged.
 func Load(dir string) (*Audit, error) {
 	a := &Audit{}
 	err := result.ReadJSON(dir, result.AuditFile, a)
@@ -63,7 +62,7 @@ func Load(dir string) (*Audit, error) {
 	return a, err
 }
 
-// Check returns an error if the counts are inconsistent.
+// Check returns an error if a class has no verb, no resource or an impossible number.
 func (a *Audit) Check() error {
 	for _, c := range a.Classes {
 		if c.Verb == "" || c.Resource == "" || c.Server.Count < 0 || c.Server.Mean < 0 || c.Slow != nil && c.Slow.Count <= 0 {
@@ -73,7 +72,7 @@ func (a *Audit) Check() error {
 	return nil
 }
 
-// ClassOf returns the load's requests of a verb and resource.
+// ClassOf returns the class of a phase, verb, resource and tenant, and whether it exists.
 func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 	if a == nil {
 		return Class{}, false
@@ -86,8 +85,7 @@ func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 	return Class{}, false
 }
 
-// highest exceeds the time that any request may take: the API server's own timeout is
-// one minute.
+// highest is longer than any request can take, because the API server's own timeout is one minute.
 const highest = 2 * time.Minute
 
 // tenantPrefix is the prefix of the user names of tenants.
@@ -154,7 +152,7 @@ func (s *summary) audit() *Audit {
 			n := float64(sum.slow)
 			c.Slow = &result.SlowRequests{Count: sum.slow, Mean: sum.slowSum.Seconds() / n, Layers: map[string]float64{}}
 			for layer, d := range sum.layers {
-				if layer != "total" { // this is Mean
+				if layer != "total" { // same as Mean
 					c.Slow.Layers[layer] = d.Seconds() / n
 				}
 			}
@@ -171,13 +169,11 @@ func (s *summary) audit() *Audit {
 	return a
 }
 
-// ReadLog summarizes the audit logs in a directory, of all API servers and including
-// rotated files, by the phase in which the API server received a request. Events of other users than user and
-// events outside all phases are only counted, as are invalid lines. ReadLog fails if
-// ctx ends or a file cannot be read.
+// ReadLog summarizes the audit logs of all API servers in dir, including rotated files. It assigns a request to the
+// phase in which the API server received it. It only counts events of other users than user, events outside all phases,
+// and invalid lines. ReadLog fails if ctx ends or a file cannot be read.
 //
-// Call ReadLog after the run: parsing the log during the run would take CPU time from the
-// system under test.
+// Call ReadLog after the run: parsing the log during the run would take CPU time from the system under test.
 func ReadLog(ctx context.Context, dir, user string, phases []result.Phase) (*Audit, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err == nil && len(files) == 0 {

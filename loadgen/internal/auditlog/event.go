@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Stage is the stage of a request at which its event was generated.
+// Stage is the stage of a request at which an event was generated.
 type Stage uint8
 
-// The stages, in the order in which a request passes through them.
+// Stages, in the order in which a request passes through them.
 const (
 	RequestReceived Stage = iota + 1
 	ResponseStarted
@@ -42,36 +42,34 @@ type Event struct {
 	Verb    []byte
 	// URI is the path and query of the request.
 	URI []byte
-	// User made the request. UserUID is the uid of a service account. As is the impersonated
-	// user.
+	// User is the user that sent the request. UserUID is the UID of a service account. As is the impersonated user.
 	User, UserUID, As []byte
 	UserAgent         []byte
 	// Object is the object of the request. Its Resource is empty in a non-resource request.
 	Object Object
 	// Code is the HTTP status of the response. Zero means that there is no response yet.
 	Code int
-	// Received is when the request was received, At is the time of the stage. Both are in
-	// microseconds since 1970.
+	// Received is when the request was received. At is the time of the stage. Both are in microseconds since 1970.
 	Received, At int64
-	// Body is the request's object, which events have at level Request.
+	// Body describes the request body, which events have from level Request.
 	Body Body
-	// Layers are the server's own timings, by layer, of a request that took more than 500 ms. It
-	// is nil for other requests.
+	// Layers has the API server's own timings, by layer, of a request that took more than 500 ms. It is nil for other
+	// requests.
 	Layers map[string]time.Duration
 }
 
-// Object identifies the object or the collection of a request.
+// Object identifies the object or the collection in a request.
 type Object struct {
 	Resource, Namespace, Name, Group, Version, Subresource []byte
 }
 
 // Body describes the object in the body of a request.
 type Body struct {
-	// Size is its size as JSON in bytes. Zero means that there is no object.
+	// Size is the size of the object as JSON, in bytes. Zero means that there is no object.
 	Size int
-	// Array reports whether it is a list, such as a JSON patch.
+	// Array reports whether the object is a list, such as a JSON patch.
 	Array bool
-	// Typed reports whether it is an object with apiVersion and kind.
+	// Typed reports whether the object has both apiVersion and kind.
 	Typed bool
 }
 
@@ -81,7 +79,7 @@ func (e *Event) Query() []byte {
 	return query
 }
 
-// reset clears the event and keeps its memory.
+// reset clears the event but keeps its memory.
 func (e *Event) reset() {
 	o := &e.Object
 	*e = Event{

@@ -12,16 +12,16 @@ import (
 type line struct {
 	// section is the current section. next is the section of the next value, if it is an object.
 	section, next section
-	// into receives the next value. If it is nil, value says how to interpret that value.
+	// into receives the next value. If it is nil, value says how to interpret the next value.
 	into  *[]byte
 	value value
-	layer string // layer of a timing
-	// at counts the bytes read. bodyAt is the offset at which a body begins, or the offset after its key.
+	layer string // layer of the next timing
+	// at is the number of bytes read. bodyAt is the offset at which a body begins, or the offset after its key.
 	at, bodyAt int
 	inBody     bool
 	// isEvent, known and beta are derived from kind and apiVersion.
 	isEvent, known, beta bool
-	body                 uint8 // bits for apiVersion and kind in the body
+	body                 uint8 // bit 0: the body has an apiVersion; bit 1: it has a kind
 }
 
 // section is the object within an event that is being read.
@@ -51,9 +51,9 @@ const (
 	ofLayer
 )
 
-// layerPrefix is the prefix of the names of the API server's own timings
-// (apiserver/pkg/endpoints/request/webhook_duration.go). The API server writes them
-// only for requests of more than 500 ms (endpoints/filters/audit.go).
+// layerPrefix is the prefix of the annotations in which the API server writes its own timings
+// (apiserver/pkg/endpoints/request/webhook_duration.go). It writes them only for requests of more than 500 ms
+// (endpoints/filters/audit.go).
 const layerPrefix = "apiserver.latency.k8s.io/"
 
 // feed scans a piece of the line.
@@ -102,7 +102,7 @@ func (r *Reader) endBody(end int) {
 	}
 }
 
-// key decides what to do with the value of a key.
+// key decides how to process the value of a key.
 func (r *Reader) key(text []byte) {
 	l, e := &r.line, r.event
 	l.into, l.value, l.next = nil, ofNothing, ofEvent
@@ -188,7 +188,7 @@ func (r *Reader) key(text []byte) {
 	}
 }
 
-// enter reads the fields of the next value, if it is an object.
+// enter makes the scanner read the fields of the next value, if that is an object.
 func (r *Reader) enter(s section) {
 	r.line.next = s
 	r.scan.Enter()

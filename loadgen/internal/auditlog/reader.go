@@ -12,32 +12,32 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// Reader reads a log, plain or compressed with gzip.
+// Reader reads an audit log, plain or compressed with gzip.
 type Reader struct {
 	from  *bufio.Reader
 	scan  jsonscan.Scanner
 	line  line
 	event *Event
-	// begun reports whether the beginning of the log was inspected, zipped whether from decompresses.
+	// begun is set once the start of the log was inspected. zipped is set if from decompresses.
 	begun, zipped bool
-	// Skipped counts the lines without an event.
+	// Skipped has the numbers of lines without an event.
 	Skipped Skipped
 	// Lines is the number of lines read so far.
 	Lines int64
-	// Beta counts the events of audit.k8s.io/v1beta1, which have the same fields.
+	// Beta is the number of events of audit.k8s.io/v1beta1, which have the same fields as v1.
 	Beta int64
 }
 
-// Skipped counts invalid lines by their defect.
+// Skipped has the numbers of invalid lines, by kind of defect.
 type Skipped struct {
 	// Cut lines end within an event, because a server was killed or the log was split.
 	Cut Lines
-	// NoJSON lines are not JSON objects. NoEvent lines are not audit events of a supported
-	// version, or lack a required field.
+	// NoJSON lines are not JSON objects. NoEvent lines are not audit events of a supported version, or lack a required
+	// field.
 	NoJSON, NoEvent Lines
 }
 
-// Lines counts lines. First is the number of the first one.
+// Lines is a number of lines. First is the line number of the first one.
 type Lines struct{ Count, First int64 }
 
 func (l *Lines) add(number int64) {
@@ -49,20 +49,20 @@ func (l *Lines) add(number int64) {
 // ErrCut is the error for a log whose compressed data is truncated or damaged.
 var ErrCut = errors.New("its compressed data is cut or damaged")
 
-// Maximum sizes in bytes. The longest keys are known field names, the longest values URIs with selectors.
+// Maximum sizes in bytes. The longest keys are known field names; the longest values are URIs with selectors.
 const (
 	longestKey   = 64
 	longestValue = 128 << 10
 )
 
-// NewReader returns a reader of a log.
+// NewReader returns a Reader for a log.
 func NewReader(from io.Reader) *Reader {
 	return &Reader{from: bufio.NewReaderSize(from, bufferSize), scan: jsonscan.Scanner{LongestKey: longestKey, LongestValue: longestValue}}
 }
 
 const bufferSize = 256 << 10
 
-// unzip decompresses the log if it is compressed.
+// unzip makes the Reader decompress the log if the log is compressed.
 func (r *Reader) unzip() error {
 	r.begun = true
 	if start, _ := r.from.Peek(2); string(start) != "\x1f\x8b" {
@@ -76,8 +76,7 @@ func (r *Reader) unzip() error {
 	return nil
 }
 
-// Next reads the next event and counts the invalid lines before it. It returns io.EOF at the
-// end.
+// Next reads the next event, and counts the invalid lines before it. It returns io.EOF at the end.
 func (r *Reader) Next(e *Event) error {
 	r.event = e
 	if !r.begun {

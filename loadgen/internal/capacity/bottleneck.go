@@ -11,14 +11,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// resource is one that a control plane can exhaust.
+// resource is a resource that a control plane can exhaust.
 type resource struct {
 	name, what string
-	// expr is the share of the resource in use over $window. component is the label that names its owner.
+	// expr is the share of the resource in use over $window. component is the label that names the component, or ""
+	// for a resource of the machine.
 	expr, component string
 }
 
-// resources follow the USE method: each expression is the utilisation of a resource. If requests wait for a limit, a
+// resources lists the resources that may be the bottleneck, by the USE method: each expression is the utilisation of a
+// resource. For the client-side rate limit, utilisation is the time that requests waited per second, at most 1, so that a
 // single waiting request counts as full use.
 var resources = []resource{
 	{"machine", "the machine's processors", `sum(rate(stormglass_machine_busy_seconds_total[$window])) / scalar(max(stormglass_machine_processors))`, ""},
@@ -68,7 +70,7 @@ type resourceKey struct{ resource, component string }
 
 func keyOf(u result.Use) resourceKey { return resourceKey{u.Resource, u.Component} }
 
-// bottleneck returns the resource that limits more of the bad trials than any other, or nil if none was near its limit.
+// bottleneck returns the resource that limits the most bad trials, or nil if no resource was near its limit.
 func bottleneck(trials []result.Trial) *result.Bottleneck {
 	light := usesWhenLight(trials)
 	found := map[resourceKey]*result.Bottleneck{}
@@ -97,14 +99,14 @@ func bottleneck(trials []result.Trial) *result.Bottleneck {
 	return best
 }
 
-// relation compares a full resource with the same resource at the lightest load that held. A smaller value points more
-// to the load.
+// relation compares a full resource with the same resource at the lightest load that held. The smaller the value, the more
+// likely the load filled the resource.
 type relation int
 
 const (
-	notWhenLight  relation = iota // it was not full
-	lessWhenLight                 // it was full, but less so
-	sameWhenLight                 // it was as full
+	notWhenLight  relation = iota // not full at the lightest load
+	lessWhenLight                 // full at the lightest load, but less so
+	sameWhenLight                 // as full at the lightest load
 )
 
 // fullerBy is the smallest difference that counts between the shares of two full resources.
@@ -120,7 +122,7 @@ func relationTo(light map[resourceKey]float64, u result.Use) relation {
 	return sameWhenLight
 }
 
-// limiting returns the full resource of a trial that points most to the load, or false if none is full.
+// limiting returns the full resource with the smallest relation to the lightest load, or false if no resource is full.
 func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use, ok bool) {
 	for _, u := range uses { // the fullest first
 		if u.Share >= fullFrom && (!ok || relationTo(light, u) < relationTo(light, most)) {
@@ -130,7 +132,7 @@ func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use
 	return most, ok
 }
 
-// usesWhenLight returns the shares in use at the lightest load that held.
+// usesWhenLight returns the share of each resource that was in use at the lightest load that held.
 func usesWhenLight(trials []result.Trial) map[resourceKey]float64 {
 	var lightest result.Trial
 	for _, t := range trials {

@@ -2,8 +2,8 @@ package capacity
 
 import "math"
 
-// sawNothing records a trial without a result. Two such trials in a row end the search, unless the generator was the
-// limit and a lower load is still worth a trial.
+// sawNothing records a trial without a result: Invalid or NoData. Two such trials in a row end the search, unless the
+// generator was the limit and a lower load is still worth a trial.
 func (s *Search) sawNothing(load float64, outcome Outcome) {
 	if s.unusable != outcome {
 		s.unusable, s.invalid = outcome, 0
@@ -28,8 +28,9 @@ func (s *Search) sawNothing(load float64, outcome Outcome) {
 	}
 }
 
-// belowCeiling returns the upper end of the loads to try below the ceiling. That is the ceiling, or the lowest bad load
-// if it is lower and either no load above it has held, or the highest load that held is near the ceiling.
+// belowCeiling returns the upper end of the loads to try below the ceiling. This is the ceiling, or the lowest bad load if
+// that is lower than the ceiling, and either no load above the lowest bad load has held, or the highest load that held is
+// near the ceiling.
 func (s *Search) belowCeiling() float64 {
 	if s.held < s.lowestBad || s.near(s.held, s.ceiling) {
 		return min(s.ceiling, s.lowestBad)
@@ -43,8 +44,8 @@ func (s *Search) stuck() bool {
 	return s.bad > 0 && !badBelow && s.near(s.held, s.ceiling) && s.quantile(0.5) >= s.ceiling
 }
 
-// tryAbove forgets the ceiling, but only once and only if a load was bad: the generator managed that load, so other
-// processes may have used the machine since. Otherwise the generator is the limit.
+// tryAbove removes the ceiling, so that higher loads are tried again. It does so only once, and only if a load was bad: the
+// generator managed that load, so other processes may have used the machine since. Otherwise the generator is the limit.
 func (s *Search) tryAbove() {
 	if s.bad == 0 || s.forgotten {
 		s.answer = GeneratorFirst

@@ -13,7 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Compare compares two searches of one field: it returns B's capacity as a share of A's, from both posteriors.
+// Compare compares two searches of one field. It returns the capacity of B as a share of the capacity of A, computed from
+// both posteriors.
 func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	c = result.CapacityComparison{Schema: result.CapacityComparisonSchema}
 	var of [2]*Search
@@ -42,13 +43,13 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityComparison {
 	c.Differences = differences(c.Sides[0].Capacity, c.Sides[1].Capacity)
 	low, _, high := ratio(of[0].shown(c.Sides[0]), of[1].shown(c.Sides[1]))
-	// Use the ratio of the medians, because they are shown next to it. The median of the ratio is near it, but not
-	// equal.
+	// Show the ratio of the medians and not the median of the ratio, because the medians are shown next to it. Both are
+	// close but not equal.
 	median := min(max(of[1].median(c.Sides[1])/of[0].median(c.Sides[0]), low), high)
 	isLower := [2]bool{low > 1, high < 1}
 	for i, s := range c.Sides {
-		// If a side's capacity may lie outside its interval, on the side away from the other's, the answer stays the
-		// same.
+		// The answer holds if the capacity of a side can lie outside its interval only in the direction away from the
+		// other side.
 		further := s.MayBeLower() && isLower[i] || s.MayBeHigher() && isLower[1-i]
 		if s.Answer != string(Found) && !further {
 			c.Answer, c.ExitCode, c.Why = "could not tell", exitcode.NoData, s.Dir+": "+s.Answer
@@ -67,7 +68,7 @@ func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityCompari
 	return c
 }
 
-// replay returns a search with the posterior of a recorded one.
+// replay returns a search with the posterior of a recorded search.
 func replay(c result.Capacity) (*Search, error) {
 	o := Default(c.From, c.To)
 	o.Width, o.Trials = cmp.Or(c.Width, o.Width), max(o.Trials, len(c.Trials)+1)
@@ -101,7 +102,7 @@ func differences(a, b result.Capacity) []result.Difference {
 // sameCost is the largest ratio at which the costs of two requests count as the same.
 const sameCost = 1.1
 
-// generators compares the generator's CPU time per request at the highest load that held in both searches. The
+// generators compares the CPU time per request of the generator at the highest load that held in both searches. The
 // generator does the same work on each side, so a difference means that the machine was not equally fast.
 func generators(a, b result.Capacity) (d result.Difference, differ bool) {
 	cost := func(t result.Trial) float64 { return t.Cores["loadgen"] / t.Achieved }
@@ -133,7 +134,7 @@ func facts(c result.Capacity) map[string]string {
 // share is the weight that a posterior puts on the logarithm of a capacity.
 type share struct{ log, weight float64 }
 
-// ratio returns the median and the 90% interval of B's capacity over A's, from the two posteriors.
+// ratio returns the median and the 90% interval of the capacity of B divided by the capacity of A, from the two posteriors.
 func ratio(a, b []share) (low, median, high float64) {
 	var all []share
 	for _, x := range a {
@@ -156,8 +157,8 @@ func ratio(a, b []share) (low, median, high float64) {
 	return at((1 - confidence) / 2), at(0.5), at((1 + confidence) / 2)
 }
 
-// median returns the median of a side's capacity. If the capacity may be higher, it is at most the highest load that
-// held.
+// median returns the median of the capacity of a side. If the capacity may be higher than the search could show, median
+// returns at most the highest load that held.
 func (s *Search) median(of result.CapacitySide) float64 {
 	if of.MayBeHigher() {
 		return min(s.quantile(0.5), *of.Held)
@@ -165,8 +166,8 @@ func (s *Search) median(of result.CapacitySide) float64 {
 	return s.quantile(0.5)
 }
 
-// shown returns the posterior of a side's capacity. If the capacity may be higher, it is cut off at the highest load
-// that held.
+// shown returns the posterior of the capacity of a side. If the capacity may be higher than the search could show, the
+// posterior is cut off at the highest load that held.
 func (s *Search) shown(of result.CapacitySide) []share {
 	most := math.Inf(1)
 	if of.MayBeHigher() {

@@ -9,10 +9,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// Preview describes a trial at the highest load without making it.
+// Preview describes a search and a trial at the highest load before they are made.
 type Preview struct {
 	Field string `json:"field"`
-	// Trials is the maximum number of trials, without those that confirm.
+	// Trials is the maximum number of trials. It excludes the trials that confirm the capacity.
 	Trials int             `json:"trials"`
 	Load   string          `json:"load"`
 	Trial  cluster.Preview `json:"trial"`
@@ -62,6 +62,6 @@ func DryRun(ctx context.Context, o RunOptions) (p Preview, err error) {
 
 // WriteText writes the preview as text.
 func (p Preview) WriteText(to io.Writer) error {
-	fmt.Fprintf(to, "at most %d trials and those that confirm; of one at the highest load, %s=%s:\n\n", p.Trials, p.Field, p.Load)
+	fmt.Fprintf(to, "at most %d trials, and those that confirm the result; a trial at the highest load, %s=%s:\n\n", p.Trials, p.Field, p.Load)
 	return p.Trial.WriteText(to)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// growth is the share of a load's requests that pile up in flight. It is scaled down if fewer than 1,000 requests come:
-// the number in flight varies by its square root, which would exceed the bound for few requests.
+// growth is the PromQL for the share of the requests of a load that pile up in flight. With fewer than 1,000 requests it is
+// scaled down: the number in flight varies by its square root, which would exceed the bound if there are few requests.
 const growth = `sum(deriv(stormglass_requests_in_flight{load="$load"}[$window])) / sum(rate(stormglass_requests_total{load="$load"}[$window])) * clamp_max(sum(increase(stormglass_requests_total{load="$load"}[$window])) / 1000, 1)`
 
 // The bounds of a trial's own gates.
@@ -48,9 +48,9 @@ func addGates(s *scenario.Scenario) {
 		held = requestPhases(s, loads)
 	}
 	var achieved, steady []scenario.Gate
-	for _, l := range loads { // each load alone: a small one would not show in the sum
+	for _, l := range loads { // judge each load alone: a small load would not show in the sum
 		if l.MinAchieved == nil && s.MinAchieved == nil {
-			l.MinAchieved = bound("0%") // the gates below judge it in the held phases only
+			l.MinAchieved = bound("0%") // the gates below judge the achieved share, only in the phases in held
 		}
 		of, over := "", held
 		if len(loads) > 1 {
@@ -74,8 +74,8 @@ func addGates(s *scenario.Scenario) {
 	}
 }
 
-// asksAlready reports whether a gate of the scenario judges the same objective of the same load in all phases of g, and
-// is at least as strict.
+// asksAlready reports whether one of gates makes g redundant: it judges the same objective of the same load in all phases
+// of g, and is at least as strict.
 func asksAlready(gates []scenario.Gate, g scenario.Gate, oneLoad bool) bool {
 	return g.Objective != "" && slices.ContainsFunc(gates, func(o scenario.Gate) bool {
 		covers := !slices.ContainsFunc(g.Over, func(name string) bool { return !slices.Contains(o.Over, name) })
@@ -84,7 +84,7 @@ func asksAlready(gates []scenario.Gate, g scenario.Gate, oneLoad bool) bool {
 	})
 }
 
-// requestPhases returns the phases with request loads, or only the last phase if a load runs in all of them.
+// requestPhases returns the phases with request loads, or only the last phase if a request load runs in every phase.
 func requestPhases(s *scenario.Scenario, loads []scenario.PlacedLoad) (names []string) {
 	for _, name := range s.PhaseNames() {
 		if slices.ContainsFunc(loads, func(l scenario.PlacedLoad) bool { return l.Phase == name }) {
@@ -97,8 +97,8 @@ func requestPhases(s *scenario.Scenario, loads []scenario.PlacedLoad) (names []s
 	return names
 }
 
-// leastShare returns the smallest share of a load's requests that is judged separately, by operation of its mix and by
-// tenant.
+// leastShare returns the smallest share of the requests of a load that gates judge separately: by operation of the mix, and
+// by tenant.
 func leastShare(l *scenario.Load) float64 {
 	var mix, tenants []float64
 	for _, o := range l.Mix {

@@ -26,7 +26,7 @@ import (
 
 // RunOptions configure a search on real planes.
 type RunOptions struct {
-	run.Options // of each trial; Scenario is the scenario as written
+	run.Options // options of each trial; Scenario is the scenario as written
 	// Read reads the scenario with the given settings, which include the load.
 	Read  func(sets []string) (*scenario.Scenario, error)
 	Width float64
@@ -37,8 +37,8 @@ type RunOptions struct {
 	Resume string
 }
 
-// Run searches for the capacity and returns the search and its directory. On an error no trial has a result; a failed
-// first trial is kept, and the search can be resumed.
+// Run searches for the capacity and returns the search and its directory. If it fails, no trial has a result; the
+// directory of a failed first trial is kept, and the search can be resumed.
 func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
 	s := onPlanes(o)
 	return s.run(ctx)
@@ -52,16 +52,16 @@ func onPlanes(o RunOptions) session {
 // session is a search in progress.
 type session struct {
 	o RunOptions
-	// trial makes one run. Tests replace it with a plane of known capacity.
+	// trial makes one run. Tests replace it with a function that simulates a plane of known capacity.
 	trial func(ctx context.Context, o run.Options) (result.Result, error)
 	// uses returns the resources used most in a phase of a run, and the processors that each component used.
 	uses func(ctx context.Context, dir string, p result.Phase) (most []result.Use, cores map[string]float64, err error)
 	// otherGenerator is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
-	// The next fields are set only if two searches take turns. name begins each line of progress, and whole is the
-	// directory to resume. turn waits for this search's turn and returns a function that ends it and reports whether
-	// this search failed; it returns nil if the other search failed. further reports whether the other search has no
-	// answer yet.
+	// The next four fields are set only if two searches take turns. name is the prefix of each line of progress. whole is
+	// the directory of both searches, with which they are resumed. turn waits for the turn of this search. It returns a
+	// function that ends the turn, with whether this search failed; it returns nil if the other search failed. further
+	// reports whether the other search has no answer yet.
 	name, whole string
 	turn        func() (end func(failed bool))
 	further     func() bool
@@ -189,9 +189,9 @@ func longestPhase(sc *scenario.Scenario) (longest time.Duration) {
 	return longest
 }
 
-// digests sets Digest and PlaneDigest. PlaneDigest covers the control plane, its faults, the seed and the name of a
-// variant. Digest covers the rest of the scenario except the range. Two searches may differ in the range and in what
-// PlaneDigest covers.
+// digests sets Digest and PlaneDigest. PlaneDigest covers the control plane, its faults, the seed and the name of the
+// variant. Digest covers the rest of the scenario except the range of the search. Two searches are comparable if they
+// have the same Digest.
 func (s *session) digests(sc scenario.Scenario) (err error) {
 	plane := scenario.Scenario{ControlPlane: sc.ControlPlane, Seed: sc.Seed, Variant: sc.Variant}
 	sc.ControlPlane, sc.Seed, sc.Capacity, sc.Variant, sc.Variants = scenario.Scenario{}.ControlPlane, 0, nil, "", nil
@@ -281,11 +281,11 @@ func nameOf(o Outcome) string {
 	return ""
 }
 
-// stateGrowth is the growth of nodes, pods, objects and watches from trial to trial. It is small because far too many
-// of them take minutes to create and exhaust the machine.
+// stateGrowth is the factor by which nodes, pods, objects and watches grow from trial to trial. It is small because a
+// load far above the capacity takes minutes to create and exhausts the machine.
 const stateGrowth = 1.2
 
-// with reads the scenario with a load, and adds the gates of a trial.
+// with returns the scenario with a given load, and with the gates of a trial added.
 func (s *session) with(load float64) (*scenario.Scenario, error) {
 	sc, err := s.o.Read(append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load)))
 	if err != nil {
@@ -387,7 +387,7 @@ func (s *session) conclude() {
 	e := s.search.Estimate()
 	s.c.Answer = string(e.Answer)
 	s.c.Low, s.c.Median, s.c.High, s.c.Held = nil, nil, nil, nil
-	if s.search.bad > 0 && e.Answer != AboveRange && e.Answer != BelowRange { // else the interval only reflects the prior
+	if s.search.bad > 0 && e.Answer != AboveRange && e.Answer != BelowRange { // otherwise the interval only reflects the prior
 		s.c.Low, s.c.Median, s.c.High = &e.Low, &e.Median, &e.High
 	}
 	if e.Held > 0 {
@@ -401,7 +401,7 @@ func (s *session) conclude() {
 		s.c.ExitCode = exitcode.Pass
 	}
 	times := map[string]int{}
-	first, lowest := []string{}, math.Inf(1) // gates that failed at the lowest load gave way first
+	first, lowest := []string{}, math.Inf(1) // the gates that failed in the bad trial with the lowest load
 	for _, t := range s.c.Trials {
 		if t.Outcome == nameOf(Bad) {
 			if t.Load < lowest {
@@ -432,12 +432,12 @@ func (s *session) conclude() {
 	})
 }
 
-// busyMachine begins the note on trials on a busy machine.
+// busyMachine is the prefix of the note on trials that ran on a busy machine.
 const busyMachine = "machine: "
 
 func isOfMachine(note string) bool { return strings.HasPrefix(note, busyMachine) }
 
-// busyTrials returns the note on trials on a busy machine. Empty means the machine was never busy.
+// busyTrials returns the note on trials that ran on a busy machine, or "" if the machine was never busy.
 func busyTrials(trials []result.Trial) string {
 	busy, last := 0, ""
 	for _, t := range trials {

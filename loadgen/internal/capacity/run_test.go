@@ -277,7 +277,7 @@ func TestPlaneEndsByTheLoad(t *testing.T) {
 	}{
 		{"the control plane ended", func(r *result.Result) { r.Run.UnexpectedExits = []string{"kube-apiserver-0"} }, ended},
 		{"the control plane ended", noRun, exitcode.Environmentf("%w: %w", run.ErrPlaneEnded, ended)},
-		{"the objects of a load were not made", noRun, exitcode.Environmentf("%w writes (background[0]): 503", run.ErrPrepare)},
+		{"the objects of a load were not created", noRun, exitcode.Environmentf("%w writes (background[0]): 503", run.ErrPrepare)},
 		{"the first phase did not begin", func(r *result.Result) { r.Run.Versions.Kubernetes = "v1.37.1" }, ended},
 	} {
 		s := newSession(t, &plane{capacity: 1e9})

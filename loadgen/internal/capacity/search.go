@@ -1,9 +1,10 @@
-// Package capacity searches for the highest load that holds. It chooses the next load and evaluates the outcomes of
-// trials. A Search knows neither planes nor time.
+// Package capacity searches for the highest load that a control plane can hold. It chooses the load of each trial and
+// evaluates the outcomes. The type Search is pure: it has no access to planes or clocks.
 //
-// The load grows until a trial is bad; a rate doubles each time. From then on, each trial updates a psychometric curve:
-// it is bad with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). The posterior over capacity and spread is
-// kept on a grid. Trials are made at its 50, 35 and 65% quantiles of the capacity until its 90% interval is narrow.
+// The load grows until a trial is bad; a rate doubles each time. From then on, each trial updates the posterior of a
+// psychometric curve: a trial is bad with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). The posterior over
+// capacity and spread is kept on a grid. Trials are made at the 50, 35 and 65% quantiles of the capacity, in turn, until
+// the 90% interval of the capacity is narrow.
 package capacity
 
 import (
@@ -19,16 +20,15 @@ type Options struct {
 	Least, From, To float64
 	// Growth is the factor between loads until a trial is bad: 2 doubles the load.
 	Growth float64
-	// Width ends the search: it is the ratio of the interval's upper to its lower end, minus 1.
+	// Width is the width of the interval at which the search ends: the ratio of its upper to its lower end, minus 1.
 	Width float64
-	// Trials is the maximum number of trials, without those that confirm.
+	// Trials is the maximum number of trials. It excludes the trials that confirm the capacity.
 	Trials int
-	// Whole is true if loads are whole numbers. The search then also ends when its interval lies between two
-	// neighbours.
+	// Whole is true if loads are whole numbers. The search then also ends when no whole number lies inside the interval.
 	Whole bool
 }
 
-// Default returns options for a search between two loads that begins at the lower one and doubles it.
+// Default returns options for a search between two loads. The search begins at the lower load and doubles it.
 func Default(least, to float64) Options {
 	return Options{Least: least, From: least, To: to, Growth: 2, Width: 0.15, Trials: 40}
 }
@@ -64,15 +64,16 @@ const (
 	gridStep   = 0.005
 	confirmOf  = 5 // trials at the lower end
 	confirmed  = 3 // of these, the number that must be good
-	// mostWide bounds the interval that counts as found when the trials are used up, as a multiple of the requested
-	// width.
+	// mostWide is the maximum width of an interval that counts as found when the trials are used up, as a multiple of the
+	// requested width.
 	mostWide = 2
-	// invalidInRow invalid trials in a row show the generator's limit. A single one may be due to other processes on
-	// the machine.
+	// invalidInRow is the number of invalid trials in a row that show the limit of the generator. A single invalid trial
+	// may be due to other processes on the machine.
 	invalidInRow = 2
 )
 
-// spreads returns the spreads of the grid: how wide the band of loads is in which trials may be good or bad.
+// spreads returns the spreads of the grid. A spread is the relative width of the band of loads in which trials may be good
+// or bad.
 func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
 
 // Outcome is the result of a trial.
@@ -106,8 +107,8 @@ type Estimate struct {
 	Low, Median, High float64 // 90% interval
 	Held              float64 // the highest load of a good trial; 0 without one
 	Trials            int
-	// ConfirmLoad is the lower end of the narrow interval. It was tried again Confirms times and held ConfirmGood
-	// times.
+	// ConfirmLoad is the load of the trials that confirm: the lower end of the interval once it is narrow. This load was
+	// tried Confirms times and held ConfirmGood times.
 	ConfirmLoad           float64
 	ConfirmGood, Confirms int
 }
@@ -121,8 +122,8 @@ type Search struct {
 	trials, bad, good     int
 	unusable              Outcome // Invalid or NoData: the outcome of the last trials
 	invalid               int     // the number of such trials in a row
-	ceiling               float64 // the lowest load at which the generator was the limit twice
-	forgotten             bool    // a ceiling was forgotten once
+	ceiling               float64 // the lowest load at which the generator was the limit twice in a row
+	forgotten             bool    // the ceiling was reset once
 	lowestBad, held       float64
 	next                  int // index into shares
 	confirming            bool
@@ -160,7 +161,7 @@ func (s *Search) Next() (load float64, more bool) {
 		return s.confirmLoad, true
 	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // between the last load that held and the generator's limit
 		return math.Sqrt(s.held * s.ceiling), true
-	case !s.began(): // do not raise the load on a plane that did not hold the first one
+	case !s.began(): // do not raise the load before the plane has held one
 		return s.o.From, true
 	case s.bad == 0:
 		return min(s.grown(s.held), s.o.To), true
@@ -175,7 +176,7 @@ func (s *Search) Next() (load float64, more bool) {
 // began reports whether a load has held, or two trials were bad.
 func (s *Search) began() bool { return s.good > 0 || s.bad > 1 }
 
-// grown returns the load that follows one that held. Whole numbers grow by at least 1.
+// grown returns the load to try after the load held has held. Whole numbers grow by at least 1.
 func (s *Search) grown(held float64) float64 {
 	if s.o.Whole {
 		return max(held+1, math.Round(held*s.o.Growth))
@@ -183,7 +184,7 @@ func (s *Search) grown(held float64) float64 {
 	return held * s.o.Growth
 }
 
-// near reports whether no load between low and high is worth a trial.
+// near reports whether low and high are so close that no load between them is worth a trial.
 func (s *Search) near(low, high float64) bool {
 	return high/low-1 <= s.o.Width || s.o.Whole && math.Floor(high)-math.Floor(low) <= 1
 }
@@ -197,7 +198,7 @@ func (s *Search) likely() float64 { return s.quantile(shares[s.next%len(shares)]
 // Further returns the load of one more trial after a capacity was found, or false if none was found.
 func (s *Search) Further() (load float64, found bool) { return s.likely(), s.answer == Found }
 
-// Saw records the outcome of a trial. After a capacity was found, further trials only refine its value.
+// Saw records the outcome of a trial. After a capacity was found, further trials only refine the value of the capacity.
 func (s *Search) Saw(load float64, outcome Outcome) {
 	if s.answer == Found && (outcome == Good || outcome == Bad) {
 		s.next++
@@ -305,7 +306,7 @@ func (s *Search) Estimate() Estimate {
 	return e
 }
 
-// update multiplies the weight of each capacity and spread by the probability that they give to the outcome.
+// update multiplies the weight of each pair of capacity and spread by the probability of the outcome under that pair.
 func (s *Search) update(load float64, outcome Outcome) {
 	x := math.Log(load)
 	for i, c := range s.logs {

@@ -40,7 +40,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	ended := endedBy(res, err)
 	again := slices.Contains(s.c.EndedAt, load)
 	switch {
-	case err != nil && ctx.Err() == nil && ended != "" && again: // the load ends it
+	case err != nil && ctx.Err() == nil && ended != "" && again: // the same load ended a run twice, so it is the cause
 		t.Outcome, t.Why = nameOf(Bad), ended
 		return t, nil
 	case err != nil && ctx.Err() == nil && ended != "":
@@ -59,13 +59,14 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	return t, err
 }
 
-// endedBy says what ended a run with an error if its load may be the cause. Empty means it is not.
+// endedBy says what ended a run that failed with err, if the load may be the cause. Empty means that the load is not the
+// cause.
 func endedBy(res result.Result, err error) string {
 	switch {
 	case len(res.Run.UnexpectedExits) > 0, errors.Is(err, run.ErrPlaneEnded):
 		return "the control plane ended"
 	case errors.Is(err, run.ErrPrepare):
-		return "the objects of a load were not made"
+		return "the objects of a load were not created"
 	case res.Run.Versions.Kubernetes != "" && len(res.Measurements.Phases) == 0: // the plane had started
 		return "the first phase did not begin"
 	}
@@ -90,9 +91,9 @@ func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, 
 	return all, cores, err
 }
 
-// take judges a trial: invalid if the generator was the limit, good if every gate held, bad if a gate failed, the run
-// was ended early, or a phase did not meet its condition in time. It returns the longest phase with requests, or the
-// last phase.
+// take sets the outcome and the figures of a trial: invalid if the generator was the limit, good if every gate held, bad if
+// a gate failed, the run was ended early, or a phase did not meet its condition in time. It returns the longest phase with
+// requests, or the last phase if none exists.
 func take(t *result.Trial, res result.Result) (held result.Phase) {
 	t.Gates, t.Machine = res.Gates, res.BusyMachine
 	switch {
@@ -132,19 +133,20 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	return held
 }
 
-// unmet names the phase that did not meet its condition in time. Empty means every phase did, or the machine was busy.
+// unmet names a phase that did not meet its condition in time. Empty means that there is none. It ignores interrupted
+// phases, and phases during which the machine was busy.
 func unmet(phases []result.Phase) string {
 	for _, p := range phases {
 		busy := p.Machine != nil && p.Machine.Busy != ""
 		if p.Until != "" && !p.ConditionMet && !p.Interrupted && !busy {
-			return fmt.Sprintf("phase %s: %s did not come in time", p.Name, p.Until)
+			return fmt.Sprintf("phase %s: condition %s was not met in time", p.Name, p.Until)
 		}
 	}
 	return ""
 }
 
-// wrong lists the gates that failed in a bad trial, or the other reason why it is bad: for a trial that was ended
-// early, the condition.
+// wrong lists the gates that failed in a bad trial. For a trial that was ended early, it returns the condition instead, and
+// for a trial without failed gates the reason why the trial is bad.
 func wrong(t result.Trial) []string {
 	if condition, _, _ := strings.Cut(t.Why, " in phase "); strings.HasPrefix(condition, "abortOn: ") {
 		return []string{condition}

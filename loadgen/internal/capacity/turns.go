@@ -15,9 +15,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// RunInTurns searches two configurations. Trials of A and B alternate until both searches have an answer, so that
-// changes on the machine affect both. out is the directory for both searches; resume is the directory of two searches
-// to resume. On an error no search has a trial.
+// RunInTurns searches for the capacities of two configurations. Trials of A and B alternate until both searches have an
+// answer, so that changes on the machine affect both. out is the directory for both searches; resume is the directory of
+// two searches to resume. If RunInTurns fails, neither search has a trial.
 func RunInTurns(ctx context.Context, sides [2]RunOptions, out, resume string) (result.CapacityComparison, string, error) {
 	p := pair{out: out, resume: resume}
 	for i, o := range sides {
@@ -32,7 +32,7 @@ type pair struct {
 	out, resume string
 }
 
-// sideNames are shown to readers, sideFlags are the flags, and sideDirs are the subdirectories of the two sides.
+// sideNames, sideFlags and sideDirs are the displayed names, the flags and the subdirectories of the two sides.
 var (
 	sideNames = [2]string{"A", "B"}
 	sideFlags = [2]string{"--a", "--b"}
@@ -70,7 +70,7 @@ func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string
 	return c, dir, rundir.WriteJSON(dir, result.CapacityComparisonFile, c)
 }
 
-// compared compares the results of both searches. untried holds the errors of searches without a trial.
+// compared compares the results of both searches. untried holds the error of each search without a trial.
 func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison {
 	c := result.CapacityComparison{Schema: result.CapacityComparisonSchema, InTurns: true}
 	for i, s := range p.sides {
@@ -111,7 +111,7 @@ func (p *pair) open(ctx context.Context, dir string) error {
 		s.c.InTurns = true
 	}
 	if p.sides[0].c.Digest != p.sides[1].c.Digest {
-		return exitcode.Usagef("--a and --b differ in more than the control plane, its faults and the range: what they hold is not comparable")
+		return exitcode.Usagef("--a and --b differ in more than the control plane, its faults and the range: their capacities are not comparable")
 	}
 	for i := range p.sides {
 		if err := p.sides[i].build(ctx); err != nil {
@@ -121,8 +121,8 @@ func (p *pair) open(ctx context.Context, dir string) error {
 	return nil
 }
 
-// search makes the trials of both sides, and returns the error of each side without a trial. If one search ends early,
-// so does the other, and both are resumed together.
+// search makes the trials of both sides, and returns the error of each side without a trial. If one search ends early, the
+// other ends too, and both are resumed together.
 func (p *pair) search(ctx context.Context) (untried [2]error) {
 	order := newTurns()
 	var both sync.WaitGroup
@@ -147,10 +147,10 @@ type otherFailed struct{}
 
 func (otherFailed) Error() string { return "the other search failed" }
 
-// Unjudged reports true: the environment did not fail.
+// Unjudged reports that nothing was judged, and not that the environment failed.
 func (otherFailed) Unjudged() bool { return true }
 
-// turns alternates between two searches until one has left. After a failure neither gets another turn.
+// turns gives turns to two searches alternately until one of them has left. After a failure neither gets another turn.
 type turns struct {
 	changed *sync.Cond
 	next    int
@@ -160,7 +160,7 @@ type turns struct {
 
 func newTurns() *turns { return &turns{changed: sync.NewCond(&sync.Mutex{})} }
 
-// take waits for the turn of search i and returns the function that ends it. It returns nil if a search failed.
+// take waits for the turn of search i and returns the function that ends the turn. It returns nil if a search failed.
 func (t *turns) take(i int) (end func(failed bool)) {
 	t.changed.L.Lock()
 	defer t.changed.L.Unlock()

@@ -15,9 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// checkAccess checks whether the user is allowed each need. One error names all
-// that are missing. A user can give only rights that they hold, so needs must
-// include the needs of the load's identity.
+// checkAccess checks whether the user has each permission in needs. One error names all that are missing. A user can give
+// only rights that they hold, so needs must include the permissions of the load's identity.
 func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need) error {
 	missing, err := missingAccess(ctx, client, needs)
 	if err != nil || len(missing) == 0 {
@@ -30,7 +29,7 @@ func lacking(missing []string) string {
 	return fmt.Sprintf("lacks permission to %s (a cluster-admin has all of them; `kubectl auth can-i VERB RESOURCE` checks one)", strings.Join(missing, "; "))
 }
 
-// missingAccess returns the needs that the user is not allowed.
+// missingAccess returns the permissions that the user lacks.
 func missingAccess(ctx context.Context, client kubernetes.Interface, needs []need) (missing []string, err error) {
 	allowed, err := askAccess(ctx, client, needs)
 	if err != nil {
@@ -44,7 +43,7 @@ func missingAccess(ctx context.Context, client kubernetes.Interface, needs []nee
 	return missing, nil
 }
 
-// askAccess asks the API server for each need whether the user is allowed it.
+// askAccess asks the API server which permissions the user has.
 func askAccess(ctx context.Context, client kubernetes.Interface, needs []need) ([]bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer within %s", requestTimeout))
 	defer cancel()
@@ -79,8 +78,7 @@ func mayI(ctx context.Context, client kubernetes.Interface, n need) (bool, error
 	return answer.Status.Allowed, nil
 }
 
-// rules returns the RBAC rules that grant the needs of one namespace ("" for
-// cluster-wide needs).
+// rules returns the RBAC rules that grant the permissions in one namespace ("" for permissions in the whole cluster).
 func rules(needs []need, namespace string) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	at := map[string]int{}

@@ -15,14 +15,15 @@ import (
 )
 
 // nodeAccounts are the ServiceAccounts of simulated nodes without client certificates. They are in a separate namespace, so
-// that one binding to its group of ServiceAccounts gives all nodes their rights: RBAC reads each subject of a binding for
-// each request.
+// that one binding to the group of its ServiceAccounts gives all nodes their rights: RBAC reads each subject of a binding
+// for each request.
 type nodeAccounts struct{ *node.ServiceAccounts }
 
 func (t *Target) accountNamespace() string { return t.Namespace + "-nodes" }
 
-// kubeletNeeds returns the needs of a simulated kubelet. Tokens, ConfigMaps and Secrets are limited to the run's namespace:
-// no account may get the right to all of them, because the Node authorizer grants it for the node's own pods only.
+// kubeletNeeds returns the permissions of a simulated kubelet. Tokens, ConfigMaps and Secrets are limited to the run's
+// namespace: no account may have the right to all of them, because the Node authorizer grants it only for the node's own
+// pods.
 func kubeletNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
 		each("create get list watch", "", "nodes", ""),
@@ -50,7 +51,7 @@ func kubeletNeeds(ns string, s *scenario.Scenario) []need {
 	return needs
 }
 
-// proxyNeeds returns the needs of a simulated kube-proxy.
+// proxyNeeds returns the permissions of a simulated kube-proxy.
 func proxyNeeds() []need {
 	return slices.Concat(
 		each("list watch", "", "nodes", ""),
@@ -61,7 +62,8 @@ func proxyNeeds() []need {
 	)
 }
 
-// accountNeeds returns the user's needs for nodes with ServiceAccounts in a namespace: to make the accounts and give them rights.
+// accountNeeds returns the permissions that the user needs for nodes with ServiceAccounts in a namespace: to make the
+// accounts and give them rights.
 func accountNeeds(accounts, ns string, s *scenario.Scenario) []need {
 	return slices.Concat(
 		each("create", "", "serviceaccounts", accounts),
@@ -70,7 +72,7 @@ func accountNeeds(accounts, ns string, s *scenario.Scenario) []need {
 	)
 }
 
-// nodeNeeds returns the needs of all node accounts, including the needs of kube-proxies if the nodes have them.
+// nodeNeeds returns the permissions of all node accounts, including those of kube-proxies if the nodes have kube-proxies.
 func nodeNeeds(ns string, s *scenario.Scenario) []need {
 	needs := kubeletNeeds(ns, s)
 	if s.Nodes.KubeProxy {

@@ -16,16 +16,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// census follows the objects of templates, deploys and loads through the phases, to tell what actions select, send and create.
+// census follows the objects of templates, deploys and loads through the phases, to forecast what actions select, send and
+// create.
 type census struct {
 	forecast
 	there   map[string]map[string]labels.Set // labels by resource, then by namespace and name
-	open    map[string]bool                  // resources with objects that there does not list
-	coming  map[string][]labels.Set          // labels of objects of loads that come and go, by resource
+	open    map[string]bool                  // resources that have objects which are not in the field there
+	coming  map[string][]labels.Set          // labels of the objects that loads create and delete, by resource
 	batches map[string][]member              // by path
 	deploys map[string]scenario.Action       // by name
 	unnamed int                              // objects with generated names
-	looked  int                              // objects so far
+	looked  int                              // objects examined so far
 }
 
 // member is an object of a batch.
@@ -34,20 +35,20 @@ type member struct {
 	key            string // namespace and name; ends with a slash if the API server generates the name
 	namespaced     bool
 	labels         labels.Set
-	count          int // of its kind
+	count          int // number of objects of its kind in the batch
 }
 
 const (
-	// mostMembers bounds the objects of a batch that are rendered.
+	// mostMembers is the size of the largest batch whose objects are rendered.
 	mostMembers = 50_000
-	// mostLooked bounds the objects that the rounds of actions look at.
+	// mostLooked is the number of examined objects after which the effects of later actions count as unknown.
 	mostLooked = 2_000_000
 )
 
-// controlled are the resources whose objects controllers make by themselves.
+// controlled are the resources whose objects controllers create on their own.
 var controlled = []string{"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io"}
 
-// ofWorkloads are the resources whose objects controllers make for workloads.
+// ofWorkloads are the resources whose objects controllers create for workloads.
 var ofWorkloads = []string{"pods", "replicasets.apps", "controllerrevisions.apps", "jobs.batch", "resourceclaims.resource.k8s.io"}
 
 func newCensus(f forecast) *census {
@@ -61,7 +62,7 @@ func newCensus(f forecast) *census {
 	return c
 }
 
-// load adds the objects that a load makes before the phases, and notes those that come and go by its requests.
+// load adds the objects that a load creates before the phases, and notes the objects that its requests create and delete.
 func (c *census) load(l scenario.PlacedLoad) {
 	of := c.labelled(map[string]any{load.LoadLabel: l.Name})
 	for _, o := range l.Operations() {
@@ -90,7 +91,7 @@ func (c *census) labelled(own map[string]any) labels.Set {
 	return all
 }
 
-// add adds an object. It returns false if it is there.
+// add adds an object. It returns false if the object is there already.
 func (c *census) add(resource, key string, of labels.Set) bool {
 	if _, there := c.there[resource][key]; there {
 		return false
@@ -121,7 +122,7 @@ func (c *census) batch(path string) scenario.PlacedBatch {
 	return all[slices.IndexFunc(all, func(b scenario.PlacedBatch) bool { return b.Path == path })]
 }
 
-// phase does the actions of a phase: first the immediate ones, in order, then the later ones at their times.
+// phase simulates the actions of a phase: first the immediate ones, in order, then the later ones at their times.
 func (c *census) phase(p *scenario.Phase) {
 	for _, l := range c.s.Loads() {
 		if l.Phase == p.Name && l.Batch().Has() {
@@ -160,10 +161,10 @@ func (c *census) phase(p *scenario.Phase) {
 		}
 		if rate > 0 { // another action may work on the same objects meanwhile
 			how = how.Or(scenario.AtMost)
-			most = int((length-at).Seconds()*rate) + 1 // the first comes at once
+			most = int((length-at).Seconds()*rate) + 1 // the first request is sent immediately
 		}
 		if c.looked > mostLooked {
-			how = scenario.Unknown // also of the rounds to come
+			how = scenario.Unknown // in the remaining rounds too
 		}
 		sent := c.act(a, p.Name, path(i), how, most)
 		if a.Every == 0 || how == scenario.Unknown {
@@ -174,12 +175,12 @@ func (c *census) phase(p *scenario.Phase) {
 		if rate > 0 {
 			over += time.Duration(float64(sent-1) / rate * float64(time.Second))
 		}
-		for next[i] += a.Every.D(); next[i] <= over; next[i] += a.Every.D() { // as rounds that are late are left out
+		for next[i] += a.Every.D(); next[i] <= over; next[i] += a.Every.D() { // late rounds are skipped
 		}
 	}
 }
 
-// act does an action once, with at most the given number of requests, and returns the number of its requests.
+// act simulates one round of an action with at most the given number of requests, and returns how many it sends.
 func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certainty, most int) int {
 	switch {
 	case a.Has():
@@ -194,7 +195,7 @@ func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certai
 	return 0
 }
 
-// members returns the objects of a batch, or none if there are too many, and one of each kind.
+// members returns the objects of a batch (none if it has too many), and one object of each kind.
 func (c *census) members(b scenario.PlacedBatch) (members, kinds []member) {
 	all, err := c.s.Expand(b)
 	if err != nil { // the scenario was not parsed
@@ -236,10 +237,10 @@ func (c *census) member(k scenario.ObjectKind) member {
 	return m
 }
 
-// workloadKinds are the kinds of workload, also of templates.
+// workloadKinds are the kinds of workload, including kinds that only templates create.
 var workloadKinds = []string{scenario.Deployment, scenario.StatefulSet, scenario.DaemonSet, scenario.Job, scenario.CronJob, "ReplicaSet", "ReplicationController"}
 
-// controllers notes that controllers make objects of a kind of workload.
+// controllers notes that controllers create objects for workloads of this kind.
 func (c *census) controllers(kind string) {
 	if slices.Contains(workloadKinds, kind) {
 		for _, resource := range ofWorkloads {
@@ -248,7 +249,7 @@ func (c *census) controllers(kind string) {
 	}
 }
 
-// make creates or applies the objects of a batch.
+// make simulates an action that creates or applies the objects of a batch.
 func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, how scenario.Certainty, most int) int {
 	row := func(m member, verb string, n int) {
 		c.sends(PreviewRequests{Load: "action " + a.Kind, Phase: phase, Verb: verb, Resource: m.resource, PeakPerSecond: float64(a.Rate), Total: int64(n), Certainty: how})
@@ -286,7 +287,7 @@ func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, h
 		defines := m.kind == scenario.DefinitionKind
 		_, there := c.there[m.resource][m.key]
 		if defines && definitions[m.key] || there && a.OnlyMissing || sent == most {
-			continue // each iteration has a definition
+			continue // every iteration contains the definition, but it is sent once
 		}
 		if definitions[m.key] = defines; strings.HasSuffix(m.key, "/") {
 			c.unnamed++
@@ -301,7 +302,7 @@ func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, h
 	return sent
 }
 
-// selected returns the objects that a selection matches, and how certain that is.
+// selected returns the objects that a selection matches, and how certain the result is.
 func (c *census) selected(s scenario.Selection) ([]string, scenario.Certainty) {
 	selector, err := labels.Parse(s.LabelSelector)
 	if err != nil || c.open[s.Resource] || slices.ContainsFunc(c.coming[s.Resource], func(of labels.Set) bool { return selector.Matches(of) }) {
@@ -317,7 +318,8 @@ func (c *census) selected(s scenario.Selection) ([]string, scenario.Certainty) {
 	return keys, scenario.Exact
 }
 
-// namespacesOf returns the number of collections that an action on a resource works on.
+// namespacesOf returns the number of collections on which an action on a resource works: one for each namespace, or one for
+// the cluster.
 func (c *census) namespacesOf(resource string) int {
 	if c.where(resource) == inCluster {
 		return 1
@@ -325,17 +327,17 @@ func (c *census) namespacesOf(resource string) int {
 	return len(c.t.BatchNamespaces())
 }
 
-// lists adds the lists by which an action finds its objects.
+// lists adds the list requests with which an action finds its objects.
 func (c *census) lists(name, phase, resource string, how scenario.Certainty) {
 	collections := c.namespacesOf(resource)
 	pages := 1 + len(c.there[resource])/collections/listPage
 	c.sends(PreviewRequests{Load: name, Phase: phase, Verb: "list", Resource: resource, Total: int64(collections * pages), Certainty: how})
 }
 
-// listPage is the page of the lists by which actions select objects.
+// listPage is the page size of the lists with which actions select objects.
 const listPage = 500
 
-// target does an action on the objects that its target selects.
+// target simulates an action on the objects that its target selects.
 func (c *census) target(a *scenario.Action, phase string, how scenario.Certainty, most int) int {
 	resource := a.Target.Resource
 	name := "action " + a.Kind + " " + resource
@@ -370,7 +372,7 @@ func (c *census) target(a *scenario.Action, phase string, how scenario.Certainty
 	return sent
 }
 
-// workload does an action on one workload.
+// workload simulates an action on one workload.
 func (c *census) workload(a scenario.Action, name, phase string) {
 	deploy := c.deploys[a.Name]
 	if a.Kind == "deploy" {
@@ -387,7 +389,7 @@ func (c *census) workload(a scenario.Action, name, phase string) {
 			all = append(all, companionResources[kind])
 		}
 	}
-	if a.Kind == "delete" && !slices.Contains(all, "services") { // whether it has one or not
+	if a.Kind == "delete" && !slices.Contains(all, "services") { // sent even if the workload has no Service
 		all = append(all, "services")
 	}
 	verb := map[string]string{"deploy": "apply", "delete": "delete"}[a.Kind]
@@ -406,7 +408,7 @@ func (c *census) workload(a scenario.Action, name, phase string) {
 	c.controllers(deploy.WorkloadKind())
 }
 
-// companionResources are the resources of companionsOf.
+// companionResources maps the kinds that companionsOf returns to their resources.
 var companionResources = map[string]string{
 	"Service": "services", "PodGroup": "podgroups.scheduling.k8s.io", "ResourceClaimTemplate": "resourceclaimtemplates.resource.k8s.io",
 	"HorizontalPodAutoscaler": "horizontalpodautoscalers.autoscaling",

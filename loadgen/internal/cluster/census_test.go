@@ -116,7 +116,7 @@ func TestForecastOfActions(t *testing.T) {
 	}
 }
 
-// Tenants have separate rights, and nodes with tokens ServiceAccounts.
+// Tenants have separate rights, and nodes with tokens have ServiceAccounts.
 func TestForecastOfIdentities(t *testing.T) {
 	rows := forecastOf(t, `
 nodes: {count: 5, identity: token, kubeProxy: true}

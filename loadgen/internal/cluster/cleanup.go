@@ -26,8 +26,7 @@ type Removed struct {
 	Namespaces, Pods, Nodes, Leases, CSINodes, ResourceSlices, Events, CertificateRequests, RBAC, Definitions int
 	// ClusterObjects counts objects that actions created, and DeviceClasses.
 	ClusterObjects int
-	// Unseen are the kinds that the user had no right to list: whether any existed
-	// is unknown.
+	// Unseen are the kinds that the user had no right to list: whether there were any is unknown.
 	Unseen []string
 }
 
@@ -36,7 +35,7 @@ func (r Removed) Any() bool {
 	return r.Namespaces+r.Pods+r.Nodes+r.Leases+r.CSINodes+r.ResourceSlices+r.Events+r.CertificateRequests+r.RBAC+r.Definitions+r.ClusterObjects > 0
 }
 
-// String is one line.
+// String returns the counts in one line.
 func (r Removed) String() string {
 	var parts []string
 	for _, x := range []struct {
@@ -56,24 +55,24 @@ func (r Removed) String() string {
 		line = "removed " + strings.Join(parts, ", ")
 	}
 	if len(r.Unseen) > 0 {
-		line += fmt.Sprintf(" among what may be listed (no permission to list %s)", strings.Join(r.Unseen, ", "))
+		line += fmt.Sprintf(", as far as permitted (no permission to list %s)", strings.Join(r.Unseen, ", "))
 	}
 	return line
 }
 
 const (
-	// CleanupBudget bounds a cleanup: API servers restart within a minute, and namespaces
-	// end only as fast as their controller works.
+	// CleanupBudget is the time limit of a cleanup. API servers restart within a minute; how fast namespaces end depends on
+	// the namespace controller.
 	CleanupBudget = 5 * time.Minute
-	// namespaceWait bounds the wait for namespaces in one attempt: if one hangs, the rest is
-	// still removed.
+	// namespaceWait is the time limit for namespaces to end in one attempt. If one hangs, the attempt still removes the
+	// rest.
 	namespaceWait = time.Minute
 	// namespacePoll is the longest pause between two checks of the namespaces. Each check lists pods.
 	namespacePoll = time.Second
-	// closedAfter is the time after its deletion from which a namespace takes no new objects: every API server knows of the
-	// deletion. If it has no pods then, it is not searched for pods again.
+	// closedAfter is the time after which every API server has seen the deletion of a namespace, so that no new objects
+	// appear in it. A namespace that has no pods then is not searched for pods again.
 	closedAfter = 3 * time.Second
-	// requestTimeout bounds each request: a list of 500 objects, a deletion.
+	// requestTimeout is the timeout of each request, such as a list of 500 objects or a deletion.
 	requestTimeout = 30 * time.Second
 	// retryMax is the longest pause between attempts; the first is a second.
 	retryMax = 10 * time.Second
@@ -109,8 +108,8 @@ func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(strin
 	return c.removed, err
 }
 
-// newCleaner makes a cleaner that does not remove cluster objects of actions, definitions of
-// custom resources and devices.
+// newCleaner makes a cleaner. Until its fields are set, it does not remove cluster objects of actions, definitions of
+// custom resources, or devices.
 func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -131,28 +130,28 @@ func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
 // cleaner removes what runs made, with repeated attempts.
 type cleaner struct {
 	client      kubernetes.Interface
-	metadata    metadata.Interface   // for the next two
+	metadata    metadata.Interface   // reads the objects of created and definitions
 	created     []scenario.Creatable // cluster objects that actions create
 	definitions bool                 // definitions of custom resources are removed too
-	devices     bool                 // so are ResourceSlices and DeviceClasses
-	locks       bool                 // so are locks of the cluster
-	jobs        bool                 // so is, last of all, what runs in the cluster to clean up after a run
+	devices     bool                 // ResourceSlices and DeviceClasses are removed too
+	locks       bool                 // locks of the cluster are removed too
+	jobs        bool                 // the Jobs that clean up after runs are removed too, last of all
 	ofJobs      metav1.ListOptions
-	discovery   discovery.DiscoveryInterface // so are objects of all other resources without namespaces; nil: not
+	discovery   discovery.DiscoveryInterface // finds objects of all other resources without namespaces, which are removed too; nil: they stay
 	owned       metav1.ListOptions
 	runID       string       // "" for all runs
 	made        *made        // nil: nothing is recorded
 	nodePrefix  string       // of the run's nodes; "" for none
 	log         func(string) // called with each deletion; may be nil
-	notice      func(string) // called with what keeps it waiting; may be nil
+	notice      func(string) // called with the reason for a wait; may be nil
 	removed     Removed
-	unseen      []string        // kinds said to be unlisted, of all attempts
+	unseen      []string        // kinds reported as not listable, in all attempts
 	deleted     map[string]bool // counted in removed, by kind and UID
-	nodesSeen   []item          // of all attempts: they identify the objects of nodes
+	nodesSeen   []item          // nodes found in all attempts: they identify the objects of nodes
 }
 
-// persist attempts until all is gone, ctx ends or another attempt cannot help, and
-// returns the last error that says why.
+// persist repeats attempt until all is gone, ctx ends, or another attempt cannot help. It returns the last error that gives
+// a reason.
 func (c *cleaner) persist(ctx context.Context) error {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(CleanupBudget))
@@ -199,7 +198,7 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	switch {
 	case unreachable(err):
 		return explainCleanup(err)
-	case apierrors.IsUnauthorized(err): // and so is all else
+	case apierrors.IsUnauthorized(err): // every other request would fail too
 		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
 	err = errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.discovered(ctx), c.removeDefinitions(ctx), c.removeLocks(ctx), c.removeMade(ctx))
@@ -209,15 +208,14 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	return c.removeJobs(ctx)
 }
 
-// errNotGone ends an attempt whose namespace is still there.
+// errNotGone ends an attempt after which a namespace still exists.
 var errNotGone = errors.New("not gone yet")
 
 func unreachable(err error) bool {
 	return err != nil && !errors.As(err, new(apierrors.APIStatus)) && !errors.Is(err, errNotGone)
 }
 
-// onlyRefused reports whether all errors joined in err are refusals for missing
-// rights.
+// onlyRefused reports whether all errors joined in err are refusals because of missing rights.
 func onlyRefused(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !onlyRefused(err) })

@@ -36,20 +36,20 @@ type CleanupOptions struct {
 	Schedule string
 
 	run   string                  // the Job waits for the end of this run; empty: it does not wait
-	owner []metav1.OwnerReference // of what is in no namespace, or in another
+	owner []metav1.OwnerReference // owner of objects without a namespace or in other namespaces
 }
 
-// Check reports what is wrong with the options, by the flags that set them.
+// Check reports what is wrong with the options, and names the flags that set them.
 func (o CleanupOptions) Check() error {
 	errs := []error{manifest.CheckImage(o.Image), manifest.CheckNamespace("namespace", o.Namespace)}
 	if n := len(strings.Fields(o.Schedule)); n != 0 && n != 5 && !strings.HasPrefix(o.Schedule, "@") {
-		errs = append(errs, fmt.Errorf("--schedule %q is no line of cron (five fields, as */10 * * * *)", o.Schedule))
+		errs = append(errs, fmt.Errorf("--schedule %q is not a cron schedule (write five fields, such as */10 * * * *)", o.Schedule))
 	}
 	return errors.Join(errs...)
 }
 
-// cleanupNeeds returns the permissions to find and remove what runs left. Further resources without a namespace that a scenario
-// makes from templates need more.
+// cleanupNeeds returns the permissions to find and remove what runs left. A scenario that creates further kinds of objects
+// without a namespace from templates needs more.
 func cleanupNeeds() []need {
 	needs := slices.Concat(
 		each("list delete", "", "namespaces", ""),

@@ -33,7 +33,7 @@ type collection[L runtime.Object] interface {
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
-// listed returns the objects that o and keep select, page by page. A nil keep keeps all.
+// listed lists page by page, and returns the objects that o and keep select. A nil keep keeps all.
 func listed[L runtime.Object](ctx context.Context, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool) ([]item, error) {
 	var items []item
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) })
@@ -59,8 +59,8 @@ func byName[L runtime.Object](from collection[L]) deletion {
 	return func(ctx context.Context, i item, o metav1.DeleteOptions) error { return from.Delete(ctx, i.name, o) }
 }
 
-// noteUnseen turns a refused list into a note: a user who may not list what only some
-// scenarios make has not made any.
+// noteUnseen turns a refused list into a note: a user who may not list a kind that only some scenarios create has not
+// created any.
 func (c *cleaner) noteUnseen(plural string, err error) error {
 	if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "list ") {
 		return err
@@ -70,7 +70,7 @@ func (c *cleaner) noteUnseen(plural string, err error) error {
 	}
 	if !slices.Contains(c.unseen, plural) {
 		c.unseen = append(c.unseen, plural)
-		c.say(c.log, fmt.Sprintf("no permission to list %s: if runs under another identity made some, they stay", plural))
+		c.say(c.log, fmt.Sprintf("no permission to list %s: any that runs under another identity created stay", plural))
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 	}
 }
 
-// remaining returns what the namespace controller says it waits for.
+// remaining returns what the namespace controller reports as remaining in one of the namespaces, or "".
 func remaining(left []*corev1.Namespace) string {
 	for _, ns := range left {
 		for _, condition := range ns.Status.Conditions {
@@ -137,7 +137,7 @@ func remaining(left []*corev1.Namespace) string {
 	return ""
 }
 
-// forcePods deletes pods without grace period: none of their containers runs anywhere.
+// forcePods deletes pods with a grace period of 0, because none of their containers runs anywhere.
 func (c *cleaner) forcePods(ctx context.Context, namespace string, which func(*corev1.Pod) bool) error {
 	keep := func(o runtime.Object) bool { return which(o.(*corev1.Pod)) }
 	items, err := listed(ctx, c.client.CoreV1().Pods(namespace), c.all(), keep)
@@ -213,7 +213,7 @@ func (c *cleaner) nodeEvents(ctx context.Context) error {
 	return nil
 }
 
-// all selects objects that carry no label of a run.
+// all returns options that list all objects, with or without a run's label.
 func (c *cleaner) all() metav1.ListOptions { return metav1.ListOptions{Limit: c.owned.Limit} }
 
 func (c *cleaner) certificateRequests(ctx context.Context) error {
@@ -222,7 +222,7 @@ func (c *cleaner) certificateRequests(ctx context.Context) error {
 	return c.noteUnseen(plural, removeListed(ctx, c, "certificate request", plural, client, c.owned, nil, &c.removed.CertificateRequests))
 }
 
-// rbac deletes bindings before roles, so that no binding dangles.
+// rbac deletes bindings before roles, so that no binding names a missing role.
 func (c *cleaner) rbac(ctx context.Context) error {
 	client := c.client.RbacV1()
 	err := removeListed(ctx, c, "clusterrolebinding", "clusterrolebindings", client.ClusterRoleBindings(), c.owned, nil, &c.removed.RBAC)
@@ -241,7 +241,7 @@ func (c *cleaner) removeJobs(ctx context.Context) error {
 	return removeListed(ctx, c, "namespace", "namespaces", client, c.ofJobs, nil, &c.removed.Namespaces)
 }
 
-// removeLocks releases the cluster's lock that runs held.
+// removeLocks removes the locks of the cluster that runs held.
 func (c *cleaner) removeLocks(ctx context.Context) error {
 	if !c.locks {
 		return nil
@@ -257,11 +257,11 @@ func (c metadataCollection) Delete(ctx context.Context, name string, o metav1.De
 	return c.ResourceInterface.Delete(ctx, name, o)
 }
 
-// clusterObjects removes what actions created.
+// clusterObjects removes the objects without a namespace that actions created.
 func (c *cleaner) clusterObjects(ctx context.Context) error {
 	var errs []error
 	for _, k := range c.created {
-		if k.Namespaced || k.Defines() { // with their namespaces; by removeDefinitions
+		if k.Namespaced || k.Defines() { // removed with their namespaces, or by removeDefinitions
 			continue
 		}
 		client := metadataCollection{c.metadata.Resource(k.Resource)}
@@ -274,8 +274,8 @@ func (c *cleaner) clusterObjects(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeDefinitions deletes the definitions of custom resources that runs made, and with
-// them all remaining objects. It does not wait for the objects.
+// removeDefinitions deletes the definitions of custom resources that runs made, which also deletes their remaining objects.
+// It does not wait until those are gone.
 func (c *cleaner) removeDefinitions(ctx context.Context) error {
 	if !c.definitions {
 		return nil

@@ -26,7 +26,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// refused is the error of a request to an API server that is away.
+// refused is the error of a request to an unavailable API server.
 func refused() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
@@ -39,8 +39,7 @@ func failing(c *fake.Clientset, verb string, fails func() error) {
 	})
 }
 
-// An API server that is away for a while at the start or in the middle of a cleanup
-// delays it, and nothing is left.
+// An API server that is unavailable for a while at the start or in the middle of a cleanup delays it, and nothing is left.
 func TestCleanupOutlastsAnOutage(t *testing.T) {
 	for name, c := range map[string]struct {
 		verb     string
@@ -278,7 +277,7 @@ func TestCleanupMakesNoClaimAboutUnlistableKinds(t *testing.T) {
 	if err := k.persist(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := k.removed.String(); got != "nothing to remove among what may be listed (no permission to list nodes)" {
+	if got := k.removed.String(); got != "nothing to remove, as far as permitted (no permission to list nodes)" {
 		t.Error(got)
 	}
 }

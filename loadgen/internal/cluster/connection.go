@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// proxyTimeout bounds the connection that finds out why a proxy refuses.
+// proxyTimeout is the time limit of the connection that finds out why a proxy refuses.
 const proxyTimeout = 5 * time.Second
 
 // checkHTTP2 opens a connection as load and nodes do: a run that could not connect must not start.
@@ -33,8 +33,8 @@ func (t *Target) checkHTTP2(ctx context.Context) error {
 	return nil
 }
 
-// proxyCause returns the proxy's own error if it made a first request fail: net/http reports a refusal only by the text of its
-// status.
+// proxyCause returns the proxy's own error if the proxy made a first request fail: net/http reports a refusal only by the
+// text of its status.
 func (t *Target) proxyCause(ctx context.Context, err error) error {
 	via, chosen := apiclient.Proxy(t.Admin)
 	if chosen != nil || via == nil || errors.As(err, new(apierrors.APIStatus)) || errors.As(err, new(*pluginError)) || ctx.Err() != nil {
@@ -61,13 +61,13 @@ func (t *Target) proxyCause(ctx context.Context, err error) error {
 	return refused
 }
 
-// noteProxy says that a proxy is part of what is measured.
+// noteProxy notes that the measurements include a proxy.
 func (t *Target) noteProxy() {
 	via, err := apiclient.Proxy(t.Admin)
 	if err != nil || via == nil {
 		return
 	}
-	const delay = "its delay is part of every latency, and each simulated node has a connection of its own through it"
+	const delay = "its delay is part of every latency, and each simulated node has its own connection through it"
 	t.Notes = append(t.Notes, fmt.Sprintf("all connections go through the proxy %s: %s", via.Redacted(), delay))
 	t.Cluster.Deviations = slices.Concat(t.Cluster.Deviations, []control.Deviation{{
 		Component: "loadgen", Setting: "proxy", Value: via.Redacted(), Default: "(unset)", Reason: delay,

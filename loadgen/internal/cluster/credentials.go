@@ -14,22 +14,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// probeTimeout bounds the wait for the first certificate of a cluster: a working signer takes a second, and a missing one never
-// answers.
+// probeTimeout is the time limit for the first certificate of a cluster: a working signer takes a second, and a missing one
+// never answers.
 const probeTimeout = 15 * time.Second
 
 // credentials decides how simulated nodes authenticate: by client certificates or by tokens of ServiceAccounts.
 type credentials struct {
-	want string // of scenario.Identities
-	// noCertificates and noTokens are the reasons why the user may not make them; nil: the user may.
+	want string // one of scenario.Identities
+	// noCertificates and noTokens are the reasons why the user may not create certificates or tokens; nil: the user may.
 	noCertificates, noTokens error
 
 	chosen bool
 	tokens bool
-	why    string // tokens were chosen
+	why    string // why tokens were chosen
 }
 
-// permitted chooses tokens if the user may make nothing else. It fails if the user may not make what is wanted.
+// permitted chooses tokens if they are wanted, or if the user may not create certificates. It fails if the user may create
+// none of the wanted credentials.
 func (c *credentials) permitted() error {
 	switch {
 	case c.want == scenario.IdentityToken && c.noTokens != nil, c.want == scenario.IdentityAuto && c.noTokens != nil && c.noCertificates != nil:
@@ -46,7 +47,7 @@ func (c *credentials) permitted() error {
 
 func (c *credentials) choose(why string) { c.chosen, c.tokens, c.why = true, true, why }
 
-// tried chooses by the result of the first request for a certificate.
+// tried chooses certificates or tokens by err, the result of the first request for a certificate.
 func (c *credentials) tried(err error) error {
 	const remedy = "nodes.identity=token gives each node a token of a ServiceAccount, nodes.fidelity=shared the identity of the load"
 	switch {
@@ -131,9 +132,9 @@ func (t *Target) identityText(s *scenario.Scenario) string {
 	return signed
 }
 
-// ChooseCredentials decides how the nodes authenticate, before anything else is made in the cluster. If that is not known yet,
-// it requests one certificate and deletes the request. A choice of tokens is one of the cluster's deviations, and told
-// describes it in one line.
+// ChooseCredentials decides how the nodes authenticate, before anything else is made in the cluster. If that is not known
+// yet, it requests one certificate and deletes the request. If it chooses tokens, it adds this to the deviations of the
+// cluster, and told describes the choice in one line.
 func (t *Target) ChooseCredentials(ctx context.Context) (told string, err error) {
 	c := &t.credentials
 	if !c.chosen {
@@ -163,5 +164,5 @@ func (t *Target) tryCertificates(ctx context.Context) error {
 	return err
 }
 
-// NodePrefix begins the names of the nodes.
+// NodePrefix returns the prefix of the nodes' names.
 func (t *Target) NodePrefix() string { return "sg-" + t.runID + "-" }

@@ -86,7 +86,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 	}
 }
 
-// A user who may approve nothing gets tokens, and a user who may make no accounts certificates.
+// A user who may not approve certificates gets tokens, and a user who may not create accounts gets certificates.
 func TestCredentialsFollowThePermissions(t *testing.T) {
 	for denied, want := range map[string]string{
 		"approve signers":                 "each with a token of a ServiceAccount of its own in namespace stormglass-r1-nodes",

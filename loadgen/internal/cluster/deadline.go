@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// DeadlineAnnotation is on a run's first namespace. The run is alive until this time, by the API server's clock, and extends
-	// the deadline while it is. After the deadline anyone may remove what the run made.
+	// DeadlineAnnotation is on a run's first namespace. The run is alive until this time, by the API server's clock, and
+	// extends the deadline as long as it is alive. After the deadline anyone may remove what the run made.
 	DeadlineAnnotation = "stormglass.dev/deadline"
 	// deadlineAfter is how far ahead the deadline is: an outage of the API server or of the run's machine may last this long.
 	deadlineAfter = 15 * time.Minute
@@ -30,7 +30,7 @@ const (
 type deadline struct {
 	client    kubernetes.Interface
 	namespace string
-	ahead     time.Duration // of the API server's clock
+	ahead     time.Duration // how far the API server's clock is ahead
 	stop      func()
 	done      chan struct{}
 }
@@ -80,7 +80,8 @@ func (t *Target) newDeadline(ctx context.Context, client kubernetes.Interface) *
 	return &deadline{client: client, namespace: t.Namespace, ahead: serverAhead(ctx, t.Admin)}
 }
 
-// owner makes the run's first namespace the owner of objects outside namespaces: the garbage collector removes them after it.
+// owner returns the run's first namespace as the owner of objects without a namespace: the garbage collector removes them
+// after the namespace.
 func (t *Target) owner() []metav1.OwnerReference {
 	if t.uid == "" {
 		return nil
@@ -119,12 +120,13 @@ func serverTime(ctx context.Context, cfg *rest.Config) (time.Time, error) {
 	_ = resp.Body.Close()
 	at, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("it does not tell its time: %w", err)
+		return time.Time{}, fmt.Errorf("it does not send its time: %w", err)
 	}
 	return at, nil
 }
 
-// serverAhead returns how far the API server's clock is ahead of this machine's, to the second; 0 if the server does not say.
+// serverAhead returns how far the API server's clock is ahead of this machine's clock, to the second; 0 if the server does
+// not say.
 func serverAhead(ctx context.Context, cfg *rest.Config) time.Duration {
 	asked := time.Now()
 	at, err := serverTime(ctx, cfg)

@@ -24,7 +24,8 @@ type Trace struct {
 	Why string
 }
 
-// Traces lists the runs that have objects in a cluster, by id. It leaves out what the user may not list, except namespaces.
+// Traces lists the runs that have objects in a cluster, by id. It skips what the user may not list, but fails if the user
+// may not list namespaces.
 func Traces(ctx context.Context, cfg *rest.Config) ([]Trace, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -82,7 +83,7 @@ func expiry(text string, now time.Time) (passed bool, why string) {
 	case text == "":
 		return false, "it has no deadline (`loadgen cleanup --run ID` removes it)"
 	case err != nil:
-		return false, fmt.Sprintf("its deadline %q is no time (`loadgen cleanup --run ID` removes it)", text)
+		return false, fmt.Sprintf("its deadline %q is not a time (`loadgen cleanup --run ID` removes it)", text)
 	case now.After(at):
 		return true, fmt.Sprintf("its deadline passed %s ago", now.Sub(at).Round(time.Second))
 	}
@@ -125,7 +126,8 @@ func namespaceOf(runID string) string { return "stormglass-" + runID }
 // expiredPoll is the pause between checks of a deadline.
 const expiredPoll = 30 * time.Second
 
-// AwaitExpired returns the reason when a run is over or nothing is left of it. It retries after errors until ctx ends.
+// AwaitExpired waits until a run is over or has no objects left, and returns the reason. It retries after errors until ctx
+// ends.
 func AwaitExpired(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (why string, err error) {
 	told := ""
 	for {
@@ -141,11 +143,11 @@ func AwaitExpired(ctx context.Context, cfg *rest.Config, runID string, log func(
 		case all[i].Expired:
 			return all[i].Why, nil
 		default:
-			why = "it is under way"
+			why = "it is still running"
 		}
 		if why != told {
 			told = why
-			log(fmt.Sprintf("run %s: %s; looking again every %s", runID, why, expiredPoll))
+			log(fmt.Sprintf("run %s: %s; checking again every %s", runID, why, expiredPoll))
 		}
 		if !apiclient.Pause(ctx, expiredPoll) {
 			return "", context.Cause(ctx)

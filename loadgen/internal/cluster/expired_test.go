@@ -57,7 +57,7 @@ func TestRunsPastTheirDeadlineAreOver(t *testing.T) {
 		"stays alive: its deadline is in 1m0s",
 		"over bound: its namespace stormglass-bound is gone",
 		"stays locked: it renews the cluster's lock",
-		"stays odd: its deadline \"tomorrow\" is no time (`loadgen cleanup --run ID` removes it)",
+		"stays odd: its deadline \"tomorrow\" is not a time (`loadgen cleanup --run ID` removes it)",
 		"stays old: it has no deadline (`loadgen cleanup --run ID` removes it)",
 		"over orphan: its namespace stormglass-orphan is gone",
 		"over past: its deadline passed 1m0s ago",

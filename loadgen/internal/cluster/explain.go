@@ -58,7 +58,7 @@ func saidBy(status apierrors.APIStatus) string {
 	return text
 }
 
-// maxSaid bounds the quotation of a server's answer, which may be a whole page.
+// maxSaid is the length of the longest quotation of a server's answer, which may be a whole page.
 const maxSaid = 120
 
 func explainStatus(code int, text string) error {
@@ -66,7 +66,7 @@ func explainStatus(code int, text string) error {
 	case code == http.StatusUnauthorized:
 		return errors.New("401 Unauthorized: it does not accept the credentials (have they expired?)")
 	case code == http.StatusForbidden:
-		return errors.New("403 Forbidden: the user of the kubeconfig may not even ask for the version (is it the right user, or does a proxy in between refuse?)")
+		return errors.New("403 Forbidden: the user of the kubeconfig may not even read the version (is it the right user, or does a proxy in between refuse?)")
 	case code == http.StatusNotFound:
 		return errors.New("404 Not Found: there is no Kubernetes API at this address (is the port or path of server in the kubeconfig right?)")
 	case code == http.StatusBadRequest && strings.Contains(text, "HTTP request to an HTTPS server"):
@@ -76,7 +76,7 @@ func explainStatus(code int, text string) error {
 	}
 	hint := "is it the address of an API server?"
 	if code >= 500 {
-		hint = "is its control plane up? `kubectl get --raw /readyz` tells"
+		hint = "is its control plane up? check with `kubectl get --raw /readyz`"
 	}
 	if text != "" {
 		text = ": " + text
@@ -131,7 +131,7 @@ func explainNetwork(err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
 		return fmt.Errorf("no answer within %s (is a firewall or VPN in between?)", reachTimeout)
 	case strings.Contains(err.Error(), "unsupported protocol scheme"):
-		return errors.New("its address is no https:// URL (write https:// in server)")
+		return errors.New("its address is not an https:// URL (write https:// in server)")
 	case errors.Is(err, context.Canceled), errors.Is(err, errNotKubernetes):
 		return err
 	}

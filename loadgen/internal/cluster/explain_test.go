@@ -19,8 +19,7 @@ import (
 	"github.com/stormglass/stormglass/internal/proxytest"
 )
 
-// Each wrong answer in place of a cluster's, and each missing one, is reported in one line
-// with a hint that fits.
+// Each wrong or missing answer of a cluster is reported in one line, with a hint that fits.
 func TestAnswersInPlaceOfACluster(t *testing.T) {
 	status := func(code int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -82,7 +81,7 @@ func TestAnswersInPlaceOfACluster(t *testing.T) {
 		{"TLS to HTTP", kubeconfig(t, "https://"+plain.Listener.Addr().String(), ca, goodToken), "it speaks HTTP without TLS (is it the port"},
 		{"HTTP to TLS", kubeconfig(t, "http://"+good.Listener.Addr().String(), nil, goodToken), "it speaks TLS, and the kubeconfig says http:// (write https:// in server)"},
 		{"speaks SSH", kubeconfig(t, "https://"+ssh, ca, goodToken), "it does not speak TLS (is it the port"},
-		{"another scheme", kubeconfig(t, "ftp://127.0.0.1:1", ca, goodToken), "its address is no https:// URL (write https:// in server)"},
+		{"another scheme", kubeconfig(t, "ftp://127.0.0.1:1", ca, goodToken), "its address is not an https:// URL (write https:// in server)"},
 		{"no such host", kubeconfig(t, "https://nowhere.invalid:6443", ca, goodToken), "no such host nowhere.invalid (is the address right"},
 		{"a dead proxy", through("http://127.0.0.1:1"), "the proxy on the way to it cannot be used: dial tcp 127.0.0.1:1: connect: connection refused (proxy-url"},
 		{"a proxy of no such name", through("http://nowhere.invalid:3128"), "the proxy on the way to it cannot be used: "},

@@ -5,8 +5,8 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 // Namespaces returns the run's namespaces, its first one first.
 func (t *Target) Namespaces() []string { return t.namespaces }
 
-// followNeeds returns the needs of conditions and transitions over objects: in the run's namespace, or in the cluster if the
-// resource has no namespace or the scenario names another one.
+// followNeeds returns the permissions for conditions and transitions over objects: in the run's namespace, or in the
+// cluster if the resource has no namespace or the scenario names another namespace.
 func followNeeds(l *lookup, ns string) ([]need, error) {
 	var needs []need
 	for _, set := range l.scenario.Followed() {

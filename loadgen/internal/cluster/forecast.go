@@ -27,7 +27,7 @@ type forecast struct {
 // Values of PreviewObjects.Where.
 const inCluster, inRun = "cluster", "run"
 
-// creates adds objects to their row.
+// creates adds n objects to the row with the same kind, place and purpose.
 func (f forecast) creates(kind string, n int, how scenario.Certainty, where, what string) {
 	i := slices.IndexFunc(f.Creates, func(x PreviewObjects) bool { return x.Kind == kind && x.Where == where && x.For == what })
 	switch {
@@ -40,7 +40,7 @@ func (f forecast) creates(kind string, n int, how scenario.Certainty, where, wha
 	}
 }
 
-// sends adds requests to their row.
+// sends adds requests to the row with the same load, phase, verb and resource.
 func (f forecast) sends(r PreviewRequests) {
 	if r.Certainty == scenario.Unknown {
 		r.Total = -1
@@ -60,7 +60,7 @@ func (f forecast) sends(r PreviewRequests) {
 	x.Total += r.Total
 }
 
-// where returns where objects of a resource are.
+// where returns inCluster for resources without namespaces, and inRun for all others.
 func (f forecast) where(resource string) string {
 	if namespaced, err := f.look.namespaced(schema.ParseGroupResource(resource)); err == nil && !namespaced {
 		return inCluster
@@ -68,7 +68,7 @@ func (f forecast) where(resource string) string {
 	return inRun
 }
 
-// identities adds what Setup makes before the scenario's own objects.
+// identities adds the objects that Setup makes before the scenario's own objects.
 func (f forecast) identities(plan Plan, o PreviewOptions) {
 	namespaces := len(f.t.namespaces)
 	granted := func(to string) {
@@ -138,10 +138,10 @@ func (f forecast) nodes(plan Plan) {
 		rate := float64(n) / max(x.every.D().Seconds(), 1)
 		f.sends(PreviewRequests{Load: of, Verb: x.verb, Resource: x.resource, PeakPerSecond: rate, Total: int64(rate * f.LongestSeconds), Certainty: scenario.Ending(f.s.Phases...)})
 	}
-	f.Notes = append(f.Notes, "what simulated nodes and controllers send for each pod is not in the numbers of requests, nor are their watches")
+	f.Notes = append(f.Notes, "the numbers of requests leave out what simulated nodes and controllers send for each pod, and their watches")
 }
 
-// workloads adds what deploys make, and what controllers make of it.
+// workloads adds the objects that deploys create, and those that controllers create for them.
 func (f forecast) workloads(plan Plan) {
 	for _, made := range []map[string]int{plan.Workloads, plan.Companions} {
 		for _, kind := range slices.Sorted(maps.Keys(made)) {
@@ -178,10 +178,11 @@ func (f forecast) manifests() {
 	}
 }
 
-// mostDrawn bounds the arrivals that are drawn one by one.
+// mostDrawn is the largest number of arrivals of a load that are drawn one by one.
 const mostDrawn = 20_000_000
 
-// loads adds the requests of loads, and the objects that they make before and by them.
+// loads adds the requests of loads, and the objects that loads create: those they prepare before they start, and those
+// their requests create.
 func (f forecast) loads() {
 	peaks := map[string]float64{}
 	for _, phase := range f.s.Peaks() {
@@ -226,7 +227,8 @@ func (f forecast) bytes(l scenario.PlacedLoad, rate, sent, answered float64) {
 	}
 }
 
-// createdBy adds the objects that requests of a load make, or that are made again after them.
+// createdBy adds the objects that the requests of a load create, and those that the load creates again after its requests
+// deleted them.
 func (f forecast) createdBy(l scenario.PlacedLoad, r PreviewRequests) {
 	resource, sub, _ := strings.Cut(r.Resource, "/")
 	n, again, how := int(r.Total), ", again after its requests", r.Certainty.Or(scenario.AtMost)
@@ -249,7 +251,7 @@ func (f forecast) createdBy(l scenario.PlacedLoad, r PreviewRequests) {
 	f.creates(f.s.KindOf(resource), n, how, f.where(resource), "load "+l.Name+again)
 }
 
-// replay adds the requests of a trace, as the run maps them and leaves them out.
+// replay adds the requests of a trace as the run maps them, and notes the requests that the run leaves out.
 func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
 	namespaced, err := namespacedBy(f.look.discovery)
 	if err != nil {

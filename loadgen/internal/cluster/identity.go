@@ -36,9 +36,8 @@ const (
 	settle = 50 * time.Millisecond
 )
 
-// makeNamespaces makes the run's namespaces and waits for the first one's default
-// ServiceAccount: without it pods are refused, and the first rollout would measure the
-// ReplicaSet controller's back-off.
+// makeNamespaces makes the run's namespaces and waits for the default ServiceAccount of the first. Without this
+// ServiceAccount, pods are refused, and the first rollout would measure the ReplicaSet controller's back-off.
 func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface) error {
 	defer t.waiting("the cluster to make namespace " + t.Namespace + " and its ServiceAccount")()
 	create := func(ctx context.Context, name string, annotations map[string]string) (types.UID, error) {
@@ -79,7 +78,7 @@ func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface
 	})
 }
 
-// awaitTimeout bounds waits for controllers that need only moments.
+// awaitTimeout is the time limit of waits for controllers that need only moments.
 const awaitTimeout = time.Minute
 
 // await checks cond repeatedly until it holds.
@@ -96,8 +95,8 @@ func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc)
 	return nil
 }
 
-// makeIdentity makes the ServiceAccount that load runs as, with the rights it needs: a
-// cluster-admin, of system:masters, is exempt from priority and fairness.
+// makeIdentity makes the ServiceAccount of the load, with the rights that the load needs. The load does not run as the
+// user: a cluster-admin in system:masters is exempt from priority and fairness.
 func (t *Target) makeIdentity(ctx context.Context, client kubernetes.Interface) error {
 	defer t.waiting("the cluster to make the ServiceAccount of the load, its rights and its token")()
 	_, err := client.CoreV1().ServiceAccounts(t.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: t.meta(loadAccount)}, metav1.CreateOptions{})
@@ -121,7 +120,8 @@ func tenants() rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: scenario.TenantsGroup}
 }
 
-// grant gives subjects needs, in the cluster and in the run's namespaces. name is unique in the cluster.
+// grant gives subjects the permissions in needs, in the cluster and in the run's namespaces. name, which is unique in the
+// cluster, becomes the name of the roles and bindings.
 func (t *Target) grant(ctx context.Context, client kubernetes.Interface, name string, needs []need, subjects []rbacv1.Subject) error {
 	ref := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
@@ -149,7 +149,7 @@ func (t *Target) grant(ctx context.Context, client kubernetes.Interface, name st
 	})
 }
 
-// useIdentity makes the token the identity of load and of the scrapes.
+// useIdentity makes the load and the scrapes authenticate with the token.
 func (t *Target) useIdentity() error {
 	t.Load = rest.AnonymousClientConfig(t.Admin)
 	t.Load.QPS = -1

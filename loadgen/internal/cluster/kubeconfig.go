@@ -23,8 +23,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// InCluster instead of a kubeconfig means the service account of the pod in which this
-// program runs.
+// InCluster, in place of a kubeconfig, means the service account of the pod in which this program runs.
 const InCluster = "in-cluster"
 
 // Kubeconfig names a user's cluster, and the identity to use there.
@@ -46,7 +45,7 @@ func CurrentKubeconfig() (string, error) {
 		return clientcmd.RecommendedHomeFile, nil
 	}
 	if _, err := rest.InClusterConfig(); err != nil {
-		return "", fmt.Errorf("there is no kubeconfig in $KUBECONFIG or %s, and this is no pod: %s (add --kubeconfig FILE)", clientcmd.RecommendedHomeFile, oneLine(err))
+		return "", fmt.Errorf("there is no kubeconfig in $KUBECONFIG or %s, and this program does not run in a pod: %s (add --kubeconfig FILE)", clientcmd.RecommendedHomeFile, oneLine(err))
 	}
 	return InCluster, nil
 }
@@ -229,8 +228,7 @@ func checkKeys(cfg *rest.Config) error {
 	return nil
 }
 
-// checkFiles refuses a file that client-go would read without end, not at all, or as if
-// the kubeconfig did not name it.
+// checkFiles refuses a file that client-go cannot read, would read endlessly, or, because it is empty, would ignore.
 func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	files := map[string]string{}
 	if cluster != nil {

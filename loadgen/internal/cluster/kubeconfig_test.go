@@ -82,7 +82,7 @@ controlPlane:
 	notes := strings.Join(target.Notes, "\n")
 	for _, want := range []string{
 		"not applied to your cluster: kube-controller-manager --kube-api-qps=100, kube-controller-manager --node-eviction-rate=5, kube-scheduler percentageOfNodesToScore=10",
-		"2 API servers stand behind " + s.URL,
+		"2 API servers share the address " + s.URL,
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes do not say %q:\n%s", want, notes)

@@ -21,15 +21,15 @@ const (
 	// lockNamespace exists in every cluster, and managed clusters let users write there.
 	lockNamespace = metav1.NamespaceDefault
 	lockName      = "stormglass-run"
-	// lockLife is how long a lock is held without a renewal.
+	// lockLife is how long a lock is valid without a renewal.
 	lockLife  = 30 * time.Second
 	lockRenew = 5 * time.Second
 	lockPoll  = time.Second
-	// holderAnnotation says who holds the lock, for people.
+	// holderAnnotation is the annotation that describes the holder of the lock for people.
 	holderAnnotation = "stormglass.dev/holder"
 )
 
-// lockNeeds returns the needs of a lock.
+// lockNeeds returns the permissions that a lock needs.
 func lockNeeds() []need {
 	return each("create get update delete", "coordination.k8s.io", "leases", lockNamespace)
 }
@@ -40,7 +40,7 @@ type Lock struct {
 	client leases.LeaseInterface
 	own    *coordinationv1.Lease // the last version written
 	tell   func(string)
-	ahead  time.Duration // of the API server's clock, for people who read the Lease
+	ahead  time.Duration // how far the API server's clock is ahead, for people who read the Lease
 
 	stop func()
 	done chan struct{}
@@ -49,11 +49,11 @@ type Lock struct {
 	taken string // who has taken it over; empty: not taken
 }
 
-// LockOptions of a Lock.
+// LockOptions are the options of a Lock.
 type LockOptions struct {
 	// Scenario is the name of the scenario, for users who find the lock held.
 	Scenario string
-	// Over is the run whose lock is taken over even though it holds it. Empty: no run.
+	// Over is the ID of a run whose lock is taken over even while that run holds it. Empty means no run.
 	Over string
 	// Tell is called with a line when the lock is lost.
 	Tell func(string)
@@ -63,7 +63,7 @@ type LockOptions struct {
 type HeldError struct{ Run, By string }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("run %s loads this cluster: %s (wait for its end; `--take-lock %s` runs beside it, and mixes the figures of both)", e.Run, e.By, e.Run)
+	return fmt.Sprintf("run %s loads this cluster: %s (wait until it ends; `--take-lock %s` runs at the same time, and mixes the figures of both runs)", e.Run, e.By, e.Run)
 }
 
 // Lock takes the cluster's lock for the run, or returns a HeldError. It takes over a lock that is not renewed. Release releases it.
@@ -109,7 +109,7 @@ func heldBy(lease *coordinationv1.Lease) *HeldError {
 		e.Run = *lease.Spec.HolderIdentity
 	}
 	if e.By == "" {
-		e.By = "lease " + lockName + " in namespace " + lockNamespace + " does not say who it is"
+		e.By = "lease " + lockName + " in namespace " + lockNamespace + " does not name the holder"
 	}
 	return e
 }
@@ -235,7 +235,7 @@ func (l *Lock) keep(ctx context.Context) {
 }
 
 func (l *Lock) lose(by *HeldError) {
-	line := fmt.Sprintf("run %s has taken the cluster's lock while this one went on (%s): the figures of both are mixed", by.Run, by.By)
+	line := fmt.Sprintf("run %s took over the cluster's lock during this run (%s): the figures of both runs are mixed", by.Run, by.By)
 	l.mu.Lock()
 	l.taken = line
 	l.mu.Unlock()
@@ -254,8 +254,8 @@ func (l *Lock) Taken() string {
 	return l.taken
 }
 
-// renew renews the lock, makes it again if it was deleted, and returns who else holds it. It ignores errors: the next turn tries
-// again.
+// renew renews the lock, or creates it again if it was deleted. It returns the holder if another run has taken the lock. It
+// ignores errors, because the next renewal tries again.
 func (l *Lock) renew(ctx context.Context) *HeldError {
 	ctx, cancel := context.WithTimeout(ctx, lockRenew)
 	defer cancel()
@@ -299,7 +299,7 @@ func (l *Lock) Release(ctx context.Context) error {
 		err = l.client.Delete(ctx, lockName, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &there.UID, ResourceVersion: &there.ResourceVersion}})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("give back the lock of the cluster: %w (it expires in %s)", err, lockLife)
+		return fmt.Errorf("release the lock of the cluster: %w (it expires in %s)", err, lockLife)
 	}
 	l.own = nil
 	return nil

@@ -21,7 +21,7 @@ type lookup struct {
 	mapper  meta.RESTMapper // nil: not read yet
 	custom  []scenario.CustomResource
 	batches []kindsOf
-	read    bool // custom and batches are
+	read    bool // custom and batches have been read
 }
 
 // kindsOf are the kinds of a batch.

@@ -24,15 +24,17 @@ const (
 	probeEvery = time.Second
 	// unreachableFor is how long connections must fail before the cluster counts as gone.
 	unreachableFor = 3 * time.Second
-	// timeoutsFor is the same for connections that time out, which they also do if this machine is too busy to make them.
+	// timeoutsFor replaces unreachableFor for connections that time out. They also time out if this machine is too busy to
+	// make them.
 	timeoutsFor = 15 * time.Second
-	// silentFor bounds an answer: kube-apiserver gives up on requests after a minute.
+	// silentFor is how long a server may leave a request without an answer: kube-apiserver gives up on requests after a
+	// minute.
 	silentFor = time.Minute
-	// dialWithin bounds the making of a connection.
+	// dialWithin is the time limit for making a connection.
 	dialWithin = time.Second
 )
 
-// AwaitLoss returns the reason when the cluster is gone, or nil when ctx ends.
+// AwaitLoss waits until the cluster is gone and returns the reason, or returns nil when ctx ends.
 func (t *Target) AwaitLoss(ctx context.Context) error {
 	p, err := newProbe(t.Admin)
 	if err != nil {
@@ -77,7 +79,7 @@ func waitOutLosses(ctx context.Context, p prober, say func(string)) {
 }
 
 type prober interface {
-	// ask returns nil on any answer.
+	// ask sends a request, and returns nil on any answer.
 	ask(context.Context) error
 	// dial returns nil if a connection can be made.
 	dial(context.Context) error
@@ -88,10 +90,10 @@ type prober interface {
 func awaitLoss(ctx context.Context, p prober) error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
-	ctx, cancel := context.WithCancel(ctx) // ends the question under way
+	ctx, cancel := context.WithCancel(ctx) // ends the request in flight
 	defer cancel()
-	var lost time.Time    // since when it cannot be reached; zero: it can be
-	var answer chan error // of the question under way; nil: no question
+	var lost time.Time    // since when it cannot be reached; zero: it can be reached
+	var answer chan error // of the request in flight; nil: no request
 	var asked time.Time
 	for {
 		if answer == nil {
@@ -106,7 +108,7 @@ func awaitLoss(ctx context.Context, p prober) error {
 		case <-tick.C:
 			err = p.dial(ctx)
 			if err == nil && time.Since(asked) >= silentFor {
-				return fmt.Errorf("it takes connections and has answered nothing for %s", silentFor)
+				return fmt.Errorf("it accepts connections but has not answered anything for %s", silentFor)
 			}
 		case <-ctx.Done():
 		}

@@ -91,7 +91,7 @@ func TestUnreachableClusterIsLost(t *testing.T) {
 				}
 				return never, nil
 			},
-			after: silentFor + 2*time.Second, want: "it takes connections and has answered nothing for 1m0s",
+			after: silentFor + 2*time.Second, want: "it accepts connections but has not answered anything for 1m0s",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,8 +171,8 @@ func TestAnyAnswerIsASignOfLife(t *testing.T) {
 	}
 }
 
-// A server that closes every connection, like a load balancer without backends, is no
-// answer; a server that speaks another protocol is one.
+// A server that closes every connection, like a load balancer without backends, does not answer. A server that speaks
+// another protocol does.
 func TestClosedConnectionsAreNoAnswer(t *testing.T) {
 	p, err := newProbe(&rest.Config{Host: "https://" + listener(t, func(net.Conn) {})})
 	if err != nil {

@@ -38,7 +38,7 @@ type madeKind struct {
 	uids map[types.UID]bool
 }
 
-// recorded returns a copy of a config whose clients' creations are recorded.
+// recorded returns a copy of a config. m records the objects that clients with the copy create.
 func (m *made) recorded(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, m} })
@@ -76,7 +76,7 @@ type recorder struct {
 	made *made
 }
 
-// RoundTrip records the object of an answer that says that it was created.
+// RoundTrip records the object of an answer with status 201 Created.
 func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := r.next.RoundTrip(request)
 	if err != nil || answer.StatusCode != http.StatusCreated || request.URL.Query().Has("dryRun") {
@@ -92,7 +92,7 @@ func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
-	if kind, uid := identify(body); uid != "" { // reviews have none
+	if kind, uid := identify(body); uid != "" { // reviews have no UID
 		r.made.add(resource, kind, uid)
 	}
 	return answer, nil
@@ -101,8 +101,8 @@ func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper implements utilnet.RoundTripperWrapper.
 func (r recorder) WrappedRoundTripper() http.RoundTripper { return r.next }
 
-// clusterResource returns the resource of a path that creates an object without a namespace: a collection's, or the
-// object's own if it is applied. Paths may have a prefix.
+// clusterResource returns the resource of a path that creates an object without a namespace: the path of a collection, or
+// of the object if it is applied. Paths may have a prefix.
 func clusterResource(path string) (r schema.GroupVersionResource, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i, part := range parts {
@@ -162,8 +162,8 @@ func (c *cleaner) relabel(ctx context.Context) error {
 	return nil
 }
 
-// removeMade removes recorded objects that the steps before have not found by their labels. It reports objects that
-// are still there, and the command that removes those that finalizers hold.
+// removeMade removes recorded objects that the earlier steps did not find by their labels. It reports objects that still
+// exist. For those that finalizers hold, it reports the command that removes the finalizers.
 func (c *cleaner) removeMade(ctx context.Context) error {
 	var errs []error
 	all := c.made.resources()
@@ -232,7 +232,7 @@ func unhold(r schema.GroupVersionResource, m metav1.Object) string {
 		m.GetName(), strings.Join(m.GetFinalizers(), ", "), r.GroupResource(), m.GetName())
 }
 
-// some joins the first of many.
+// some joins strings, and counts those after the first 20.
 func some(all []string) string {
 	const most = 20
 	if len(all) <= most {

@@ -59,7 +59,7 @@ func TestRecordedObjectsAreRemoved(t *testing.T) {
 	}
 }
 
-// A user who may not give a namespace its label back still removes what has it.
+// A user who may not restore the label of a namespace can still remove what has the label.
 func TestRefusedLabelsDelayNoRemoval(t *testing.T) {
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	scheme := metadatafake.NewTestScheme()

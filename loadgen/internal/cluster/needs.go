@@ -26,11 +26,11 @@ const (
 	definitions, definitionsGroup = "customresourcedefinitions", "apiextensions.k8s.io"
 )
 
-// need is one permission: a verb on a resource (RESOURCE/SUBRESOURCE) in a namespace, or
-// in the cluster if that is ""; or a verb on a URL.
+// need is one permission: a verb on a resource (RESOURCE/SUBRESOURCE) in a namespace, or in the whole cluster if namespace
+// is ""; or a verb on a URL.
 type need struct {
 	verb, group, resource, namespace string
-	name                             string // of the one object, or ""
+	name                             string // name of the only object; "" means all
 	url                              string
 }
 
@@ -63,7 +63,8 @@ func each(verbs, group, resource, namespace string) []need {
 	return out
 }
 
-// adminNeeds returns the user's needs for Setup and Cleanup. signedNeeds and accountNeeds return those for the nodes' identities.
+// adminNeeds returns the permissions that the user needs for Setup and Cleanup. signedNeeds and accountNeeds return the
+// further permissions for the identities of nodes.
 func adminNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
 		each("create get list patch delete", "", "namespaces", ""),
@@ -117,7 +118,7 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 	return needs
 }
 
-// signedNeeds returns the user's needs for nodes with client certificates.
+// signedNeeds returns the permissions that the user needs for nodes with client certificates.
 func signedNeeds(s *scenario.Scenario) []need {
 	approve := func(signer string) need {
 		return need{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: signer}
@@ -129,14 +130,14 @@ func signedNeeds(s *scenario.Scenario) []need {
 	return needs
 }
 
-// certificateNeeds returns the needs for certificates that the cluster signs.
+// certificateNeeds returns the permissions that are needed for certificates which the cluster signs.
 func certificateNeeds() []need {
 	const csr = "certificatesigningrequests"
 	return append(each("create get list watch delete", "certificates.k8s.io", csr, ""), each("update", "certificates.k8s.io", csr+"/approval", "")...)
 }
 
-// loadNeeds returns the needs of the load's identity: all writes are in the run's
-// namespace, except the writes of shared simulated nodes.
+// loadNeeds returns the permissions that the load's identity needs: all writes are in the run's namespace, except the
+// writes of shared simulated nodes.
 func loadNeeds(l *lookup, ns string) ([]need, error) {
 	s := l.scenario
 	needs := slices.Concat(
@@ -190,8 +191,7 @@ func loadNeeds(l *lookup, ns string) ([]need, error) {
 			each("create", "storage.k8s.io", "csinodes", ""),
 			each("get list watch delete", "", "pods", ""),
 			each("patch", "", "pods/status", ""),
-			// Only in the run's namespace: no account may get the right to make any
-			// token.
+			// Only in the run's namespace: no account may have the right to create tokens of any ServiceAccount.
 			each("create", "", "serviceaccounts/token", ns),
 			each("create get update delete", "coordination.k8s.io", "leases", ""),
 		)...)
@@ -230,8 +230,8 @@ func madeBy(l *scenario.Load) map[string]bool {
 	return all
 }
 
-// requestNeeds returns the needs of loads: in the run's namespace, or in the cluster if a load
-// reaches across namespaces or its resource has no namespace. What Setup does for loads is not included.
+// requestNeeds returns the permissions that loads need: in the run's namespace, or in the cluster if a load reaches across
+// namespaces or its resource has no namespace. What Setup does for loads is not included.
 func requestNeeds(look *lookup, ns string) ([]need, error) {
 	var needs []need
 	for _, l := range look.scenario.Loads() {
@@ -251,7 +251,7 @@ func requestNeeds(look *lookup, ns string) ([]need, error) {
 			if n.Cluster {
 				where = ""
 			} else if r := (schema.GroupResource{Group: n.Group, Resource: withoutSubresource(n.Resource)}); !slices.Contains(scenario.Manifests, r.String()) {
-				namespaced, err := look.namespaced(r) // resources with manifests are, whether they exist yet or not
+				namespaced, err := look.namespaced(r) // resources with manifests are namespaced, even if they do not exist yet
 				if err != nil {
 					return nil, err
 				}

@@ -12,8 +12,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// replayNeeds returns the needs of the replay of a trace, and nothing for other loads: the requests of its users on the
-// resources that the cluster has, and their impersonation. Resources that it lacks are reported when the load is prepared.
+// replayNeeds returns the permissions for the replay of a trace, and nothing for other loads: the requests of its users on
+// the resources that the cluster has, and their impersonation. Resources that it lacks are reported when the load is
+// prepared.
 func replayNeeds(d discovery.DiscoveryInterface, ns string, l *scenario.Load) ([]need, error) {
 	if l.Recorded == nil {
 		return nil, nil

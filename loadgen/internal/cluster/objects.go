@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Objects returns an actor on objects of any resource, as the user. retry repeats a request while the control plane is away;
-// nil means no retry.
+// Objects returns a client for actions on objects of any resource, with the user's identity. retry repeats a request while
+// the control plane is unavailable; nil means no retry.
 func (t *Target) Objects(retry func(ctx context.Context, ask func() error) error) (*objects.Objects, error) {
 	o := objects.Options{
 		Namespaces: t.BatchNamespaces(), Labels: t.Labels, OwnLabel: RunLabel, Seed: t.scenario.Seed, Retry: retry,
@@ -34,7 +34,7 @@ func (t *Target) PodPlacement() map[string]string {
 // BatchNamespaces returns the namespaces of batches, the run's own first.
 func (t *Target) BatchNamespaces() []string { return t.scenario.BatchNamespaces(t.Namespace) }
 
-// makeObjects makes the scenario's objects, and lets the API server check those that actions and loads will make.
+// makeObjects creates the scenario's objects, and lets the API server check those that actions and loads will create.
 func (t *Target) makeObjects(ctx context.Context) error {
 	batches := t.scenario.Batches()
 	if len(batches) == 0 {
@@ -50,7 +50,7 @@ func (t *Target) makeObjects(ctx context.Context) error {
 		if err == nil {
 			err = actor.Try(ctx, all)
 		}
-		if err == nil && i < len(t.scenario.Objects) { // these are the first
+		if err == nil && i < len(t.scenario.Objects) { // the scenario's own batches come first
 			_, err = actor.Make(ctx, all, scenario.Action{Kind: "create"})
 		}
 		if err != nil {
@@ -60,8 +60,8 @@ func (t *Target) makeObjects(ctx context.Context) error {
 	return nil
 }
 
-// batchNeeds returns the user's needs: to check all batches, to make the batches of the scenario and of actions, and to do what
-// actions do to objects. Objects without a namespace are listed and deleted at the end.
+// batchNeeds returns the permissions that the user needs to check all batches, to create the batches of the scenario and of
+// actions, and to do the actions on objects. Objects without a namespace are listed and deleted at the end.
 func batchNeeds(l *lookup, ns string) ([]need, error) {
 	all, err := l.creations(ns, func(b kindsOf) string { return b.Verbs })
 	if err != nil {
@@ -76,7 +76,7 @@ func batchNeeds(l *lookup, ns string) ([]need, error) {
 		r := schema.ParseGroupResource(a.Target.Resource)
 		namespaced, err := l.namespaced(r)
 		if err != nil {
-			continue // its request says so
+			continue // its request will report the error
 		}
 		where := ns
 		if !namespaced {
@@ -87,7 +87,7 @@ func batchNeeds(l *lookup, ns string) ([]need, error) {
 	return all, nil
 }
 
-// creations returns the needs for the resources of batches, with the verbs that verbs chooses.
+// creations returns the permissions for the resources of batches. verbs returns the verbs for a batch.
 func (l *lookup) creations(ns string, verbs func(kindsOf) string) ([]need, error) {
 	if err := l.expand(); err != nil {
 		return nil, err

@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// offline is the discovery of a cluster with only the resources of Kubernetes itself, for the preview of a scenario without one.
+// offline is the discovery of a cluster with only the resources of Kubernetes itself, for the preview of a scenario without
+// a cluster.
 type offline struct{ discovery.DiscoveryInterface }
 
 // ServerGroupsAndResources lists the resources of Kubernetes itself.
@@ -43,7 +44,7 @@ func (offline) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIReso
 	return groups, lists, nil
 }
 
-// withoutNamespace are the resources of Kubernetes that are in no namespace.
+// withoutNamespace are the resources of Kubernetes whose objects have no namespace.
 const withoutNamespace = `namespaces nodes persistentvolumes componentstatuses apiservices customresourcedefinitions clusterroles clusterrolebindings
 	mutatingwebhookconfigurations validatingwebhookconfigurations mutatingadmissionpolicies mutatingadmissionpolicybindings
 	validatingadmissionpolicies validatingadmissionpolicybindings storageclasses csidrivers csinodes volumeattachments

@@ -112,8 +112,8 @@ func TestImpersonationReachesTheServer(t *testing.T) {
 			t.Errorf("impersonates %v: %v", got, h)
 		}
 	}
-	if !strings.Contains(target.Plan(parsed(t, quiet)).String(), `does as user "bob" (--as)`) {
-		t.Error("the question does not name the user")
+	if !strings.Contains(target.Plan(parsed(t, quiet)).String(), `removes objects as user "bob" (--as)`) {
+		t.Error("the plan does not name the user")
 	}
 	target.identity = &identity{tokenFile: "token", scratch: &Scratch{Path: t.TempDir()}}
 	if err := target.useIdentity(); err != nil {

@@ -15,24 +15,24 @@ const (
 	// label. The NodeRestriction admission plugin lets kubelets set labels of such a
 	// domain, but few of kubernetes.io.
 	RunLabel = "stormglass.dev/run"
-	// SimulatedTaint keeps pods that do not ask for it off simulated nodes.
+	// SimulatedTaint keeps pods that do not tolerate it off simulated nodes.
 	SimulatedTaint = "stormglass.dev/simulated"
-	// ManagedByLabel is the customary label of an object's maker.
+	// ManagedByLabel is the customary label for the tool that manages an object.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 )
 
 // Labels returns the labels of everything that a run creates, including nodes.
 func Labels(runID string) map[string]string { return map[string]string{RunLabel: runID} }
 
-// meta is the metadata of an object made by Setup, with the customary label of its maker.
+// meta returns the metadata of an object made by Setup, with ManagedByLabel.
 func (t *Target) meta(name string) metav1.ObjectMeta {
 	labels := maps.Clone(t.Labels)
 	labels[ManagedByLabel] = "stormglass"
 	return metav1.ObjectMeta{Name: name, Labels: labels}
 }
 
-// Taints of simulated nodes keep off all pods except the run's. Nodes that run alone on a
-// Stormglass control plane have no taints, so that a plain Deployment runs.
+// Taints returns the taints of simulated nodes, which keep off all pods except the run's. Nodes that run alone on a
+// Stormglass control plane have no taints, so that a plain Deployment runs there.
 func (t *Target) Taints() []corev1.Taint {
 	if t.NodesAlone && t.own {
 		return nil
@@ -61,10 +61,10 @@ func (t *Target) NodeSelector() map[string]string {
 	return map[string]string{RunLabel: t.Labels[RunLabel]}
 }
 
-// ownedBy selects what a run made; "" means every run.
+// ownedBy returns the label selector for what a run made; "" means every run.
 func ownedBy(runID string) string { return selector(RunLabel, runID) }
 
-// selector selects by a label that has the id of a run; "" means every run.
+// selector returns the selector for a label that has the id of a run; "" means every run.
 func selector(label, runID string) string {
 	if runID == "" {
 		return label

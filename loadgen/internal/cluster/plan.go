@@ -11,35 +11,35 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Plan lists what a run will make on a target, for the user to
-// confirm.
+// Plan lists what a run will create on a target, for the user to confirm.
 type Plan struct {
 	Scenario, RunID          string
 	Cluster, Server, Version string
 	Namespace                string
-	MoreNamespaces           int // that loads spread their objects over
+	MoreNamespaces           int // further namespaces over which loads spread their objects
 	Nodes                    int
 	Identity                 string // of each node
 	Fidelity, KubeletAddress string
 	DeviceClass              string // empty: the nodes have no devices
 	Pods, Watches            int    // at most at a time
-	// Workloads that are deployed, and the Companions that deploys make with them, by kind.
+	// Workloads counts the workloads that are deployed, and Companions the objects that deploys create with them, by kind.
 	Workloads, Companions map[string]int
-	// ByControllers are the objects that controllers make of the workloads, by kind; Replaced is the certainty of these numbers.
+	// ByControllers are the objects that controllers create for the workloads, by kind; Replaced is the certainty of these
+	// numbers.
 	ByControllers map[string]int
 	Replaced      scenario.Certainty
 	// Created are the objects that the setup and actions create.
 	Created []scenario.Manifest
-	// Batches of objects that the scenario, actions and loads make, with their numbers by kind.
+	// Batches describes the batches of objects that the scenario, actions and loads create, with their numbers by kind.
 	Batches []string
-	// Objects that loads work on, by resource.
+	// Objects counts the objects that loads work on, by resource.
 	Objects map[string]int
 	// Rate is the highest sum of request rates of a phase, per second.
 	Rate float64
 	// Account is the ServiceAccount that load runs as, Role the name of its
 	// RBAC objects; empty on a bundled plane.
 	Account, Role string
-	// Workers that send the load; empty: the run's own process.
+	// Workers describes the workers that send the load; empty means that the run's own process sends it.
 	Workers string
 	// Stops are the conditions that end the run early.
 	Stops []string
@@ -50,7 +50,7 @@ type Plan struct {
 	Tainted bool
 }
 
-// Plan says what a scenario will make here.
+// Plan returns what a scenario will create here.
 func (t *Target) Plan(s *scenario.Scenario) Plan {
 	p := Plan{
 		Scenario: s.Name, RunID: t.runID,
@@ -185,7 +185,7 @@ func created(m scenario.Manifest) string {
 	return text + ", of the whole cluster"
 }
 
-// count is "1 pod", "2,000 watches".
+// count returns a number and its noun, such as "1 pod" or "2,000 watches".
 func count(n int, what string) string {
 	switch {
 	case n == 1:

@@ -7,16 +7,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// planned is a workload in the course of the phases.
+// planned is the state of a workload during the phases.
 type planned struct {
 	deploy scenario.Action
 	there  bool
-	pods   int // that it has
-	most   int // that it has at a time, with an autoscaler
+	pods   int // pods that it has
+	most   int // most pods that it has at a time, with an autoscaler
 }
 
-// countWorkloads follows the workloads through the phases. It counts what deploys make, what controllers make of it, and the most
-// pods at a time.
+// countWorkloads follows the workloads through the phases. It counts the objects that deploys create, those that
+// controllers create for them, and the maximum number of pods at a time.
 func (p *Plan) countWorkloads(s *scenario.Scenario) {
 	p.Workloads, p.Companions, p.ByControllers = map[string]int{}, map[string]int{}, map[string]int{}
 	if replacesPods(s) {
@@ -61,7 +61,7 @@ func (p *Plan) countWorkloads(s *scenario.Scenario) {
 	}
 }
 
-// countDeploy counts a deploy at the start of the first of some phases.
+// countDeploy counts a deploy at the start of the first of phases, which are the rest of the scenario.
 func (p *Plan) countDeploy(s *scenario.Scenario, w *planned, a scenario.Action, phases []scenario.Phase) {
 	kind, replicas := a.WorkloadKind(), a.Replicas
 	if !w.there {
@@ -105,7 +105,7 @@ func companionsOf(a scenario.Action) (kinds []string) {
 	return kinds
 }
 
-// grow counts the pods of a workload that gets more of them.
+// grow counts the new pods of a workload that grows to a number of pods.
 func (p *Plan) grow(w *planned, pods int) {
 	p.makePods(w, max(pods-w.pods, 0))
 	w.pods = max(w.pods, pods)
@@ -118,7 +118,8 @@ func (p *Plan) makePods(w *planned, n int) {
 	}
 }
 
-// replacesPods reports whether controllers may have to replace pods: of failed nodes, after evictions or preemption, or that fail.
+// replacesPods reports whether controllers may have to replace pods: pods of failed nodes, evicted or preempted pods, or
+// pods that fail.
 func replacesPods(s *scenario.Scenario) bool {
 	for _, f := range s.Faults() {
 		if f.OfNodes() || f.OfCloud() {

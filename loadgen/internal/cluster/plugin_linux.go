@@ -37,7 +37,7 @@ type process struct {
 	argv        []string
 }
 
-// runs reports whether a process has a command line, from its first or second argument on.
+// runs reports whether the command line of a process is argv, possibly after the name of an interpreter.
 func (p process) runs(argv []string) bool {
 	for _, own := range [][]string{p.argv, p.argv[min(1, len(p.argv)):]} {
 		if len(own) == len(argv) && filepath.Base(own[0]) == filepath.Base(argv[0]) && slices.Equal(own[1:], argv[1:]) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Preview lists what a run would make and send. A preview itself makes nothing.
+// Preview lists what a run would create and send. Making a preview creates nothing.
 type Preview struct {
 	Scenario string `json:"scenario"`
 	Variant  string `json:"variant,omitempty"`
@@ -18,9 +18,9 @@ type Preview struct {
 	// LongestSeconds is the maximum time of all phases.
 	LongestSeconds float64        `json:"longestSeconds"`
 	Phases         []PreviewPhase `json:"phases"`
-	// Creates are the objects that the run creates, and those that controllers make of its workloads.
+	// Creates are the objects that the run creates, and those that controllers create for its workloads.
 	Creates []PreviewObjects `json:"creates"`
-	// Requests of the setup, loads, actions and the simulated nodes' heartbeats.
+	// Requests are the requests of the setup, loads, actions and the simulated nodes' heartbeats.
 	Requests []PreviewRequests `json:"requests"`
 	// PeakPerSecond is the highest rate of the loads, reached in PeakPhase; openings of watches count.
 	PeakPerSecond float64 `json:"peakPerSecond"`
@@ -29,11 +29,11 @@ type Preview struct {
 	Watches int          `json:"watches"`
 	Bytes   PreviewBytes `json:"bytes"`
 	Faults  []string     `json:"faults"`
-	// Commands are run on this machine, Profiles taken of components.
+	// Commands are run on this machine; Profiles are taken of components.
 	Commands []string `json:"commands"`
 	Profiles []string `json:"profiles"`
 	AbortOn  []string `json:"abortOn"`
-	// Permissions that the run needs, or would need on a user's cluster if Cluster is nil.
+	// Permissions are the permissions that the run needs, or would need on a user's cluster if Cluster is nil.
 	Permissions []Permission `json:"permissions"`
 	// Left describes what stays after a run that ends in order.
 	Left  []string `json:"left"`
@@ -61,9 +61,9 @@ type PreviewPhase struct {
 type PreviewObjects struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
-	// Certainty of Count: "about", "at most", "at least" or "not known"; absent: exact.
+	// Certainty is the certainty of Count: "about", "at most", "at least" or "not known"; absent: exact.
 	Certainty scenario.Certainty `json:"certainty,omitempty"`
-	// Where: "cluster", "run" (in its namespaces) or the name of another namespace.
+	// Where is "cluster", "run" (in the run's namespaces), or the name of another namespace.
 	Where string `json:"where"`
 	For   string `json:"for"`
 }
@@ -74,14 +74,14 @@ type PreviewRequests struct {
 	Phase    string `json:"phase,omitempty"` // empty: all
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
-	// Mapped requests of a replay go to ConfigMaps instead.
+	// Mapped is the number of requests of a replay that go to ConfigMaps instead.
 	Mapped        int64              `json:"mapped,omitempty"`
 	PeakPerSecond float64            `json:"peakPerSecond"`
 	Total         int64              `json:"total"` // -1: not known before the run
 	Certainty     scenario.Certainty `json:"certainty,omitempty"`
 }
 
-// PreviewBytes are rough sizes, of the payloads of loads' own objects.
+// PreviewBytes are approximate sizes of the payloads of the loads' own objects.
 type PreviewBytes struct {
 	Kept              float64 `json:"kept"`
 	SentPerSecond     float64 `json:"sentPerSecond"`     // at the peak
@@ -110,7 +110,7 @@ func PreviewOf(s *scenario.Scenario, o PreviewOptions) Preview {
 	p := t.preview(look, o)
 	needs, err := t.allNeeds(look)
 	if err != nil {
-		p.Notes = append(p.Notes, "the permissions on a cluster of yours are known when it is asked: "+oneLine(err))
+		p.Notes = append(p.Notes, "the permissions on your own cluster are known only once it is inspected: "+oneLine(err))
 		return p
 	}
 	p.permit(append(needs, lockNeeds()...), nil)

@@ -21,7 +21,7 @@ func (p Preview) WriteText(to io.Writer) error {
 	if c := p.Cluster; c != nil {
 		on = fmt.Sprintf("on cluster %s (%s), Kubernetes %s, as %s", c.Name, c.Server, c.Version, c.User)
 	}
-	fmt.Fprintf(&b, "dry run of %s %s: nothing is made\n\n", name, on)
+	fmt.Fprintf(&b, "dry run of %s %s: nothing is created\n\n", name, on)
 	p.phases(&b)
 	p.objects(&b)
 	p.requests(&b)
@@ -49,7 +49,7 @@ func (p Preview) WriteText(to io.Writer) error {
 func table(b *strings.Builder, rows func(w io.Writer)) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	rows(w)
-	_ = w.Flush() // a Builder takes all
+	_ = w.Flush() // a Builder accepts all writes
 }
 
 func (p Preview) phases(b *strings.Builder) {
@@ -101,7 +101,7 @@ func (p Preview) requests(b *strings.Builder) {
 	})
 }
 
-// amount is "7,245", "about 7,245" or "not known".
+// amount returns a number with its certainty: "7,245", "about 7,245" or "not known".
 func amount(how scenario.Certainty, n int64) string {
 	if how == scenario.Unknown {
 		return string(how)
@@ -116,9 +116,9 @@ func (p Preview) permissions(b *strings.Builder) {
 	missing := p.Missing()
 	switch {
 	case p.Cluster == nil:
-		fmt.Fprintf(b, "\npermissions: none here; on a cluster of yours %d (--kubeconfig asks it, -o json lists them)\n", len(p.Permissions))
+		fmt.Fprintf(b, "\npermissions: none are needed here; %d are needed on your own cluster (--kubeconfig FILE checks them, -o json lists them)\n", len(p.Permissions))
 	case len(missing) == 0:
-		fmt.Fprintf(b, "\npermissions: all %d are there (-o json lists them)\n", len(p.Permissions))
+		fmt.Fprintf(b, "\npermissions: all %d are granted (-o json lists them)\n", len(p.Permissions))
 	default:
 		fmt.Fprintf(b, "\npermissions: %d of %d are missing:\n", len(missing), len(p.Permissions))
 		for _, m := range missing {

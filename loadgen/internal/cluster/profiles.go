@@ -30,8 +30,8 @@ func (t *Target) ProfileSources() ([]profile.Source, error) {
 	return all, nil
 }
 
-// profileClient returns a client with the identity that may profile a component: etcd knows no rights except its certificates,
-// and the scraper may not profile Kubernetes.
+// profileClient returns a client with the identity that may profile a component: etcd grants rights only by its
+// certificates, and the scraper may not profile Kubernetes.
 func (t *Target) profileClient(s control.ScrapeTarget) (*http.Client, error) {
 	cfg := &rest.Config{Host: s.URL, BearerTokenFile: s.TokenFile, TLSClientConfig: rest.TLSClientConfig{
 		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, ServerName: s.ServerName, Insecure: s.InsecureSkipVerify,
@@ -40,7 +40,7 @@ func (t *Target) profileClient(s control.ScrapeTarget) (*http.Client, error) {
 	if administered || s.URL == metricsURL(t.Admin) {
 		cfg = rest.CopyConfig(t.Admin)
 	}
-	if administered { // its server is not the kubeconfig's
+	if administered { // the component's server is not the kubeconfig's server
 		cfg.CAFile, cfg.CAData = s.CAFile, nil
 	}
 	return rest.HTTPClientFor(cfg)

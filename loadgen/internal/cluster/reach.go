@@ -45,8 +45,8 @@ func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string))
 	return client, user, nil
 }
 
-// The bounds of a first request to a cluster: for an exec plugin of the kubeconfig,
-// which may ask a person or a cloud, and for the answer.
+// Time limits of the first requests to a cluster: for an exec plugin of the kubeconfig, which may ask a person or a cloud,
+// and for the answers.
 const (
 	pluginTimeout = 30 * time.Second
 	reachTimeout  = 10 * time.Second
@@ -71,7 +71,7 @@ func plugin(cfg *rest.Config) []string {
 	return append([]string{cfg.ExecProvider.Command}, cfg.ExecProvider.Args...)
 }
 
-// reachBounded is reach within the bounds; it calls tell on long waits.
+// reachBounded calls reach within these time limits. It calls tell on long waits.
 func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kubernetes.Interface, tell func(string)) (user string, err error) {
 	argv, who := plugin(cfg), "the cluster"
 	command := strings.Join(argv, " ")
@@ -96,9 +96,8 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 	return "", err
 }
 
-// bounded calls f, which sends requests. It gives up if a plugin that runs before the
-// first request, or the rest, takes too long. Plugins know no context: f may still be
-// running when bounded returns.
+// bounded calls f, which sends requests. It gives up if the plugin, which runs before the first request, or the rest takes
+// too long. A plugin ignores contexts, so f may still be running when bounded returns.
 func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -136,8 +135,7 @@ func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time
 // lastWord is how long a request that was given up may still take.
 const lastWord = time.Second
 
-// reach asks for the version, which is open to most, and who we are, which is
-// not.
+// reach reads the version, which most users may read, and the name of the user, which needs valid credentials.
 func (t *Target) reach(ctx context.Context, client kubernetes.Interface) (user string, err error) {
 	var version struct {
 		GitVersion string `json:"gitVersion"`

@@ -18,7 +18,8 @@ import (
 // Rules are RBAC rules by the namespace in which they apply; "" is the whole cluster.
 type Rules map[string][]rbacv1.PolicyRule
 
-// Allow adds verbs, separated by spaces, on a resource, or only on its objects with these names.
+// Allow adds a rule for verbs, separated by spaces, on a resource. With names, the rule applies only to the objects with
+// these names.
 func (r Rules) Allow(namespace, verbs, group, resource string, names ...string) {
 	r.add(namespace, rbacv1.PolicyRule{Verbs: strings.Fields(verbs), APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names})
 }
@@ -53,7 +54,7 @@ func sameObjects(a, b rbacv1.PolicyRule) bool {
 		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
 }
 
-// Compact returns the rules without what a wider rule already grants.
+// Compact returns the rules without verbs that a wider rule already grants.
 func (r Rules) Compact() Rules {
 	merged, out := Rules{}, Rules{}
 	merged.Add(r)
@@ -70,7 +71,7 @@ func (r Rules) Compact() Rules {
 	return out
 }
 
-// grants reports whether a rule other than all[but] grants a verb on all objects of one's resources.
+// grants reports whether a rule other than all[but] grants verb on all objects of the resources of rule one.
 func grants(all []rbacv1.PolicyRule, but int, one rbacv1.PolicyRule, verb string) bool {
 	for i, wide := range all {
 		if i != but && len(wide.ResourceNames) == 0 && slices.Contains(wide.Verbs, verb) && slices.Equal(wide.NonResourceURLs, one.NonResourceURLs) &&
@@ -123,8 +124,8 @@ type RulesOptions struct {
 }
 
 // RunRules returns the rules that running the scenario on a user's cluster needs, and no more. The names of a run's own
-// namespaces are not known before it starts, so its rules there hold in all namespaces. Nodes that may have certificates or
-// tokens have certificates.
+// namespaces are not known before it starts, so the rules for them apply in all namespaces. If nodes may have certificates
+// or tokens, the rules are for certificates.
 func RunRules(ctx context.Context, s *scenario.Scenario, o RulesOptions) (Rules, error) {
 	t := newTarget("RUN", s)
 	var resources discovery.DiscoveryInterface = offline{}
@@ -145,7 +146,7 @@ func RunRules(ctx context.Context, s *scenario.Scenario, o RulesOptions) (Rules,
 	return rulesOf(needs).Compact(), nil
 }
 
-// runNeeds returns all needs of a run. Needs in the run's own namespaces are for the whole cluster.
+// runNeeds returns all permissions that a run needs. Those in the run's own namespaces are for the whole cluster.
 func (t *Target) runNeeds(look *lookup) ([]need, error) {
 	needs, err := t.allNeeds(look)
 	if err != nil {

@@ -29,14 +29,14 @@ func apiServerScrape(cfg *rest.Config) control.ScrapeTarget {
 		Job: apiServerJob, Instance: "kube-apiserver", URL: metricsURL(cfg),
 		ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure,
 	}
-	if via, err := apiclient.Proxy(cfg); err == nil && via != nil { // an error has ended the first request
+	if via, err := apiclient.Proxy(cfg); err == nil && via != nil { // an error would have ended the first request
 		s.ProxyURL = via.String()
 	}
 	return s
 }
 
-// apiServers warns if one address stands for several API servers: each scrape may
-// then reach another one. It does not warn if it cannot find out.
+// apiServers returns a warning if several API servers share one address, because each scrape may then reach a different
+// one. It returns none if it cannot find out.
 func (t *Target) apiServers(ctx context.Context, client kubernetes.Interface) []string {
 	slices, err := client.DiscoveryV1().EndpointSlices("default").
 		List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
@@ -52,7 +52,7 @@ func (t *Target) apiServers(ctx context.Context, client kubernetes.Interface) []
 	if n < 2 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d API servers stand behind %s: a scrape of it meets one or another, and rates of its counters are wrong; name each in a --targets file", n, t.Cluster.Server)}
+	return []string{fmt.Sprintf("%d API servers share the address %s: each scrape may reach a different one, so rates of their counters are wrong; list each API server in a --targets file", n, t.Cluster.Server)}
 }
 
 type targetsFile struct {
@@ -96,7 +96,7 @@ func (t *Target) AddTargets(path string) error {
 			return err
 		}
 		if seen[s.Instance] {
-			return doc.Errorf(fmt.Sprintf("targets[%d].instance", i), "each target needs an instance of its own", "a second %q", s.Instance)
+			return doc.Errorf(fmt.Sprintf("targets[%d].instance", i), "each target needs its own instance", "a second %q", s.Instance)
 		}
 		seen[s.Instance] = true
 		added = append(added, s)

@@ -32,27 +32,25 @@ import (
 type Target struct {
 	// Cluster describes the target in the record of the run.
 	Cluster result.Cluster
-	// KubernetesVersion is the API server's own. EtcdVersion is only known for
-	// bundled planes.
+	// KubernetesVersion is the version of the API server. EtcdVersion is known only for bundled planes.
 	KubernetesVersion, EtcdVersion string
 	// Versions are the versions of a bundled plane's components at the start, by name.
 	Versions map[string]string
-	// Load is the identity of all load: never system:masters, which priority
-	// and fairness exempts. On a user's cluster it is set by Setup.
+	// Load is the client configuration of all load. Its user is never in system:masters, which priority and fairness
+	// exempts. On a user's cluster, Setup sets it.
 	Load *rest.Config
-	// Admin creates and removes what the run owns.
+	// Admin is the client configuration with which the run creates and removes its own objects.
 	Admin *rest.Config
-	// Requests counts the requests of client-go clients for the run.
+	// Requests counts the requests that the run itself sends with client-go clients.
 	Requests *apiclient.Counter
-	// Processes of a bundled plane, as it started.
+	// Processes are the processes of a bundled plane at its start.
 	Processes []generator.Process
 	// Scrape are the available metrics endpoints.
 	Scrape []control.ScrapeTarget
 	// Namespace is the namespace of the run's objects, Labels are the labels of all of them.
 	Namespace string
 	Labels    map[string]string
-	// Notes are lines on what is special about this target, for the question before the start
-	// and the report.
+	// Notes are lines on what is special about this target. The confirmation before the start and the report show them.
 	Notes []string
 	// Waiting, if not nil, is called with what Setup waits for; done ends the wait.
 	Waiting func(what string) (done func())
@@ -60,7 +58,7 @@ type Target struct {
 	NodesAlone bool
 
 	credentials credentials   // of the simulated nodes
-	accounts    *nodeAccounts // of the simulated nodes, once made; nil: they have none
+	accounts    *nodeAccounts // of the simulated nodes, once made; nil if they have none
 
 	own      bool // a Stormglass control plane
 	runID    string
@@ -71,11 +69,12 @@ type Target struct {
 	namespaces []string
 	tenants    bool // some load has tenants
 	widgets    bool // some load uses the custom resource
-	devices    bool // the simulated nodes have some
+	devices    bool // the simulated nodes have devices
 	batches    bool // objects are made from templates
 	// manifests are the objects that the setup and actions create.
 	manifests []scenario.Manifest
-	// converts is the part of a definition that leads to a bundled plane's conversion-webhook; nil without one.
+	// converts is the part of a CustomResourceDefinition that names the conversion webhook of a bundled plane; nil without
+	// one.
 	converts map[string]any
 	// scrapeNotes are the entries of Notes on how metrics are scraped.
 	scrapeNotes []string
@@ -83,7 +82,7 @@ type Target struct {
 	deadline    *deadline // of a user's cluster
 	uid         types.UID // of the first namespace, once made
 	cleanupJob  bool      // a Job of the cluster cleans up too
-	made        made      // by Admin since Setup
+	made        made      // objects that Admin has created since Setup
 }
 
 func newTarget(runID string, s *scenario.Scenario) *Target {
@@ -187,7 +186,7 @@ func (t *Target) describe(ctx context.Context, k Kubeconfig, client kubernetes.I
 	t.offer(apiServerScrape(t.Admin))
 	t.noteProxy()
 	if as := k.AuthInfo.Impersonate; as != "" {
-		t.Notes = append(t.Notes, fmt.Sprintf("what the run creates and removes it does as user %q (--as); load has a ServiceAccount of its own", as))
+		t.Notes = append(t.Notes, fmt.Sprintf("the run creates and removes objects as user %q (--as); the load has its own ServiceAccount", as))
 	}
 	t.Notes = append(t.Notes, differences(s.ControlPlane)...)
 	ask, cancel := context.WithTimeout(ctx, reachTimeout)
@@ -195,7 +194,7 @@ func (t *Target) describe(ctx context.Context, k Kubeconfig, client kubernetes.I
 	t.scrapeNotes = t.apiServers(ask, client)
 	t.Notes = append(t.Notes, t.scrapeNotes...)
 	if s.Nodes.Count > 0 {
-		t.Notes = append(t.Notes, "DaemonSets that tolerate every taint place a pod on each simulated node too; those pods go with the nodes")
+		t.Notes = append(t.Notes, "DaemonSets that tolerate every taint place a pod on each simulated node too; those pods are removed with the nodes")
 	}
 }
 
@@ -223,10 +222,9 @@ func (t *Target) Jobs() []string {
 	return slices.Compact(jobs)
 }
 
-// Identities returns how the simulated nodes authenticate: by certificates of a bundled
-// plane's node CA or of the CSR API of a user's cluster, or by tokens of ServiceAccounts.
-// restricted says that RBAC and not the Node authorizer permits their requests. Nodes of
-// shared fidelity use the identity of load. Call it after Setup.
+// Identities returns how the simulated nodes authenticate: with certificates from a bundled plane's node CA or from the CSR
+// API of a user's cluster, or with tokens of ServiceAccounts. restricted is true if RBAC, not the Node authorizer, permits
+// their requests. Nodes of shared fidelity use the identity of the load. Call it after Setup.
 func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricted bool) {
 	switch {
 	case spec.Fidelity == node.Shared:
@@ -240,7 +238,7 @@ func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricte
 // aroundPhases is the maximum time for which the nodes of a run live before and after its phases.
 const aroundPhases = 2 * time.Hour
 
-// authority signs the nodes' certificates, which are valid for the run.
+// authority returns the signer of the nodes' certificates, which are valid for the run.
 func (t *Target) authority() node.Authority {
 	if t.signer != nil {
 		return t.signer
@@ -252,8 +250,8 @@ func (t *Target) authority() node.Authority {
 	return node.NewCSRSigner(t.Admin, t.Labels, life)
 }
 
-// KubeletAPI returns where simulated nodes serve a kubelet's API: at the scenario's address, or on the loopback device for a
-// bundled plane. It returns nil if they serve none. Call it after Setup.
+// KubeletAPI returns the configuration of the kubelet API that simulated nodes serve: at the scenario's address, or on the
+// loopback device for a bundled plane. It returns nil if they serve none. Call it after Setup.
 func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	var at netip.AddrPort
 	if address := t.scenario.Nodes.KubeletAddress; address != "" {
@@ -276,8 +274,9 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	return &node.API{At: at, Client: t.Admin, ClientCA: []byte(found.Data[key]), Sign: t.authority().Serve}, nil
 }
 
-// Setup checks by dry run what actions will create. It makes the class of devices, the run's namespaces, the permissions of
-// tenants, the identity of load on a user's cluster, and the scenario's setup. If it fails, Cleanup removes what it made.
+// Setup checks by dry run what actions will create, and makes the DeviceClass, the run's namespaces, the permissions of
+// tenants, the identity of load on a user's cluster, and the objects of the scenario's setup. If Setup fails, Cleanup
+// removes what it made.
 func (t *Target) Setup(ctx context.Context) error {
 	t.Admin = t.made.recorded(t.Admin)
 	client, err := kubernetes.NewForConfig(t.Admin)
@@ -329,8 +328,8 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 	return t.makeObjects(ctx)
 }
 
-// giveRights makes the identity of load, unless the plane is bundled and has one, and gives
-// it and tenants the rights that they need.
+// giveRights makes the identity of the load, unless the plane is bundled and already has one. It gives the load and tenants
+// the rights that they need.
 func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) error {
 	if t.Cluster.Bundled {
 		return t.setupTenants(ctx, client)
@@ -359,9 +358,8 @@ func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) 
 	return awaitRights(ctx, t.waiting, scenario.TenantsGroup, cfg, t.needs)
 }
 
-// Cleanup ends what Setup started, removes everything that carries the run's
-// label, as the function Cleanup does, and objects without a namespace that lost it,
-// and waits until all is gone. It calls notice with what keeps it waiting.
+// Cleanup ends what Setup started. It removes every object with the run's label, as the function Cleanup does, and objects
+// without a namespace that have lost the label, and waits until all are gone. It calls notice with the reason for a wait.
 func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 	c, err := newCleaner(t.Admin, t.runID)
 	if err == nil {

@@ -30,7 +30,7 @@ import (
 
 // Compare judges the variants in dir again and compares them. It reads only the
 // directory, and writes comparison.json, comparison.html and the files that Judge writes.
-// On an error nothing was compared, and an older comparison.html is removed.
+// If it fails, nothing was compared, and an older comparison.html is removed.
 func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 	defer func() {
 		if err == nil {
@@ -55,8 +55,8 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 		v := &c.Variants[i]
 		of := filepath.Join(dir, v.Name)
 		if ours, err := result.IsRunDir(of); err != nil || !ours {
-			if v.NotRun == "" { // it ran, but cannot be judged again
-				v.NotRun = v.Name + " is no directory of a run any more"
+			if v.NotRun == "" { // the variant ran, but cannot be judged again
+				v.NotRun = v.Name + " is no longer the directory of a run"
 			}
 			if v.Verdict = result.NoData; worse(exitcode.Pass, v.ExitCode) == exitcode.Pass {
 				v.ExitCode = exitcode.NoData
@@ -71,7 +71,7 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 			judge.AddReasons(&res, &result.Damaged{File: result.ComparisonFile, Err: fmt.Errorf("it does not list %s, which ran", v.Name)})
 		}
 		if run := res.Run; run.ID != "" && (run.Variant != v.Name || run.Scenario != c.Scenario) {
-			judge.AddReasons(&res, fmt.Errorf("what is in %s is not its run, but one of %s", v.Name, strings.TrimSpace(run.Scenario+" "+run.Variant)))
+			judge.AddReasons(&res, fmt.Errorf("%s does not contain its own run, but a run of %s", v.Name, strings.TrimSpace(run.Scenario+" "+run.Variant)))
 		}
 		results[v.Name] = res
 	}
@@ -151,7 +151,7 @@ func fill(c *result.Comparison, results map[string]result.Result) {
 	}
 }
 
-// ratios sets the ratio of each value of a row to the first.
+// ratios sets the ratio of each value in a row to the first value.
 func ratios(values []result.Value) {
 	first := values[0]
 	if first.Value == nil || *first.Value == 0 || first.AtLeast {
@@ -187,7 +187,7 @@ func writeComparison(dir string, c result.Comparison) error {
 // Run runs all variants of a scenario, one after another, and compares them. Each variant
 // has a separate plane and a directory with its name. If a variant cannot run, the next ones
 // still run. After an interrupt no further variant runs, and the finished ones are
-// compared. On an error before any variant ran, the directory is removed.
+// compared. If Run fails before any variant ran, it removes the directory.
 func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, err error) {
 	variants := o.Scenario.AllVariants()
 	if len(variants) == 0 {
@@ -286,8 +286,9 @@ func EndedEarly(err error) string {
 	return "it ended early: " + strings.TrimSuffix(first, ":")
 }
 
-// WithNext wraps an error that ended several runs before there was anything to compare in
-// one line that says how to resume. It keeps the exit code.
+// WithNext wraps an error that ended several runs before there was anything to compare.
+// The new message is one line: the error and goOn, which says how to resume. The exit code
+// stays the same.
 func WithNext(err error, goOn string) error {
 	return endedFirst{EndedEarly(err) + "; " + goOn, err}
 }
@@ -306,7 +307,7 @@ type EndedEarlyError string
 
 func (e EndedEarlyError) Error() string { return string(e) }
 
-// Unjudged reports true: there is nothing to compare with.
+// Unjudged reports that nothing was judged, because there is nothing to compare.
 func (e EndedEarlyError) Unjudged() bool { return true }
 
 // CheckVariant refuses a variant that sets the control plane if the run uses a user's

@@ -49,7 +49,7 @@ func TestDamagedComparisonDoesNotPass(t *testing.T) {
 		do   func(dir string)
 		says string
 	}{
-		"a variant's directory gone": {func(dir string) { archivetest.Must(t, os.RemoveAll(filepath.Join(dir, "b"))) }, "b is no directory of a run any more"},
+		"a variant's directory gone": {func(dir string) { archivetest.Must(t, os.RemoveAll(filepath.Join(dir, "b"))) }, "b is no longer the directory of a run"},
 		"a variant's run damaged":    {func(dir string) { archivetest.Must(t, os.Remove(filepath.Join(dir, "b", result.RunFile))) }, "run.json is missing"},
 		"a variant not listed":       {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = m["variants"].([]any)[:1] }) }, "it does not list b, which ran"},
 		"none listed":                {func(dir string) { listed(dir, func(m map[string]any) { m["variants"] = nil }) }, "it has no variants"},
@@ -63,8 +63,8 @@ func TestDamagedComparisonDoesNotPass(t *testing.T) {
 		"another variant's run in its place": {func(dir string) {
 			archivetest.Must(t, os.RemoveAll(filepath.Join(dir, "b")))
 			archivetest.Must(t, os.CopyFS(filepath.Join(dir, "b"), os.DirFS(filepath.Join(dir, "a"))))
-		}, "what is in b is not its run, but one of sound a"},
-		"another scenario's": {func(dir string) { listed(dir, func(m map[string]any) { m["scenario"] = "storm" }) }, "what is in a is not its run, but one of sound a"},
+		}, "b does not contain its own run, but a run of sound a"},
+		"another scenario's": {func(dir string) { listed(dir, func(m map[string]any) { m["scenario"] = "storm" }) }, "a does not contain its own run, but a run of sound a"},
 		"not there":          {func(dir string) { archivetest.Must(t, os.Remove(filepath.Join(dir, result.ComparisonFile))) }, "comparison.json is missing"},
 		"a link to itself": {func(dir string) {
 			archivetest.Must(t, os.Remove(filepath.Join(dir, result.ComparisonFile)))
@@ -72,7 +72,7 @@ func TestDamagedComparisonDoesNotPass(t *testing.T) {
 		}, "comparison.json is damaged: too many levels"},
 		"a name that leads out": {func(dir string) {
 			listed(dir, func(m map[string]any) { archivetest.At(m, "variants", 1).(map[string]any)["name"] = "../b" })
-		}, "is no name"},
+		}, "is not a valid name"},
 		"cut": {func(dir string) { archivetest.Must(t, os.Truncate(filepath.Join(dir, result.ComparisonFile), 40)) }, "comparison.json is damaged: line "},
 		"a list": {func(dir string) {
 			archivetest.Must(t, os.WriteFile(filepath.Join(dir, result.ComparisonFile), []byte("[]"), 0o600))

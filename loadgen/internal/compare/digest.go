@@ -26,7 +26,7 @@ func ScenarioDigest(s scenario.Scenario) (string, error) {
 
 // Binary is the controlplane binary of the runs.
 type Binary struct {
-	Digest string // its SHA-256 when it was read; empty if it is missing, which the run then reports
+	Digest string // SHA-256 of the file when it was read; empty if the file is missing, which the run reports later
 
 	path string
 	was  os.FileInfo
@@ -55,8 +55,8 @@ func ReadBinary(path string) (b Binary, err error) {
 	return b, nil
 }
 
-// Same returns an error if the binary was replaced. It does not read a binary with the same size and time
-// again, because that would disturb the measurement.
+// Same returns an error if the binary was replaced since it was read. It does not read the binary again if size
+// and modification time are the same, because reading would disturb the measurement.
 func (b *Binary) Same() error {
 	now, err := os.Stat(b.path)
 	if err != nil || now.Size() == b.was.Size() && now.ModTime().Equal(b.was.ModTime()) {

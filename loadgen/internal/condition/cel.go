@@ -14,24 +14,25 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// costLimit bounds one evaluation, in CEL's units. The API server's own limit for a rule of a ValidatingAdmissionPolicy
-// is ten times as high and corresponds to 100 ms (PerCallLimit of k8s.io/apiserver/pkg/apis/cel).
+// costLimit is the limit for one evaluation, in CEL's cost units. The API server's limit for a rule of a
+// ValidatingAdmissionPolicy is ten times as high and corresponds to 100 ms (PerCallLimit of
+// k8s.io/apiserver/pkg/apis/cel).
 const costLimit = 100_000
 
 // objectName is the name of the variable that holds the whole object.
 const objectName = "object"
 
-// language is CEL with the functions that Kubernetes 1.37 adds to it.
+// language returns a CEL environment with the functions that Kubernetes 1.37 adds.
 func language() *cel.Env {
 	return environment.MustBaseEnvSet(version.MajorMinor(1, 37)).NewExpressionsEnv()
 }
 
-// CEL returns the test of an expression over the variable object, for objects of a resource. schema may be nil.
+// CEL returns the Test for an expression over the variable object, for objects of a resource. schema may be nil.
 func CEL(resource, text string, schema Schema) (Test, error) {
 	return objectTest(resource, text, objectName, schema)
 }
 
-// objectTest returns the test of an expression in which the object has the given name.
+// objectTest returns the Test for an expression in which name is the variable that holds the object.
 func objectTest(resource, text, name string, schema Schema) (Test, error) {
 	env := language()
 	refs, err := references(env, text)
@@ -54,7 +55,7 @@ func objectTest(resource, text, name string, schema Schema) (Test, error) {
 	return Test{Text: celForm + text, holds: func(o Object) (bool, error) { return holds(map[string]any{name: o}) }}, err
 }
 
-// fieldTest returns the test of an expression that uses an object's fields as names: status.phase == "Running".
+// fieldTest returns the Test for an expression that uses an object's fields as variables: status.phase == "Running".
 func fieldTest(resource, text string, schema Schema) (Test, error) {
 	env := language()
 	refs, err := references(env, text)
@@ -82,7 +83,8 @@ func fieldTest(resource, text string, schema Schema) (Test, error) {
 	return Test{Text: text, holds: func(o Object) (bool, error) { return holds(fields(o)) }}, err
 }
 
-// fields presents an object's fields as variables. A missing field is empty, so that has() may look into it.
+// fields makes an object's fields available as variables. A missing field is an empty map, so that has() may be called
+// on its fields.
 type fields Object
 
 func (f fields) ResolveName(name string) (any, bool) {
@@ -97,7 +99,7 @@ func (f fields) ResolveName(name string) (any, bool) {
 
 func (f fields) Parent() cel.Activation { return nil }
 
-// program compiles a boolean expression. hint goes into the error for unknown names.
+// program compiles a boolean expression. Errors about unknown names include hint.
 func program(env *cel.Env, text, hint string, variables ...cel.EnvOption) (func(activation any) (bool, error), error) {
 	env, err := env.Extend(variables...)
 	if err != nil {
@@ -127,7 +129,7 @@ func program(env *cel.Env, text, hint string, variables ...cel.EnvOption) (func(
 	}, nil
 }
 
-// refused returns an error for the first of the issues with an expression.
+// refused returns an error for the first of issues. It returns nil if issues has no error.
 func refused(text, hint string, issues *cel.Issues) error {
 	if issues.Err() == nil {
 		return nil
@@ -142,11 +144,11 @@ func refused(text, hint string, issues *cel.Issues) error {
 	case !strings.HasPrefix(msg, "undeclared reference"):
 		hint = ""
 	}
-	return fail(hint, "%s is no CEL: %s", text, msg)
+	return fail(hint, "%s is not valid CEL:  %s", text, msg)
 }
 
-// references returns the paths of fields that an expression reads, without names that it defines itself, once each: [p
-// status phase] for p.status.phase.
+// references returns the paths of the fields that an expression reads, each once, such as [p status phase] for
+// p.status.phase. It leaves out names that the expression itself defines.
 func references(env *cel.Env, text string) ([][]string, error) {
 	parsed, issues := env.Parse(text)
 	if err := refused(text, "", issues); err != nil {
@@ -163,7 +165,7 @@ type reader struct {
 	paths [][]string
 }
 
-// use notes a path, unless its first name is one of CEL's own names, such as a type.
+// use records a path, unless its first name is a name of CEL, such as a type.
 func (r *reader) use(path []string) {
 	known := func(p []string) bool { return slices.Equal(p, path) }
 	if _, issues := r.env.Compile(path[0]); issues.Err() != nil && !slices.ContainsFunc(r.paths, known) {
@@ -171,7 +173,7 @@ func (r *reader) use(path []string) {
 	}
 }
 
-// visit reads an expression in which the names of bound are defined.
+// visit collects the references in an expression within which the names in bound are defined.
 func (r *reader) visit(e ast.Expr, bound []string) {
 	switch e.Kind() {
 	case ast.IdentKind, ast.SelectKind:

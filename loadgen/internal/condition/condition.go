@@ -1,8 +1,8 @@
-// Package condition compiles and evaluates a scenario's statements about Kubernetes objects. A Test holds or does not
-// hold of one object. A Condition holds or does not hold of the numbers of objects for which Tests hold. A Counter
-// updates these numbers with each change of an object, at a cost that does not depend on the number of objects.
+// Package condition compiles and evaluates a scenario's statements about Kubernetes objects. A Test is true or false for
+// one object. A Condition is true or false depending on the numbers of objects for which Tests are true. A Counter
+// updates these numbers at each change of an object, at a cost that does not depend on the number of objects.
 //
-// It has no clock and no I/O. It learns the existing resources from a Schema.
+// The package has no clock and does no I/O. It learns from a Schema which resources exist.
 package condition
 
 import (
@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Error describes what is wrong with the text of a condition.
+// Error is an error in the text of a condition.
 type Error struct {
 	Msg, Hint string
 }
@@ -38,41 +38,41 @@ func AsError(err error) *Error {
 	return &Error{Msg: err.Error()}
 }
 
-// Schema knows the resources of a control plane. Its errors are *Error.
+// Schema describes the resources of a control plane. Its errors are *Error.
 type Schema interface {
-	// Resource returns an error if there is no resource of that name, as "pods" or "deployments.apps".
+	// Resource returns an error if there is no resource with that name, such as "pods" or "deployments.apps".
 	Resource(name string) error
 	// Field returns an error if objects of a resource cannot have the field at a path.
 	Field(resource string, path []string) error
 }
 
-// Set names the objects that a watch delivers.
+// Set identifies the objects that a watch delivers.
 type Set struct {
 	Resource string
-	// Namespace of the objects. Empty means the run's namespace.
+	// Namespace is the namespace of the objects. Empty means the run's namespaces.
 	Namespace string
 }
 
-// Count counts the objects of a set that are selected and for which a test holds.
+// Count counts the selected objects of a set for which a test is true.
 type Count struct {
 	Set
-	Name     string          // of the only object; empty: any
-	Selector labels.Selector // nil: any
-	Test     Test            // the zero Test holds for each object
+	Name     string          // name of the only object; empty means any
+	Selector labels.Selector // nil means any
+	Test     Test            // the zero Test is true for each object
 
-	noun string // of the objects, for a person
+	noun string // describes the objects to the user
 }
 
 // Tally is the state of a Count.
 type Tally struct {
-	Selected int // existing objects
-	Holds    int // of these, objects for which the test holds
-	Failed   int // of these, objects for which the test could not be evaluated; it does not hold
-	// Err is one of the errors of Failed. Its object may be gone already.
+	Selected int // selected objects that exist
+	Holds    int // selected objects for which the test is true
+	Failed   int // selected objects for which the test could not be evaluated; they do not count in Holds
+	// Err is the error for one of the Failed objects. That object may be deleted by now.
 	Err error
 }
 
-// Condition holds or does not hold of the Tallies of its Counts.
+// Condition is a condition on the Tallies of its Counts.
 type Condition struct {
 	Text   string
 	Counts []Count
@@ -83,7 +83,7 @@ type Condition struct {
 // Holds evaluates the condition. It takes one Tally per Count, in the order of Counts.
 func (c *Condition) Holds(tallies []Tally) (bool, error) { return c.holds(tallies) }
 
-// Describe reports the condition's progress, such as "913 of 1000 pods", and why a test could not be evaluated.
+// Describe describes the progress of the condition, such as "913 of 1000 pods", and why a test could not be evaluated.
 func (c *Condition) Describe(tallies []Tally) string {
 	var parts []string
 	for i, t := range tallies {
@@ -98,10 +98,10 @@ func (c *Condition) Describe(tallies []Tally) string {
 	return strings.Join(parts, "; ")
 }
 
-// All stands for all objects. At least one must exist.
+// All means all objects. At least one must exist.
 const All = -1
 
-// OfObjects returns the condition that a test holds for at least enough of a Count's objects, or for All of them.
+// OfObjects returns the condition that a test is true for at least enough objects of a Count, or for All of them.
 func OfObjects(text string, c Count, enough int) *Condition {
 	c.noun = c.Resource
 	if c.Name != "" {

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Object is an object as decoded from the API server's JSON, with whole numbers as int64.
+// Object is an object decoded from the API server's JSON, with whole numbers as int64.
 type Object = map[string]any
 
 // Counter keeps one Tally per Count over one set of objects. The zero value counts nothing.
@@ -24,12 +24,12 @@ const (
 	failed
 )
 
-// NewCounter makes a counter without objects.
+// NewCounter returns a Counter without objects.
 func NewCounter(counts []Count) *Counter {
 	return &Counter{counts: counts, tallies: make([]Tally, len(counts)), objects: map[string][]verdict{}}
 }
 
-// Put counts the current state of an object. key identifies the object and is the same for each of its states.
+// Put counts the current state of an object. key identifies the object and must be the same for each of its states.
 func (c *Counter) Put(key string, o Object) {
 	if len(c.counts) == 0 {
 		return
@@ -50,7 +50,7 @@ func (c *Counter) Put(key string, o Object) {
 	}
 }
 
-// Delete forgets an object.
+// Delete removes an object.
 func (c *Counter) Delete(key string) {
 	for i, v := range c.objects[key] {
 		c.tallies[i].add(v, -1)

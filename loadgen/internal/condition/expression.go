@@ -10,16 +10,18 @@ import (
 	"github.com/google/cel-go/common/ast"
 )
 
-// setsHint says how sets of objects are written.
+// setsHint shows how to write expressions over sets of objects.
 const setsHint = `write count(pods where status.phase == "Running") >= 950, or as CEL pods.filter(p, p.status.phase == "Running").size() >= 950`
 
-// Parse reads an expression over sets of objects: CEL in which a resource is the list of its objects, as
+// Parse parses an expression over sets of objects. The expression is CEL in which the name of a resource is the list of
+// its objects, such as
 //
 //	pods.filter(p, p.status.phase == "Running").size() >= 950 && nodes.all(n, !has(n.spec.unschedulable))
 //
-// and the shorter forms count(RESOURCE where EXPR) and all(RESOURCE where EXPR), in which EXPR names the fields of an
-// object. A list supports only size, filter with size, all, exists and exists_one, whose values follow from Tallies. A
-// test that cannot be evaluated, such as for a missing field, does not hold. schema may be nil.
+// The shorter forms are count(RESOURCE where EXPR) and all(RESOURCE where EXPR), in which EXPR names the fields of an
+// object. A list supports only size, filter with size, all, exists and exists_one, because their values can be
+// computed from Tallies. A test that cannot be evaluated, for example because a field is missing, is false. schema may
+// be nil.
 func Parse(text string, schema Schema) (*Condition, error) {
 	x := &expression{schema: schema}
 	rest, err := x.replaceWhere(text)
@@ -39,10 +41,10 @@ func Parse(text string, schema Schema) (*Condition, error) {
 		return nil, err
 	}
 	if len(x.counts) == 0 {
-		return nil, fail(setsHint, "%s is about no objects", text)
+		return nil, fail(setsHint, "%s does not refer to any objects", text)
 	}
 	if rest, err = cel.ExprToString(root, info); err != nil {
-		return nil, fail("", "%s is no CEL: %v", text, err)
+		return nil, fail("", "%s is not valid CEL:  %v", text, err)
 	}
 	var variables []cel.EnvOption
 	for i, v := range x.values {
@@ -62,14 +64,14 @@ func Parse(text string, schema Schema) (*Condition, error) {
 	}}, nil
 }
 
-// expression collects the sets of an expression. A variable stands for each of them.
+// expression collects the sets in an expression. Each set is replaced by a variable.
 type expression struct {
 	schema Schema
 	counts []Count
 	values []value
 }
 
-// value computes a variable from the Tally of its Count.
+// value computes the value of a variable from the Tally of its Count.
 type value struct {
 	kind *cel.Type
 	of   func(Tally) any
@@ -80,13 +82,13 @@ func variable(i int) string { return fmt.Sprintf("set_%d", i) }
 
 func size(t Tally) any { return t.Holds }
 
-// add makes a variable of a count and returns its name.
+// add adds a variable for a count and returns its name.
 func (x *expression) add(c Count, text string, kind *cel.Type, of func(Tally) any) string {
 	x.counts, x.values = append(x.counts, c), append(x.values, value{kind, of, text})
 	return variable(len(x.values) - 1)
 }
 
-// restored replaces the variables in an error's text by what they stand for.
+// restored replaces the variables in an error's text by their source text.
 func (x *expression) restored(err error) error {
 	e := AsError(err)
 	for i, v := range slices.Backward(x.values) {
@@ -95,10 +97,10 @@ func (x *expression) restored(err error) error {
 	return e
 }
 
-// whereForm matches the beginning of a shorter form.
+// whereForm matches the beginning of count(RESOURCE where EXPR) and all(RESOURCE where EXPR).
 var whereForm = regexp.MustCompile(`\b(count|all)\(\s*([a-z0-9][-a-z0-9.]*)\s*(\swhere\s|\))`)
 
-// replaceWhere replaces the shorter forms by variables.
+// replaceWhere replaces count(RESOURCE where EXPR) and all(RESOURCE where EXPR) by variables.
 func (x *expression) replaceWhere(text string) (string, error) {
 	var b strings.Builder
 	for from := 0; ; {
@@ -124,7 +126,7 @@ func (x *expression) replaceWhere(text string) (string, error) {
 		if text[m[6]:m[7]] != ")" {
 			length := closing(text[end:])
 			if length < 0 {
-				return "", fail("write a ) behind the expression", "%s does not end", text[m[0]:])
+				return "", fail("add a ) after the expression", "%s does not end", text[m[0]:])
 			}
 			test := strings.TrimSpace(text[end : end+length])
 			var err error
@@ -136,7 +138,7 @@ func (x *expression) replaceWhere(text string) (string, error) {
 		}
 		kind, of := cel.IntType, size
 		if form == "all" {
-			// An empty set does not satisfy all: there is nothing to wait for yet.
+			// For an empty set, all is false: there is nothing to wait for yet.
 			kind, of = cel.BoolType, func(t Tally) any { return t.Selected > 0 && t.Holds == t.Selected }
 		}
 		b.WriteString(text[from:m[0]] + x.add(c, text[m[0]:end], kind, of))
@@ -163,7 +165,7 @@ func quoted(text string) bool {
 	return quote != 0
 }
 
-// closing returns the position of the parenthesis that closes one opened before the text, or -1.
+// closing returns the position of the parenthesis that closes the one before text, or -1.
 func closing(text string) int {
 	depth := 0
 	for i, r := range text {
@@ -179,7 +181,7 @@ func closing(text string) int {
 	return -1
 }
 
-// replaceSets replaces each use of a set by a variable, in an expression with unexpanded macros.
+// replaceSets replaces each use of a set in e by a variable. The macros in e are not expanded.
 func (x *expression) replaceSets(e ast.Expr, info *ast.SourceInfo) error {
 	if e.Kind() == ast.IdentKind || e.Kind() == ast.SelectKind {
 		base, path := chain(e)
@@ -207,7 +209,7 @@ func (x *expression) replaceSets(e ast.Expr, info *ast.SourceInfo) error {
 	return err
 }
 
-// alone refuses a resource without a question about it, and an unknown name.
+// alone returns an error for a resource that is used without a function, such as size, and for an unknown name.
 func (x *expression) alone(path []string) error {
 	name := strings.Join(path, ".")
 	for i := range x.values {
@@ -223,10 +225,10 @@ func (x *expression) alone(path []string) error {
 			return err
 		}
 	}
-	return fail(setsHint+"; there are all, exists and exists_one too", "the objects of %s are not counted", name)
+	return fail(setsHint+"; all, exists and exists_one are also available", "the objects of %s are not counted", name)
 }
 
-// asked makes a variable of a call's question about a set. It returns "" if the call is not about a set.
+// asked replaces a call on a set, such as size or all, by a variable. It returns "" if the call is not on a set.
 func (x *expression) asked(call ast.CallExpr, info *ast.SourceInfo) (name string, err error) {
 	of, args := call.Target(), call.Args()
 	if call.FunctionName() == "size" && !call.IsMemberFunction() && len(args) == 1 {
@@ -254,7 +256,7 @@ func (x *expression) asked(call ast.CallExpr, info *ast.SourceInfo) (name string
 	return "", nil
 }
 
-// count makes a variable of a set and a macro's two arguments. Without args the variable covers every object. count
+// count adds a variable for a set and the two arguments of a macro. Without args, the variable counts every object. It
 // returns "" if set is not a set.
 func (x *expression) count(set ast.Expr, args []ast.Expr, info *ast.SourceInfo, form string, kind *cel.Type, of func(Tally) any) (string, error) {
 	base, path := chain(set)
@@ -277,7 +279,7 @@ func (x *expression) count(set ast.Expr, args []ast.Expr, info *ast.SourceInfo, 
 	name := args[0].AsIdent()
 	text, err := cel.ExprToString(args[1], info)
 	if err != nil {
-		return "", fail("", "%s: no CEL: %v", c.Resource, err)
+		return "", fail("", "%s: not valid CEL:  %v", c.Resource, err)
 	}
 	if c.Test, err = objectTest(c.Resource, text, name, x.schema); err != nil {
 		return "", err

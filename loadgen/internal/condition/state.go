@@ -10,32 +10,32 @@ import (
 type State struct {
 	Text string
 	Kind StateKind
-	// Test of a state of kind Tested.
+	// Test is the test for a state of kind Tested.
 	Test Test
 }
 
-// StateKind says how to recognise that an object is in a state.
+// StateKind is how to recognise that an object is in a state.
 type StateKind uint8
 
 const (
-	// Tested: a test holds for the object.
+	// Tested means that a test is true for the object.
 	Tested StateKind = iota
-	// Created: the object exists.
+	// Created means that the object exists.
 	Created
-	// Deleted: the object is gone.
+	// Deleted means that the object was deleted.
 	Deleted
-	// Endpoints: an EndpointSlice of the Service has a ready endpoint.
+	// Endpoints means that an EndpointSlice of the Service has a ready endpoint.
 	Endpoints
 )
 
-// EndpointSlices is the resource whose objects tell the state Endpoints. ServiceLabel is the label with the Service's
-// name.
+// EndpointSlices is the resource that shows whether a Service is in the state Endpoints. ServiceLabel is the label with
+// the name of the Service.
 const (
 	EndpointSlices = "endpointslices.discovery.k8s.io"
 	ServiceLabel   = "kubernetes.io/service-name"
 )
 
-// namedStates returns tests by name for a resource.
+// namedStates returns the tests of a resource's named states, by name.
 func namedStates(resource string) map[string]string {
 	return map[string]map[string]string{
 		"pods": {
@@ -50,7 +50,7 @@ func namedStates(resource string) map[string]string {
 	}[resource]
 }
 
-// ParseState parses a state of a resource's objects: a word, such as "created" or "ready", or a test in one of its
+// ParseState parses a state of the objects of a resource: a word, such as "created" or "ready", or a test in one of the
 // Forms. schema may be nil.
 func ParseState(resource, text string, schema Schema) (State, error) {
 	s := State{Text: text}
@@ -75,14 +75,14 @@ func ParseState(resource, text string, schema Schema) (State, error) {
 		if resource == "services" {
 			words = append(words, "endpoints")
 		}
-		return s, fail("states of "+resource+": "+strings.Join(words, ", ")+"; or "+Forms, "%q is no state of %s", text, resource)
+		return s, fail("states of "+resource+": "+strings.Join(words, ", ")+"; or "+Forms, "%q is not a state of %s", text, resource)
 	}
 	var err error
 	s.Test, err = ParseTest(resource, text, schema)
 	return s, err
 }
 
-// HasReadyEndpoint reports whether an EndpointSlice has a ready endpoint, and returns the Service that it belongs to.
+// HasReadyEndpoint reports whether an EndpointSlice has a ready endpoint, and returns the Service to which it belongs.
 func HasReadyEndpoint(slice Object) (namespace, service string, ready bool) {
 	meta, _ := slice["metadata"].(map[string]any)
 	namespace, _ = meta["namespace"].(string)

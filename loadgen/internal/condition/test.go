@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Test holds or does not hold of one object. The zero Test holds of every object.
+// Test is a test of one object. The zero Test is true for every object.
 type Test struct {
 	Text  string
 	holds func(Object) (bool, error)
 }
 
-// Holds evaluates the test. An error means that it could not be evaluated, for example because a field is missing.
+// Holds evaluates the test. It returns an error if the test cannot be evaluated, for example because a field is missing.
 // Holds is not safe for concurrent use.
 func (t Test) Holds(o Object) (bool, error) {
 	if t.holds == nil {
@@ -24,17 +24,17 @@ func (t Test) Holds(o Object) (bool, error) {
 	return t.holds(o)
 }
 
-// The forms of a test in a text.
+// Prefixes of the forms of a test.
 const (
 	conditionForm = "condition="
 	jsonPathForm  = "jsonpath="
 	celForm       = "cel="
 )
 
-// Forms says how tests are written, for hints.
+// Forms has an example of each form of a test, for hints.
 const Forms = "condition=Ready, jsonpath={.status.phase}=Running or cel=object.status.replicas > 3"
 
-// ParseTest reads a test of the objects of a resource in one of its Forms. schema may be nil.
+// ParseTest parses a test for the objects of a resource, in one of the Forms. schema may be nil.
 func ParseTest(resource, text string, schema Schema) (Test, error) {
 	of := func(t Test, err error) (Test, error) {
 		t.Text = text
@@ -49,17 +49,18 @@ func ParseTest(resource, text string, schema Schema) (Test, error) {
 	if rest, ok := strings.CutPrefix(text, celForm); ok {
 		return of(CEL(resource, rest, schema))
 	}
-	return Test{}, fail("write "+Forms, "%q is no test of an object", text)
+	return Test{}, fail("write "+Forms, "%q is not a test of an object", text)
 }
 
 var statusCondition = regexp.MustCompile(`^([A-Za-z][-A-Za-z0-9_./]*)(?:=(.+))?$`)
 
-// StatusCondition returns the test for a condition of an object's status, written "Available" or "Available=False". As for
-// `kubectl wait --for=condition`, case does not matter, and a condition of an older generation does not hold.
+// StatusCondition returns the test for a condition in an object's status, written as "Available" or "Available=False".
+// As with `kubectl wait --for=condition`, case does not matter, and the test is false if the condition was observed at
+// an older generation.
 func StatusCondition(text string) (Test, error) {
 	m := statusCondition.FindStringSubmatch(text)
 	if m == nil {
-		return Test{}, fail("write the type of the condition, as Available or Available=False", "%q is no condition of an object", text)
+		return Test{}, fail("write the type of the condition, as Available or Available=False", "%q is not a condition of an object", text)
 	}
 	kind, want := m[1], m[2]
 	if want == "" {
@@ -91,8 +92,8 @@ func outdated(o Object, status, c map[string]any) bool {
 	return known && observed < generation
 }
 
-// JSONPath returns the test for a value at a path, written "{.status.phase}=Running", or for any value, "{.status.phase}".
-// As for `kubectl wait --for=jsonpath`, the path must lead to one value, and the braces may be left out.
+// JSONPath returns the test for a value at a path, written as "{.status.phase}=Running", or as "{.status.phase}" for any
+// value. As with `kubectl wait --for=jsonpath`, the path must lead to one value, and the braces may be left out.
 func JSONPath(text string) (Test, error) {
 	const hint = "write {.status.phase}=Running"
 	path, want, equal := strings.TrimSpace(text), "", false
@@ -102,11 +103,11 @@ func JSONPath(text string) (Test, error) {
 		case end >= 0:
 			path, want, equal = path[:end+1], path[end+2:], true
 		case !strings.HasSuffix(path, "}"):
-			return Test{}, fail(hint, "%q is no JSONPath", text)
+			return Test{}, fail(hint, "%q is not a valid JSONPath", text)
 		}
 	} else {
 		if strings.Contains(path, "?(") {
-			return Test{}, fail("write braces around the path, as {.status.phase}=Running", "%q is no JSONPath", text)
+			return Test{}, fail("write braces around the path, as {.status.phase}=Running", "%q is not a valid JSONPath", text)
 		}
 		path, want, equal = strings.Cut(path, "=")
 		path = "{." + strings.TrimPrefix(path, ".") + "}"
@@ -116,7 +117,7 @@ func JSONPath(text string) (Test, error) {
 	}
 	parsed := jsonpath.New("path").AllowMissingKeys(true)
 	if err := parsed.Parse(path); err != nil {
-		return Test{}, fail(hint, "%q is no JSONPath: %v", path, err)
+		return Test{}, fail(hint, "%q is not a valid JSONPath: %v", path, err)
 	}
 	want = strings.TrimSpace(want)
 	return Test{Text: jsonPathForm + text, holds: func(o Object) (bool, error) {

@@ -84,15 +84,15 @@ func TestTestsWithoutAnAnswer(t *testing.T) {
 
 func TestTestsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"Ready":                           `"Ready" is no test of an object (write condition=Ready`,
-		"condition=":                      "is no condition of an object",
-		"condition=Ready Now":             "is no condition of an object",
-		"jsonpath={.status.phase":         "is no JSONPath",
+		"Ready":                           `"Ready" is not a test of an object (write condition=Ready`,
+		"condition=":                      "is not a condition of an object",
+		"condition=Ready Now":             "is not a condition of an object",
+		"jsonpath={.status.phase":         "is not a valid JSONPath",
 		"jsonpath={.status.phase}=":       "names no value",
-		"jsonpath={.status[}=x":           "is no JSONPath",
+		"jsonpath={.status[}=x":           "is not a valid JSONPath",
 		`jsonpath=.c[?(@.t=="A")].s=True`: "write braces around the path",
 		"cel=status.phase == 'x'":         "undeclared reference to 'status' (the object's name is object, as in object.status.phase)",
-		"cel=object.status.":              "is no CEL",
+		"cel=object.status.":              "is not valid CEL",
 		"cel=1":                           "neither true nor false",
 	} {
 		if _, err := ParseTest("pods", text, nil); err == nil || !strings.Contains(err.Error(), want) {
@@ -104,7 +104,7 @@ func TestTestsRefused(t *testing.T) {
 func TestStates(t *testing.T) {
 	for text, want := range map[string]string{
 		"scheduled": "", "ready": "", "created": "", "deleting": "", "deleted": "", "condition=Ready": "",
-		"bound": `"bound" is no state of pods (states of pods: containersReady, initialized, ready, scheduled, created, deleting, deleted; or condition=Ready`,
+		"bound": `"bound" is not a state of pods (states of pods: containersReady, initialized, ready, scheduled, created, deleting, deleted; or condition=Ready`,
 	} {
 		_, err := ParseState("pods", text, nil)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -1,8 +1,8 @@
-// Package follow watches objects of any resource: for the conditions that end phases, and to measure how long objects
+// Package follow watches objects of any resource, for the conditions that end phases and to measure how long objects
 // take from one state to another.
 //
 // It opens one watch for each resource and namespace, however many conditions and transitions use it, on a separate
-// connection. All times are arrivals at that connection.
+// connection. All times are the times of arrival on that connection.
 package follow
 
 import (
@@ -21,27 +21,28 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Options of a Follower.
+// Options configure a Follower.
 type Options struct {
-	// Namespaces of the run. Their objects of namespaced resources are followed.
+	// Namespaces are the namespaces of the run. Objects of namespaced resources are followed in all of them.
 	Namespaces []string
 	// Selector selects the run's objects of cluster-scoped resources.
 	Selector string
-	// Conditions that may be awaited, by name.
+	// Conditions are the conditions that Wait may wait for, by name.
 	Conditions map[string]*condition.Condition
-	// Transitions to measure.
+	// Transitions are the transitions to measure.
 	Transitions []Transition
-	// Later reports whether a resource may be served only later, such as one that the run defines. Nil: none.
+	// Later reports whether the API server may begin to serve a resource during the run, such as one that the run
+	// defines. Nil means that no resource is served later.
 	Later func(resource string) bool
-	// Retry is the first wait after a failed list or watch, doubled up to 5 s. Zero: 100 ms.
+	// Retry is the wait after the first failed list or watch. It doubles up to 5 s. Zero means 100 ms.
 	Retry time.Duration
-	// Recheck is how often a state that may predate the wait is read again. Zero: 2 s.
+	// Recheck is the interval at which a state that may be older than the call of Wait is read again. Zero means 2 s.
 	Recheck time.Duration
-	// Stalls tells when the generator was not run. Nil: unknown.
+	// Stalls measures the times in which the generator did not run. Nil means unknown.
 	Stalls *stall.Meter
 }
 
-// Follower watches the objects of conditions and transitions. It is safe for concurrent use. A nil Follower follows
+// Follower watches the objects of conditions and transitions. It is safe for concurrent use. A nil Follower watches
 // nothing.
 type Follower struct {
 	options Options
@@ -50,26 +51,26 @@ type Follower struct {
 
 	mu       sync.Mutex
 	sets     map[condition.Set]*set
-	awaited  map[string]awaited // conditions, by name
+	awaited  map[string]awaited // by name of the condition
 	passages []*passage
 	waits    map[*wait]bool
-	ended    error         // why Run ended, if it has
-	ready    chan struct{} // closed when all sets have been listed once
+	ended    error         // why Run ended; nil while it runs
+	ready    chan struct{} // closed when all sets have been listed once, or Run has ended
 	isReady  bool
 }
 
-// set holds what is known about the objects of one condition.Set.
+// set is the state of the objects of one condition.Set.
 type set struct {
 	of      condition.Set
-	counts  []condition.Count // of all conditions over it
+	counts  []condition.Count // the counts of all conditions over the set
 	counter *condition.Counter
-	// passages over its objects; endpoints are those over its EndpointSlices.
+	// passages are the transitions of the set's objects; endpoints are the transitions that its EndpointSlices complete.
 	passages, endpoints []*passage
-	sources             []*source // nil until the API server has told their paths
-	absent              bool      // the API server does not serve them yet
+	sources             []*source // nil until their paths are known from discovery
+	absent              bool      // the API server does not serve the resource yet
 }
 
-// New makes a Follower. It sends nothing yet.
+// New returns a Follower. It sends no request.
 func New(cfg *rest.Config, o Options) (*Follower, error) {
 	o.Retry, o.Recheck = cmp.Or(o.Retry, 100*time.Millisecond), cmp.Or(o.Recheck, 2*time.Second)
 	restClient, client, err := apiclient.NewREST(cfg)
@@ -111,8 +112,8 @@ func (f *Follower) set(of condition.Set) *set {
 	return s
 }
 
-// Run watches until ctx ends, and survives lost connections and versions. A resource that the API server does not have
-// or does not let us watch is an error.
+// Run watches until ctx ends. It continues after lost connections and expired resourceVersions. It returns an error if
+// the API server does not have a resource, or does not allow this client to watch it.
 func (f *Follower) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -135,7 +136,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return err
 }
 
-// change applies a change of the state and ends the waits that it satisfies.
+// change changes the state and ends the waits whose conditions then hold.
 func (f *Follower) change(apply func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,8 +144,8 @@ func (f *Follower) change(apply func()) {
 	f.wake()
 }
 
-// BeginPhase makes a phase the current one. An object belongs to the phase in which it reached a transition's first
-// state.
+// BeginPhase makes a phase the current one. An object belongs to the phase in which it reached the first state of a
+// transition.
 func (f *Follower) BeginPhase(name string) {
 	if f == nil {
 		return
@@ -156,7 +157,7 @@ func (f *Follower) BeginPhase(name string) {
 	}
 }
 
-// Results returns the transitions by phase, in order; transitions before the first phase are under "".
+// Results returns the results of all transitions by phase; those before the first phase are under "".
 func (f *Follower) Results(now time.Time) map[string][]result.Transition {
 	if f == nil {
 		return nil

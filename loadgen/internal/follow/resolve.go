@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// resolve returns the paths of a set's objects on the API server, and a selector for the run's objects if the namespace
-// does not identify them. It waits for resources that are served only later.
+// resolve returns the API paths of a set's objects, and a label selector for the run's objects if namespaces do not
+// identify them. It waits for resources that the API server serves only later.
 func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []string, selector string, err error) {
 	for failures := 1; ; failures++ {
 		root, r, err := f.discover(ctx, of.Resource)
@@ -33,7 +33,7 @@ func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []strin
 		case !slices.Contains(r.Verbs, "watch"):
 			return nil, "", fmt.Errorf("%s cannot be watched (the API server offers %s)", of.Resource, strings.Join(r.Verbs, ", "))
 		case !r.Namespaced && of.Namespace != "":
-			return nil, "", fmt.Errorf("%s have no namespace (leave namespace: %s out; those of the run are followed)", of.Resource, of.Namespace)
+			return nil, "", fmt.Errorf("%s have no namespace (leave namespace: %s out; the run's objects are followed)", of.Resource, of.Namespace)
 		case !r.Namespaced:
 			return []string{root + "/" + plural}, f.options.Selector, nil
 		}
@@ -48,14 +48,14 @@ func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []strin
 	}
 }
 
-// missingError says that the API server does not have a resource.
+// missingError is the error that the API server does not have a resource.
 type missingError string
 
 func (e missingError) Error() string {
 	return fmt.Sprintf("the API server has no resource %q (`kubectl api-resources` lists them; for another one create its CustomResourceDefinition in setup or objects)", string(e))
 }
 
-// discover finds a resource in its group's preferred version, and that version's path.
+// discover returns a resource in the preferred version of its group, and the API path of that version.
 func (f *Follower) discover(ctx context.Context, resource string) (root string, r metav1.APIResource, err error) {
 	plural, group, _ := strings.Cut(resource, ".")
 	root = "/api/v1"

@@ -22,25 +22,25 @@ import (
 )
 
 const (
-	// pageSize bounds the memory of a list; kubectl and client-go use the same.
+	// pageSize is the page size of lists, which limits their memory. kubectl and client-go use the same.
 	pageSize = "500"
 	maxRetry = 5 * time.Second
 )
 
-// source lists and then watches a set's objects in one namespace, or in all of them.
+// source lists and then watches the objects of a set, in one namespace or in all namespaces.
 type source struct {
 	set            *set
 	path, selector string
-	synced         bool            // its first list is complete
-	listed         map[string]bool // UIDs of existing objects that it has delivered
+	synced         bool            // the first list is complete
+	listed         map[string]bool // UIDs of the existing objects that were processed
 }
 
-// synced reports whether all objects of the set have been listed once.
+// synced reports whether all objects of the set have been listed at least once.
 func (s *set) synced() bool {
 	return len(s.sources) > 0 && !slices.ContainsFunc(s.sources, func(x *source) bool { return !x.synced })
 }
 
-// follow finds the paths of a set's objects and watches them until ctx ends.
+// follow resolves a set to API paths, and lists and watches its objects until ctx ends.
 func (f *Follower) follow(ctx context.Context, s *set) error {
 	paths, selector, err := f.resolve(ctx, s.of)
 	if err != nil {
@@ -95,7 +95,8 @@ func (f *Follower) backoff() apiclient.Backoff {
 
 func refused(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// list processes all objects of a source and forgets missing ones. It returns the list's resourceVersion.
+// list processes all objects of a source, and treats known objects that are missing as deleted. It returns the list's
+// resourceVersion.
 func (f *Follower) list(ctx context.Context, s *source) (string, error) {
 	there := map[string]bool{}
 	version, err := f.pages(ctx, s.path, s.selector, func(items []condition.Object, at time.Time) {
@@ -120,7 +121,7 @@ func (f *Follower) list(ctx context.Context, s *source) (string, error) {
 	return version, nil
 }
 
-// pages reads a list page by page and returns its resourceVersion.
+// pages reads a list page by page, calls take for each page, and returns the list's resourceVersion.
 func (f *Follower) pages(ctx context.Context, path, selector string, take func(items []condition.Object, at time.Time)) (string, error) {
 	for continues := ""; ; {
 		data, err := body(f.rest.Get().AbsPath(path).
@@ -147,7 +148,7 @@ func (f *Follower) pages(ctx context.Context, path, selector string, take func(i
 	}
 }
 
-// body returns the answer to a request. Result.Raw alone drops the reason of a refusal.
+// body returns the body of a response. Result.Raw alone would lose the reason of an error status.
 func body(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func body(r rest.Result) ([]byte, error) {
 	return r.Raw()
 }
 
-// watch processes events from a resourceVersion on, until the stream ends. It returns the last version.
+// watch processes events after resourceVersion version until the stream ends. It returns the last resourceVersion.
 func (f *Follower) watch(ctx context.Context, s *source, version string) (string, listwatch.End) {
 	stream, err := f.rest.Get().AbsPath(s.path).
 		Param("labelSelector", s.selector).Param("watch", "true").
@@ -180,7 +181,7 @@ func (f *Follower) watch(ctx context.Context, s *source, version string) (string
 			return err
 		})
 		if errors.Is(err, io.EOF) {
-			break // the server ends every watch once in a while
+			break // the server ends every watch after some time
 		}
 		end.Err = cmp.Or(end.Err, err)
 	}
@@ -188,7 +189,7 @@ func (f *Follower) watch(ctx context.Context, s *source, version string) (string
 	return version, end
 }
 
-// event processes one event of a watch and returns its resourceVersion.
+// event processes one watch event and returns its resourceVersion.
 func (f *Follower) event(s *source, frame []byte, at time.Time) (version string, err error) {
 	var e struct {
 		Type   string           `json:"type"`
@@ -232,7 +233,7 @@ func (s *source) saw(o condition.Object, at time.Time, listed bool) {
 	}
 }
 
-// gone notes that an object was deleted; o is nil if a list lacks it.
+// gone processes the deletion of an object; o is nil if the object was missing from a list.
 func (s *source) gone(uid string, o condition.Object, at time.Time) {
 	delete(s.listed, uid)
 	s.set.counter.Delete(uid)

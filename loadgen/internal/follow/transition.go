@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Transition is a transition to measure, between two states.
+// Transition is a transition between two states, whose duration is measured.
 type Transition struct {
 	Name     string
 	Set      condition.Set
@@ -18,16 +18,16 @@ type Transition struct {
 	From, To condition.State
 }
 
-// longest is the highest latency that is resolved.
+// longest is the highest latency that the histograms can hold.
 const longest = time.Hour
 
 // passage measures one transition. It has no clock, no lock and no I/O.
 type passage struct {
 	Transition
 	objects map[string]*object // by UID
-	// early holds the arrivals of endpoints of Services that have not been seen yet, by namespace/name.
+	// early has the times at which endpoints of Services became ready before the Service was seen, by namespace/name.
 	early map[string]time.Time
-	// byName holds the UIDs of Services, by namespace/name.
+	// byName has the UIDs of objects, by namespace/name.
 	byName map[string]string
 	phases map[string]*passing
 	phase  *passing
@@ -35,17 +35,17 @@ type passage struct {
 	stalled func(time.Time) time.Duration
 }
 
-// object is the progress of an object.
+// object is the progress of one object through the transition.
 type object struct {
 	name       string   // namespace/name
-	unmeasured bool     // a list delivered it in From, or it existed before
-	phase      *passing // in which it reached From; nil: not yet
+	unmeasured bool     // a list delivered the object in From: it may have been in From for long
+	phase      *passing // the phase in which the object reached From; nil if it has not
 	at         time.Time
-	stalled    time.Duration // until then
-	done       bool          // it reached To
+	stalled    time.Duration // stalled(at)
+	done       bool          // the object reached To
 }
 
-// passing holds the objects that reached From in a phase.
+// passing has the results for the objects that reached From in one phase.
 type passing struct {
 	began, gone, unmeasured int64
 	relists                 int64
@@ -70,7 +70,7 @@ func (p *passage) beginPhase(name string) {
 	p.phase = now
 }
 
-// saw notes an object at its arrival. Listed objects may have been in their state for long.
+// saw processes an object that arrived at the time at. Objects from a list may have been in their state for long.
 func (p *passage) saw(uid string, o condition.Object, at time.Time, listed bool) {
 	if !condition.Selects("", p.Selector, o) {
 		return
@@ -110,7 +110,7 @@ func (p *passage) saw(uid string, o condition.Object, at time.Time, listed bool)
 	}
 }
 
-// sawSlice notes an EndpointSlice.
+// sawSlice processes an EndpointSlice that was created or changed.
 func (p *passage) sawSlice(slice condition.Object, at time.Time) {
 	namespace, service, ready := condition.HasReadyEndpoint(slice)
 	if !ready {
@@ -127,13 +127,13 @@ func (p *passage) sawSlice(slice condition.Object, at time.Time) {
 	}
 }
 
-// sliceGone notes that an EndpointSlice was deleted.
+// sliceGone processes the deletion of an EndpointSlice.
 func (p *passage) sliceGone(slice condition.Object) {
 	namespace, service, _ := condition.HasReadyEndpoint(slice)
 	delete(p.early, namespace+"/"+service)
 }
 
-// gone notes that an object was deleted.
+// gone processes the deletion of an object.
 func (p *passage) gone(uid string, at time.Time) {
 	x, known := p.objects[uid]
 	if !known {

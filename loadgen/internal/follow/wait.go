@@ -9,13 +9,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// awaited is a condition, with the places of its Counts.
+// awaited is a condition and the places of its Counts.
 type awaited struct {
 	*condition.Condition
 	places []place
 }
 
-// place is a Count of a set, by its number.
+// place is the i-th Count of a set.
 type place struct {
 	set *set
 	i   int
@@ -24,15 +24,16 @@ type place struct {
 // wait is one call of Wait.
 type wait struct {
 	of awaited
-	// stale: the state may be from before the wait; it counts once it was seen not to hold.
+	// stale is set while the state may be older than the call of Wait. It is cleared once the condition was seen not to
+	// hold.
 	stale bool
 	held  chan struct{} // closed when the condition holds, or Run has ended
-	over  bool          // held is closed
+	over  bool          // whether held is closed
 }
 
 // Wait returns nil when the named condition holds, or an error when ctx or Run ends. The condition is evaluated after
-// every event, so that Wait sees one that holds only for a moment. A condition that holds already may rest on outdated
-// watches; Wait then reads the state from the API server.
+// every event, so Wait also detects a condition that holds only briefly. If the condition already holds at the call, the
+// watches may be outdated, so Wait also reads the state from the API server.
 func (f *Follower) Wait(ctx context.Context, name string) error {
 	a, ok := f.awaited[name]
 	if !ok {
@@ -69,7 +70,7 @@ func (f *Follower) isStale(w *wait) bool {
 	return w.stale && f.ended == nil
 }
 
-// Ready returns when all objects have been listed once, except objects of resources that are not served yet; later
+// Ready waits until all objects have been listed once, except objects of resources that are not served yet. Later
 // changes arrive as events. It returns an error when ctx or Run ends.
 func (f *Follower) Ready(ctx context.Context) error {
 	if f == nil {
@@ -85,7 +86,7 @@ func (f *Follower) Ready(ctx context.Context) error {
 	}
 }
 
-// wake ends the waits whose conditions hold. The caller holds the lock.
+// wake ends the waits whose conditions hold. The caller holds f.mu.
 func (f *Follower) wake() {
 	listed := true
 	for _, s := range f.sets {
@@ -105,7 +106,7 @@ func (f *Follower) wake() {
 	}
 }
 
-// holds reports whether a condition holds in the state that the watches have delivered. The caller holds the lock.
+// holds reports whether a condition holds in the state that the watches have delivered. The caller holds f.mu.
 func (f *Follower) holds(a awaited) bool {
 	if f.missing(a) != "" {
 		return false
@@ -122,7 +123,7 @@ func tallies(a awaited) []condition.Tally {
 	return all
 }
 
-// missing returns a resource of a condition that has not been listed yet, or "".
+// missing returns a resource of a condition that has not been listed yet, or "". The caller holds f.mu.
 func (f *Follower) missing(a awaited) string {
 	for _, p := range a.places {
 		if !p.set.synced() {
@@ -132,7 +133,7 @@ func (f *Follower) missing(a awaited) string {
 	return ""
 }
 
-// Describe reports the progress of the named condition.
+// Describe describes the progress of the named condition.
 func (f *Follower) Describe(name string) string {
 	if f == nil {
 		return ""
@@ -153,7 +154,8 @@ func (f *Follower) Describe(name string) string {
 	return text
 }
 
-// recheck reports whether a condition holds in a fresh list from the API server. A failed list is repeated later.
+// recheck reports whether a condition holds in a new list from the API server. It returns false if the list fails; the
+// next recheck tries again.
 func (f *Follower) recheck(ctx context.Context, a awaited) bool {
 	counters := map[*set]*condition.Counter{}
 	all := make([]condition.Tally, len(a.places))

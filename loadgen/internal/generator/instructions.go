@@ -12,8 +12,8 @@ type Process struct {
 	PID                 int
 }
 
-// Instructions exports how many instructions processes execute in user space, which is the least noisy measure of the
-// cost of work. Few virtual machines offer the counters; without them nothing is exported.
+// Instructions exports how many instructions processes execute in user space, which is the least noisy measure for the
+// cost of work. Few virtual machines provide the counters. Without them, nothing is exported.
 type Instructions struct {
 	total     *prometheus.Desc
 	processes []counted
@@ -24,7 +24,8 @@ type counted struct {
 	counters []*counter
 }
 
-// CountInstructions counts from now on, until a process is restarted.
+// CountInstructions begins to count the instructions of processes. The count of a process ends when the process is
+// restarted.
 func CountInstructions(registry prometheus.Registerer, processes []Process) (*Instructions, error) {
 	return count(registry, processes, instructions)
 }
@@ -51,7 +52,7 @@ func (i *Instructions) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// read adds up the counters of a process' threads.
+// read adds up the counters of the threads of a process.
 func (c counted) read() (sum float64, ok bool) {
 	for _, counter := range c.counters {
 		n, err := counter.read()

@@ -6,24 +6,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// MeasureMachine begins to measure the machine's activity. end returns the result, or nil if it is not known.
+// MeasureMachine begins to measure the machine's activity. end returns the result, or nil if it is unknown.
 func MeasureMachine() (end func() *result.Machine) {
 	before := readMachine()
 	return func() *result.Machine { return readMachine().since(before) }
 }
 
-// usage holds the machine's activity since it started, in seconds; ok is false if it is not known.
+// usage holds the machine's activity since the machine started, in seconds; ok is false if it is unknown.
 type usage struct {
 	busy, own, steal float64
-	generator        float64 // the share of this process alone in own
+	generator        float64 // the part of own that this process used
 	processors       int
-	// cpuWait, memoryWait, ioWait: time in which some process waited, by the kernel's pressure stall information; nil:
-	// not known.
+	// cpuWait, memoryWait and ioWait are the times in which some process waited for a processor, for memory or for a
+	// disk, from the kernel's pressure stall information; nil if unknown.
 	cpuWait, memoryWait, ioWait *float64
 	ok                          bool
 }
 
-// since returns what the machine did between an earlier reading and this one, or nil if unknown.
+// since returns the machine's activity between an earlier reading and this one, or nil if either is unknown.
 func (m usage) since(before usage) *result.Machine {
 	if !m.ok || !before.ok {
 		return nil
@@ -36,7 +36,7 @@ func (m usage) since(before usage) *result.Machine {
 	}
 	return &result.Machine{
 		Processors: m.processors, GeneratorSeconds: max(0, m.generator-before.generator),
-		// The kernel's counters may step back, and they lose processes that no parent waited for.
+		// The kernel's counters may decrease, and they omit processes for which no parent waited.
 		BusySeconds: max(0, m.busy-before.busy), OwnSeconds: max(0, m.own-before.own), StealSeconds: max(0, m.steal-before.steal),
 		CPUWaitSeconds: between(m.cpuWait, before.cpuWait), MemoryWaitSeconds: between(m.memoryWait, before.memoryWait), IOWaitSeconds: between(m.ioWait, before.ioWait),
 	}
@@ -50,7 +50,7 @@ type machineCollector struct {
 	processors *prometheus.Desc
 }
 
-// machineCounter is one metric of the machine, in seconds; nil: the kernel does not provide it.
+// machineCounter is one metric of the machine, in seconds. read returns nil if the kernel does not provide it.
 type machineCounter struct {
 	desc *prometheus.Desc
 	read func(usage) *float64

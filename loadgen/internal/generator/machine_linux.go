@@ -35,7 +35,7 @@ func readMachine() (m usage) {
 	return m
 }
 
-// ownSeconds returns treeSeconds of this process. It reads no other process if this one has no child.
+// ownSeconds returns treeSeconds for this process. If this process has no children, it reads no other process.
 func ownSeconds() (float64, error) {
 	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); errors.Is(err, unix.ECHILD) {
 		if _, ticks, ok := processTicks(filepath.Join(procfs.DefaultMountPoint, "self", "stat")); ok {
@@ -46,7 +46,7 @@ func ownSeconds() (float64, error) {
 }
 
 // treeSeconds returns the processor time of a process and its descendants, including ended ones. It is called at every
-// scrape, so it reads no more of each process than it needs.
+// scrape, so it reads only what it needs of each process.
 func treeSeconds(proc string, root int) (seconds float64, err error) {
 	dir, err := os.Open(proc)
 	if err != nil {
@@ -65,7 +65,7 @@ func treeSeconds(proc string, root int) (seconds float64, err error) {
 		}
 		parent, used, ok := processTicks(filepath.Join(proc, name, "stat"))
 		if !ok {
-			continue // it has ended since
+			continue // the process has ended
 		}
 		children[parent] = append(children[parent], pid)
 		ticks[pid] = used
@@ -78,13 +78,13 @@ func treeSeconds(proc string, root int) (seconds float64, err error) {
 	return seconds, nil
 }
 
-// processTicks reads a process' parent and its processor time, including ended children (proc(5)).
+// processTicks reads the parent and the processor time of a process. The time includes its ended children (proc(5)).
 func processTicks(file string) (parent int, ticks float64, ok bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return 0, 0, false
 	}
-	_, text, _ := strings.Cut(string(data[max(bytes.LastIndexByte(data, ')'), 0):]), " ") // a name may hold anything
+	_, text, _ := strings.Cut(string(data[max(bytes.LastIndexByte(data, ')'), 0):]), " ") // the name of a program may contain any character
 	fields := strings.Fields(text)
 	const ppid, utime, cstime = 1, 11, 14
 	if len(fields) <= cstime {
@@ -103,7 +103,7 @@ func processTicks(file string) (parent int, ticks float64, ok bool) {
 	return parent, ticks, true
 }
 
-// stalled returns for how long some process has waited for a resource, or nil if the kernel does not say.
+// stalled returns for how long some process has waited for a resource, or nil if the kernel does not report it.
 func stalled(fs procfs.FS, resource string) *float64 {
 	s, err := fs.PSIStatsForResource(resource)
 	if err != nil || s.Some == nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// procDir is where Linux describes processes. Other systems have nothing there.
+// procDir is the directory in which Linux describes processes. It does not exist on other systems.
 const procDir = "/proc"
 
 // Self returns the load generator's own process.
 func Self() Process { return Process{Component: "loadgen", Instance: "loadgen", PID: os.Getpid()} }
 
-// RunDelay exports how long the runnable threads of processes waited for a processor, and how often they got one: it
-// shows what a busy machine takes from a process that has work. Without /proc/PID/task/*/schedstat nothing is exported.
-// It is safe for concurrent use.
+// RunDelay exports how long the runnable threads of processes waited for a processor, and how often they got one. It
+// shows how much processor time a busy machine withholds from a process that has work. It exports nothing without
+// /proc/PID/task/*/schedstat. It is safe for concurrent use.
 type RunDelay struct {
 	proc                   string
 	total, slices, stopped *prometheus.Desc
@@ -29,20 +29,21 @@ type RunDelay struct {
 	processes []*delayed
 }
 
-// delayed counts how long the threads of one process have waited so far, ended threads included.
+// delayed has the total wait of the threads of one process so far, including ended threads.
 type delayed struct {
 	Process
-	threads map[string]schedstat // at the last look, by thread
+	threads map[string]schedstat // values at the last look, by thread
 	sum     schedstat
 }
 
-// schedstat holds the kernel's figures of a thread (Documentation/scheduler/sched-stats.rst).
+// schedstat has the kernel's values for a thread (Documentation/scheduler/sched-stats.rst).
 type schedstat struct {
 	waited uint64 // nanoseconds on a run queue
-	slices uint64 // times that it was given a processor
+	slices uint64 // number of times that the thread was given a processor
 }
 
-// since returns the increase after an earlier look. The thread may be a new one that reuses an ended thread's number.
+// since returns the increase since an earlier look. A new thread may reuse the number of an ended one; then the whole
+// value is the increase.
 func (s schedstat) since(before schedstat) schedstat {
 	if s.waited < before.waited || s.slices < before.slices {
 		return s
@@ -50,7 +51,7 @@ func (s schedstat) since(before schedstat) schedstat {
 	return schedstat{s.waited - before.waited, s.slices - before.slices}
 }
 
-// MeasureRunDelay exports the run delay of processes.
+// MeasureRunDelay registers metrics for the run delay of processes.
 func MeasureRunDelay(registry prometheus.Registerer, processes []Process) (*RunDelay, error) {
 	return measureRunDelay(procDir, registry, processes)
 }
@@ -70,7 +71,8 @@ func measureRunDelay(proc string, registry prometheus.Registerer, processes []Pr
 	return d, registry.Register(d)
 }
 
-// Restarted sets the PID under which an instance's process runs now. Its counter continues from its last value.
+// Restarted sets the PID of the process with which an instance runs now. The instance's counters continue from their
+// last value.
 func (d *RunDelay) Restarted(instance string, pid int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,13 +103,13 @@ func (d *RunDelay) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// isStopped returns 1 if a process is stopped, by a signal or a debugger, and else 0.
+// isStopped returns 1 if a process is stopped by a signal or a debugger, otherwise 0.
 func isStopped(proc string, pid int) float64 {
 	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return 0
 	}
-	_, fields, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ") // the name of a program may have parentheses
+	_, fields, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ") // the name of a program may contain parentheses
 	if strings.HasPrefix(fields, "T") || strings.HasPrefix(fields, "t") {
 		return 1
 	}
@@ -115,7 +117,7 @@ func isStopped(proc string, pid int) float64 {
 }
 
 // look adds the wait of each thread since the last look. It returns false if the process is gone or the kernel does not
-// provide the figures.
+// provide the values.
 func (p *delayed) look(proc string) bool {
 	tasks := filepath.Join(proc, strconv.Itoa(p.PID), "task")
 	dir, err := os.Open(tasks)
@@ -131,7 +133,7 @@ func (p *delayed) look(proc string) bool {
 	for _, thread := range names {
 		of, ok := readSchedstat(filepath.Join(tasks, thread, "schedstat"))
 		if !ok {
-			continue // it has ended since
+			continue // the thread has ended
 		}
 		now[thread] = of
 		more := of.since(p.threads[thread])
@@ -142,7 +144,7 @@ func (p *delayed) look(proc string) bool {
 	return len(now) > 0
 }
 
-// readSchedstat reads the second and the third figure of a schedstat file.
+// readSchedstat reads the second and third value in a schedstat file.
 func readSchedstat(file string) (s schedstat, ok bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {

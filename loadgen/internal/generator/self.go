@@ -1,5 +1,5 @@
-// Package generator measures the load generator's own cost and delays, and defines
-// the bounds past which its measurements cannot be judged.
+// Package generator measures the load generator's own cost and delays, and defines the limits above which its
+// measurements cannot be judged.
 package generator
 
 import (
@@ -24,24 +24,24 @@ const (
 	sampleTick = time.Second
 )
 
-// SelfMeter measures the generator's cost and fitness.
+// SelfMeter measures the cost of the generator, and whether it is saturated.
 type SelfMeter struct {
 	limits  Limits
-	cpu     float64      // seconds used before New
-	gc      float64      // of them for garbage collection
-	pauses  pauses       // before New
-	backlog func() int64 // nil: not looked at
+	cpu     float64      // CPU seconds used before NewSelfMeter
+	gc      float64      // CPU seconds used for garbage collection before NewSelfMeter
+	pauses  pauses       // GC pauses before NewSelfMeter
+	backlog func() int64 // nil: the backlog is not measured
 	lag     *latency.Histogram
 	lagSeen prometheus.Histogram
 	stalls  stall.Meter
 
 	mu     sync.Mutex
-	phases []*phaseFitness // the nameless one before the first phase, and each phase
+	phases []*phaseFitness // the time before the first phase, without a name, and each phase
 }
 
-// NewSelfMeter makes a meter that measures from now on. It registers the standard
-// process and Go collectors, so that job "loadgen" exports process_* as all other
-// jobs do, stormglass_scheduling_lag_seconds, and the activity of its machine.
+// NewSelfMeter returns a meter that measures from now on. It registers the standard process and Go collectors, so that
+// job "loadgen" exports process_* like all other jobs. It also registers stormglass_scheduling_lag_seconds and the
+// activity of the machine.
 func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	m := &SelfMeter{
 		limits: ownLimits(), cpu: cpuSeconds(), gc: gcSeconds(), pauses: gcPauses(), lag: latency.New(longestLag),
@@ -66,12 +66,11 @@ func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	return m, nil
 }
 
-// Backlog sets a function that returns how many bytes from the API servers are
-// unread, over all connections. Call it before Run.
+// Backlog sets a function that returns how many bytes from the API servers are unread, over all connections. Call it
+// before Run.
 func (m *SelfMeter) Backlog(unread func() int64) { m.backlog = unread }
 
-// Stalls returns the meter of times when the generator was not run. It is up to
-// date while Run runs.
+// Stalls returns the meter of times in which the generator did not run. Run keeps it up to date.
 func (m *SelfMeter) Stalls() *stall.Meter { return &m.stalls }
 
 // BeginPhase attributes measurements from now on to the named phase.
@@ -102,9 +101,8 @@ func (m *SelfMeter) Run(ctx context.Context) error {
 	return nil
 }
 
-// ticked notes a tick at now that was due at next, and those after it that it
-// swallowed, each late from its own due time, and returns when the coming one
-// is due. Counting the late tick alone would be coordinated omission.
+// ticked records a tick at now that was due at next, and the ticks after next that were missed, each with the lag from
+// its own due time. It returns when the next tick is due. Counting only the late tick would be coordinated omission.
 func (m *SelfMeter) ticked(next, now time.Time) time.Time {
 	due, phase := next, m.phase()
 	m.observe(phase, now.Sub(next))
@@ -138,7 +136,7 @@ func (m *SelfMeter) sample() {
 	p.max.MaxRSSBytes = max(p.max.MaxRSSBytes, peakRSS())
 }
 
-// look samples the bytes that have arrived and are not read yet.
+// look samples the number of bytes that have arrived and are not read yet.
 func (m *SelfMeter) look() {
 	if m.backlog == nil {
 		return
@@ -150,8 +148,8 @@ func (m *SelfMeter) look() {
 	p.standing.look(n)
 }
 
-// Results returns the cost and the fitness so far. Saturated holds the bounds
-// passed outside of any phase, or in no single phase: PhaseSaturation has the rest.
+// Results returns the cost and the saturation so far. Saturated has a line for each limit that was exceeded outside of
+// all phases, or over the whole run but in no single phase. PhaseSaturation returns the lines for a phase.
 func (m *SelfMeter) Results() result.Generator {
 	m.sample()
 	m.mu.Lock()
@@ -178,8 +176,7 @@ func (m *SelfMeter) Results() result.Generator {
 	return g
 }
 
-// PhaseSaturation returns one line for each bound that the generator passed in a
-// phase.
+// PhaseSaturation returns one line for each limit that the generator exceeded in a phase.
 func (m *SelfMeter) PhaseSaturation(name string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,7 +188,7 @@ func (m *SelfMeter) PhaseSaturation(name string) []string {
 	return nil
 }
 
-// cpuSeconds returns the user and system time of this process.
+// cpuSeconds returns the user and system CPU time of this process, in seconds.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -11,49 +11,51 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A generator past these bounds is saturated: its measurements say as much about itself as about the cluster. Garbage
-// collection is reported but not judged: where it costs too much, timers and read loops are late.
+// Limits past which the generator is saturated: its measurements then say as much about itself as about the cluster.
+// Garbage collection is reported but not judged, because if it costs too much, timers and read loops are late.
 const (
-	// MaxSchedulingLag bounds the p99 of how late our timer fires: a tenth of the 1 s objective that latencies from the
-	// intended start are most often judged by. Within the bound, our own delay changes no verdict that was not on edge.
+	// MaxSchedulingLag is the limit for the p99 of how late our timer fires. It is a tenth of 1 s, the most common
+	// objective for latencies from the intended start. Within the limit, our own delay changes only verdicts that were
+	// close to their threshold.
 	MaxSchedulingLag = 100 * time.Millisecond
-	// MaxRequestLag bounds the p99 of a load's own lag, from an arrival's intended start until its processing begins.
-	// Lag is part of the judged latency: the same tenth, for the same reason.
+	// MaxRequestLag is the limit for the p99 of a load's own lag: the time from an arrival's intended start until its
+	// processing begins. Lag is part of the judged latency, so the limit is the same as for MaxSchedulingLag.
 	MaxRequestLag = MaxSchedulingLag
-	// leastRequests is the fewest requests whose p99 is more than one unlucky request.
+	// leastRequests is the minimum number of requests for a p99 that does not depend on one unlucky request.
 	leastRequests = 100
-	// leastLate is the number of late ticks in one phase that are more than a single hiccup: half a second. A shorter
-	// stall is subtracted from each request (package stall).
+	// leastLate is the minimum number of late ticks in one phase that count as more than a single hiccup. They take half
+	// a second. A shorter stall is subtracted from each request (package stall).
 	leastLate = 50
-	// MaxMemoryShare is the share of the memory that we may use. Past it the kernel reclaims pages that are in use, or
-	// kills.
+	// MaxMemoryShare is the limit for our memory use, as a fraction of the available memory. Above it, the kernel
+	// reclaims pages that are in use, or kills processes.
 	MaxMemoryShare = 0.8
-	// MaxDescriptorShare is the share of our own descriptor limit. Past it a burst of connections fails here and looks
-	// like a fault of the cluster.
+	// MaxDescriptorShare is the limit for our open descriptors, as a fraction of our descriptor limit. Above it, a burst
+	// of connections fails in the generator and looks like a fault of the cluster.
 	MaxDescriptorShare = 0.9
-	// MaxStandingBacklog bounds the bytes that have arrived and are unread at each of standingLooks looks in a row, a
-	// second apart. A burst is no fault: 20,000 watches of one object turn a write into 30 MB, and these are gone at
-	// the next look or the one after. A generator that keeps up has next to no backlog sooner or later; one that always
-	// has a backlog reads all events late. The bound is the data of a fast flow (100 MB/s) in 10 ms. It cannot be much
-	// higher, because the kernel holds little unread data: about 64 KB per connection.
+	// MaxStandingBacklog is the limit for the backlog: the bytes that have arrived but are still unread, in each of
+	// standingLooks samples taken one second apart. A burst is not a problem: with 20,000 watches of one object, a write
+	// causes 30 MB of events, which are read by the next sample or the one after. A generator that keeps up has almost
+	// no backlog at some samples; one that always has a backlog reads all events late. The limit is the data of a fast
+	// stream (100 MB/s) in 10 ms. It cannot be much higher, because the kernel holds little unread data: about 64 KB per
+	// connection.
 	MaxStandingBacklog = 1 << 20
 	standingLooks      = 10
 )
 
-// Limits holds the resources that the generator may use. Zero means unknown: not judged.
+// Limits are the resources that the generator may use. Zero means unknown; the resource is then not judged.
 type Limits struct {
 	MemoryBytes int64
 	Descriptors uint64
 }
 
-// longestLag is the range of the timer's lateness.
+// longestLag is the maximum lag of the timer that the histogram can hold.
 const longestLag = time.Minute
 
-// phaseFitness is the generator's fitness in one phase.
+// phaseFitness holds measurements of the generator in one phase, from which saturation judges it.
 type phaseFitness struct {
-	name     string // empty: before the first phase
+	name     string // empty before the first phase
 	lag      *latency.Histogram
-	max      result.Generator // its maxima
+	max      result.Generator // the maximum of each measurement
 	standing standing
 }
 
@@ -61,7 +63,7 @@ func newPhaseFitness(name string) *phaseFitness {
 	return &phaseFitness{name: name, lag: latency.New(longestLag)}
 }
 
-// saturation returns the bounds that were passed in the phase.
+// saturation returns one line for each limit that was exceeded in the phase.
 func (p *phaseFitness) saturation(l Limits) []string {
 	g := p.max
 	if g.SchedulingLag = p.lag.Latency(); p.lag.CountOver(MaxSchedulingLag) < leastLate {
@@ -81,7 +83,7 @@ func prefixed(prefix string, all []string) []string {
 	return all
 }
 
-// Saturation returns one line for each bound that the generator passed.
+// Saturation returns one line for each limit that the generator exceeded.
 func Saturation(g result.Generator, l Limits) []string {
 	return prefixed("generator saturated: ", passedBounds(g, l))
 }
@@ -94,7 +96,7 @@ func passedBounds(g result.Generator, l Limits) []string {
 			lag.P99*1000, MaxSchedulingLag.Milliseconds())
 	}
 	if limit := MaxMemoryShare * float64(l.MemoryBytes); limit > 0 && float64(g.MaxRSSBytes) > limit {
-		add("it used %d MB of memory, the bound is %.0f MB (%.0f%% of what there is)",
+		add("it used %d MB of memory, the bound is %.0f MB (%.0f%% of the available memory)",
 			g.MaxRSSBytes/1e6, limit/1e6, MaxMemoryShare*100)
 	}
 	if limit := MaxDescriptorShare * float64(l.Descriptors); limit > 0 && float64(g.MaxDescriptors) > limit {
@@ -104,7 +106,8 @@ func passedBounds(g result.Generator, l Limits) []string {
 	return passed
 }
 
-// standing is the largest backlog that was present at each of standingLooks looks in a row. The zero value is ready.
+// standing computes the largest backlog that was present in standingLooks samples in a row. The zero value is ready to
+// use.
 type standing struct {
 	recent [standingLooks]int64
 	looks  int
@@ -118,18 +121,18 @@ func (s *standing) look(backlog int64) {
 	}
 }
 
-// passedBound returns a line if the backlog is past the bound.
+// passedBound returns one line if the backlog exceeded its limit.
 func (s *standing) passedBound() []string {
 	if s.most <= MaxStandingBacklog {
 		return nil
 	}
 	return []string{fmt.Sprintf(
-		"for %d s at least %.1f MB of answers and events had come and were not read, the bound is %.1f MB: it has too little CPU for them",
+		"for %d s at least %.1f MB of responses and events were received but not read, the bound is %.1f MB: it has too little CPU",
 		standingLooks, float64(s.most)/1e6, MaxStandingBacklog/1e6)}
 }
 
-// LoadSaturation reports the loads of a phase whose latencies cannot be judged, because our own delay sent them too
-// late. Verbs and tenants of one load have a line each.
+// LoadSaturation returns one line for each load of a phase whose latencies cannot be judged, because our own delay sent
+// its requests too late. Each verb and tenant of a load has its own line.
 func LoadSaturation(p result.Phase) []string {
 	var passed []string
 	judge := func(r result.Requests) {
@@ -139,7 +142,7 @@ func LoadSaturation(p result.Phase) []string {
 				of = " as " + r.Tenant
 			}
 			passed = append(passed, fmt.Sprintf(
-				"generator saturated: load %s, %s %s%s, phase %s: requests were taken up %.0f ms late (p99), the bound is %d ms: %s",
+				"generator saturated: load %s, %s %s%s, phase %s: requests were started %.0f ms late (p99), the bound is %d ms: %s",
 				r.Load, r.Verb, r.Resource, of, p.Name, r.Lag.P99*1000, MaxRequestLag.Milliseconds(), whyLate(p)))
 		}
 	}
@@ -152,12 +155,12 @@ func LoadSaturation(p result.Phase) []string {
 	return passed
 }
 
-// busyGenerator is the share of one processor past which the generator may have been the limit itself: one goroutine
-// does all work of a connection.
+// busyGenerator is the fraction of one processor above which the generator itself may be the bottleneck, because one
+// goroutine does all work of a connection.
 const busyGenerator = 0.7
 
-// whyLate explains why the generator started requests late in a phase. It blames the rate only if the generator used a
-// processor for most of the time.
+// whyLate explains why the generator started requests late in a phase. It names the rate as the cause only if the
+// generator used a processor most of the time.
 func whyLate(p result.Phase) string {
 	facts, known := machine.Of(p.Machine, p.Seconds(), 0, true)
 	if !known {
@@ -179,7 +182,7 @@ func whyLate(p result.Phase) string {
 	return "this process was stopped, or had too little CPU: it " + used
 }
 
-// ownLimits reads the memory and descriptor limits of this process.
+// ownLimits returns the memory and descriptor limits of this process.
 func ownLimits() Limits {
 	l := Limits{MemoryBytes: memoryLimit()}
 	var rl syscall.Rlimit

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// gcSeconds returns the CPU time of garbage collection since the process began, as
-// the runtime estimates it at each collection's end. It excludes idle time, which
-// no other thread wanted.
+// gcSeconds returns the CPU time of garbage collection since the process started, as the runtime estimates it at the end
+// of each collection. It excludes collection in idle time, which no other thread needed.
 func gcSeconds() float64 {
 	s := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
 	metrics.Read(s)
@@ -21,8 +20,8 @@ func gcSeconds() float64 {
 	return max(s[0].Value.Float64()-s[1].Value.Float64(), 0)
 }
 
-// pauses is the distribution of the garbage collector's stop-the-world pauses:
-// counts of the buckets between edges, in seconds.
+// pauses is the distribution of the garbage collector's stop-the-world pauses: counts of buckets, and the edges of the
+// buckets in seconds.
 type pauses struct {
 	counts []uint64
 	edges  []float64
@@ -38,7 +37,7 @@ func gcPauses() pauses {
 	return pauses{slices.Clone(h.Counts), h.Buckets}
 }
 
-// since returns the pauses after an earlier reading.
+// since returns the pauses since an earlier reading.
 func (p pauses) since(before pauses) pauses {
 	for i := range min(len(p.counts), len(before.counts)) {
 		p.counts[i] -= before.counts[i]
@@ -46,7 +45,7 @@ func (p pauses) since(before pauses) pauses {
 	return p
 }
 
-// quantile returns the upper edge of the quantile's bucket, or 0 without pauses.
+// quantile returns the upper edge of the bucket with the quantile, or 0 if there are no pauses.
 func (p pauses) quantile(q float64) float64 {
 	var total, below uint64
 	for _, n := range p.counts {
@@ -66,8 +65,7 @@ func (p pauses) quantile(q float64) float64 {
 	return 0
 }
 
-// runQueue reads how long goroutines waited to run. The runtime measures every
-// eighth wait.
+// runQueue reads how long goroutines waited to run. The runtime measures every eighth wait.
 type runQueue struct {
 	sample []metrics.Sample
 	counts []uint64 // at the last look
@@ -79,8 +77,7 @@ func newRunQueue() *runQueue {
 	return q
 }
 
-// longest returns the longest wait since the last look: the lower edge of its
-// bucket.
+// longest returns the longest wait since the last look, as the lower edge of its bucket.
 func (q *runQueue) longest() time.Duration {
 	metrics.Read(q.sample)
 	if q.sample[0].Value.Kind() != metrics.KindFloat64Histogram {

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/wakeup"
 )
 
-// sleep waits for ticks until ctx ends. It uses Go timers where there is no wakeup.
+// sleep waits for ticks until ctx ends. It uses Go timers if the Wakeup does nothing.
 type sleep struct {
 	ctx    context.Context
 	begin  time.Time
@@ -20,7 +20,7 @@ func newSleep(ctx context.Context) *sleep {
 	return &sleep{ctx, time.Now(), w, context.AfterFunc(ctx, w.Ring)}
 }
 
-// until returns at t, or false when ctx has ended.
+// until waits until t and returns true. It returns false if ctx ends first.
 func (s *sleep) until(t time.Time) bool {
 	if !s.wakeup.Wait(s.begin, t.Sub(s.begin)) {
 		select {

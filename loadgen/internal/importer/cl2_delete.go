@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cl2Bundle is the template of a bundle's objects, from an index on.
+// cl2Bundle is the template of a bundle's objects, starting at index first.
 type cl2Bundle struct {
 	text            *templateText
 	documents       []string // the basename of each document
@@ -45,7 +45,8 @@ const (
 	maxNamed = 2000
 )
 
-// labelled adds labels to the objects of a phase and returns a selector for the objects from an index on.
+// labelled adds labels to the templates of objects, and returns a selector for the objects from index from on. ok is false if
+// that is not possible.
 func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
 	for _, b := range c.madeBy[key] {
 		if !b.label() {

@@ -12,12 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// symbol is a value, such as an object's index, that is known only when the load creates the object. In a text it appears as
-// the expression that yields the value then. value is its value for the index for which a template is being rendered.
+// symbol is a value that is known only when the load creates an object, such as the object's index. In rendered text it is a
+// template expression, which the load evaluates. value is the symbol's value for the index that is being rendered.
 type symbol struct {
 	expr  string
 	value any
-	drawn bool // drawn at random: it has no value yet
+	drawn bool // drawn at random, so it has no value yet
 }
 
 func (s symbol) String() string { return "{{" + s.expr + "}}" }
@@ -25,14 +25,15 @@ func (s symbol) String() string { return "{{" + s.expr + "}}" }
 // Format writes the expression for every verb.
 func (s symbol) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{{"+s.expr+"}}") }
 
-// concrete returns the value that a decision depends on. It fails if the value is drawn at random.
+// concrete returns the value of a symbol, and other values unchanged, for use in a condition. It fails if the value is drawn at
+// random.
 func concrete(v any) (any, error) {
 	s, ok := v.(symbol)
 	switch {
 	case !ok:
 		return v, nil
 	case s.drawn:
-		return nil, fmt.Errorf("a decision by what %s draws", strings.Fields(s.expr)[0])
+		return nil, fmt.Errorf("a condition depends on a random value of %s", strings.Fields(s.expr)[0])
 	}
 	return s.value, nil
 }
@@ -53,7 +54,7 @@ func toFloat(v any) (float64, error) {
 		return 0, fmt.Errorf("a value is missing (add --set NAME=VALUE, or --testoverrides FILE)")
 	case symbol:
 		if n.drawn {
-			return 0, nil // its expression counts
+			return 0, nil // only its expression matters
 		}
 		return toFloat(n.value)
 	case int:
@@ -67,15 +68,15 @@ func toFloat(v any) (float64, error) {
 			return f, nil
 		}
 	}
-	return 0, fmt.Errorf("%v is no number", v)
+	return 0, fmt.Errorf("%v is not a number", v)
 }
 
-// arithmetic returns a function of numbers, with an integer result if whole is set. For symbols, the function returns an
-// expression that calls the function name of sprig.
+// arithmetic returns a template function that folds numbers, with an integer result if whole is set. If an argument is a
+// symbol, so is the result: an expression that calls the sprig function with the given name.
 func arithmetic(name string, whole bool, fold func(a, b float64) (float64, error)) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		if len(args) == 0 {
-			return nil, fmt.Errorf("%s of nothing", name)
+			return nil, fmt.Errorf("%s without arguments", name)
 		}
 		symbolic, drawn := false, false
 		var words []string
@@ -119,7 +120,7 @@ func exact(f func(a, b float64) float64) func(a, b float64) (float64, error) {
 }
 
 // cl2Functions returns the functions of ClusterLoader2's templates (pkg/config/template_functions.go). It replaces the
-// functions of text/template that decide with versions that accept symbols.
+// comparisons and logical functions of text/template with versions that accept symbols.
 func cl2Functions(files fs.FS) template.FuncMap {
 	add := exact(func(a, b float64) float64 { return a + b })
 	subtract := exact(func(a, b float64) float64 { return a - b })
@@ -171,7 +172,7 @@ func cl2Functions(files fs.FS) template.FuncMap {
 		"IncludeFile": include, "IncludeEmbedFile": include,
 		"Lowercase": func(text string) (string, error) {
 			if strings.Contains(text, "{{") {
-				return "", fmt.Errorf("the function Lowercase is given a name that is not known yet")
+				return "", fmt.Errorf("the function Lowercase needs a name that is known only when the object is created")
 			}
 			return strings.ToLower(text), nil
 		},
@@ -216,7 +217,8 @@ func cl2Functions(files fs.FS) template.FuncMap {
 	return all
 }
 
-// random adds the functions that draw random values. The load draws them when it creates an object.
+// random adds the functions that draw random values. Their results are symbols: the load draws the values when it creates an
+// object.
 func random(all template.FuncMap) {
 	between := func(from, to any) (any, error) {
 		a, err := toFloat(from)

@@ -28,7 +28,7 @@ func (c *cl2) podStartup(m call) {
 	}{{"perc50Threshold", 0.5}, {"perc90Threshold", 0.9}, {"perc99Threshold", 0.99}} {
 		bound := m.duration(q.param, whole)
 		if q.quantile != 0.99 && bound >= m.duration("perc99Threshold", whole) {
-			continue // the bound of the 99th percentile covers it
+			continue // implied by the threshold of the 99th percentile
 		}
 		g := flow("name", unique(fmt.Sprintf("%s-p%g", name, 100*q.quantile), c.gateSet), "objective", "transition-latency", "transition", name)
 		if q.quantile != 0.99 {
@@ -46,10 +46,10 @@ func (c *cl2) responsiveness(m call) {
 	single := m.duration("singleResourceThreshold", time.Second).String()
 	judged := m.flag("enableViolations", false)
 	if slow := m.number("allowedSlowCalls", 0); slow > 0 && judged {
-		m.item.remark(nil, m.at("allowedSlowCalls"), "no slow call of a resource and verb is allowed beyond its quantile, and not %g", slow)
+		m.item.remark(nil, m.at("allowedSlowCalls"), "no slow call of a resource and verb is allowed beyond its quantile, instead of %g", slow)
 	}
 	if judged && strings.Trim(m.text("customThresholds", ""), "\"' \n") != "" {
-		m.item.remark(nil, m.at("customThresholds"), "all resources have the same bounds")
+		m.item.remark(nil, m.at("customThresholds"), "all resources have the same thresholds")
 	}
 	for _, one := range [][2]string{{"mutating-latency", single}, {"read-latency", single}, {"list-latency", "30s"}} {
 		if !judged {
@@ -84,7 +84,7 @@ func (c *cl2) throughput(m call) {
 	expr := fmt.Sprintf(`max_over_time(sum(rate(scheduler_schedule_attempts_total{result="scheduled"}[%s]))[$window:%s])`,
 		scenario.Duration(max(interval, scrape)+scrape), scenario.Duration(scrape))
 	if of := c.selectorOf(m); c.makesOthers(m.from, of) {
-		m.item.remark(c.lastPhase(), m.at("labelSelector"), "pods without %s count too, which the test makes at the same time", selector(of))
+		m.item.remark(c.lastPhase(), m.at("labelSelector"), "pods without %s, which the test creates at the same time, count too", selector(of))
 	}
 	if bound := m.number("threshold", 0); bound > 0 && m.flag("enableViolations", true) {
 		g := flow("name", unique("scheduling-throughput", c.gateSet), "expr", expr, "min", fmt.Sprint(bound))
@@ -96,19 +96,20 @@ func (c *cl2) throughput(m call) {
 	c.figure(m, flow("name", "scheduling-throughput", "expr", expr, "unit", "per second", "better", "higher"))
 }
 
-// cl2Pods contains the labels of pods that a phase creates.
+// cl2Pods holds the labels of pods that a phase creates.
 type cl2Pods struct {
 	phase  int
 	labels map[string]string
 }
 
-// makesOthers reports whether phases from a number on create pods that a selector does not match.
+// makesOthers reports whether a phase creates pods that the labels of do not match. It checks the phases with number from and
+// higher.
 func (c *cl2) makesOthers(from int, of map[string]string) bool {
 	return slices.ContainsFunc(c.pods, func(p cl2Pods) bool { return p.phase >= from && !selects(of, p.labels) })
 }
 
-// since restricts a gate or a row to the phases from a measurement's start to now, if possible as one window. It adds a
-// remark and returns false if no phase lies between.
+// since restricts a gate or a row to the phases since the measurement's start. If window is set, they form one window. If there
+// are no such phases, it adds a remark and returns false.
 func (c *cl2) since(row *mapping, m call, window bool) bool {
 	if m.from >= len(c.phases) {
 		if id := "nothing " + m.id; !c.told[id] {
@@ -121,16 +122,16 @@ func (c *cl2) since(row *mapping, m call, window bool) bool {
 	return true
 }
 
-// cl2Window is the span of phases for a gate or a row.
+// cl2Window is a gate or a row with the span of phases that it covers.
 type cl2Window struct {
 	row    *mapping
 	span   burnSpan
-	window bool // the phases are one window; otherwise each phase is its own
+	window bool // the phases form one window; otherwise each phase is a window
 }
 
 var percentV = regexp.MustCompile(`%v`)
 
-// queries adds a gate for each query with a threshold and a figure for each query without one.
+// queries adds a gate for each query with a threshold, and a figure for each other query.
 func (c *cl2) queries(m call) {
 	unit := m.text("unit", "")
 	scale, known := cl2Units()[unit]
@@ -153,7 +154,7 @@ func (c *cl2) queries(m call) {
 		}
 		if bounded && !q.flag("requireSamples", false) && !higher {
 			expr += " or vector(0)"
-			addComment(first, "No series is 0, as requireSamples is off.")
+			addComment(first, "Without a series the value is 0, because requireSamples is off.")
 		}
 		if !known {
 			addComment(first, "Its unit is "+unit+".")
@@ -181,8 +182,8 @@ func (c *cl2) queries(m call) {
 	}
 }
 
-// cl2Unit converts a unit of ClusterLoader2's queries to a unit of scenarios. per is how many of the query's units make one
-// unit of the scenario. suffix is the suffix for a bound in the query's unit.
+// cl2Unit converts a unit of ClusterLoader2's queries to a unit of scenarios. per is the number of query units in one scenario
+// unit. suffix is the suffix of a threshold in the query's unit.
 type cl2Unit struct {
 	unit   scenario.Unit
 	per    float64

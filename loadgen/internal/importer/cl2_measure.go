@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// cl2Measurement is a measurement that was started.
+// cl2Measurement is a measurement that a step has started.
 type cl2Measurement struct {
 	item   *item
 	method string
@@ -15,7 +15,8 @@ type cl2Measurement struct {
 	from   int // number of the first phase after its start
 }
 
-// call is one call of a measurement. Its own parameters take precedence over the parameters of its start.
+// call is one call of a measurement. Its own parameters take precedence over the parameters of the call that started the
+// measurement.
 type call struct {
 	*fields // parameters of the step
 	own     *fields
@@ -70,7 +71,7 @@ func (c *cl2) measure(step string, all []*fields) {
 	}
 }
 
-// measurement converts one call and returns the conditions that it waits for.
+// measurement converts one call. It returns the conditions that the call waits for, and its timeout.
 func (c *cl2) measurement(method string, m call) (waits []string, within time.Duration) {
 	key := method + "/" + m.id
 	known := c.measurements[key]
@@ -162,7 +163,7 @@ func (c *cl2) supported(method string) bool {
 	return false
 }
 
-// waitsAtOnce reports whether a measurement waits in any action, also in "start".
+// waitsAtOnce reports whether a measurement waits in every action, even in "start".
 func waitsAtOnce(method string) bool {
 	switch method {
 	case "WaitForRunningPods", "WaitForNodes", "WaitForBoundPVCs", "WaitForGenericK8sObjects":
@@ -171,26 +172,27 @@ func waitsAtOnce(method string) bool {
 	return false
 }
 
-// unreadParams adds remarks on unread parameters that could change a measurement.
+// unreadParams adds remarks on parameters that were not read and could change a measurement.
 func (c *cl2) unreadParams(method string, m call) {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f == nil {
 			continue
 		}
-		// These set how results are written, how often to poll, and kinds and labels that the start needs.
+		// These parameters need no remark: they set how results are written, how often to poll, and the kinds and labels that
+		// are read at the start.
 		f.ignore("action", "metricName", "metricVersion", "unit", "dimensions", "summaryName", "useSimpleLatencyQuery", "refreshInterval", "syncTimeout",
 			"checkIfPodsAreUpdated", "apiVersion", "kind", "labelSelector", "operationTimeout", "timeout", "threshold", "enableViolations", "label", "prometheusClient",
 			"measurmentInterval", "schedulerName", "allowedSlowCalls", "customThresholds", "singleResourceThreshold", "queries", "perc50Threshold", "perc90Threshold", "perc99Threshold")
 		for _, key := range f.unread() {
 			if id := method + m.id + key; !c.told[id] {
 				c.told[id] = true
-				m.item.remark(c.lastPhase(), f.at(key), "%s: its %s changes nothing here", m.id, key)
+				m.item.remark(c.lastPhase(), f.at(key), "%s: its %s has no effect here", m.id, key)
 			}
 		}
 	}
 }
 
-// unsupported adds one remark on a measurement that is not supported.
+// unsupported adds a remark on a measurement that is not supported, once for each identifier.
 func (c *cl2) unsupported(method string, m call) {
 	if id := "method " + method + m.id; !c.told[id] {
 		c.told[id] = true

@@ -12,14 +12,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cl2Phase is a phase of a step. It brings the bundles in each namespace of a range to a number of replicas.
+// cl2Phase is a phase of a step. It creates or deletes bundles until each namespace of a range has the wanted number of
+// replicas.
 type cl2Phase struct {
 	*fields
 	item       *item
 	objects    []*fields
 	want, have int
 	spread     int    // number of namespaces; 0: objects without a namespace
-	where      string // the range, for messages
+	where      string // the range as text
 	keys       []cl2Objects
 }
 
@@ -45,7 +46,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	}
 	phase := newMapping()
 	phase.set("name", "")
-	c.phases = append(c.phases, phase) // remarks go before it
+	c.phases = append(c.phases, phase) // remarks on the phase become comments before it
 	var loads, actions []*mapping
 	var rates []float64
 	var takes time.Duration
@@ -78,13 +79,13 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	}
 	if len(loads)+len(actions) == 0 {
 		c.phases = c.phases[:len(c.phases)-1]
-		if phase.HeadComment != "" { // remarks on objects that were left out
+		if phase.HeadComment != "" { // keep the remarks on objects that were left out
 			c.top = append(c.top, commentsOf(phase.Node)...)
 		}
 		return
 	}
 	phase.set("name", unique(name, c.names))
-	// Actions run one after another. Together they take as long as they would in parallel.
+	// Actions run one after another. With the sum of the rates, they take as long as they would in parallel.
 	sum := 0.0
 	for _, r := range rates {
 		sum += r
@@ -109,7 +110,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	phase.set("within", length(2*takes+10*time.Minute))
 }
 
-// readPhase reads a phase and the current number of its objects.
+// readPhase reads a phase and sets have to the current number of its bundles.
 func (c *cl2) readPhase(f *fields) *cl2Phase {
 	p := &cl2Phase{fields: f, item: c.item(), objects: f.list("objectBundle"), want: f.integer("replicasPerNamespace", 0)}
 	r := f.sub("namespaceRange")
@@ -117,19 +118,19 @@ func (c *cl2) readPhase(f *fields) *cl2Phase {
 		from, to := r.integer("min", 1), r.integer("max", 1)
 		p.spread, p.where = max(0, to-from+1), fmt.Sprintf("%d-%d%s", from, to, r.text("basename", ""))
 		if !c.oneFamily && (from != 1 || r.has("basename")) {
-			p.item.remark(c.lastPhase(), r.at(""), "objects go into the first %d namespaces of the run, and not into %s%d to %d", p.spread, r.text("basename", ""), from, to)
+			p.item.remark(c.lastPhase(), r.at(""), "objects go into the first %d namespaces of the run, not into %s%d to %d", p.spread, r.text("basename", ""), from, to)
 		}
 	}
 	if list := f.texts("namespaceList"); len(list) > 0 {
 		p.spread, p.where = len(list), strings.Join(list, ",")
-		p.item.remark(c.lastPhase(), f.at("namespaceList"), "objects go into the run's namespaces, and not into %s", p.where)
+		p.item.remark(c.lastPhase(), f.at("namespaceList"), "objects go into the run's namespaces, not into %s", p.where)
 	}
 	for _, o := range p.objects {
 		key := cl2Objects{o.text("basename", ""), o.text("objectTemplatePath", ""), p.where}
 		p.keys = append(p.keys, key)
 		p.have = max(p.have, c.replicas[key])
 		if o.has("listUnknownObjectOptions") {
-			p.item.remark(c.lastPhase(), o.at("listUnknownObjectOptions"), "objects that the test did not make are left to the end of the run")
+			p.item.remark(c.lastPhase(), o.at("listUnknownObjectOptions"), "objects that the test did not create stay until the end of the run")
 		}
 	}
 	if p.spread > maxNamespaces {
@@ -152,7 +153,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		key := p.keys[i]
 		values := maps.Clone(c.values)
 		maps.Copy(values, o.values("templateFillMap"))
-		if p.want < p.have { // only the kind matters
+		if p.want < p.have { // a deletion needs only the kind
 			if _, known := c.made[key]; known {
 				each++
 				continue
@@ -171,7 +172,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 			p.src.fail(o.get("objectTemplatePath"), at.Field, "a value of the test's template is missing: the path is %s (add --set NAME=VALUE, or --testoverrides FILE)", key.template)
 			continue
 		case errors.Is(err, fs.ErrNotExist):
-			p.src.fail(o.get("objectTemplatePath"), at.Field, "cannot read %s: no such file (a path begins at the test's directory)", key.template)
+			p.src.fail(o.get("objectTemplatePath"), at.Field, "cannot read %s: no such file (paths are relative to the test's directory)", key.template)
 			continue
 		case err != nil:
 			p.item.remark(c.lastPhase(), at, "%s %s is left out: %v", key.basename, key.template, err)
@@ -200,7 +201,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 	text := strings.Join(parts, "---\n")
 	if p.want == p.have {
 		c.updates++
-		text = strings.Repeat("{{- $_ := randInt 0 2 }}\n", c.updates) + text // makes its draws differ from earlier ones
+		text = strings.Repeat("{{- $_ := randInt 0 2 }}\n", c.updates) + text // makes the random values of each update different
 	}
 	made := c.template(t, file, text)
 	if p.want > p.have {
@@ -215,7 +216,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 // noValue is the text that a template renders for a missing value.
 const noValue = "<no value>"
 
-// note records the objects of a phase and adds remarks on what a bundled control plane lacks.
+// note records an object of a phase and adds remarks if a bundled control plane does not support it.
 func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	c.made[key] = madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), names: []string{m.name()}}
 	if p.want > p.have && podSpec(m.kind()) != nil {
@@ -234,7 +235,7 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	n := m.need()
 	switch {
 	case !known(m.apiVersion(), m.kind()):
-		once(at, "a bundled control plane has no %s of %s: run it with --kubeconfig on a cluster that has", m.kind(), m.apiVersion())
+		once(at, "a bundled control plane has no %s of %s: run it with --kubeconfig on a cluster that has it", m.kind(), m.apiVersion())
 	case n.claims:
 		once(at, "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
 	}

@@ -22,7 +22,7 @@ type cl2Templates struct {
 	limits *bounds.Bounds // for the whole import
 }
 
-// render executes a template file with values.
+// render executes a template file with values. source is the template's text.
 func (t cl2Templates) render(file string, values map[string]any) (text, source string, err error) {
 	name := path.Clean(strings.TrimPrefix(file, "/"))
 	data, err := fs.ReadFile(t.files, name)
@@ -81,7 +81,7 @@ func indexExpr(first int) string {
 	return fmt.Sprintf("add .Replica %d", first-1)
 }
 
-// object returns the template of a bundle's objects for a load, from an index on. Values that depend on the index become
+// object returns a load's template for the objects of a bundle, starting at index first. Values that depend on the index become
 // expressions. If the structure depends on the index, the template selects between variants.
 func (t cl2Templates) object(file, basename string, first, replicas int, values map[string]any) (string, error) {
 	var texts []string

@@ -43,7 +43,7 @@ func TestObjectsAreThoseOfClusterLoader(t *testing.T) {
 	}
 }
 
-// Random values of a test are drawn for each object, and no decision may depend on them.
+// Random values of a test are drawn for each object, and no condition may depend on them.
 func TestDrawsOfClusterLoader(t *testing.T) {
 	templates := cl2Templates{fstest.MapFS{
 		"draws.yaml":   {Data: []byte("kind: A\nn: {{RandIntRange 3 5}}\nsame: {{RandIntRange 4 4}}\ntext: {{RandData 6}}\n")},

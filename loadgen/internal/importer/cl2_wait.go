@@ -14,7 +14,7 @@ func (c *cl2) selectorOf(m call) map[string]string {
 	all := map[string]string{}
 	s, err := labels.Parse(text)
 	if err != nil {
-		m.item.remark(c.lastPhase(), m.at("labelSelector"), "all objects count: %q is no label selector", text)
+		m.item.remark(c.lastPhase(), m.at("labelSelector"), "all objects count: %q is not a label selector", text)
 		return nil
 	}
 	requirements, _ := s.Requirements()
@@ -32,7 +32,8 @@ func (c *cl2) conditionsOf(m call, resource, test string) []string {
 	return []string{allOf(resource, c.selectorOf(m), test)}
 }
 
-// controlled returns the condition that the pods of all controllers of a kind run and that the pods of deleted ones are gone.
+// controlled returns the conditions that all controllers of a kind have their pods running and, if all controllers were
+// deleted, that their pods are gone.
 func (c *cl2) controlled(m call) []string {
 	kind := m.text("kind", "")
 	resource := resourceOf(m.text("apiVersion", ""), kind)
@@ -63,7 +64,8 @@ func (c *cl2) controlled(m call) []string {
 	return gone
 }
 
-// counted returns the condition that at least as many objects as the parameter key says pass a test, or, for 0, that none exist.
+// counted returns the condition that at least n objects pass a test, where n is the parameter key. If n is 0, the condition is
+// that no object exists.
 func (c *cl2) counted(m call, resource, test, key string) []string {
 	want := int(m.number(key, 0))
 	of := c.selectorOf(m)
@@ -76,8 +78,8 @@ func (c *cl2) counted(m call, resource, test, key string) []string {
 	return []string{fmt.Sprintf("count(%s where %s) >= %d", resource, test, want)}
 }
 
-// generic returns the conditions on how many objects have one of the successful or failed conditions, or exist, and on how
-// many have a failed one.
+// generic returns the conditions of a WaitForGenericK8sObjects: how many objects must have one of the successful or failed
+// conditions, and how many may have a failed one. Without conditions, it is how many objects must exist.
 func (c *cl2) generic(m call) []string {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f != nil {
@@ -87,7 +89,7 @@ func (c *cl2) generic(m call) []string {
 	resource := strings.TrimSuffix(m.text("objectResource", "")+"."+m.text("objectGroup", ""), ".")
 	switch {
 	case !celName.MatchString(resource):
-		m.item.remark(c.lastPhase(), m.at("objectResource"), "not waited for: %s is no name that CEL reads", resource)
+		m.item.remark(c.lastPhase(), m.at("objectResource"), "not waited for: CEL cannot read the name %s", resource)
 		return nil
 	case isCustom(resource) && !c.options.OwnCluster:
 		m.item.remark(c.lastPhase(), m.at("objectResource"), "not waited for: a bundled control plane has no %s", resource)

@@ -25,15 +25,15 @@ type cl2 struct {
 	values    map[string]any
 	tunings   map[string]*fields
 
-	replicas     map[cl2Objects]int // current replicas in each namespace
+	replicas     map[cl2Objects]int // current number of replicas in each namespace
 	made         map[cl2Objects]madeObjects
 	madeBy       map[cl2Objects][]*cl2Bundle
 	updates      int
 	measurements map[string]*cl2Measurement
-	told         map[string]bool // remarks that are made only once
+	told         map[string]bool // remarks that were made and must not be repeated
 	pods         []cl2Pods
 	windows      []cl2Window
-	oneFamily    bool // all ranges of namespaces start at the same number of the same basename
+	oneFamily    bool // whether all namespace ranges have the same basename and the same first number
 }
 
 // cl2Objects identifies the objects of a test in one range of namespaces.
@@ -53,7 +53,7 @@ func (b below) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// place returns the text of err, which begins with a file name, with the directory before that name.
+// place returns the text of err, which begins with a file name, with the directory prepended to that name.
 func (b below) place(err error) string {
 	if b == "." {
 		return err.Error()
@@ -106,10 +106,10 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	c.description = fmt.Sprintf("Imported from ClusterLoader2's test %s, for %d nodes.", name, c.options.Nodes)
 	c.head = []string{
 		fmt.Sprintf("Imported from ClusterLoader2's %s by `loadgen import clusterloader2`, for %d nodes.", filepath.Base(c.src.file), c.options.Nodes),
-		"What every import does otherwise:",
+		"What every import does differently:",
 		"- objects go into the run's own namespaces, and everything is removed at the end;",
-		"- objects of a bundle have their own arrivals, at as many times the rate as the bundle has objects;",
-		"- a wait that does not end within its bound ends the run.",
+		"- objects of a bundle arrive one by one, at the bundle's rate times the number of its objects;",
+		"- a wait that exceeds its time limit ends the run.",
 	}
 	if !c.options.OwnCluster {
 		c.nodes = newMapping()
@@ -161,8 +161,8 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	return c.finish()
 }
 
-// oneFamily reports whether all phases take their namespaces from the same basename and start at the same number. If so,
-// the run's namespaces can replace them one by one.
+// oneFamily reports whether all namespace ranges have the same basename and the same first number. If so, the run's namespaces
+// can replace them one by one.
 func oneFamily(steps []*fields) bool {
 	families := map[string]bool{}
 	for _, s := range steps {
@@ -222,7 +222,7 @@ func (c *cl2) lastPhase() *yaml.Node { return c.topOf(len(c.phases) - 1) }
 
 // cl2Pace is the arrival process of a phase of a step.
 type cl2Pace struct {
-	rate    float64 // actions on bundles per second; 0: as fast as responses arrive
+	rate    float64 // actions on bundles per second; 0 means as fast as responses arrive
 	arrival string
 	burst   int
 	every   time.Duration
@@ -231,13 +231,13 @@ type cl2Pace struct {
 // actionsAtOnce is the maximum number of concurrent requests of an action.
 const actionsAtOnce = 16
 
-// pace converts a tuning set for n actions on bundles of each objects. together is the number of actions of all phases of
-// the step that share the tuning set.
+// pace converts a tuning set, for n actions on bundles that have each objects. together is the number of actions in all phases
+// of the step that share the tuning set.
 func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	name := f.text("tuningSet", "")
 	t := c.tunings[name]
 	if t == nil {
-		item.remark(c.lastPhase(), f.at("tuningSet"), "there is no tuning set %q: objects are made as fast as answers come", name)
+		item.remark(c.lastPhase(), f.at("tuningSet"), "there is no tuning set %q: objects are created as fast as responses arrive", name)
 		return cl2Pace{}
 	}
 	over := func(d time.Duration) float64 {
@@ -247,7 +247,7 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 		return float64(n) / d.Seconds()
 	}
 	if t.duration("initialDelay", 0) > 0 {
-		item.remark(c.lastPhase(), t.at("initialDelay"), "objects are made at once, and not after %s", t.duration("initialDelay", 0))
+		item.remark(c.lastPhase(), t.at("initialDelay"), "objects are created immediately, not after %s", t.duration("initialDelay", 0))
 	}
 	switch {
 	case t.has("qpsLoad"):
@@ -274,15 +274,15 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 		limit := t.sub("parallelismLimitedLoad").integer("parallelismLimit", 1)
 		if atOnce := each == 1 && together <= min(limit, actionsAtOnce); !atOnce && !c.told[name] {
 			c.told[name] = true
-			item.remark(c.lastPhase(), t.at("parallelismLimitedLoad"), "%d requests are open at a time, and not %d", actionsAtOnce, limit)
+			item.remark(c.lastPhase(), t.at("parallelismLimitedLoad"), "%d requests are open at a time, not %d", actionsAtOnce, limit)
 		}
 		return cl2Pace{}
 	}
-	item.remark(c.lastPhase(), t.at(""), "the tuning set has no load that is known: objects are made as fast as answers come")
+	item.remark(c.lastPhase(), t.at(""), "the tuning set has no known load: objects are created as fast as responses arrive")
 	return cl2Pace{}
 }
 
-// into sets the arrivals of a load. Each bundle has each objects.
+// into sets the arrivals of a load whose bundles have each objects.
 func (p cl2Pace) into(load *mapping, each int) {
 	if p.burst > 0 {
 		load.set("shape", flow("kind", "burst", "burst", p.burst*each, "every", length(p.every)))

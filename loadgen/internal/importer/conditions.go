@@ -22,7 +22,8 @@ func isCustom(resource string) bool {
 		group == "snapshot.storage.k8s.io" || group == "metrics.k8s.io"
 }
 
-// readyTest returns the CEL test for an object o of a kind that tools wait for, or "" if they do not wait for the kind.
+// readyTest returns the CEL test that kube-burner and ClusterLoader2 wait for, on an object o of a kind. It returns "" if they
+// do not wait for that kind.
 func readyTest(kind string) string {
 	switch kind {
 	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet":
@@ -49,7 +50,7 @@ func conditionTest(kind, status string) string {
 	return fmt.Sprintf(`o.status.conditions.exists(c, c.type == %q && c.status == %q)`, kind, status)
 }
 
-// The jq expressions with which kube-burner's examples test a status.
+// The forms of jq expressions that kube-burner's examples use to test a status.
 var (
 	jqCondition = regexp.MustCompile(`^\(?\s*\.conditions\.?\[\]\s*\|\s*select\(\s*\.type\s*==\s*"([A-Za-z]+)"\s*\)\s*\)?\s*\|?\s*\.status$`)
 	jqPath      = regexp.MustCompile(`^((?:\.[A-Za-z_][A-Za-z0-9_]*)+)(\s*\|\s*tostring)?(\s*\|\s*ascii_downcase)?$`)
@@ -71,7 +72,8 @@ func jqTest(path, want string) string {
 	return ""
 }
 
-// allOf returns the condition that a test holds for each object of a resource with these labels and with the present labels.
+// allOf returns the condition that a test holds for each object of a resource that has the given labels and, with any value,
+// the labels in present.
 func allOf(resource string, labels map[string]string, test string, present ...string) string {
 	var others []string
 	for _, key := range present {
@@ -89,7 +91,7 @@ func allOf(resource string, labels map[string]string, test string, present ...st
 	return fmt.Sprintf("%s.all(o, %s)", resource, test)
 }
 
-// noneOf returns the condition that no object of a resource has these labels.
+// noneOf returns the condition that no object of a resource has the given labels.
 func noneOf(resource string, labels map[string]string) string {
 	var tests []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

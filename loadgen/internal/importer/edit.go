@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// edit applies inText to the text of a template and verifies the result: rendered with each of the values, the new text must
-// give the same objects as the old text after inObject. Otherwise edit returns the text unchanged, and false.
+// edit applies inText to the text of a template and verifies the result: with each of the values, the new text must render to
+// the objects of the old text, as changed by inObject. Otherwise edit returns the text unchanged, and false.
 func edit(text string, all []map[string]any, inText func(lines []string, m manifest, document int) []string,
 	inObject func(m manifest, document int, values map[string]any)) (string, bool) {
 	before, err := render(text, all[0])
@@ -52,7 +52,7 @@ var (
 	keyLine    = regexp.MustCompile(`^( *)("[^"]*"|'[^']*'|[^\s#:'"{\[-][^:#]*):(\s.*)?$`)
 )
 
-// documentTexts splits a text into its documents. Each keeps the separator before it.
+// documentTexts splits a text into its documents. Each document includes the separator before it.
 func documentTexts(text string) (parts []string) {
 	from := 0
 	for _, at := range separator.FindAllStringIndex(text, -1) {
@@ -76,8 +76,8 @@ func plain(line string) bool {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// find returns the line of a key in the block from from to end below a key with parentIndent, or -1 if it is missing.
-// childIndent is the indent of the keys in the block, or -1 if the block is empty.
+// find returns the line of a key, or -1 if it is missing. It searches lines[from:end], a block below a key that is indented by
+// parentIndent. childIndent is the indent of the keys in the block, or -1 if the block is empty.
 func find(lines []string, from, end, parentIndent int, key string) (at, childIndent int) {
 	childIndent = -1
 	for i := from; i < end; i++ {
@@ -113,7 +113,7 @@ func blockEnd(lines []string, at int) int {
 	return end
 }
 
-// addEntries adds entries, whose values are YAML, below a path of a document. It creates the missing part of the path.
+// addEntries adds entries below a path of a document. Their values are YAML. It creates the part of the path that is missing.
 func addEntries(lines, path []string, entries map[string]string) []string {
 	from, end, indent := 0, len(lines), -1
 	for depth, key := range path {

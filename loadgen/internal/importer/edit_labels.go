@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// addLabels adds labels to every object of a template and to its pod templates. The values of labels may be templates.
-// labels returns the labels for a document. With inherit, pod templates also get the labels of their object.
+// addLabels adds labels to every object of a template and to its pod templates. The values of labels may be templates. labels
+// returns the labels for a document. If inherit is set, pod templates also get the labels of their object.
 func addLabels(text string, values []map[string]any, inherit bool, labels func(document int) map[string]string) (string, bool) {
 	inherited := map[int][]string{} // keys, by document
 	return edit(text, values, func(lines []string, m manifest, document int) []string {
@@ -54,7 +54,7 @@ func addLabels(text string, values []map[string]any, inherit bool, labels func(d
 	})
 }
 
-// ownLabelTexts returns the labels of an object as the text has them, if each is on its own line.
+// ownLabelTexts returns those labels of an object that are on their own lines, with their values as written in the text.
 func ownLabelTexts(lines []string, m manifest) map[string]string {
 	own := map[string]string{}
 	from, end, indent := 0, len(lines), -1
@@ -105,7 +105,7 @@ func without(entries map[string]string, m manifest) map[string]string {
 	return all
 }
 
-// dropNodeSelectors removes the node selectors with these labels from a template.
+// dropNodeSelectors removes the given labels from the node selectors of a template.
 func dropNodeSelectors(text string, values []map[string]any, names []string) (string, bool) {
 	return edit(text, values, func(lines []string, m manifest, _ int) []string {
 		at := podSpec(m.kind())
@@ -132,7 +132,7 @@ func nodeLabels() []string {
 	return []string{"kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
 }
 
-// foreignSelectors returns the labels in node selectors of pods that simulated nodes do not have.
+// foreignSelectors returns the labels in pods' node selectors that simulated nodes do not have.
 func foreignSelectors(all []manifest) (names []string) {
 	for _, m := range all {
 		at := podSpec(m.kind())

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Options configure an import.
+// Options configures an import.
 type Options struct {
 	// Values are the values for the configuration's own template, by name.
 	Values map[string]any
@@ -22,19 +22,19 @@ type Options struct {
 	Nodes int
 	// OwnCluster imports for the user's own cluster: without simulated nodes, and with the pods' node selectors.
 	OwnCluster bool
-	// Beside writes templates to separate files, not into the scenario.
+	// Beside writes templates to separate files instead of into the scenario.
 	Beside bool
 	// Alerts and Metrics are additional kube-burner profiles.
 	Alerts, Metrics []string
 }
 
-// Result is a scenario and the remarks on what it lacks.
+// Result is a scenario, with remarks on the parts of the configuration that were changed or left out.
 type Result struct {
 	Name     string
 	Scenario []byte // YAML
 	Files    []File // templates that the scenario refers to
-	// Items is the number of parts of the configuration, such as jobs, objects and measurements. Whole is the number
-	// of parts without a remark.
+	// Items is the number of parts of the configuration, such as jobs, objects and measurements. Whole is how many of them have
+	// no remark.
 	Items, Whole int
 	Remarks      []Remark // in the order of the scenario
 }
@@ -45,7 +45,7 @@ type File struct {
 	Data []byte
 }
 
-// Remark describes one part of the configuration that was not carried over, or that was changed.
+// Remark describes one part of the configuration that was left out or changed.
 type Remark struct {
 	File  string
 	Line  int // 0 if unknown
@@ -93,14 +93,14 @@ func newDraft(o Options, file string) *draft {
 	return &draft{options: o, file: file, namespaceLabels: map[string]string{}, names: map[string]bool{}, gateSet: map[string]bool{}}
 }
 
-// templateText is a template, which stands in the scenario or in its own file.
+// templateText is a template, which is written into the scenario or into its own file.
 type templateText struct {
-	at   *mapping // mapping that gets the text
+	at   *mapping // mapping whose field text is the template
 	file string
 	text string
 }
 
-// item is one part of the configuration.
+// item is one part of the configuration, such as a job, with the number of remarks on it.
 type item struct {
 	draft   *draft
 	remarks int
@@ -112,7 +112,7 @@ func (d *draft) item() *item {
 	return i
 }
 
-// remark records a part that was not carried over and adds a comment before node, or before the phases if node is nil.
+// remark records that a part was left out or changed, and adds a comment before node or, if node is nil, before the phases.
 func (i *item) remark(node *yaml.Node, at Remark, format string, args ...any) {
 	if i.draft.quiet {
 		return
@@ -136,16 +136,16 @@ func (r Remark) comment() string {
 // nothing returns the error for a configuration that yields no phase.
 func (d *draft) nothing(file string) error {
 	if len(d.remarks) == 0 {
-		return fmt.Errorf("%s: it has nothing that a scenario does", file)
+		return fmt.Errorf("%s: nothing in it can be converted to a scenario", file)
 	}
 	more := ""
 	if n := len(d.remarks) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Errorf("%s: nothing of it can be carried over: %s%s", file, d.remarks[0], more)
+	return fmt.Errorf("%s: none of it can be converted: %s%s", file, d.remarks[0], more)
 }
 
-// template attaches text to the mapping at. file is the name of the template if it gets its own file.
+// template registers a template text for the mapping at. file is its name if it is written to its own file.
 func (d *draft) template(at *mapping, file, text string) *templateText {
 	t := &templateText{at, file, text}
 	d.texts = append(d.texts, t)
@@ -188,7 +188,8 @@ func (d *draft) finish() (*Result, error) {
 	return r, err
 }
 
-// invalid converts the scenario's errors, one a line, into errors that name the configuration file instead of the scenario.
+// invalid converts the errors of the scenario, one per line, to errors that name the configuration file instead of the
+// scenario.
 func (d *draft) invalid(err error) error {
 	place := regexp.MustCompile(`^` + regexp.QuoteMeta(d.name) + `\.yaml(:\d+)?: `)
 	var errs []error

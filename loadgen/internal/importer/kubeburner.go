@@ -27,8 +27,8 @@ type burner struct {
 	longest   time.Duration
 	made      []madeObjects
 	demand    need
-	spans     []burnSpan      // the phases of each job
-	profiles  []*burnProfiles // apply to all jobs
+	spans     []burnSpan      // the span of phases of each job
+	profiles  []*burnProfiles // profiles of all jobs
 	custom    []string        // API groups of custom resources that jobs create
 	workers   bool            // a selector of worker nodes was left out
 	elapsed   bool            // an expression uses the elapsed time of a job
@@ -115,11 +115,11 @@ func (b *burner) convert(name string) (*Result, error) {
 	b.description = fmt.Sprintf("Imported from kube-burner's %s.", filepath.Base(b.src.file))
 	b.head = []string{
 		fmt.Sprintf("Imported from kube-burner's %s by `loadgen import kube-burner`.", filepath.Base(b.src.file)),
-		"What every import does otherwise:",
-		"- objects go into the run's own namespaces, made beforehand, and everything is removed at the end;",
+		"What every import does differently:",
+		"- objects go into the run's own namespaces, which are created beforehand, and everything is removed at the end;",
 		"- objects have kube-burner's labels, with the run's own label in place of its UUID labels;",
-		"- creations come evenly at their rate, without kube-burner's first burst, and are not tried again;",
-		"- a wait that does not end within its bound ends the run.",
+		"- objects are created at an even rate, without kube-burner's initial burst, and creations are not retried;",
+		"- a wait that exceeds its time limit ends the run.",
 	}
 	if err := b.global(); err != nil {
 		return nil, err
@@ -216,7 +216,7 @@ func (b *burner) placeNodes() {
 		return
 	}
 	b.nodes = newMapping()
-	addComment(b.nodes.set("count", count), "kube-burner takes the nodes that a cluster has; here they are simulated, as many as the pods need")
+	addComment(b.nodes.set("count", count), "kube-burner uses the nodes of the cluster; here as many nodes as the pods need are simulated")
 }
 
 // phase adds a phase and makes its name unique.

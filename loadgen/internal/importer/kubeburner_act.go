@@ -23,7 +23,7 @@ func deletion(resource string, labels map[string]string, rate float64) *mapping 
 	return a
 }
 
-// endOfDeletion ends a phase when the objects are gone or, without wait or conditions, after a second.
+// endOfDeletion makes a phase end when the conditions in gone hold or, if wait is false or gone is empty, after a second.
 func endOfDeletion(p *mapping, gone []string, wait bool, within time.Duration) {
 	if !wait || len(gone) == 0 {
 		p.set("for", "1s")
@@ -35,7 +35,7 @@ func endOfDeletion(p *mapping, gone []string, wait bool, within time.Duration) {
 
 // deleteJob adds a phase for each kind of object that a job deletes.
 func (b *burner) deleteJob(j *burnJob) {
-	j.ignore("jobIterations", "waitWhenFinished") // a delete job has one iteration
+	j.ignore("jobIterations", "waitWhenFinished") // a delete job always has one iteration
 	for _, o := range j.objects {
 		node := b.lastPhase()
 		live, gone := b.matching(o)
@@ -45,7 +45,7 @@ func (b *burner) deleteJob(j *burnJob) {
 			o.item.remark(node, o.at("kind"), "job %s: the namespaces of the run are deleted when it is over", j.name)
 			continue
 		case len(live) == 0 && len(gone) == 0:
-			o.item.remark(node, o.at("labelSelector"), "job %s: no job before it makes a %s with labels %s, so there is nothing to delete", j.name, o.kind, selector(o.labels))
+			o.item.remark(node, o.at("labelSelector"), "job %s: no earlier job creates a %s with labels %s, so there is nothing to delete", j.name, o.kind, selector(o.labels))
 			continue
 		}
 		name := j.name
@@ -58,7 +58,7 @@ func (b *burner) deleteJob(j *burnJob) {
 		}
 		p := b.phase(name)
 		if len(live) == 0 {
-			o.item.remark(p.Node, o.at("kind"), "the %ss are deleted with their owners, by an earlier job; they are only waited for", o.kind)
+			o.item.remark(p.Node, o.at("kind"), "the %ss are deleted with their owners, by an earlier job; the run only waits until they are gone", o.kind)
 		} else {
 			p.set("actions", []*mapping{deletion(resource, o.labels, j.qps)})
 		}
@@ -66,11 +66,11 @@ func (b *burner) deleteJob(j *burnJob) {
 		if celName.MatchString(resource) {
 			none = append(none, noneOf(resource, o.labels))
 		} else if j.waitForDeletion {
-			o.item.remark(p.Node, j.at("waitForDeletion"), "not waited for: %s is no name that CEL reads", resource)
+			o.item.remark(p.Node, j.at("waitForDeletion"), "not waited for: CEL cannot read the name %s", resource)
 		}
 		count := 0
 		for _, m := range live {
-			m.deleted = m.deleted || m.kind == o.kind // the pods of controllers are recreated
+			m.deleted = m.deleted || m.kind == o.kind // controllers recreate pods, so only objects of the kind itself count as deleted
 			count += m.count
 		}
 		endOfDeletion(p, none, j.waitForDeletion, j.within+atRate(count, j.qps))
@@ -81,7 +81,7 @@ func (b *burner) deleteJob(j *burnJob) {
 	}
 }
 
-// maxPatches is the maximum number of actions that a patch job becomes.
+// maxPatches is the maximum number of actions for a patch job.
 const maxPatches = 200
 
 // patchJob adds the phases of a patch job.
@@ -145,7 +145,7 @@ func (b *burner) patchWaits(j *burnJob) (waits []string) {
 	return slices.Compact(waits)
 }
 
-// patch returns the action for one object in one iteration, or nil if it cannot be carried over.
+// patch returns the action for one object in one iteration, or nil if it cannot be converted.
 func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	failed := func(at Remark, format string, args ...any) *mapping {
 		if iteration == 0 {
@@ -155,13 +155,13 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	}
 	live, _ := b.matching(o)
 	if len(live) == 0 {
-		return failed(o.at("labelSelector"), "job %s: no job before it makes a %s with labels %s, so there is nothing to patch", j.name, o.kind, selector(o.labels))
+		return failed(o.at("labelSelector"), "job %s: no earlier job creates a %s with labels %s, so there is nothing to patch", j.name, o.kind, selector(o.labels))
 	}
 	file := filepath.Join(b.dir, o.template)
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
 		if iteration == 0 {
-			o.src.fail(o.get("objectTemplate"), o.field("objectTemplate"), "cannot read %s: %v (a path begins at the configuration's directory)", o.template, err)
+			o.src.fail(o.get("objectTemplate"), o.field("objectTemplate"), "cannot read %s: %v (paths are relative to the configuration's directory)", o.template, err)
 		}
 		return nil
 	}
@@ -176,7 +176,7 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	text, err := renderConfig(file, append(data, b.functions...), values)
 	if _, lack, ok := strings.Cut(fmt.Sprint(err), "it needs values: "); ok {
 		if lack, _, _ = strings.Cut(lack, " ("); iteration == 0 {
-			o.src.fail(o.node, o.path, "%s reads values that there are not: %s (write them into inputVars)", o.template, lack)
+			o.src.fail(o.node, o.path, "%s reads missing values: %s (add them to inputVars)", o.template, lack)
 		}
 		return nil
 	}
@@ -185,7 +185,7 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	}
 	var patch any
 	if err := yaml.Unmarshal([]byte(text), &patch); err != nil || patch == nil {
-		return failed(Remark{File: file}, "the patch is no YAML, and is left out: %v", err)
+		return failed(Remark{File: file}, "the patch is not valid YAML and is left out: %v", err)
 	}
 	kind := ""
 	for name, media := range scenario.PatchTypes {
@@ -194,7 +194,7 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 		}
 	}
 	if kind == "" {
-		return failed(o.at("patchType"), "there are no patches of type %q", o.text("patchType", ""))
+		return failed(o.at("patchType"), "unknown patch type %q", o.text("patchType", ""))
 	}
 	if fields, ok := patch.(map[string]any); ok {
 		o.relabel(live, fields)
@@ -245,7 +245,7 @@ func (b *burner) readingJob(j *burnJob) {
 		l.set("objects", min(count, 100_000))
 		p.set("for", length(time.Duration(float64(count*j.iterations)/rate*float64(time.Second))))
 		p.set("load", []*mapping{l})
-		o.item.remark(l.Node, o.at("labelSelector"), "%s of the load's own are read, as many as have these labels, and not those", resource)
+		o.item.remark(l.Node, o.at("labelSelector"), "the load reads %s of its own: as many as have these labels, instead of those", resource)
 	}
 	j.ignore("jobIterationDelay")
 }

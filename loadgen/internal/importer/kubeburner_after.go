@@ -8,13 +8,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// createRemarks adds remarks on the settings of a create job that a scenario does not have.
+// createRemarks adds remarks on the settings of a create job that scenarios do not support.
 func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	if b.waitsEach(j) && j.iterations > 1 && !b.apart(j) {
-		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the one before, as up to %d of them would; all are waited for at the end", maxEach)
+		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the one before, as jobs of up to %d iterations do; the run waits for all pods at the end", maxEach)
 	}
 	if !j.flag("verifyObjects", true) || !j.flag("errorOnVerify", true) {
-		addComment(node, "As errorOnVerify or verifyObjects is off, no gate judges whether all objects were made.")
+		addComment(node, "No gate judges whether all objects were created, because errorOnVerify or verifyObjects is off.")
 	}
 	labels := j.strings("namespaceLabels")
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -28,11 +28,11 @@ func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 		j.item.remark(node, j.at("namespaceAnnotations"), "namespaces have no annotations")
 	}
 	if j.has("objectDelay") || j.has("objectWait") {
-		addComment(node, "objectDelay and objectWait do nothing in a job that creates.")
+		addComment(node, "objectDelay and objectWait have no effect in a create job.")
 	}
 }
 
-// clashes remarks on objects of the same name that jobs create in separate namespaces, because here jobs share namespaces.
+// clashes adds a remark if two jobs create objects of the same name in separate namespaces, because here jobs share namespaces.
 func (b *burner) clashes(j *burnJob, node *yaml.Node) {
 	for _, m := range b.made {
 		if m.job != j {
@@ -43,7 +43,7 @@ func (b *burner) clashes(j *burnJob, node *yaml.Node) {
 				continue
 			}
 			if slices.ContainsFunc(m.names, func(name string) bool { return slices.Contains(other.names, name) }) {
-				j.item.remark(node, j.at("namespace"), "job %s has made a %s %s too; they share namespaces here, and the second is refused", other.job.name, m.kind, m.names[0])
+				j.item.remark(node, j.at("namespace"), "job %s also creates a %s %s; the jobs share namespaces here, and the second creation is refused", other.job.name, m.kind, m.names[0])
 				return
 			}
 		}
@@ -74,7 +74,7 @@ func (b *burner) watchers(j *burnJob, first int) {
 			continue
 		}
 		if j != b.jobs[len(b.jobs)-1] {
-			item.remark(l.Node, w.at(""), "the watch stays open to the end of the run, not of the job")
+			item.remark(l.Node, w.at(""), "the watch stays open until the end of the run, not of the job")
 		}
 		loads = append(loads, l)
 	}
@@ -88,7 +88,7 @@ func (b *burner) watchers(j *burnJob, first int) {
 	}
 }
 
-// removal adds a phase that deletes the objects of a job with these labels.
+// removal adds a phase that deletes the objects of a job with the given labels.
 func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
 	var actions []*mapping
 	var gone, done []string

@@ -15,7 +15,7 @@ func (b *burner) alertProfile(file string, root *yaml.Node) {
 	b.profile(file, root, "alert profile", b.alert)
 }
 
-// profile passes each entry of a profile, which must be a list, to carry.
+// profile calls carry with each entry of a profile, which must be a list.
 func (b *burner) profile(file string, root *yaml.Node, kind string, carry func(*fields, *item)) {
 	src := &source{file: file}
 	if root.Kind != yaml.SequenceNode {
@@ -37,7 +37,7 @@ func (b *burner) alert(f *fields, item *item) {
 	}
 	judged := severity == "error" || severity == "critical"
 	if !judged && severity != "info" && severity != "warning" {
-		item.remark(nil, f.at("severity"), "kube-burner has no severity %q, and takes it for info", severity)
+		item.remark(nil, f.at("severity"), "kube-burner has no severity %q and treats it as info", severity)
 	}
 	base := unique("alert-"+metricsOf(expr), b.gateSet)
 	count := fmt.Sprintf("(count(%s) or vector(0))", expr)
@@ -102,7 +102,7 @@ func (d *draft) over(row *mapping, span burnSpan) {
 	row.set("over", over)
 }
 
-// promQL converts an expression of a profile. why says why it cannot be converted; it is empty on success.
+// promQL converts an expression of a profile. why is the reason if it cannot be converted, and empty on success.
 func (b *burner) promQL(text string) (expr, why string) {
 	expr, why = promQL(text, b.options.Values)
 	if !b.options.OwnCluster {
@@ -128,7 +128,7 @@ func (b *burner) metric(f *fields, item *item) {
 		spans = b.jobSpans()
 	}
 	if instant && f.flag("captureStart", false) && why == "" {
-		item.remark(nil, f.at("captureStart"), "the figure %s is of the end of a phase; its value at the start is in the archive alone", name)
+		item.remark(nil, f.at("captureStart"), "the figure %s is the value at the end of a phase; only the archive has the value at its start", name)
 	}
 	for n, span := range spans {
 		m := newMapping()

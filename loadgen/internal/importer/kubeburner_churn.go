@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnMade contains the objects of one load of a job.
+// burnMade describes the objects that one load of a job creates.
 type burnMade struct {
 	templates                     []*burnTemplate
 	iterations, namespaces, total int
@@ -57,7 +57,7 @@ func (b *burner) churn(j *burnJob) {
 	case !c.objects && !spread && j.inNamespaces:
 		addComment(last, "kube-burner skips the churn: the job has no namespaces.")
 	case !c.objects && (!j.inNamespaces || j.perNamespace > 1):
-		item.remark(last, c.at("mode"), "no churn: kube-burner deletes namespaces of several iterations here and makes others again than were in them")
+		item.remark(last, c.at("mode"), "no churn: kube-burner deletes namespaces with several iterations here, and recreates other objects than they contained")
 	case c.cycles > 0 && c.cycles <= maxCycles:
 		b.cycles(j, c, item)
 	default:
@@ -88,7 +88,7 @@ func (b *burner) again(j *burnJob, m burnMade) *mapping {
 	return a
 }
 
-// labelled contains the objects of one resource that match a selector.
+// labelled identifies the objects of one resource that match a selector.
 type labelled struct {
 	resource string
 	selector labelRange
@@ -148,7 +148,7 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	}
 	j.churned = len(b.phases) - 1
 	if !c.objects {
-		item.remark(b.topOf(first), c.at(""), "the objects in %d of the namespaces are deleted and made again in each cycle, those that the import has drawn; the namespaces stay",
+		item.remark(b.topOf(first), c.at(""), "each cycle deletes and recreates the objects in %d of the namespaces, which the import has drawn; the namespaces stay",
 			max(1, c.percent*j.iterations/100))
 	}
 	if c.duration > 0 {
@@ -156,7 +156,7 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	}
 }
 
-// churns reports whether churn replaces the objects.
+// churns reports whether churn replaces the objects of this entry.
 func (o *burnObject) churns() bool { return o.flag("churn", true) }
 
 // oldest returns the objects that a churn cycle deletes: the configured percentage of each template's objects, in the
@@ -186,9 +186,10 @@ func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
 	return all
 }
 
-// ofNamespaces returns the objects in the namespaces that a churn cycle deletes.
+// ofNamespaces returns the objects of a churn cycle in mode "namespaces": all objects in the namespaces that kube-burner would
+// delete.
 func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) {
-	step := 1 // objects that several iterations share are deleted together with all of them
+	step := 1 // iterations that share an object are churned together
 	for _, o := range j.objects {
 		step = max(step, min(o.repeat, j.iterations))
 	}
@@ -274,7 +275,7 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 	if !c.objects {
 		how = "whole namespaces"
 	}
-	item.remark(p.Node, c.at(""), "each %s %s are deleted, and what is missing is made %s later; kube-burner takes %s, and waits in between until they are gone and ready",
+	item.remark(p.Node, c.at(""), "every %s, %s are deleted, and the missing objects are recreated %s later; kube-burner deletes %s, and waits until they are gone and then until the new ones are ready",
 		scenario.Duration(every), what, scenario.Duration(after), how)
 	end := b.phase(withSuffix(nameOf(j.name), "churn-end"))
 	creations = nil

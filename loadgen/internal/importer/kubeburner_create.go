@@ -52,7 +52,7 @@ func (o *burnObject) every(iterations int) int {
 	return min(o.repeat, iterations)
 }
 
-// times returns how many of the first iterations create the object.
+// times returns how many of the given number of iterations create the object.
 func (o *burnObject) times(j *burnJob, iterations int) int {
 	every := o.every(j.iterations)
 	return (iterations + every - 1) / every
@@ -119,7 +119,7 @@ func (b *burner) waitsOf(j *burnJob, batch burnBatch) (waits []string) {
 	return waits
 }
 
-// madeOf returns the templates of a batch, except for objects that are created before the first phase.
+// madeOf returns the objects of a batch, without those that are created before the first phase.
 func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
 	made := burnMade{iterations: j.iterations}
 	total := 0
@@ -169,7 +169,7 @@ func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 	}
 }
 
-// createPhase adds a phase with a load that creates objects, for one iteration or, if iteration is nil, for all.
+// createPhase adds a phase with a load that creates the objects of one iteration or, if iteration is nil, of all.
 func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration *int) (phase, load *mapping) {
 	phase = b.phase(title)
 	load = newMapping()
@@ -249,7 +249,8 @@ func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 	if j.delay == 0 || j.iterations < 2 {
 		return
 	}
-	// kube-burner's token bucket refills during the delay: the tokens in it are spent at once, the rest follows at the rate.
+	// kube-burner's token bucket refills during the delay. It creates as many objects at once as there are tokens, and the rest
+	// at the rate.
 	perIteration, irregular := made.perIteration()
 	rest := time.Duration(float64(max(0, perIteration-j.burst)) / j.qps * float64(time.Second))
 	every := j.delay + rest
@@ -257,10 +258,10 @@ func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 	shape := load.key("shape")
 	switch {
 	case irregular:
-		j.item.remark(shape, j.at("jobIterationDelay"), "%d objects go at once, each %s, regardless of an iteration's size; kube-burner sends an iteration's objects at %g/s between pauses of %s",
+		j.item.remark(shape, j.at("jobIterationDelay"), "%d objects are created at once every %s, whatever the size of an iteration; kube-burner creates an iteration's objects at %g/s between pauses of %s",
 			perIteration, every, j.qps, j.delay)
 	case rest > 0 || j.delay.Seconds()*j.qps < float64(min(perIteration, j.burst)):
-		j.item.remark(shape, j.at("jobIterationDelay"), "each iteration's %d objects go at once, each %s; kube-burner sends them at %g/s between pauses of %s",
+		j.item.remark(shape, j.at("jobIterationDelay"), "each iteration's %d objects are created at once, an iteration every %s; kube-burner creates them at %g/s between pauses of %s",
 			perIteration, every, j.qps, j.delay)
 	}
 	if perIteration > 1000 {

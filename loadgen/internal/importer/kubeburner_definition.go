@@ -34,8 +34,8 @@ func (b *burner) customGroups() (groups []string) {
 	return groups
 }
 
-// definition moves definitions to the objects that are created before the first phase, if a job creates resources of them,
-// because the load is checked before the run.
+// definition moves a template of CustomResourceDefinitions to the objects that are created before the first phase, if a job
+// creates resources of them: loads are checked before the run, and need the definitions. It reports whether it did.
 func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 	needed := func(m manifest) bool {
 		return m.kind() == definitionKind && slices.Contains(b.custom, m.at("spec").text("group"))
@@ -50,7 +50,7 @@ func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 	batch.set("vars", flow("JobName", j.name))
 	batch.set("templates", []*mapping{t.at})
 	b.objects = append(b.objects, batch)
-	t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), "it is made before the first phase, as a later job makes objects of it")
+	t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), "it is created before the first phase, because a later job creates objects of it")
 	j.defines = true
 	return true
 }

@@ -31,7 +31,7 @@ func (j *burnJob) runsEach() bool {
 	return false
 }
 
-// createEach adds a phase for each iteration, with the waits and pauses between them. It returns the conditions on the objects.
+// createEach adds a phase for each iteration, with the waits and pauses between them. It returns the conditions to wait for.
 func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits []string) {
 	quiet := b.quiet
 	for i := range j.iterations {

@@ -26,8 +26,8 @@ func (b *burner) checkHooks(j *burnJob) {
 	}
 }
 
-// hooks adds the hooks of a job, whose phases start at first, before and after its phases. Background hooks come first, as
-// in kube-burner. removed is the phase that removes the job's objects, or -1.
+// hooks adds the hooks of a job to its phases, which start at index first. Background hooks come first, as in kube-burner.
+// removed is the index of the phase that removes the job's objects, or -1.
 func (b *burner) hooks(j *burnJob, first, removed int) {
 	var all []*fields
 	for _, background := range []bool{true, false} {
@@ -57,7 +57,7 @@ func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
 		addComment(b.phases[first].Node, fmt.Sprintf("Hook %s of job %s: %s.", when, j.name, why))
 	}
 	if len(b.phases) == first {
-		item.remark(b.lastPhase(), h.at(""), "no command is run %s: the job has no phase here: %s", when, strings.Join(h.texts("cmd"), " "))
+		item.remark(b.lastPhase(), h.at(""), "the command is not run %s, because the job has no phase here: %s", when, strings.Join(h.texts("cmd"), " "))
 		return
 	}
 	phase, side := first, "before"
@@ -66,11 +66,11 @@ func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
 	case "afterJobExecution":
 		phase, side = j.last, "after"
 	case "beforeChurn":
-		never("kube-burner knows it and does not run it")
+		never("kube-burner knows this hook but does not run it")
 		return
 	case "afterChurn":
 		if j.kind != "create" || !j.churn || j.sub("churnConfig").text("mode", "namespaces") != "objects" {
-			never("kube-burner runs it after a churn of mode objects alone")
+			never("kube-burner runs it only after a churn of mode objects")
 			return
 		}
 		phase, side = j.churned, "after"
@@ -81,15 +81,15 @@ func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
 		case removed >= 0:
 			phase, side = removed, "after"
 		case b.root.sub("global").flag("gc", false) && b.root.sub("global").flag("gcMetrics", false):
-			item.remark(b.topOf(first), h.at(""), "no command is run once everything is removed: %s", strings.Join(h.texts("cmd"), " "))
+			item.remark(b.topOf(first), h.at(""), "the command is not run after everything is removed: %s", strings.Join(h.texts("cmd"), " "))
 			return
 		default:
-			never("kube-burner runs it only where a job has gc, or all have gcMetrics")
+			never("kube-burner runs it only if the job has gc, or global has gc and gcMetrics")
 			return
 		}
-	case "beforeGC", "afterGC": // of objects from earlier runs, before the first job
+	case "beforeGC", "afterGC": // kube-burner removes objects of earlier runs before the first job
 		if j.kind != "create" || !j.flag("cleanup", true) {
-			never("kube-burner runs it at its start, for jobs that create and clean up")
+			never("kube-burner runs it at the start of a run, for create jobs with cleanup")
 			return
 		}
 		phase = 0
@@ -99,14 +99,14 @@ func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
 			return
 		}
 		if j.iterations > 1 || j.kind != "create" || j.has("incrementalLoad") {
-			item.remark(b.topOf(first), h.at(""), "no command is run at each of the %d iterations, as at up to %d of a job that creates: %s", j.iterations, maxEach, strings.Join(h.texts("cmd"), " "))
+			item.remark(b.topOf(first), h.at(""), "the command is not run at each of the %d iterations; that is possible for up to %d iterations of a create job: %s", j.iterations, maxEach, strings.Join(h.texts("cmd"), " "))
 			return
 		}
 	}
 	b.addHook(b.phases[phase], side, b.command(h, item, b.phases[phase]))
 }
 
-// hookEach puts a hook before the phase of each iteration.
+// hookEach adds a hook before the phase of each iteration.
 func (b *burner) hookEach(j *burnJob, h *fields, item *item) {
 	for _, at := range j.each {
 		b.addHook(b.phases[at], "before", b.command(h, item, b.phases[at]))
@@ -115,12 +115,13 @@ func (b *burner) hookEach(j *burnJob, h *fields, item *item) {
 	b.quiet = false
 }
 
-// command converts a hook. A background command gets its own session, so that it outlives the hook's process group.
+// command converts a hook to a command of a phase. A background command gets its own session, so that it outlives the hook's
+// process group.
 func (b *burner) command(h *fields, item *item, phase *mapping) *mapping {
 	run := h.texts("cmd")
 	m := newMapping()
 	if h.flag("background", false) {
-		item.remark(phase.Node, h.at("background"), "%s runs during the job; its exit is not judged", strings.Join(run, " "))
+		item.remark(phase.Node, h.at("background"), "%s runs during the job; its exit code is not checked", strings.Join(run, " "))
 		run = append([]string{"sh", "-c", `setsid "$@" > /dev/null 2>&1 & sleep 1`, "sh"}, run...)
 	}
 	m.set("run", run)

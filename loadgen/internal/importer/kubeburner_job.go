@@ -23,15 +23,15 @@ type burnJob struct {
 	burst           int
 	wait, podWait   bool
 	churn           bool
-	defines         bool // its definitions are created before the first phase
+	defines         bool // it creates definitions, which are created before the first phase
 	within          time.Duration
 	delay, pause    time.Duration
 	waitForDeletion bool
 	objects         []*burnObject
 	item            *item
 
-	made  []burnMade // the creations, for churn
-	waits []string   // conditions on its objects
+	made  []burnMade // what its loads create, for churn
+	waits []string   // conditions to wait for its objects
 	takes time.Duration
 	each  []int // indexes of phases that contain a single iteration
 	// last is the index of the last phase that creates objects or, for other jobs, of the last phase. churned is the index of
@@ -115,7 +115,7 @@ func (b *burner) readJob(i int, f *fields) *burnJob {
 
 // job adds the phases of a job.
 func (b *burner) job(j *burnJob) {
-	// These only control how metrics are indexed, or describe what a run does anyway.
+	// These fields only control how metrics are indexed, or describe what a run always does.
 	j.ignore("cleanup", "skipIndexing", "metricsAggregate", "metricsClosing", "preCreateNamespaces", "preLoadPeriod", "preLoadNodeLabels")
 	from, sets := len(b.phases), b.profilesOf(j)
 	b.profilePhase(withSuffix(nameOf(j.name), "profile"), sets)
@@ -130,7 +130,7 @@ func (b *burner) job(j *burnJob) {
 	case "read":
 		b.readingJob(j)
 	default:
-		j.item.remark(nil, j.at("jobType"), "job %s: there are no commands to KubeVirt's API", j.name)
+		j.item.remark(nil, j.at("jobType"), "job %s: scenarios have no KubeVirt commands", j.name)
 		j.ignore("objectDelay", "objectWait")
 		for _, o := range j.objects {
 			o.item.remarks++
@@ -180,7 +180,7 @@ func (b *burner) job(j *burnJob) {
 	b.spans = append(b.spans, burnSpan{j.name, from, len(b.phases)})
 }
 
-// burnSpan is the range of phases of a job: from is included, to is not.
+// burnSpan is the range of a job's phases, from index from up to but not including to.
 type burnSpan struct {
 	job      string
 	from, to int
@@ -189,7 +189,7 @@ type burnSpan struct {
 // maxObjects is the maximum number of objects of a load.
 const maxObjects = 1_000_000
 
-// topOf returns the node for comments on the phases from first on, or nil if there is no such phase.
+// topOf returns the node that carries comments on the phases from index first on, or nil if there is no such phase.
 func (d *draft) topOf(first int) (node *yaml.Node) {
 	if first >= 0 && first < len(d.phases) {
 		return d.phases[first].Node
@@ -197,7 +197,7 @@ func (d *draft) topOf(first int) (node *yaml.Node) {
 	return nil
 }
 
-// values returns the values for the templates of an object.
+// values returns the values with which an object's template is rendered.
 func (b *burner) values(j *burnJob, o *burnObject, iteration, replica int) map[string]any {
 	values := map[string]any{"Iteration": iteration, "Replica": replica, "JobName": j.name, "UUID": importUUID, "RunID": importUUID}
 	maps.Copy(values, o.vars)

@@ -33,8 +33,8 @@ func (b *burner) selectors() (all []map[string]string) {
 	return all
 }
 
-// ownLabels returns the labels that kube-burner adds to the objects of a job's template, by document. It includes the UUID and
-// run ID labels only if a selector asks for them; otherwise a run's own label replaces them.
+// ownLabels returns a function with the labels that kube-burner adds to the objects of a template, by document. They include
+// the UUID and run ID labels only if a selector uses them; otherwise the run's own label replaces them.
 func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[string]string {
 	labels := map[string]string{jobLabel: j.name, groupLabel: fmt.Sprint(o.group), iterationLabel: "{{.Iteration}}", replicaLabel: "{{.Replica}}"}
 	if o.repeat > 1 {
@@ -85,10 +85,11 @@ func (b *burner) number(j *burnJob) {
 	}
 }
 
-// matching returns the objects of earlier jobs that a selector matches. gone are the deleted ones.
+// matching returns the objects of earlier jobs that the entry's selector matches: those that still exist, and those that were
+// deleted.
 func (b *burner) matching(o *burnObject) (live, gone []*madeObjects) {
 	asked := maps.Clone(o.labels)
-	maps.DeleteFunc(asked, func(key, _ string) bool { return key == iterationLabel || key == replicaLabel }) // some object has each value
+	maps.DeleteFunc(asked, func(key, _ string) bool { return key == iterationLabel || key == replicaLabel }) // every value is the label of some object
 	for i := range b.made {
 		m := &b.made[i]
 		labels := m.labels

@@ -59,7 +59,7 @@ func (b *burner) measurement(f *fields, j *burnJob) {
 	transitions, byCondition := burnTransitions(name)
 	switch {
 	case name == "serviceLatency":
-		item.remark(nil, f.at("name"), "it is measured until an EndpointSlice of the Service has a ready endpoint, and not until real pods connect to it")
+		item.remark(nil, f.at("name"), "it is measured until an EndpointSlice of the Service has a ready endpoint, not until real pods connect to it")
 		f.ignore("svcTimeout")
 	case transitions == nil:
 		item.remark(nil, f.at("name"), "%s is not measured%s", name, instead(name))
@@ -80,7 +80,7 @@ func (b *burner) measurement(f *fields, j *burnJob) {
 
 func instead(measurement string) string {
 	if measurement == "netpolLatency" {
-		return ": it is of real pods that connect to each other"
+		return ": it measures connections between real pods"
 	}
 	return ""
 }
@@ -143,7 +143,7 @@ func (b *burner) endpoints() {
 		}
 		data, err := userfile.Read(name, userfile.Text)
 		if err != nil {
-			at.Text = fmt.Sprintf("cannot read %s: %v (a path begins at the configuration's directory)", file, err)
+			at.Text = fmt.Sprintf("cannot read %s: %v (paths are relative to the configuration's directory)", file, err)
 			b.src.errs = append(b.src.errs, fmt.Errorf("%s", at))
 			return
 		}

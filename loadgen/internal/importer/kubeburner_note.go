@@ -25,11 +25,11 @@ func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest,
 		}
 		switch {
 		case !known(m.apiVersion(), m.kind()) && !b.defined(m):
-			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane has no %s of %s: run it with --kubeconfig on a cluster that has", m.kind(), m.apiVersion())
+			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane has no %s of %s: run it with --kubeconfig on a cluster that has it", m.kind(), m.apiVersion())
 		case n.claims && !b.makes("PersistentVolume"):
 			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
 		case n.nodes:
-			o.item.remark(t.Node, o.at("objectTemplate"), "its pods ask for nodes by affinity, which simulated nodes may not fit")
+			o.item.remark(t.Node, o.at("objectTemplate"), "its pods require node affinity, which simulated nodes may not satisfy")
 		}
 	}
 }

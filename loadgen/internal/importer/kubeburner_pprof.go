@@ -11,13 +11,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnProfiles is a pprof measurement. It takes profiles of components at an interval.
+// burnProfiles is a pprof measurement, which takes profiles of components at an interval.
 type burnProfiles struct {
 	item     *item
 	at       Remark
 	all      []burnProfile
 	interval time.Duration
-	told     bool // the remark on when profiles are taken was added
+	told     bool // whether the remark on when profiles are taken was added
 }
 
 type burnProfile struct {
@@ -46,7 +46,7 @@ func (b *burner) pprof(item *item, f *fields) *burnProfiles {
 	return p
 }
 
-// profileOf returns the profile for a target. why says why no profile is possible; it is empty on success.
+// profileOf returns the profile for a target. why is the reason if no profile is possible, and empty on success.
 func profileOf(t *fields) (p burnProfile, why string) {
 	at, err := url.Parse(t.text("url", ""))
 	if err != nil {
@@ -66,7 +66,7 @@ func profileOf(t *fields) (p burnProfile, why string) {
 		}
 	}
 	if p.component == "" {
-		return p, "its pods are no component of a control plane"
+		return p, "its pods are not a control plane component"
 	}
 	_, name := path.Split(strings.TrimSuffix(at.Path, "/"))
 	p.kind = name
@@ -79,7 +79,7 @@ func profileOf(t *fields) (p burnProfile, why string) {
 	case name == "mutex" && p.component != "etcd", name == "block" && (p.component == "etcd" || p.component == "kube-apiserver"):
 		return p, p.component + " is started here without a " + name + " profile"
 	case !slices.Contains([]string{"heap", "goroutine", "allocs", "mutex", "block"}, name):
-		return p, "there are no profiles " + name
+		return p, "there is no profile " + name
 	}
 	return p, ""
 }
@@ -87,7 +87,7 @@ func profileOf(t *fields) (p burnProfile, why string) {
 // maxProfiles limits the profiles of one kind that a job takes.
 const maxProfiles = 20
 
-// profilesOf returns the profiles of a job, including the profiles for all jobs.
+// profilesOf returns the pprof measurements that apply to a job: its own measurements and the ones for all jobs.
 func (b *burner) profilesOf(j *burnJob) []*burnProfiles {
 	sets := slices.Clone(b.profiles)
 	for _, m := range j.list("measurements") {
@@ -116,7 +116,7 @@ func (b *burner) profilePhase(name string, sets []*burnProfiles) {
 	}
 }
 
-// at schedules the profile after the given time, or later if the component is still taking another CPU profile.
+// at returns the profile, scheduled after the given time or, if the component is still taking another CPU profile, later.
 func (p burnProfile) at(after time.Duration, free map[string]time.Duration) *mapping {
 	m := flow("component", p.component, "kind", p.kind)
 	if p.lasts > 0 {
@@ -147,7 +147,7 @@ func (b *burner) profileEach(j *burnJob, sets []*burnProfiles, phase *mapping) {
 		}
 		if !set.told {
 			set.told = true
-			set.item.remark(phase.Node, set.at, "profiles are taken each %s while objects are made, before and after a job, and not while it waits", scenario.Duration(set.interval))
+			set.item.remark(phase.Node, set.at, "profiles are taken every %s while objects are created, and before and after a job, but not while it waits", scenario.Duration(set.interval))
 		}
 	}
 	if len(profiles) > 0 {

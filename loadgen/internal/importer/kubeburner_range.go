@@ -13,8 +13,9 @@ type labelRange struct {
 	low, high int
 }
 
-// rangesOf returns the ranges that select n objects of a template from an index on, in kube-burner's creation order: iteration
-// by iteration, each with the given replicas. step is the distance between values of the iteration label.
+// rangesOf returns the ranges that select n objects of a template, starting at index from. Objects count in kube-burner's
+// creation order: iteration by iteration, each with the given replicas. step is the distance between values of the iteration
+// label.
 func rangesOf(from, n, replicas, step int) (all []labelRange) {
 	add := func(first, last, low, high int) {
 		all = append(all, labelRange{from: first * step, to: last * step, low: low, high: high})
@@ -59,7 +60,7 @@ func (r labelRange) text() string {
 	return strings.Join(parts, ",")
 }
 
-// test formats the range as CEL over an object's fields.
+// test formats the range as a CEL expression over an object's fields.
 func (r labelRange) test() string {
 	var parts []string
 	for _, key := range sortedKeys(r.labels) {

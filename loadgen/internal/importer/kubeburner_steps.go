@@ -36,7 +36,7 @@ func (b *burner) steps(j *burnJob, f *fields) {
 	}
 }
 
-// healthCheck runs the script after the latest phase.
+// healthCheck adds the job's health check script as a hook after the latest phase.
 func (b *burner) healthCheck(j *burnJob, f *fields) {
 	script := f.text("healthCheckScript", "")
 	switch {
@@ -70,7 +70,8 @@ func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	return linearEnds(start, total, linear.integer("stepSize", 1), linear.integer("minSteps", 0))
 }
 
-// linearEnds increases by step, or by less to make at least the given number of steps.
+// linearEnds returns the iterations of each step. They increase by step, or by less if that is needed for the least number of
+// steps.
 func linearEnds(start, total, step, least int) []int {
 	step = max(1, step)
 	if steps := (total - start + step - 1) / step; least > 0 && steps < least {
@@ -84,7 +85,8 @@ func linearEnds(start, total, step, least int) []int {
 	return ends
 }
 
-// exponentialEnds increases by start in each warm-up step, then by start times a power of the base, at most by most if set.
+// exponentialEnds returns the iterations of each step. They increase by start in each warm-up step, then by start times a power
+// of the base. A positive most limits each increase.
 func exponentialEnds(start, total int, base float64, most, warmup int) []int {
 	if base <= 0 {
 		base = 2

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// objectTemplate converts an object of a job to a template of a load. It returns nil if the object cannot be carried over.
+// objectTemplate converts an object of a job to a template of a load. It returns nil if the object cannot be converted.
 func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 	iterations := o.times(j, j.iterations)
 	text, ok := b.readTemplate(o)
@@ -78,7 +78,7 @@ func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	}
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
-		o.src.fail(o.get("objectTemplate"), o.field("objectTemplate"), "cannot read %s: %v (a path begins at the configuration's directory)", o.template, err)
+		o.src.fail(o.get("objectTemplate"), o.field("objectTemplate"), "cannot read %s: %v (paths are relative to the configuration's directory)", o.template, err)
 		return "", false
 	}
 	text := string(data)
@@ -88,7 +88,7 @@ func (b *burner) readTemplate(o *burnObject) (string, bool) {
 		return "", false
 	}
 	for _, use := range unknown {
-		o.item.remark(nil, Remark{File: file, Line: use.line}, "there is no function %s in templates: the object is left out", use.name)
+		o.item.remark(nil, Remark{File: file, Line: use.line}, "templates have no function %s: the object is left out", use.name)
 	}
 	if len(unknown) > 0 {
 		return "", false
@@ -149,7 +149,7 @@ func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values 
 		names = slices.DeleteFunc(names, func(name string) bool { return ok && name == workerLabel && selectsWorkers(objects) })
 		how := "left out"
 		if !ok {
-			how = "to be taken out of the template by hand: its pods stay Pending"
+			how = "remove it from the template yourself, otherwise its pods stay Pending"
 		}
 		if len(names) > 0 {
 			o.item.remark(t.Node, o.at("objectTemplate"), "nodeSelector %s: simulated nodes have no such label; %s", strings.Join(names, ", "), how)
@@ -171,7 +171,7 @@ func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values 
 // workerLabel is the label of worker nodes. Every simulated node is a worker.
 const workerLabel = "node-role.kubernetes.io/worker"
 
-// selectsWorkers reports whether all selectors with workerLabel ask for its usual, empty value.
+// selectsWorkers reports whether all node selectors with workerLabel require its usual, empty value.
 func selectsWorkers(objects []manifest) bool {
 	return !slices.ContainsFunc(objects, func(m manifest) bool {
 		value, asks := m.at(append(podSpec(m.kind()), "nodeSelector")...)[workerLabel]
@@ -224,7 +224,7 @@ func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 			for _, p := range paths {
 				test := jqTest(p.text("key", ""), p.text("value", ""))
 				if test == "" {
-					o.item.remark(b.lastPhase(), p.at("key"), "not waited for: jq %s, which has no form in CEL that is known", p.text("key", ""))
+					o.item.remark(b.lastPhase(), p.at("key"), "not waited for: jq %s has no known equivalent in CEL", p.text("key", ""))
 					continue
 				}
 				tests = append(tests, test)
@@ -235,7 +235,7 @@ func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 			switch {
 			case test == "":
 			case !celName.MatchString(resource):
-				o.item.remark(b.lastPhase(), o.at("waitOptions"), "not waited for: %s is no name that CEL reads", resource)
+				o.item.remark(b.lastPhase(), o.at("waitOptions"), "not waited for: CEL cannot read the name %s", resource)
 			default:
 				conditions = append(conditions, allOf(resource, labels, test, ownOf(kind)...))
 			}
@@ -244,7 +244,8 @@ func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 	return conditions
 }
 
-// ownOf returns the labels that kube-burner requires of objects of a kind. It ignores other pods, such as the pods of Jobs.
+// ownOf returns the labels that objects of a kind must have for kube-burner to wait for them. Pods without jobLabel, such as
+// the pods of Jobs, do not count.
 func ownOf(kind string) []string {
 	if kind == "Pod" {
 		return []string{jobLabel}

@@ -21,12 +21,12 @@ import (
 type stages struct {
 	*draft
 	all []*stage
-	// start is the time from the binding of a pod until its containers run, summed over all stages on the way.
+	// start is the time from the binding of a pod until its containers run: the sum over all stages in between.
 	start span
 	init  span // duration of init containers
 	stop  span // time from the deletion of a pod until it is gone
 	lives []*mapping
-	of    map[string]*stage // by the name of the life
+	of    map[string]*stage // stage of each life, by the life's name
 	// report is the interval at which nodes report their status.
 	report time.Duration
 	ready  *stage
@@ -37,7 +37,7 @@ type span struct{ from, to time.Duration }
 
 func (s span) plus(o span) span { return span{s.from + o.from, s.to + o.to} }
 
-// orAtOnce returns the span, or the shortest one if the span is zero.
+// orAtOnce returns the span, or the shortest valid span if it is zero.
 func (s span) orAtOnce() span {
 	if s.to == 0 {
 		return span{time.Millisecond, time.Millisecond}
@@ -71,11 +71,11 @@ func Kwok(paths []string, o Options) (*Result, error) {
 		return nil, fmt.Errorf("%s: there is no Stage of kwok.x-k8s.io", strings.Join(paths, ", "))
 	}
 	k.name = "kwok-stages"
-	k.description = "Simulated nodes whose pods live as KWOK's Stages say; add load to the phase."
+	k.description = "Simulated nodes whose pods follow KWOK's Stages; add load to the phase."
 	k.head = []string{
 		"Imported from Stages of KWOK by `loadgen import kwok`.",
-		"What every import does otherwise:",
-		"- nodes behave as kubelets do, with their requests, Events and heartbeats; Stages only change their times and ends;",
+		"What every import does differently:",
+		"- nodes behave as kubelets do, with their requests, Events and heartbeats; Stages only change their times and outcomes;",
 		"- a delay with a jitter is a log-normal spread with the median and 99th percentile of KWOK's uniform one.",
 	}
 	k.nodes = newMapping()
@@ -121,7 +121,7 @@ func (k *stages) fill() {
 	}
 }
 
-// rest returns a life for all other pods, or nil if they behave as with a kubelet.
+// rest returns a life for the pods that no other life selects, or nil if Stages do not change them.
 func (k *stages) rest() *mapping {
 	if k.init.to == 0 && k.stop.to == 0 {
 		return nil
@@ -182,7 +182,8 @@ func (k *stages) read(path string) error {
 	return nil
 }
 
-// readFile reads the documents of a file. It remarks on documents that are not Stages, except for a Kustomization if others.
+// readFile reads the documents of a file. It adds a remark on each document that is not a Stage, except for a Kustomization if
+// there are other files.
 func (k *stages) readFile(file string, data []byte, others bool) error {
 	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
 		var doc yaml.Node
@@ -202,7 +203,7 @@ func (k *stages) readFile(file string, data []byte, others bool) error {
 			continue
 		}
 		if kind := f.text("kind", ""); !others || kind != "Kustomization" {
-			k.item().remark(nil, f.at("kind"), "%s is no Stage, and is left out", or(kind, "a document without kind"))
+			k.item().remark(nil, f.at("kind"), "%s is not a Stage and is left out", or(kind, "a document without kind"))
 		}
 	}
 }

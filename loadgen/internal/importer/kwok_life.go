@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// podStage adds a stage to the part of a pod's life that it describes.
+// podStage converts a stage of pods to the part of a pod's life that it describes.
 func (k *stages) podStage(s *stage) {
 	phase := lastWord(s.template, "phase:")
 	inits := strings.Contains(s.template, "initContainerStatuses")
@@ -59,7 +59,7 @@ func (k *stages) podStage(s *stage) {
 	k.life(s, code, phase == "Failed" && failsInit(s.template))
 }
 
-// failsInit reports whether a status template describes failed init containers: the other containers are still waiting.
+// failsInit reports whether a status template describes failed init containers, while the other containers are still waiting.
 func failsInit(template string) bool {
 	return strings.Contains(template, "initContainerStatuses") && strings.Contains(template, "PodInitializing")
 }
@@ -87,7 +87,8 @@ func (k *stages) life(s *stage, code int, init bool) {
 	}
 }
 
-// newLife adds a life for the pods that a stage selects. role says whether the stage ends, stops or initializes them.
+// newLife adds a life for the pods that a stage selects. role is "end", "stop" or "init": the part of the life that the stage
+// describes.
 func (k *stages) newLife(s *stage, role string) *mapping {
 	s.role = role
 	l := newMapping()
@@ -147,12 +148,12 @@ func (k *stages) shares() {
 		switch {
 		case share == 0:
 			never = append(never, phaseName(l))
-			k.top = append(k.top, fmt.Sprintf("Stage %s has weight 0 among others: KWOK never takes it.", own.name))
+			k.top = append(k.top, fmt.Sprintf("Stage %s has weight 0 and others do not: KWOK never selects it.", own.name))
 		case share < 1:
 			l.set("share", fmt.Sprintf("%.4g%%", 100*share))
 		}
 		if own.role != "end" && slices.ContainsFunc(k.lives, func(other *mapping) bool { return stageOf(other).role != own.role }) {
-			own.item.remark(l.Node, own.spec.at(""), "stage %s: a pod has one life, and those that a life before this one takes do not have it", own.name)
+			own.item.remark(l.Node, own.spec.at(""), "stage %s: a pod has one life; pods that an earlier life selects do not get this one", own.name)
 		}
 	}
 	k.lives = slices.DeleteFunc(k.lives, func(l *mapping) bool { return slices.Contains(never, phaseName(l)) })
@@ -163,7 +164,7 @@ func (s *stage) selectsAll(other *stage) bool {
 	return s.deleting == other.deleting && (s.owner == "" || s.owner == other.owner) && selects(s.labels, other.labels) && selects(s.annotations, other.annotations)
 }
 
-// narrowness ranks stages by the number of their requirements on pods.
+// narrowness returns how narrow a stage's selector is: 2 for each label and annotation, and 1 for an owner.
 func (s *stage) narrowness() int {
 	n := 2 * (len(s.labels) + len(s.annotations))
 	if s.owner != "" {

@@ -25,11 +25,11 @@ type stage struct {
 	labels      map[string]string
 	annotations map[string]string
 	owner       string   // kind of the owner of the pods
-	deleting    bool     // selects pods that are being deleted
-	unmatched   []Remark // effects without an equivalent
-	unselected  []Remark // parts of the selector without an equivalent
+	deleting    bool     // whether it selects pods that are being deleted
+	unmatched   []Remark // effects that scenarios do not support
+	unselected  []Remark // parts of the selector that scenarios do not support
 	role        string   // role in the life of a pod: end, stop or init
-	untilGrace  bool     // the delay may last until the end of a pod's grace period
+	untilGrace  bool     // whether the delay may last until the end of a pod's grace period
 }
 
 func newStage(f *fields, item *item) *stage {
@@ -43,7 +43,7 @@ func newStage(f *fields, item *item) *stage {
 	milliseconds := func(key string) time.Duration {
 		v := d.number(key, 0)
 		if most := float64(maxLength / time.Millisecond); v < 0 || v > most {
-			f.src.fail(d.get(key), d.field(key), "%g is no delay (from 0 to %.0f, which are 24h)", v, most)
+			f.src.fail(d.get(key), d.field(key), "%g is not a valid delay (from 0 to %.0f, which is 24h)", v, most)
 			return 0
 		}
 		return time.Duration(v * float64(time.Millisecond))
@@ -62,7 +62,7 @@ func newStage(f *fields, item *item) *stage {
 	return s
 }
 
-// gracePeriod is the grace period of pods that do not set one.
+// gracePeriod is the grace period of pods that do not set their own.
 const gracePeriod = 30 * time.Second
 
 // effects reads the effects of the stage.
@@ -133,7 +133,8 @@ func (s *stage) selector() {
 	}
 }
 
-// The CEL expressions with which Stages select objects. Tests of the status need no conversion: a kubelet orders its states itself.
+// The CEL expressions with which Stages select objects. Tests of the status are not converted: the simulated kubelet orders a
+// pod's states itself.
 var (
 	celStatus = regexp.MustCompile(`^!?\(?(has\()?self\.status\.[^&|?]*$`)
 	celOwn    = regexp.MustCompile(`^self\.metadata\.(labels|annotations)\[['"]([^'"]+)['"]\] *== *['"]([^'"]*)['"]$`)
@@ -159,7 +160,7 @@ func (k *stages) stage(s *stage) {
 	node := k.nodes.Node
 	switch {
 	case s.kind != "Node" && s.kind != "Pod":
-		s.item.remark(nil, s.spec.at(""), "stage %s: only nodes and pods are simulated, no %s", s.name, or(s.kind, "resource"))
+		s.item.remark(nil, s.spec.at(""), "stage %s: only nodes and pods are simulated, not %s", s.name, or(s.kind, "resource"))
 		return
 	case len(s.unselected) > 0:
 		at := s.unselected[0]
@@ -180,14 +181,14 @@ func (s *stage) rest(node *yaml.Node) {
 	ownWeight := s.spec.has("weightFrom")
 	switch {
 	case ownDelay && ownWeight:
-		s.item.remark(node, d.at(""), "stage %s: annotations set no object's delay or weight; all objects have the stage's", s.name)
+		s.item.remark(node, d.at(""), "stage %s: annotations do not set an object's delay or weight; all objects have those of the stage", s.name)
 	case ownDelay:
-		s.item.remark(node, d.at(""), "stage %s: annotations set no object's delay; all objects have the stage's", s.name)
+		s.item.remark(node, d.at(""), "stage %s: annotations do not set an object's delay; all objects have that of the stage", s.name)
 	case ownWeight:
-		s.item.remark(node, s.spec.at("weightFrom"), "stage %s: annotations set no object's weight", s.name)
+		s.item.remark(node, s.spec.at("weightFrom"), "stage %s: annotations do not set an object's weight", s.name)
 	}
 	if s.untilGrace {
-		s.item.remark(node, d.at("jitterDurationFrom"), "stage %s: pods are taken to have a grace period of %s", s.name, gracePeriod)
+		s.item.remark(node, d.at("jitterDurationFrom"), "stage %s: all pods are assumed to have a grace period of %s", s.name, gracePeriod)
 	}
 	for _, at := range s.unmatched {
 		s.item.remark(node, at, "stage %s: its %s has no equivalent", s.name, at.Field[strings.LastIndexByte(at.Field, '.')+1:])
@@ -203,11 +204,11 @@ func (k *stages) nodeStage(s *stage, node *yaml.Node) {
 	failing := strings.Contains(s.template, `status: "False"`)
 	switch {
 	case failing || s.narrowness() > 0:
-		s.item.remark(nil, s.spec.at(""), "stage %s: nodes fail by a fault of a phase: faults: [{kind: nodeFailure, fraction: 0.1}]", s.name)
+		s.item.remark(nil, s.spec.at(""), "stage %s: to make nodes fail, add a fault to a phase: faults: [{kind: nodeFailure, fraction: 0.1}]", s.name)
 	case s.delay.to >= time.Second:
 		k.report = (s.delay.from + s.delay.to) / 2
 		if s.delay.to < time.Minute {
-			s.item.remark(node, s.spec.at("delay"), "nodes renew their Leases too, as kubelets do, and not their status alone")
+			s.item.remark(node, s.spec.at("delay"), "nodes also renew their Leases, as kubelets do, and do not only report their status")
 		}
 	}
 }

@@ -99,11 +99,11 @@ func (m manifest) podLabels() map[string]string {
 	return textsOf(m.at(append(at, "metadata", "labels")...))
 }
 
-// need is the demand of objects on nodes.
+// need describes what objects need from nodes: pods, CPUs and memory.
 type need struct {
-	pods, onEach  float64 // onEach: pods on each node
+	pods, onEach  float64 // onEach: pods of DaemonSets on each node
 	cpus, memory  float64
-	claims, nodes bool // has PersistentVolumeClaims; has required node affinity
+	claims, nodes bool // claims: uses PersistentVolumeClaims; nodes: has required node affinity
 }
 
 func (n need) times(count int) need {
@@ -130,7 +130,7 @@ func (n need) nodeCount() int {
 	return int(max(1, math.Ceil(n.pods/(nodePods-min(n.onEach, nodePods/2))), math.Ceil(n.cpus/nodeCPUs), math.Ceil(n.memory/nodeMemory)))
 }
 
-// need returns the demand of an object's pods.
+// need returns what an object's pods need from nodes.
 func (m manifest) need() need {
 	n := need{claims: m.kind() == "PersistentVolumeClaim"}
 	at := podSpec(m.kind())
@@ -191,7 +191,7 @@ func quantity(v any) float64 {
 	return q.AsApproximateFloat64()
 }
 
-// clusterKinds returns Kubernetes' cluster-scoped kinds that workloads use.
+// clusterKinds returns the cluster-scoped kinds of Kubernetes that workloads use.
 func clusterKinds() []string {
 	return []string{
 		"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "StorageClass", "PriorityClass",

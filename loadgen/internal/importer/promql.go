@@ -15,13 +15,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// otherValue matches a template value in an expression.
+// otherValue matches a template action that reads a value, such as {{.name}}.
 var otherValue = regexp.MustCompile(`\{\{-?\s*\.(\w+)\s*-?\}\}`)
 
 var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 
-// promQL converts a kube-burner expression and replaces the elapsed time of a job with the window of the phase. why says
-// why the expression cannot be converted; it is empty on success.
+// promQL converts a kube-burner expression. It replaces the elapsed time of a job with the window of the phase. why is the
+// reason if the expression cannot be converted, and empty on success.
 func promQL(text string, values map[string]any) (expr, why string) {
 	text = otherValue.ReplaceAllStringFunc(text, func(action string) string {
 		if v, ok := values[otherValue.FindStringSubmatch(action)[1]]; ok {
@@ -39,13 +39,13 @@ func promQL(text string, values map[string]any) (expr, why string) {
 	return expr, ""
 }
 
-// The label for the API server on OpenShift, and the job of the API server in a cluster's Prometheus.
+// Matchers of the API server: its label on OpenShift, and its job in a cluster's Prometheus.
 var (
 	apiServerLabel = regexp.MustCompile(`\bapiserver(\s*(?:=~|!=|!~|=)\s*")`)
 	apiServerJob   = regexp.MustCompile(`\bjob(\s*=\s*)"apiserver"`)
 )
 
-// ownLabelsOf replaces these labels with the job label of the API servers in a run's metrics.
+// ownLabelsOf replaces the labels that select API servers with the job label that they have in a run's metrics.
 func ownLabelsOf(expr string) string {
 	return apiServerJob.ReplaceAllString(apiServerLabel.ReplaceAllString(expr, "job$1"), `job$1"kube-apiserver"`)
 }
@@ -87,7 +87,7 @@ func foreignPrefixes() []string {
 	}
 }
 
-// foreignLabels returns labels that a cluster's Prometheus sets, not the components.
+// foreignLabels returns labels that a cluster's Prometheus adds and that the components themselves do not have.
 func foreignLabels() []string {
 	return []string{"pod", "node", "container", "endpoint", "apiserver", "cluster", "prometheus", "openshift_io_component", "service"}
 }
@@ -97,7 +97,8 @@ func components() []string {
 	return []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "loadgen"}
 }
 
-// foreign says what an expression reads that no component of a bundled control plane has. It returns "" if there is nothing.
+// foreign returns the reason if an expression reads something that no component of a bundled control plane exports, otherwise
+// "".
 func foreign(expr string) string {
 	for _, matchers := range selectorsOf(expr) {
 		for _, m := range matchers {
@@ -116,7 +117,7 @@ func foreign(expr string) string {
 	return ""
 }
 
-// refused says why a gate or figure with an expression cannot be judged. It returns "" if it can.
+// refused returns the reason if a gate or figure with an expression is invalid or cannot be evaluated, otherwise "".
 func (d *draft) refused(m *mapping) string {
 	expr := ""
 	for i := 0; i < len(m.Content); i += 2 {

@@ -14,10 +14,10 @@ import (
 // source is one configuration file.
 type source struct {
 	file string
-	// lines maps each line of the parsed text, from 0, to a line of the file. nil means that they are equal.
+	// lines maps each line of the parsed text, from 0, to its line in the file. nil means that they are the same.
 	lines []int
 	errs  []error
-	// fold ignores the case of keys.
+	// fold makes keys case-insensitive.
 	fold bool
 }
 
@@ -52,7 +52,7 @@ func (s *source) fail(n *yaml.Node, path, format string, args ...any) {
 	}
 }
 
-// fields are the fields of a mapping. It records which of them were read.
+// fields holds the fields of a mapping and records which of them were read.
 type fields struct {
 	src  *source
 	path string
@@ -106,14 +106,14 @@ func (f *fields) get(key string) *yaml.Node {
 
 func (f *fields) has(key string) bool { return f.get(key) != nil }
 
-// ignore marks keys as read that need no conversion.
+// ignore marks keys as read, because they need no conversion.
 func (f *fields) ignore(keys ...string) {
 	for _, key := range keys {
 		f.get(key)
 	}
 }
 
-// at returns the place of a key, or of the mapping if key is empty.
+// at returns a Remark with the place of a key, or of the mapping if key is empty.
 func (f *fields) at(key string) Remark {
 	if key == "" {
 		return Remark{File: f.src.file, Line: f.src.line(f.node), Field: f.path}
@@ -153,7 +153,7 @@ func (f *fields) number(key string, otherwise float64) float64 {
 	}
 	v, err := strconv.ParseFloat(n.Value, 64)
 	if err != nil || n.Kind != yaml.ScalarNode {
-		f.src.fail(n, f.field(key), "%q is no number (write digits, as 50)", n.Value)
+		f.src.fail(n, f.field(key), "%q is not a number (write digits, such as 50)", n.Value)
 		return otherwise
 	}
 	return v
@@ -162,7 +162,7 @@ func (f *fields) number(key string, otherwise float64) float64 {
 func (f *fields) integer(key string, otherwise int) int {
 	v := f.number(key, float64(otherwise))
 	if v != float64(int(v)) {
-		f.src.fail(f.get(key), f.field(key), "%v is no whole number (write digits, as 50)", v)
+		f.src.fail(f.get(key), f.field(key), "%v is not a whole number (write digits, such as 50)", v)
 		return otherwise
 	}
 	return int(v)
@@ -188,7 +188,7 @@ func (f *fields) duration(key string, otherwise time.Duration) time.Duration {
 	}
 	v, err := time.ParseDuration(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode || v < 0 {
-		f.src.fail(n, f.field(key), "%q is no duration (write it as 30s or 5m)", n.Value)
+		f.src.fail(n, f.field(key), "%q is not a duration (write it as 30s or 5m)", n.Value)
 		return otherwise
 	}
 	if v > maxLength && !strings.Contains(strings.ToLower(key), "timeout") {
@@ -246,7 +246,7 @@ func (f *fields) strings(key string) map[string]string {
 	return all
 }
 
-// value decodes the value of a key as YAML does.
+// value decodes the value of a key to a Go value. It returns nil if the key is missing.
 func (f *fields) value(key string) any {
 	n := f.get(key)
 	if n == nil {

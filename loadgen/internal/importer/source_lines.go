@@ -14,7 +14,7 @@ import (
 // yamlLine matches the errors of the YAML parser.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError returns the error for a text that is not valid YAML, with its line in the file. lines is as in source.
+// yamlError returns the error for a text that is not valid YAML, with its line in the file. For lines see source.
 func yamlError(file string, text []byte, err error, lines []int) error {
 	r := Remark{File: file, Text: err.Error() + " (the file is not valid YAML)"}
 	if m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " ")); m != nil {
@@ -37,7 +37,7 @@ func yamlError(file string, text []byte, err error, lines []int) error {
 	return errors.New(r.String())
 }
 
-// alignLines returns the template line for each rendered line, or 0 if it is unknown. It relies on the order of the lines,
+// alignLines returns the number of the template line for each rendered line, or 0 if it is unknown. It matches lines in order,
 // because an action may render to any text.
 func alignLines(templateText, rendered string) []int {
 	from := strings.Split(templateText, "\n")
@@ -61,7 +61,8 @@ func alignLines(templateText, rendered string) []int {
 	return lines
 }
 
-// mayRender reports whether a template line may render to line: line contains the texts between its actions, in order.
+// mayRender reports whether a template line may render to line: whether line contains, in order, the texts between the
+// template's actions.
 func mayRender(templateLine, line string) bool {
 	if !strings.Contains(templateLine, "{{") {
 		return strings.TrimSpace(templateLine) == strings.TrimSpace(line)

@@ -1,5 +1,5 @@
-// Package judge judges recorded runs by their own gates, or by other gates and rules. It
-// reads the run directory and nothing else.
+// Package judge judges recorded runs by their own gates, or by other gates and rules. Its
+// only input besides these is the run directory.
 package judge
 
 import (
@@ -29,8 +29,8 @@ import (
 )
 
 // Judge judges the run in dir by its own gates and writes result.json, junit.xml and
-// report.html. A damaged file counts as missing data, and the result says so. On an error
-// nothing could be judged or written.
+// report.html. A damaged file counts as missing data, and the result says so. Judge fails
+// if nothing could be judged or written.
 func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -78,7 +78,7 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 			res.Diagnosis = &d
 		}
 	}
-	if rec.Foreign != nil { // with a scenario that is not its own, the run does not fail either
+	if rec.Foreign != nil { // the scenario does not belong to the run, so the run cannot fail by it
 		if res.Verdict = result.NoData; res.ExitCode != exitcode.Environment {
 			res.ExitCode = exitcode.NoData
 		}
@@ -115,7 +115,7 @@ func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (
 	return res, err
 }
 
-// FailedGates returns the gates of a judged run that failed, for its diagnosis.
+// FailedGates returns the failed gates of a judged run, as input of its diagnosis.
 func FailedGates(res result.Result) (failed []diagnosis.FailedGate) {
 	for _, g := range res.Gates {
 		if g.Verdict != result.Fail {
@@ -132,8 +132,8 @@ func FailedGates(res result.Result) (failed []diagnosis.FailedGate) {
 	return failed
 }
 
-// AddReasons puts reasons for missing data before the other reasons. Gates that do not need
-// the data may pass, but the run does not.
+// AddReasons puts reasons for missing data before the other reasons of a result. Gates that
+// do not need the data may still pass, but the run does not pass.
 func AddReasons(res *result.Result, all ...error) {
 	var reasons []string
 	for _, err := range all {
@@ -145,7 +145,7 @@ func AddReasons(res *result.Result, all ...error) {
 	}
 }
 
-// source returns the archive for the report's charts, or nil without an archive.
+// source returns the archive as the source of the report's charts, or nil if none exists.
 func source(rec *rundir.Recorded) chart.Source {
 	if rec.Archive == nil {
 		return nil
@@ -153,8 +153,8 @@ func source(rec *rundir.Recorded) chart.Source {
 	return rec.Archive
 }
 
-// Pictures returns the report's charts of the run in dir, as last judged. It reads only the
-// directory and writes nothing.
+// Pictures returns the charts of the report of the run in dir, by the latest result. It
+// writes nothing.
 func Pictures(ctx context.Context, dir string) (all []report.Picture, err error) {
 	rec, res, err := rundir.OpenJudged(dir)
 	if err != nil {
@@ -192,10 +192,10 @@ func Picture(ctx context.Context, dir, name string) (report.Picture, error) {
 // By judges the run in dir by other gates than its own, and writes nothing. Each file holds
 // either gates, as in a scenario (gates: [...]), or Prometheus rules (groups: [...]). An
 // alert of these rules must not fire in any phase, unless a gate of another file names it.
-// Lost scrapes, a saturated generator and the like count as in Judge.
+// Lost scrapes, a saturated generator and similar problems count as in Judge.
 //
-// Missing data is ignored for the gates and alerts in noDataAllowed, unless all gates lack
-// data.
+// Missing data is ignored for the gates and alerts that noDataAllowed names, unless all
+// gates lack data.
 func By(ctx context.Context, dir string, files []string, noDataAllowed ...string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -288,7 +288,8 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 	return all, errors.Join(errs...)
 }
 
-// holds returns the field that tells the kind of a YAML file, or "".
+// holds returns the field that a YAML file is recognised by: gates, groups or another, or
+// "" if none exists.
 func holds(text []byte) string {
 	var fields map[string]yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&fields)

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// fillMachine adds the facts of the machine to each phase of a recorded run: the requests of other clients from the archive, the
-// facts in words, and why the machine was busy. It overwrites the results of an earlier judgement. It fails only if ctx ended.
+// fillMachine adds the facts about the machine to each phase of a recorded run: the requests of other clients (from the archive),
+// notes in words, and why the machine was busy. It overwrites the results of an earlier judgement. It fails only if ctx ended.
 func fillMachine(ctx context.Context, rec *rundir.Recorded) error {
 	ours := machine.Ours(rec.Run)
 	phases := slices.Clone(rec.Measurements.Phases)
@@ -36,9 +36,9 @@ func fillMachine(ctx context.Context, rec *rundir.Recorded) error {
 	return nil
 }
 
-// clientsOf returns the requests in a phase of clients other than the run and the plane's components, and the processor time that
-// they may have used, in seconds. Both are nil if unknown, as in runs that did not count their own requests. It fails only if ctx
-// ended.
+// clientsOf returns the number of requests of other clients in a phase, and the processor time in seconds that these clients may
+// have used. Other clients are all except loadgen and the components of the plane. Both results are nil if unknown, such as in
+// runs that did not count their own requests. It fails only if ctx ended.
 func clientsOf(ctx context.Context, a *archive.Archive, p result.Phase) (requests, seconds *float64, err error) {
 	for _, f := range []struct {
 		rate func(over string) string

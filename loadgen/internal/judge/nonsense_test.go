@@ -34,17 +34,17 @@ func TestImpossibleMeasurementsDoNotPass(t *testing.T) {
 	}{
 		"a negative count":          {func(m map[string]any) { reads(m, 0)["sent"] = -300 }, "phases[0].requests[0].sent is -300"},
 		"a negative latency":        {func(m map[string]any) { archivetest.At(reads(m, 1), "latency").(map[string]any)["meanSeconds"] = -1 }, "phases[1].requests[0].latency.meanSeconds is -1"},
-		"a count past all counting": {func(m map[string]any) { reads(m, 0)["offered"] = int64(math.MaxInt64) }, "which no run measures"},
+		"a count past all counting": {func(m map[string]any) { reads(m, 0)["offered"] = int64(math.MaxInt64) }, "which no run can measure"},
 		"a length past all lengths": {func(m map[string]any) { archivetest.At(m, "generator").(map[string]any)["cpuSeconds"] = 1e300 }, "generator.cpuSeconds is 1e+300"},
 		"text for a number":         {func(m map[string]any) { reads(m, 0)["sent"] = "NaN" }, "sent"},
-		"quantiles upside down":     {func(m map[string]any) { archivetest.At(reads(m, 0), "latency").(map[string]any)["p50Seconds"] = 5 }, "quantiles are not in their order"},
-		"a phase missing":           {func(m map[string]any) { m["phases"] = m["phases"].([]any)[:1] }, "it does not tell of phase storm"},
-		"no phases":                 {func(m map[string]any) { delete(m, "phases") }, "it does not tell of phase calm"},
-		"a phase twice":             {func(m map[string]any) { m["phases"] = append(m["phases"].([]any), archivetest.At(m, "phases", 1)) }, "phase storm is there twice"},
+		"quantiles upside down":     {func(m map[string]any) { archivetest.At(reads(m, 0), "latency").(map[string]any)["p50Seconds"] = 5 }, "quantiles are not in ascending order"},
+		"a phase missing":           {func(m map[string]any) { m["phases"] = m["phases"].([]any)[:1] }, "it lacks phase storm"},
+		"no phases":                 {func(m map[string]any) { delete(m, "phases") }, "it lacks phase calm"},
+		"a phase twice":             {func(m map[string]any) { m["phases"] = append(m["phases"].([]any), archivetest.At(m, "phases", 1)) }, "phase storm appears twice"},
 		"a phase too many": {func(m map[string]any) {
 			last := map[string]any{"name": "more", "start": archivetest.At(m, "phases", 1, "end"), "end": archivetest.At(m, "phases", 1, "end")}
 			m["phases"] = append(m["phases"].([]any), last)
-		}, "it tells of phase more"},
+		}, "it has phase more"},
 		"phases in another order": {func(m map[string]any) { all := m["phases"].([]any); all[0], all[1] = all[1], all[0] }, "ends 1s before it starts"},
 		"times reversed": {func(m map[string]any) {
 			p := archivetest.At(m, "phases", 1).(map[string]any)
@@ -52,15 +52,15 @@ func TestImpossibleMeasurementsDoNotPass(t *testing.T) {
 		}, "ends"},
 		"a phase of 300 years": {func(m map[string]any) {
 			archivetest.At(m, "phases", 1).(map[string]any)["end"] = "2327-01-01T00:00:00Z"
-		}, "which no run does"},
+		}, "which is longer than any run"},
 		"a phase without a time": {func(m map[string]any) { delete(archivetest.At(m, "phases", 0).(map[string]any), "start") }, "has no start or no end"},
 		"a load twice": {func(m map[string]any) {
 			archivetest.At(m, "phases", 0).(map[string]any)["requests"] = []any{reads(m, 0), reads(m, 0)}
-		}, "load reads get configmaps is there twice"},
-		"sums that do not add up":    {func(m map[string]any) { reads(m, 0)["unsent"] = 7 }, "300 sent and 7 unsent are not the 300 offered"},
+		}, "load reads get configmaps appears twice"},
+		"sums that do not add up":    {func(m map[string]any) { reads(m, 0)["unsent"] = 7 }, "300 sent and 7 unsent are not 300 offered"},
 		"more answers than requests": {func(m map[string]any) { reads(m, 0)["succeeded"] = 301 }, "more answers than the 300 requests"},
-		"an interrupted phase":       {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["interrupted"] = true }, "storm is not told as the run ended it"},
-		"an undeclared condition":    {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["until"] = "podsReady" }, "storm is not told as the run ended it"},
+		"an interrupted phase":       {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["interrupted"] = true }, "storm is interrupted or does not match the scenario"},
+		"an undeclared condition":    {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["until"] = "podsReady" }, "storm is interrupted or does not match the scenario"},
 	} {
 		dir := archivetest.CopyDir(t, whole)
 		archivetest.Change(t, filepath.Join(dir, result.MeasurementsFile), c.do)
@@ -147,12 +147,12 @@ func TestTimelineWithOtherTimesDoesNotPass(t *testing.T) {
 		do  func(lines []string) []string
 		why string
 	}{
-		"a start lost":     {func(l []string) []string { return l[1:] }, "it does not tell the start of phase calm"},
-		"an end twice":     {func(l []string) []string { return append(l, l[1]) }, "it tells the end of phase calm 2 times"},
-		"a clock set back": {func(l []string) []string { l[5] = strings.Replace(l[5], `T08:`, `T07:`, 1); return l }, "it tells the end of phase storm at 2027-01-15T07:"},
+		"a start lost":     {func(l []string) []string { return l[1:] }, "it lacks the start of phase calm"},
+		"an end twice":     {func(l []string) []string { return append(l, l[1]) }, "it has the end of phase calm 2 times"},
+		"a clock set back": {func(l []string) []string { l[5] = strings.Replace(l[5], `T08:`, `T07:`, 1); return l }, "it has the end of phase storm at 2027-01-15T07:"},
 		"all of another day": {func(l []string) []string {
 			return strings.Split(strings.ReplaceAll(strings.Join(l, "\n"), "-15T", "-16T"), "\n")
-		}, "it tells the start of phase calm at 2027-01-16T"},
+		}, "it has the start of phase calm at 2027-01-16T"},
 	} {
 		dir := archivetest.CopyDir(t, whole)
 		file := filepath.Join(dir, result.TimelineFile)

@@ -8,18 +8,18 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Counts are the counts of a Histogram. Merged adds up Counts with the same range.
+// Counts is the serialisable content of a Histogram. Merged adds up Counts with the same range.
 type Counts struct {
 	Highest time.Duration `json:"highest"`
 	Zeros   int64         `json:"zeros,omitempty"`
 	Sum     float64       `json:"sum,omitempty"` // nanoseconds
 	Max     time.Duration `json:"max,omitempty"`
 	Clamped int64         `json:"clamped,omitempty"`
-	// Buckets are pairs: the number of empty buckets to skip, and the count of the next bucket.
+	// Buckets has pairs of numbers: the number of empty buckets to skip, and the count of the next bucket.
 	Buckets []int64 `json:"buckets,omitempty"`
 }
 
-// Counts returns the current counts.
+// Counts returns the current content of the histogram.
 func (h *Histogram) Counts() Counts {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,7 +39,8 @@ func (h *Histogram) Counts() Counts {
 	return c
 }
 
-// Merged returns a histogram of all counts, which must have the same range. It ignores counts without range and values.
+// Merged returns a histogram with the sum of all. They must have the same range; empty Counts without a range are
+// ignored.
 func Merged(all ...Counts) (*Histogram, error) {
 	var h *Histogram
 	for _, c := range all {
@@ -59,13 +60,13 @@ func Merged(all ...Counts) (*Histogram, error) {
 	return h, nil
 }
 
-// add adds counts. The caller must be the only user of the histogram.
+// add adds counts. No other goroutine may use the histogram at the same time.
 func (h *Histogram) add(c Counts) error {
 	if c.Highest != h.highest {
 		return fmt.Errorf("counts up to %v do not add to counts up to %v", c.Highest, h.highest)
 	}
 	if c.Zeros < 0 || c.Clamped < 0 || len(c.Buckets)%2 != 0 {
-		return errors.New("counts that no histogram has")
+		return errors.New("invalid histogram counts")
 	}
 	if len(c.Buckets) > 0 {
 		if err := h.addBuckets(c.Buckets); err != nil {
@@ -88,7 +89,7 @@ func (h *Histogram) addBuckets(pairs []int64) error {
 	for i := 0; i < len(pairs); i += 2 {
 		skipped, n := pairs[i], pairs[i+1]
 		if skipped < 0 || n <= 0 || skipped >= int64(len(more.Counts)) {
-			return errors.New("counts that no histogram has")
+			return errors.New("invalid histogram counts")
 		}
 		if at += skipped + 1; at >= int64(len(more.Counts)) {
 			return errors.New("counts past the histogram's range")

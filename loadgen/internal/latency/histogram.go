@@ -1,5 +1,5 @@
-// Package latency measures distributions of durations in bounded memory, for
-// all parts of the generator that report a result.Latency.
+// Package latency measures distributions of durations in bounded memory, for all parts of the generator that report a
+// result.Latency.
 package latency
 
 import (
@@ -19,24 +19,22 @@ const Lowest = time.Microsecond
 // digits is the number of significant digits: a quantile is within 0.1% of the true value.
 const digits = 3
 
-// Histogram is a distribution of durations with quantiles accurate to three
-// significant digits, in constant memory: about 150 KB for a highest value of
-// two minutes, and almost nothing until the first value above zero is recorded. It is
-// safe for concurrent use.
+// Histogram is a distribution of durations. Its quantiles are accurate to three significant digits. It uses constant
+// memory: about 150 KB for a highest value of two minutes, and almost nothing until the first value above zero is
+// recorded. It is safe for concurrent use.
 type Histogram struct {
 	highest time.Duration
 
 	mu      sync.Mutex
-	counts  *hdrhistogram.Histogram // nanoseconds, of values above zero; nil until the first
+	counts  *hdrhistogram.Histogram // of the values above zero, in nanoseconds; nil until the first one
 	zeros   int64
 	sum     float64 // nanoseconds; exact, unlike the buckets
 	max     time.Duration
 	clamped int64
 }
 
-// New returns a histogram of durations up to highest. Larger values are counted
-// in the last bucket and reported as result.Latency.Clamped; the maximum and
-// the mean stay exact.
+// New returns a histogram of durations up to highest. Larger durations are counted in the last bucket and reported as
+// result.Latency.Clamped; the maximum and the mean stay exact.
 func New(highest time.Duration) *Histogram {
 	return &Histogram{highest: max(highest, time.Millisecond)}
 }
@@ -44,8 +42,8 @@ func New(highest time.Duration) *Histogram {
 // Record counts d once.
 func (h *Histogram) Record(d time.Duration) { h.RecordN(d, 1) }
 
-// RecordN counts d n times. It counts a negative d as zero, because two readings of
-// a clock may be out of order.
+// RecordN counts d n times. It counts a negative d as zero, because two readings of a clock may be out of
+// order.
 func (h *Histogram) RecordN(d time.Duration, n int64) {
 	if n <= 0 {
 		return
@@ -53,7 +51,7 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	d = max(d, 0)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d == 0 { // the usual case for waits, which needs no buckets
+	if d == 0 { // common for waits; needs no buckets
 		h.zeros += n
 		return
 	}
@@ -69,17 +67,17 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	_ = h.counts.RecordValues(int64(min(d, h.highest)), n)
 }
 
-// quantile returns the smallest duration that at least a fraction q (0 to 1) of the values do not exceed (the nearest-rank
-// method), or zero if the histogram is empty.
+// quantile returns the smallest duration that at least a fraction q (0 to 1) of the values do not exceed (the
+// nearest-rank method), or zero if the histogram is empty.
 func (h *Histogram) quantile(q float64) time.Duration { return h.ranked(Rank(q, h.count())) }
 
-// ranked returns the value of a rank, counted from 1 for the smallest value. It returns zero for rank 0.
+// ranked returns the value with a rank, where the smallest value has rank 1. It returns zero for rank 0.
 func (h *Histogram) ranked(rank int64) time.Duration {
 	if rank <= h.zeros {
 		return 0
 	}
 	n := h.count()
-	// The upper edge of a bucket may lie past the largest value in it.
+	// The upper edge of a bucket may be larger than the largest value in it.
 	v := min(time.Duration(h.counts.ValueAtQuantile(100*float64(rank-h.zeros)/float64(n-h.zeros))), h.max)
 	if v < Lowest {
 		return 0
@@ -87,7 +85,7 @@ func (h *Histogram) ranked(rank int64) time.Duration {
 	return v
 }
 
-// CountOver returns how many values exceeded d, to three digits of d.
+// CountOver returns how many values exceeded d, with an accuracy of three digits.
 func (h *Histogram) CountOver(d time.Duration) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,8 +131,7 @@ func AllowedOver(n int64) (over int64, ok bool) {
 	return over, over >= 0
 }
 
-// Take returns the distribution since the last call and resets it. Live displays
-// use it for their windows.
+// Take returns the distribution since the last call and resets it. Live displays use it for their windows.
 func (h *Histogram) Take() result.Latency {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// WithOpen returns the distribution with n additional values that are still open and longer than all others. They count as
-// clamped. Quantiles among them have the maximum of the other values.
+// WithOpen returns the distribution with n additional values that are still open and longer than all others. They count
+// as clamped. Quantiles that are open values are reported as the maximum of the other values.
 func (h *Histogram) WithOpen(n int64) result.Latency {
 	known := h.Latency()
 	all := h.clone()

@@ -7,6 +7,6 @@
 //
 // Load is offered and measured from the client's side. Arrivals follow the schedule of package arrival, regardless of earlier
 // outcomes. Latency counts from the intended start to the last byte of the answer, so neither a stalled server nor a late
-// generator can hide; lag, connect and service time tell them apart. Requests that could not be sent are counted.
-// Nothing is sent twice, and there is no rate limiter.
+// generator can hide; lag, connect and service time distinguish the two. Requests that could not be sent are counted. Nothing
+// is sent twice, and there is no rate limiter.
 package load

@@ -7,9 +7,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Load is a stream of work: Prepare, Run, Settle, Finish. Plain has the methods that only some kinds need.
+// Load is a stream of work: Prepare, Run, Settle, Finish. Embed Plain for the methods that only some kinds need.
 type Load interface {
-	// Prepare makes the objects and opens connections. Errors name verb and object, with a hint.
+	// Prepare makes the objects and opens connections. Its errors name the verb and the object, with a hint.
 	Prepare(ctx context.Context) error
 	// Run works until ctx ends and returns when everything it started has ended, at the latest after a request's
 	// timeout.
@@ -19,9 +19,10 @@ type Load interface {
 	// AllOpen is closed when all watches that a phase may wait for are established. It is nil if there are no
 	// such watches.
 	AllOpen() <-chan struct{}
-	// Settle waits, after Run, until all writes have arrived where they must.
+	// Settle is called after Run. It waits until all watches that must deliver a write have delivered it, or missing deliveries
+	// are given up as lost.
 	Settle(ctx context.Context)
-	// Finish ends the load after Run, when all loads and faults have ended. It reports to step what takes time.
+	// Finish ends the load after Run, when all loads and faults have ended. It calls step to report work that takes time.
 	Finish(ctx context.Context, step func(format string, args ...any)) error
 	// AddTo adds the load's results to the measurements. They are final after Finish.
 	AddTo(m *result.Measurements)
@@ -31,7 +32,7 @@ type Load interface {
 	Backlog() int64
 }
 
-// Plain has nothing to open, to settle, to finish or to read.
+// Plain implements the methods of a Load that has nothing to open, settle, finish or read.
 type Plain struct{}
 
 // AllOpen returns nil: there is nothing to wait for.
@@ -46,7 +47,7 @@ func (Plain) Finish(context.Context, func(string, ...any)) error { return nil }
 // Backlog returns 0.
 func (Plain) Backlog() int64 { return 0 }
 
-// AddToPhases adds results by phase to the phases that the measurements have.
+// AddToPhases calls add for each phase of m that has a result in byPhase.
 func AddToPhases[T any](m *result.Measurements, byPhase map[string]T, add func(*result.Phase, T)) {
 	for i := range m.Phases {
 		if seen, ok := byPhase[m.Phases[i].Name]; ok {
@@ -57,13 +58,13 @@ func AddToPhases[T any](m *result.Measurements, byPhase map[string]T, add func(*
 
 // Live is a load's state at a glance. Rates are since the last call. Fields that a kind does not have are zero.
 type Live struct {
-	// Offered arrivals, and Achieved (answered with 2xx).
+	// Offered is the rate of arrivals, Achieved the rate of requests answered with 2xx.
 	Offered, Achieved float64
-	// P99 is of requests from the intended start.
+	// P99 is the 99th percentile of request latency, from the intended start.
 	P99 time.Duration
-	// Open watches.
+	// Open is the number of open watches.
 	Open int
-	// Delivered events of measured writes, in total.
+	// Delivered is the total number of delivered events of measured writes.
 	Delivered int64
 }
 

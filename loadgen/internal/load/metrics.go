@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register registers a collector, or takes the one already registered. Nil reg: not exposed.
+// Register registers a collector. If an equal one is registered already, it sets *c to that. With a nil reg it does nothing.
 func Register[C prometheus.Collector](reg prometheus.Registerer, c *C) error {
 	if reg == nil {
 		return nil

@@ -17,27 +17,27 @@ type Outcome int16
 
 // The kinds of failure, as result.Requests.Outcomes names them.
 const (
-	// Other is a failure of no kind below, such as a certificate's.
+	// Other is any other failure, such as an invalid certificate.
 	Other Outcome = -iota - 1
-	// TimedOut: no whole answer within the load's timeout.
+	// TimedOut: no complete answer arrived within the load's timeout.
 	TimedOut
-	// Reset: the connection or stream was lost before the end of the answer.
+	// Reset: the connection or stream was lost before the answer was complete.
 	Reset
 	// Refused: the connection was refused.
 	Refused
-	// Truncated: the answer ended before its end.
+	// Truncated: the stream ended in order before the answer was complete.
 	Truncated
 	// Canceled: the client gave up because the run ended.
 	Canceled
 	// Malformed: a complete answer whose body does not match the request.
 	Malformed
-	// GoAway: the server closed the connection in order without accepting the request.
+	// GoAway: the server closed the connection with GOAWAY and did not accept the request.
 	GoAway
 	// Protocol: the server violated HTTP/2, or sent headers without end.
 	Protocol
 )
 
-// String returns the key in result.Requests.Outcomes and the code label.
+// String returns the outcome's key in result.Requests.Outcomes, which is also the value of the code label.
 func (o Outcome) String() string {
 	if o >= 0 || o < Protocol {
 		return strconv.Itoa(int(o))

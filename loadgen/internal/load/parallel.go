@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// AtOnce bounds requests under way that prepare or clean up a cluster, which are not measured.
+// AtOnce is the maximum number of concurrent requests that prepare or clean up a cluster. They are not measured.
 const AtOnce = 16
 
-// Parallel calls f with 0 to n-1, a few at a time, until one fails, and returns that error, or the cause of ctx's
-// end.
+// Parallel calls f with 0 to n-1, at most AtOnce at a time. It stops at the first error and returns it, or the cause if ctx has
+// ended.
 func Parallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	workers, working := errgroup.WithContext(ctx)
 	workers.SetLimit(AtOnce)

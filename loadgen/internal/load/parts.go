@@ -12,7 +12,7 @@ type Divided interface {
 	Parts() []Part
 }
 
-// Part is what one share of a load measured in a phase. Distributions are counts, since quantiles cannot be added.
+// Part is what one share of a load measured in a phase. It has counts instead of quantiles, because quantiles cannot be added.
 type Part struct {
 	Phase    string         `json:"phase"`
 	Requests []RequestsPart `json:"requests,omitempty"`
@@ -21,7 +21,7 @@ type Part struct {
 	Acknowledged int64 `json:"acknowledged,omitempty"`
 }
 
-// RequestsPart is a share's requests of one kind. Sums has no distributions.
+// RequestsPart is a share's requests of one kind. The distributions of Sums are empty; the counts replace them.
 type RequestsPart struct {
 	Sums     result.Requests `json:"sums"`
 	Latency  latency.Counts  `json:"latency"`
@@ -31,7 +31,7 @@ type RequestsPart struct {
 	Service  latency.Counts  `json:"service"`
 }
 
-// WatchesPart is a share's watches. Sums has no distributions.
+// WatchesPart is a share's watches. The distributions of Sums are empty; the counts replace them.
 type WatchesPart struct {
 	Sums            result.Watches `json:"sums"`
 	OpenLatency     latency.Counts `json:"openLatency"`

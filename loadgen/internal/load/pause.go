@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Pause stops the arrivals of all loads of a process for a time. Their schedules stand still meanwhile, so no arrivals
-// have to be caught up afterwards. Requests in flight and open watches continue. A nil Pause never begins. It is safe for
+// Pause stops the arrivals of all loads of a process for a time. Their schedules are delayed by that time, so no arrivals have
+// to be made up for afterwards. Requests in flight and open watches continue. A nil Pause never begins. It is safe for
 // concurrent use.
 type Pause struct {
 	mu    sync.Mutex
@@ -67,7 +67,7 @@ func (p *Pause) change(f func(*PauseState) bool) bool {
 	return true
 }
 
-// State returns the current state. It costs one atomic read.
+// State returns the current state, at the cost of one atomic read.
 func (p *Pause) State() *PauseState {
 	if p == nil {
 		return nil
@@ -86,7 +86,7 @@ func (s *PauseState) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// Lost returns how long the pauses that have ended delayed a schedule that began at start.
+// Lost returns by how much the pauses that have ended delayed a schedule that began at start.
 func (s *PauseState) Lost(start time.Time) (sum time.Duration) {
 	if s == nil {
 		return 0
@@ -97,7 +97,7 @@ func (s *PauseState) Lost(start time.Time) (sum time.Duration) {
 	return sum
 }
 
-// since returns the length of the span after start.
+// since returns the length of the part of the span that is after start.
 func (p span) since(start time.Time) time.Duration {
 	if p.from.Before(start) {
 		p.from = start
@@ -131,7 +131,7 @@ func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (d
 	return due, false
 }
 
-// awaitChange waits for the state to change or, if it is not paused, for a time. It returns false if ctx has ended.
+// awaitChange waits until the state changes or, if it is not paused, until wait has passed. It returns false if ctx has ended.
 func awaitChange(ctx context.Context, s *PauseState, wait time.Duration) bool {
 	var over <-chan time.Time
 	if !s.Paused() {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A schedule stands still during a pause and then resumes: later arrivals are delayed by the length of the
-// pause.
+// A schedule stops during a pause and then resumes: later arrivals are delayed by the length of the pause.
 func TestScheduleStandsStillInPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPause()
@@ -28,7 +27,7 @@ func TestScheduleStandsStillInPauses(t *testing.T) {
 		if got := p.State().Elapsed(start, time.Now()); got != 3*time.Second {
 			t.Errorf("the schedule is at %s, want 3s", got)
 		}
-		// A schedule that began in the pause has lost its rest.
+		// A schedule that began during the pause is delayed by the rest of the pause.
 		if got := p.State().Lost(start.Add(9 * time.Second)); got != 2500*time.Millisecond {
 			t.Errorf("%s, want 2.5s", got)
 		}
@@ -53,7 +52,7 @@ func TestPauseBeginsAndEndsOnce(t *testing.T) {
 	}
 }
 
-// What waits in a pause ends with its context.
+// A wait during a pause ends with its context.
 func TestEndOfContextEndsAPausedWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPause()

@@ -17,15 +17,14 @@ func Message(status int, body []byte) string {
 	return http.StatusText(status)
 }
 
-// Refusal returns the error for an unsuccessful response to a request with that verb, with a hint if one is
-// known.
+// Refusal returns the error for an unsuccessful response to a request with the given verb. It adds a hint for known statuses.
 func Refusal(verb string, status int, body []byte) error {
 	hint := map[int]string{
 		http.StatusUnauthorized:          "the credentials are not valid for this API server",
 		http.StatusForbidden:             "the user needs the RBAC permission to " + verb + " this; check with `kubectl auth can-i`",
 		http.StatusNotFound:              "does the namespace exist?",
 		http.StatusNotAcceptable:         "custom resources have no protobuf, and CBOR needs the feature gate CBORServingAndStorage: encoding: json",
-		http.StatusUnprocessableEntity:   "the object is not what this API server takes",
+		http.StatusUnprocessableEntity:   "this API server does not accept the object",
 		http.StatusRequestEntityTooLarge: "use a smaller size",
 		http.StatusTooManyRequests:       "priority and fairness rejects it; lower the rate or wait",
 	}[status]

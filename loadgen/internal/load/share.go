@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Share is the part of each load that one of several workers does: the arrivals, watches and objects whose number
-// modulo Of is Index. The zero value is the whole.
+// Share is the part of each load that one of several workers does: the arrivals, watches and objects whose number modulo Of is
+// Index. The zero value is the whole load.
 type Share struct {
 	Index, Of int
 	// Run distinguishes the writes of this run's workers from the writes of other runs. It is the same for all
@@ -17,7 +17,7 @@ type Share struct {
 // First returns the lowest number in the share.
 func (s Share) First() int64 { return int64(s.Index) }
 
-// Step returns the distance between numbers of the share.
+// Step returns the distance between consecutive numbers of the share.
 func (s Share) Step() int64 { return int64(max(s.Of, 1)) }
 
 // Number returns the i-th number of the share, from 0.
@@ -33,13 +33,13 @@ func (s Share) Whole() bool { return s.Of <= 1 }
 
 // Ack is a measured write of one worker that was acknowledged. The watches of all workers must deliver it.
 type Ack struct {
-	// Load is the name of the load of kind "changes", From the worker's number.
+	// Load is the name of the load of kind "changes", and From the number of the worker that wrote.
 	Load string
 	From int
-	// Seq is the write's number, RV the version of the object.
+	// Seq is the write's number, and RV the resourceVersion of the written object.
 	Seq int64
 	RV  uint64
-	// At is when the generator saw the acknowledgement, up to Late after it arrived.
+	// At is when the generator saw the acknowledgement, which may have arrived up to Late earlier.
 	At   time.Time
 	Late time.Duration
 	// Uncertain bounds the error of At on the receiver's clock.

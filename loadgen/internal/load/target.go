@@ -11,51 +11,51 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 )
 
-// LoadLabel is on every object a load makes; its value is the load's name.
+// LoadLabel is the label on every object that a load makes; its value is the load's name.
 const LoadLabel = "stormglass.dev/load"
 
 // Target is the API server under load. Loads in one namespace of one target need different names.
 type Target struct {
 	// Config is how to reach and authenticate to the API server. Its rate limit and Transport are not used.
 	Config *rest.Config
-	// Namespace exists and holds the loads' objects. Empty: loads on other resources read all namespaces.
+	// Namespace exists and holds the loads' objects. Empty: loads on existing resources read all namespaces.
 	Namespace string
 	// Labels are set on every object that is made, in addition to LoadLabel.
 	Labels map[string]string
-	// Namespaces of batches of objects, Namespace first. NodeSelector and Tolerations bring pods to the run's simulated
-	// nodes. A nil NodeSelector leaves the choice of nodes to the cluster.
+	// Namespaces hold the objects of batches; Namespace is the first. NodeSelector and Tolerations place pods on the run's
+	// simulated nodes. With a nil NodeSelector, pods may run on any node.
 	Namespaces   []string
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
-	// Seed of everything random.
+	// Seed determines all random choices.
 	Seed int64
-	// Registerer registers the loads' metrics. Nil: metrics are not exposed.
+	// Registerer registers the loads' metrics. Nil: they are not exposed.
 	Registerer prometheus.Registerer
 	// Samples records the loads ten times a second. Nil: they are not recorded.
 	Samples *samples.Recorder
-	// Callers serve the loads of kind "custom", by load name.
+	// Callers make the requests of loads of kind "custom", by load name.
 	Callers map[string]Caller
-	// Share of each load that is done here. The zero value: all.
+	// Share is the part of each load that this process does. The zero value: all of it.
 	Share Share
 	// Pause stops arrivals for a time. Nil: arrivals never stop.
 	Pause *Pause
-	// Acknowledged is called for each acknowledged write of measured changes. Nil: there are no other workers.
+	// Acknowledged, if not nil, is called for each acknowledged measured write, to inform the other workers.
 	Acknowledged func(Ack)
-	// Stalls reports when the generator did not run. Nil: unknown.
+	// Stalls reports when the generator stood still. Nil: unknown.
 	Stalls *stall.Meter
 }
 
 // Caller makes the requests of a load of kind "custom".
 type Caller interface {
-	// Prepare makes what Do needs, before the first phase.
+	// Prepare makes everything that Do needs. It is called before the first phase.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
-	// Do makes one request. It is called concurrently by all requests in flight.
+	// Do makes one request. Calls are concurrent, one for each request in flight.
 	Do(ctx context.Context) error
 }
 
-// Opener is a Caller whose calls may continue after the answer has begun. Latency counts until the answer begins.
+// Opener is a Caller whose calls may continue after the answer has begun. Their latency ends when the answer begins.
 type Opener interface {
 	Caller
-	// Open makes one request instead of Do, and calls begun at most once.
+	// Open is called instead of Do. It makes one request and calls begun, at most once, when the answer begins.
 	Open(ctx context.Context, begun func()) error
 }

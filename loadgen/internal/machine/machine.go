@@ -1,5 +1,6 @@
-// Package machine takes the facts of the generator's machine in a phase, and knows the bounds past which a time was measured on a
-// busy machine. Runs, gates, comparisons and capacity searches judge by it alone. It is pure.
+// Package machine evaluates measurements of the generator's machine during a phase, and defines the limits above which
+// the machine was too busy for the times that were measured on it. Runs, gates, comparisons and capacity searches judge
+// only by this package. It does no I/O.
 package machine
 
 import (
@@ -9,41 +10,45 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The bounds past which a machine is busy, as shares.
+// Limits above which a machine is busy, as fractions.
 const (
-	// MuchOther of all processor time, used by other programs: on two processors 0.4 of them. The scheduler of Linux gives the
-	// run less than it asks for in turns of milliseconds.
+	// MuchOther is the limit for the share of all processor time that other programs used: 0.4 of two processors. Above
+	// it, the Linux scheduler makes the run wait for milliseconds at a time.
 	MuchOther = 0.20
-	// SomeOther is enough where the machine is Full: nothing idle is left to make up for it. Pairs are thrown away past it on any
-	// machine (`ab --throw-other`), as they look for changes of 5%.
+	// SomeOther is the limit for other programs on a Full machine, where no idle time makes up for them. `ab
+	// --throw-other` applies it on any machine and discards pairs above it, because it looks for changes of 5%.
 	SomeOther = 0.05
-	// Full is the share of all processor time in use, stolen time included, past which threads that are ready to run wait.
+	// Full is the share of all processor time in use, including stolen time, above which threads that are ready to run
+	// wait.
 	Full = 0.90
-	// Steal of all processor time, taken by the hypervisor: it stops a processor in the midst of a request.
+	// Steal is the limit for the share of all processor time that the hypervisor took: it stops a processor in the
+	// middle of a request.
 	Steal = 0.05
-	// Memory of the time in which some process waited for memory (PSI "some"): reclaim stops every process that allocates, and programs are
-	// read from the disk again.
+	// Memory is the limit for the share of the time in which some process waited for memory (PSI "some"). Above it,
+	// reclaim stops every process that allocates, and programs are read from the disk again.
 	Memory = 0.10
-	// leastClients is the rate of requests below which other clients are no fact to tell.
+	// leastClients is the rate, in requests/s, below which Notes does not mention other clients.
 	leastClients = 1.0
 )
 
-// Facts describe a machine in a phase. Rates and processors are means over the phase.
+// Facts describe a machine in a phase. Numbers of processors and rates are means over the phase.
 type Facts struct {
 	Processors int
-	Used       float64 // processors in use, by any program
-	Stolen     float64 // processors that the hypervisor took
-	// Others are the processors that other programs used, without the clients' part; nil: the control plane may be among them.
+	Used       float64 // number of processors that all programs used
+	Stolen     float64 // number of processors that the hypervisor took
+	// Others is the number of processors that other programs used, without the other clients. It is nil if the control
+	// plane may be among them.
 	Others *float64
-	// Clients is the rate of requests that other clients sent, per second; nil: not known.
+	// Clients is the rate of requests that other clients sent, per second. It is nil if unknown.
 	Clients *float64
-	// Memory and IO are the shares of the time in which some process waited for memory, or for a disk; nil: not known. A disk
-	// keeps etcd waiting too, so IO is a fact and no bound.
+	// Memory and IO are the shares of the time in which some process waited for memory or for a disk. They are nil if
+	// unknown. IO has no limit, because a disk keeps etcd waiting too.
 	Memory, IO *float64
 }
 
-// Of takes the facts from what was measured in that many seconds. ours says that the generator started all of the control plane.
-// processors is the number of the host, for a run of old that did not record it with the machine. False: nothing is known.
+// Of returns the Facts for measurements over a number of seconds. ours is set if the generator started the whole control
+// plane. processors is the number of processors of the host, for an old run that did not record it in m. ok is false if
+// nothing is known.
 func Of(m *result.Machine, seconds float64, processors int, ours bool) (f Facts, ok bool) {
 	if m == nil || seconds <= 0 {
 		return f, false
@@ -72,10 +77,10 @@ func Of(m *result.Machine, seconds float64, processors int, ours bool) (f Facts,
 	return f, true
 }
 
-// share of all processors.
+// share returns a number of processors as a share of all processors.
 func (f Facts) share(processors float64) float64 { return processors / float64(f.Processors) }
 
-// OtherShare is the share of all processor time that other programs used; 0 where that is not known.
+// OtherShare returns the share of all processor time that other programs used, or 0 if it is unknown.
 func (f Facts) OtherShare() float64 {
 	if f.Others == nil {
 		return 0
@@ -83,10 +88,10 @@ func (f Facts) OtherShare() float64 {
 	return f.share(*f.Others)
 }
 
-// StealShare is the share of all processor time that the hypervisor took.
+// StealShare returns the share of all processor time that the hypervisor took.
 func (f Facts) StealShare() float64 { return f.share(f.Stolen) }
 
-// Busy says why the machine was busy, as "other programs used 1.0 of 2 processors"; empty: it was not.
+// Busy returns why the machine was busy, such as "other programs used 1.0 of 2 processors", or "" if it was not.
 func (f Facts) Busy() string {
 	var why []string
 	full := f.share(f.Used+f.Stolen) >= Full
@@ -102,7 +107,7 @@ func (f Facts) Busy() string {
 	return strings.Join(why, " and ")
 }
 
-// Notes are the facts in words, those that are bounds and those that are not.
+// Notes returns the facts as texts, whether they have a limit or not.
 func (f Facts) Notes() []string {
 	notes := []string{fmt.Sprintf("%.1f of %d processors were in use", f.Used, f.Processors)}
 	if f.Others != nil {
@@ -135,12 +140,13 @@ func (f Facts) memory() string {
 	return fmt.Sprintf("processes waited for memory %.0f%% of the time", 100**f.Memory)
 }
 
-// Ours reports whether the generator started all of the control plane: otherwise it may be among the other programs.
+// Ours reports whether the generator started the whole control plane. If not, the control plane may be among the other
+// programs.
 func Ours(run result.Run) bool {
 	return run.Cluster.Bundled && run.Cluster.Name != result.SharedCluster
 }
 
-// Lines name the phases that were measured on a busy machine, and why, a line each.
+// Lines returns one line for each phase that was measured on a busy machine, which says why it was busy.
 func Lines(phases []result.Phase) (lines []string) {
 	for _, p := range phases {
 		if p.Machine != nil && p.Machine.Busy != "" {

@@ -1,4 +1,4 @@
-// Package manifest makes the objects that Stormglass puts into a cluster to run itself there.
+// Package manifest creates the objects with which Stormglass runs itself in a cluster.
 package manifest
 
 import (
@@ -20,38 +20,38 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nobody is an arbitrary user that is not root.
+// nobody is an arbitrary user ID other than root.
 const nobody = 65532
 
 var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`)
 
-// CheckImage reports what is wrong with the name of an image, as the value of --image.
+// CheckImage returns an error if the value of --image is not a valid image name.
 func CheckImage(name string) error {
 	switch {
 	case name == "":
 		return errors.New("--image is missing (name one that has loadgen as its entry point)")
 	case !imageForm.MatchString(name):
-		return fmt.Errorf("--image %q is no name of an image (write it as registry.example.com/stormglass/loadgen:v1)", name)
+		return fmt.Errorf("--image %q is not an image name (write it as registry.example.com/stormglass/loadgen:v1)", name)
 	}
 	return nil
 }
 
-// CheckNamespace reports what is wrong with the name of a namespace, as the value of a flag.
+// CheckNamespace returns an error if the value of a flag is not a valid namespace name.
 func CheckNamespace(flag, name string) error {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
-		return fmt.Errorf("--%s %q is no name of a namespace (lower-case letters, digits and -, at most 63)", flag, name)
+		return fmt.Errorf("--%s %q is not a namespace name (lower-case letters, digits and -, at most 63)", flag, name)
 	}
 	return nil
 }
 
-// Namespace has Pod Security enforce its profile "restricted".
+// Namespace returns a namespace in which Pod Security enforces the profile "restricted".
 func Namespace(m metav1.ObjectMeta) *corev1.Namespace {
 	m.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
 	return &corev1.Namespace{TypeMeta: Type("v1", "Namespace"), ObjectMeta: m}
 }
 
-// Pod is one container that runs loadgen, as the profile "restricted" of Pod Security has pods. It has a directory for temporary
-// files of that size.
+// Pod returns the spec of a pod with one container that runs loadgen. It satisfies Pod Security's profile "restricted".
+// temporary is the size limit of its directory for temporary files.
 func Pod(account, image, temporary string, args ...string) corev1.PodSpec {
 	return corev1.PodSpec{
 		ServiceAccountName: account,
@@ -72,12 +72,12 @@ func Pod(account, image, temporary string, args ...string) corev1.PodSpec {
 	}
 }
 
-// Type is the kind of an object.
+// Type returns the TypeMeta of an object.
 func Type(apiVersion, kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
 }
 
-// YAML is objects as documents that `kubectl apply` takes.
+// YAML returns objects as YAML documents for `kubectl apply`.
 func YAML(objects []runtime.Object) ([]byte, error) {
 	var text bytes.Buffer
 	for i, object := range objects {
@@ -97,7 +97,7 @@ func YAML(objects []runtime.Object) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// Plain is an object without the fields that only a server fills in.
+// Plain returns an object without the fields that only a server sets.
 func Plain(object runtime.Object) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -108,7 +108,7 @@ func Plain(object runtime.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: fields}, nil
 }
 
-// dropNulls removes what is not set and would be written as null, and empty status below.
+// dropNulls removes fields that are null because they are not set, and empty metadata, status, strategy and resources.
 func dropNulls(fields map[string]any) {
 	for name, value := range fields {
 		switch value := value.(type) {
@@ -128,7 +128,7 @@ func dropNulls(fields map[string]any) {
 	}
 }
 
-// Resource returns the resource of a kind that this package makes.
+// Resource returns the resource of a kind that this package creates.
 func Resource(kind string) schema.GroupVersionResource {
 	group := map[string]schema.GroupVersion{
 		"ClusterRole": rbacv1.SchemeGroupVersion, "ClusterRoleBinding": rbacv1.SchemeGroupVersion, "Role": rbacv1.SchemeGroupVersion, "RoleBinding": rbacv1.SchemeGroupVersion,

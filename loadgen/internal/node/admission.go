@@ -11,7 +11,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// room is the part of a node that a pod occupies.
+// room is what a pod occupies on a node.
 type room struct {
 	pods, cpu, memory, storage int64                  // cpu in thousandths
 	ports                      []corev1.ContainerPort // of the host
@@ -41,8 +41,8 @@ func (r *room) conflicts(other *room) bool {
 
 func anyAddress(ip string) bool { return ip == "" || ip == "0.0.0.0" }
 
-// fits gives a pod its room on the node, or rejects the pod. A pod that the node took up before always fits. Called with
-// k.mu held.
+// fits gives a pod its room on the node, or rejects the pod. A pod that the node has accepted before always fits. Called
+// with k.mu held.
 func (k *kubelet) fits(p *pod, pod *corev1.Pod) bool {
 	asks := roomOf(pod)
 	if pod.Status.StartTime == nil {

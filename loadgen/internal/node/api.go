@@ -21,21 +21,21 @@ import (
 
 // API lets the nodes of a fleet serve the API of kubelets.
 type API struct {
-	// At is the address of all nodes and the port of the first; each node has its own port. The zero value: each node
+	// At is the address of all nodes and the port of the first; each node has its own port. With the zero value, each node
 	// has its own address on the loopback device.
 	At netip.AddrPort
 	// Client sends TokenReviews and SubjectAccessReviews for callers.
 	Client *rest.Config
-	// ClientCA signs the certificates of clients, as PEM.
+	// ClientCA is the CA that signs the certificates of clients, as PEM.
 	ClientCA []byte
 	// Sign makes a node's serving certificate for the addresses of several nodes.
 	Sign func(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error)
 }
 
-// loopbackNetwork is where the addresses of nodes that serve the API begin: 127.64.0.0/10.
+// loopbackNetwork is the network for the addresses of nodes that serve the API: 127.64.0.0/10.
 const loopbackNetwork = 127<<24 | 64<<16
 
-// addressesPerCertificate keeps a handshake small.
+// addressesPerCertificate is the number of nodes that share a certificate. It keeps a handshake small.
 const addressesPerCertificate = 250
 
 // apiServer serves the API of a fleet's nodes.
@@ -44,12 +44,12 @@ type apiServer struct {
 	serving sync.WaitGroup
 }
 
-// serveAPI gives the nodes their addresses and starts to serve there. Without the API the nodes do not change.
+// serveAPI gives the nodes their addresses and starts to serve there. If it fails, it changes no node.
 func (f *Fleet) serveAPI(ctx context.Context) error {
 	a := f.plan.API
 	listeners, err := f.listen(ctx)
 	defer func() {
-		for _, l := range listeners { // of a failure
+		for _, l := range listeners { // left over after a failure
 			l.Close()
 		}
 	}()
@@ -127,7 +127,7 @@ func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error
 	return c, err
 }
 
-// onceCertificate is made when it is first needed, and again after an error.
+// onceCertificate holds a certificate that is made when it is first needed, and again after an error.
 type onceCertificate struct {
 	mu   sync.Mutex
 	made *tls.Certificate
@@ -183,17 +183,17 @@ func (f *Fleet) nodeAt(at netip.AddrPort) kubeletapi.Node {
 	return k
 }
 
-// Name of the node.
+// Name returns the name of the node.
 func (k *kubelet) Name() string { return k.name }
 
-// Unreachable is not nil after Isolate, until Recover.
+// Unreachable returns a channel that is closed when the API can be reached again, or nil while it can be reached.
 func (k *kubelet) Unreachable() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.isolated
 }
 
-// isolate makes its API unreachable, or reached again.
+// isolate makes the node's kubelet API unreachable, or reachable again.
 func (k *kubelet) isolate(on bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -206,7 +206,7 @@ func (k *kubelet) isolate(on bool) {
 	}
 }
 
-// Pods of the node, as last seen.
+// Pods returns the pods of the node, as last seen.
 func (k *kubelet) Pods() []*corev1.Pod {
 	k.mu.Lock()
 	var objects [][]byte
@@ -223,7 +223,7 @@ func (k *kubelet) Pods() []*corev1.Pod {
 	return all
 }
 
-// startOf returns when a container began to run, or zero if it does not run.
+// startOf returns when a container started and ended. start is zero if it has not started; end is zero while it runs.
 func startOf(pod *corev1.Pod, container string) (start, end time.Time) {
 	for _, all := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses} {
 		for _, c := range all {
@@ -239,7 +239,7 @@ func startOf(pod *corev1.Pod, container string) (start, end time.Time) {
 	return start, end
 }
 
-// logInterval is the annotation with the time between the lines of a pod's logs, one second without.
+// logInterval is the annotation for the time between the lines of a pod's logs. Without it, the interval is one second.
 const logInterval = "stormglass.dev/log-interval"
 
 func intervalOf(pod *corev1.Pod) time.Duration {
@@ -306,7 +306,8 @@ func (k *kubelet) Log(ctx context.Context, pod *corev1.Pod, container string, o 
 	}
 }
 
-// runs reports whether a container of a pod still runs here. An ephemeral one runs while the others back off.
+// runs reports whether a container of a pod still runs here. An ephemeral container keeps running while the others back
+// off.
 func (k *kubelet) runs(pod *corev1.Pod, container string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

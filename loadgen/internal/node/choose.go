@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// chooser draws the nodes that faults hit from all nodes, by the seed. The choice does not depend on the division into
-// processes.
+// chooser chooses the nodes that faults hit, from all nodes and by the seed. The choice does not depend on how the nodes
+// are divided among processes.
 type chooser struct {
 	plan  *plan
 	parts []Part
@@ -104,7 +104,7 @@ func (c *chooser) able(kind string) ([]int, error) {
 	return able, err
 }
 
-// hit begins a fault in all parts at once, and passes each part the numbers of its nodes.
+// hit begins a fault in all parts at the same time, and passes each part the numbers of its nodes.
 func (c *chooser) hit(fault Fault, numbers []int) error {
 	own := make([][]int, len(c.parts))
 	for _, n := range numbers {

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// cloudWithin bounds a change of instances.
+// cloudWithin is the time limit for a change of instances.
 const cloudWithin = 10 * time.Second
 
 // instance returns the node's instance in the simulated cloud.

@@ -32,45 +32,47 @@ const (
 	Kubelet = "kubelet"
 	// Lean is Kubelet without the requests that change nothing: a pod costs a third of the requests.
 	Lean = "lean"
-	// Shared serves all nodes by two watches over a few connections of one identity. Each node's writes are the same.
+	// Shared serves all nodes with two watches, over a few connections with one identity. Each node sends the same writes
+	// as with Lean.
 	Shared = "shared"
 )
 
 // Fidelities returns the fidelities that a Config may request.
 func Fidelities() []string { return []string{Kubelet, Lean, Shared} }
 
-// Config of a Fleet.
+// Config configures a Fleet.
 type Config struct {
 	// Spec is the scenario's section, with its defaults set.
 	Spec scenario.Nodes
-	// Release of the kubelets. The zero Release: the newest.
+	// Release is the release of the kubelets. The zero Release means the newest.
 	Release control.Release
 	// Identities signs or lends the nodes' client credentials.
 	Identities Identities
-	// Restricted: RBAC instead of the Node authorizer decides what nodes may do, as with ServiceAccounts. If it refuses
-	// tokens, ConfigMaps and Secrets, pods start without them. Fidelity "shared" is always restricted.
+	// Restricted means that RBAC, instead of the Node authorizer, decides what nodes may do, as with ServiceAccounts. If it
+	// refuses tokens, ConfigMaps and Secrets, pods start without them. Fidelity "shared" is always restricted.
 	Restricted bool
 	// Labels are put on each Node, such as the run's id. Keys under kubernetes.io and k8s.io are refused, except those
 	// that a kubelet may set. With labels, an existing Node that lacks them is never taken over.
 	Labels map[string]string
 	// Taints are put on each Node, to keep foreign pods away. May be empty.
 	Taints []corev1.Taint
-	// Cloud that the nodes are instances of: their kubelets run with --cloud-provider=external. Nil: none.
+	// Cloud is the cloud whose instances the nodes are: their kubelets run with --cloud-provider=external. Nil means no
+	// cloud.
 	Cloud Cloud
-	// NamePrefix of the nodes, before their number: "sg-" makes sg-0, sg-1, ...
+	// NamePrefix is the part of the node names before the number: "sg-" makes sg-0, sg-1, ...
 	NamePrefix string
-	// Seed of all random choices: phases of heartbeats, jitter, which nodes fail.
+	// Seed determines all random choices: phases of heartbeats, jitter, which nodes fail.
 	Seed int64
-	// Registerer takes the fleet's metrics. Nil means none are exported.
+	// Registerer registers the fleet's metrics. Nil means that none are exported.
 	Registerer prometheus.Registerer
-	// Samples counts breaks and relists of the nodes' watches. Nil: they are not recorded.
+	// Samples records breaks and relists of the nodes' watches. Nil means that they are not recorded.
 	Samples *samples.Recorder
 	// Use returns the current CPU use and the total so far of a pod with these labels, in cores and seconds, if the pod
 	// shares a demand. May be nil.
 	Use func(labels map[string]string) (cores, seconds float64, ok bool)
-	// API that the nodes serve. Nil: none.
+	// API is the kubelet API that the nodes serve. Nil means none.
 	API *API
-	// Part selects the nodes to simulate here, by number. The zero value: all nodes. Nodes of a part serve no API, and
+	// Part selects the nodes to simulate here, by number. The zero value means all nodes. Nodes of a part serve no API, and
 	// the owner of the parts tells the Cloud about their instances.
 	Part load.Share
 	// Log gets one line for each noteworthy event. May be nil.
@@ -88,11 +90,11 @@ type Cloud interface {
 type plan struct {
 	Config
 	shapes       []shape
-	shapeAt      []int // of each node, an index of shapes; nil: all have the first shape
+	shapeAt      []int // index into shapes for each node; nil: all have the first shape
 	leaseSeconds int32
 	// restartMost is the longest back-off of containers' restarts.
 	restartMost time.Duration
-	// podBits is log2 of the addresses of one node's pods.
+	// podBits is log2 of the number of pod addresses of a node.
 	podBits int
 }
 
@@ -186,7 +188,7 @@ func (p *plan) shapeOf(i int) shape {
 	return p.shapes[p.shapeAt[i]]
 }
 
-// shape reads the kinds of nodes and assigns them. It returns the largest pod capacity of a node.
+// shape parses the shapes of nodes and assigns one to each node. It returns the largest pod capacity of a node.
 func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 	s := p.Spec
 	kinds := s.Shapes

@@ -26,8 +26,8 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// csrTimeout bounds the wait for a signature. The controller manager signs at
-// its own --kube-api-qps, so hundreds of requests at once take a while.
+// csrTimeout is the time limit for a signature. The controller manager signs at its own --kube-api-qps, so hundreds of
+// requests at once take a while.
 const csrTimeout = 5 * time.Minute
 
 // shortestLife is the shortest lifetime of a certificate that the API allows.
@@ -89,7 +89,8 @@ func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]
 	return accepted(ctx, config, authorizationv1.ResourceAttributes{Verb: "watch", Resource: "services"})
 }
 
-// accepted checks with a certificate signed by the cluster that the API server grants a right that it must grant.
+// accepted checks that the API server accepts a certificate signed by the cluster, and grants its holder a right that every
+// such holder has.
 func accepted(ctx context.Context, config *rest.Config, right authorizationv1.ResourceAttributes) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name,
 		defer cancel()
 		_ = requests.Delete(ctx, made.Name, metav1.DeleteOptions{}) // a later cleanup finds it by its label
 	}()
-	// The cluster's own approver writes to a new request too, and may come first.
+	// The cluster's own approver also writes to a new request, and may do so first.
 	newest := made
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
 		if newest == nil {

@@ -42,15 +42,15 @@ func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped 
 		return err
 	}
 	_, err = k.link.do(life.ctx, call{verb: "create", resource: "resourceslices", path: resourceSlices, body: body, urgent: true})
-	if apierrors.IsAlreadyExists(err) { // of an earlier life
+	if apierrors.IsAlreadyExists(err) { // created in an earlier life
 		return nil
 	}
 	return err
 }
 
-// newSlice makes the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, where a driver
-// draws a random suffix: the garbage collector removes the slice of a deleted Node, and a recreated Node has a
-// different slice.
+// newSlice makes the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, where a driver would
+// draw a random suffix. So a recreated Node does not get the slice of the deleted Node, which the garbage collector
+// removes.
 func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) *resourcev1.ResourceSlice {
 	controller := true
 	owner.Controller = &controller
@@ -101,7 +101,7 @@ func (k *kubelet) readClaims(ctx context.Context, pod *corev1.Pod) error {
 		if err != nil {
 			return err
 		}
-		if name == nil { // the pod has none
+		if name == nil { // the pod needs no claim here
 			continue
 		}
 		claim, err := k.readClaim(ctx, pod.Namespace, *name)
@@ -116,7 +116,7 @@ func (k *kubelet) readClaims(ctx context.Context, pod *corev1.Pod) error {
 	if !k.plan.everyRequest() {
 		return nil
 	}
-	for _, name := range names { // the driver's
+	for _, name := range names { // the driver reads each claim too
 		if _, err := k.readClaim(ctx, pod.Namespace, name); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (k *kubelet) readClaim(ctx context.Context, namespace, name string) (*resou
 	return claim, nil
 }
 
-// usable returns why a pod may not use a claim on this node. owned: the claim must belong to the pod.
+// usable returns why a pod may not use a claim on this node. If owned is true, the claim must belong to the pod.
 func (k *kubelet) usable(claim *resourcev1.ResourceClaim, pod *corev1.Pod, owned bool) error {
 	if owned {
 		if err := resourceclaim.IsForPod(pod, claim, false); err != nil {

@@ -14,18 +14,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Part is the nodes of one of several processes, as simulated by a Fleet with Config.Part. Its methods may be called
-// concurrently.
+// Part is the part of a run's nodes that one of several processes simulates, with a Fleet that has Config.Part. Its methods
+// may be called concurrently.
 type Part interface {
-	// Start registers its nodes, as Fleet.Start does.
+	// Start registers the nodes of the part, as Fleet.Start does.
 	Start(ctx context.Context) error
 	// Able and Hit act as Fleet.Able and Fleet.Hit do.
 	Able(kind string) ([]int, error)
 	Hit(fault Fault, numbers []int) error
-	// Live and Tally return the known state and results of its nodes.
+	// Live and Tally return the known state and results of the part.
 	Live() Live
 	Tally() Tally
-	// Stop ends its nodes.
+	// Stop ends the nodes of the part.
 	Stop(ctx context.Context)
 }
 
@@ -33,7 +33,7 @@ type Part interface {
 type Tally struct {
 	// Sums are the results without Heartbeat. Count is the number of nodes in the process.
 	Sums result.Nodes `json:"sums"`
-	// Heartbeat has the renewals.
+	// Heartbeat has the latencies of the Lease renewals.
 	Heartbeat latency.Counts `json:"heartbeat"`
 }
 
@@ -44,8 +44,8 @@ type Divided struct {
 	chooser *chooser
 }
 
-// Divide checks the configuration and makes one fleet of parts. The fleet itself launches and terminates the instances
-// in cfg.Cloud. The parts have everything that makes requests, such as the identities.
+// Divide checks the configuration and makes one fleet of parts. The returned Divided launches and terminates the instances
+// in cfg.Cloud. The parts do everything that needs requests to API servers.
 func Divide(cfg Config, parts []Part) (*Divided, error) {
 	p, err := cfg.validate()
 	if err != nil {
@@ -54,7 +54,7 @@ func Divide(cfg Config, parts []Part) (*Divided, error) {
 	return &Divided{newChooser(p, parts, func(i int) netip.Addr { return hostIP(i) })}, nil
 }
 
-// Start registers the nodes, as Fleet.Start does. The first failure of a part ends it.
+// Start registers the nodes, as Fleet.Start does. The failure of one part ends the start of all.
 func (d *Divided) Start(ctx context.Context) error {
 	if err := d.chooser.launch(0, d.chooser.plan.early()); err != nil {
 		return err
@@ -73,14 +73,14 @@ func (d *Divided) Start(ctx context.Context) error {
 // Begin begins a fault, as Fleet.Begin does.
 func (d *Divided) Begin(fault Fault) ([]string, error) { return d.chooser.begin(fault) }
 
-// Names returns the names of all nodes in order, without nodes still left for later.
+// Names returns the names of all nodes in order, except nodes that have yet to be added.
 func (d *Divided) Names() []string {
 	d.chooser.mu.Lock()
 	defer d.chooser.mu.Unlock()
 	return d.chooser.names(0, d.chooser.count())
 }
 
-// Live returns the present state, as last reported by the parts.
+// Live returns the current state, as last reported by the parts.
 func (d *Divided) Live() (sum Live) {
 	for _, p := range d.chooser.parts {
 		l := p.Live()
@@ -97,8 +97,8 @@ func (d *Divided) Live() (sum Live) {
 	return sum
 }
 
-// Results returns the nodes' results so far. The times until all are Ready are the slowest part's times, or 0 while a
-// part is not Ready; Watches adds up the parts' peaks.
+// Results returns the nodes' results so far. The times until all nodes are Ready are those of the slowest part, or 0 while
+// a part is not Ready. Watches is the sum of the parts' peaks.
 func (d *Divided) Results() result.Nodes {
 	sum := result.Nodes{Count: d.chooser.plan.Spec.Count, Fidelity: d.chooser.plan.Spec.Fidelity}
 	var renewals []latency.Counts
@@ -138,7 +138,7 @@ func (d *Divided) Results() result.Nodes {
 	return sum
 }
 
-// Stop ends the nodes of all parts and returns when they have ended, or ctx has.
+// Stop ends the nodes of all parts. It returns when they have ended, or when ctx ends.
 func (d *Divided) Stop(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, p := range d.chooser.parts {

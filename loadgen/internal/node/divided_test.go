@@ -166,7 +166,7 @@ func TestWholeFleetIsHitAsItsParts(t *testing.T) {
 	}
 }
 
-// Pods start in whichever part their node is, also with fidelity "shared".
+// Pods start in the part that has their node, also with fidelity "shared".
 func TestPartsStartTheirPods(t *testing.T) {
 	for _, fidelity := range []string{Lean, Shared} {
 		s := newStub(t)

@@ -64,8 +64,8 @@
 //
 // Containers start when spec.podStart has passed, after their images were
 // pulled (spec.imagePull: once per node and image, one after the other); both
-// are drawn for each pod, and each node and image, from the seed. They run on,
-// and stop at once when their pod is deleted; probes succeed; readiness gates are
+// are drawn for each pod, and each node and image, from the seed. Containers keep running,
+// and stop immediately when their pod is deleted. Probes succeed, and readiness gates are
 // honoured. A pod with a life (spec.podLives, docs/reference/pod-lives.md) has a
 // lifecycle, which ends and restarts its containers, fails its probes and image
 // pulls, and evicts it. Without one, pods with restartPolicy Never or OnFailure complete
@@ -74,16 +74,15 @@
 //
 // A pod that does not fit is rejected. A kubelet also checks extended resources, hugepages, NoExecute taints and the
 // operating system, and evicts other pods for a critical pod. A pod waits for the ConfigMaps, Secrets and claims of its
-// volumes, unless its node is restricted; not for those of its environment.
+// volumes, unless its node is restricted. It does not wait for those of its environment variables.
 //
 // With fidelity "shared" all nodes are served by one watch of pods and one of
 // nodes, over a few connections of one identity. It loads watches far less than
 // real nodes would.
 //
-// Fail simulates the failure of a machine: its connection is reset, its requests
-// are abandoned, and it stays silent. Shutdown simulates an orderly one, Slow a
-// kubelet that lags. A recovered node acts as a restarted kubelet: it registers
-// again, reports Ready, and reads its pods; containers that ran still run.
+// The fault NodeFailure simulates the failure of a machine: its connection is reset, its requests are abandoned, and it
+// stays silent. NodeShutdown simulates an orderly shutdown, SlowKubelet a kubelet that lags. After NodeRecovery a node
+// acts as a restarted kubelet: it registers again, reports Ready, and reads its pods; containers that ran still run.
 //
 // loadgen/lab/records/performance.md compares the cost of nodes, by fidelity, with KWOK's.
 package node

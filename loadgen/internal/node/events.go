@@ -83,7 +83,7 @@ func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []container
 	var bodies [][]byte
 	for i, e := range events {
 		ref.FieldPath = e.field + "{" + e.container + "}"
-		// Named as client-go's recorder names them; two Events must not share an instant.
+		// Events have the names that client-go's recorder would give them, so two must not have the same time.
 		_, body, err := k.newEvent("kubelet", ref, now.Add(time.Duration(i)), corev1.EventTypeNormal, e.reason, e.message)
 		if err != nil {
 			k.plan.Log("node %s: %v", k.name, err)
@@ -122,7 +122,7 @@ func (k *kubelet) queueEvents(life *life, namespace string, bodies [][]byte) {
 	}
 }
 
-// newEvent encodes an Event of a component. The Event's name contains the instant.
+// newEvent encodes an Event of a component. The Event's name contains now.
 func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time.Time, kind, reason, message string) (name string, body []byte, err error) {
 	at := metav1.NewTime(now)
 	e := &corev1.Event{
@@ -141,7 +141,7 @@ func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time
 // defaultEvents is the path of the Events of Nodes.
 const defaultEvents = "/api/v1/namespaces/default/events"
 
-// announceNode posts an Event of the Node, and increments its count if a kubelet reports it several times.
+// announceNode posts an Event of the Node, and increments its count to times if a kubelet reports it several times.
 func (k *kubelet) announceNode(life *life, kind, reason, message string, times int) {
 	k.announce(life, k.link, "kubelet", kind, reason, message, times)
 }

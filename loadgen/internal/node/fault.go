@@ -11,28 +11,29 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Fault is a fault of nodes that Begin begins.
+// Fault is a fault of nodes. Begin begins it.
 type Fault struct {
-	// Kind is one of package control:
+	// Kind is one of these kinds of package control:
 	//
-	//   - NodeFailure: nodes that are up are silent at once: no heartbeat, no watch, connections reset (not with fidelity
+	//   - NodeFailure: nodes that are up fall silent immediately: no heartbeats, no watches, connections reset (not with fidelity
 	//     "shared")
 	//   - InstancesVanish: the same, and the cloud no longer has their instances
 	//   - NodeShutdown: nodes that are up shut down in order, as a kubelet with shutdownGracePeriod: the node reports
 	//     Ready=False, its pods end with phase Failed, pods that still arrive are rejected; heartbeats continue. When all is
-	//     reported, or after 30 s, the node is silent and counted as failed
-	//   - SlowKubelet: nodes that are up and not slow are late by Delay: statuses, tokens and events begin that much
-	//     later, in their order; Lease renewals are Delay further apart, and are not missed by that
+	//     reported, or after 30 s, the node falls silent and counts as failed
+	//   - SlowKubelet: nodes that are up and not yet slow are late by Delay: statuses, tokens and events begin that much
+	//     later, in their order. Lease renewals are Delay further apart, and do not count as missed because of that
 	//   - KubeletUnreachable: the API of kubelets that are up and reachable hangs; their own requests continue
 	//   - NodeScaleUp: the nodes that Start left for later register, Spec.RegisterRate per second; those that cannot are
 	//     logged
-	//   - NodeRecovery: ends the other faults. What slow nodes had put off still arrives late. Nodes that are down come back as
-	//     restarted kubelets: each registers again, however long that takes, reports Ready and looks for its pods; refused
-	//     nodes are logged
+	//   - NodeRecovery: ends the other faults. Requests that slow nodes have put off still arrive late. Nodes that are down come
+	//     back as restarted kubelets: each registers again, however long that takes, reports Ready and looks for its pods;
+	//     refused nodes are logged
 	Kind string `json:"kind"`
-	// Fraction of all present nodes to hit, above 0. It is rounded to whole nodes, and at most all able nodes are hit.
+	// Fraction is the part of all present nodes to hit, above 0. It is rounded to whole nodes, and at most all able nodes
+	// are hit.
 	Fraction float64 `json:"fraction,omitempty"`
-	// Delay of a SlowKubelet; 0 hits no node.
+	// Delay is the delay of a SlowKubelet; 0 hits no node.
 	Delay time.Duration `json:"delay,omitempty"`
 }
 
@@ -155,7 +156,7 @@ func (k *kubelet) leave(life *life) {
 	}
 }
 
-// silence is called with mu held.
+// silence ends the kubelet's life and counts the node as failed. It is called with mu held.
 func (k *kubelet) silence() {
 	k.endLocked()
 	k.state = down
@@ -183,9 +184,9 @@ func (k *kubelet) slow(d time.Duration) {
 }
 
 const (
-	// shutdownGrace is a common shutdownGracePeriod. A kubelet has none by default: simulate that with Fail.
+	// shutdownGrace is a common shutdownGracePeriod. A kubelet has none by default; NodeFailure simulates that.
 	shutdownGrace = 30 * time.Second
-	// statusTries of a node's status (a kubelet's nodeStatusUpdateRetry).
+	// statusTries is the number of attempts to report a node's status (a kubelet's nodeStatusUpdateRetry).
 	statusTries = 5
 )
 
@@ -213,7 +214,7 @@ func (k *kubelet) shutdown() {
 		k.reports++
 		k.write(life, func() { k.writeShutdown(life, p, 0) })
 	}
-	// The machine switches off now; what was not reported by then stays unreported.
+	// After shutdownGrace the machine switches off; what has not been reported by then stays unreported.
 	life.after(shutdownGrace, func() { k.leave(life) })
 }
 
@@ -280,7 +281,7 @@ func (k *kubelet) reject(p *pod, spec *corev1.Pod) {
 	life := k.life
 	k.reports++
 	k.write(life, func() {
-		_, _ = k.patchPodStatus(life.ctx, p, rejectedStatus(spec, life.clock.Now())) // counted; the node is nearly gone
+		_, _ = k.patchPodStatus(life.ctx, p, rejectedStatus(spec, life.clock.Now())) // errors are counted; the node is nearly gone
 		k.reported(life)
 	})
 }

@@ -24,7 +24,7 @@ import (
 // the server allows.
 const sharedConnections = 8
 
-// Fleet is the simulated nodes of one run. Its methods may be called concurrently, Start once only.
+// Fleet is the simulated nodes of one run. Its methods may be called concurrently, but Start only once.
 type Fleet struct {
 	plan     *plan
 	chooser  *chooser
@@ -33,11 +33,11 @@ type Fleet struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	kubelets []*kubelet
-	origin   time.Time // of the slots of Lease renewals
+	origin   time.Time // time from which the slots of Lease renewals are counted
 	byName   map[string]*kubelet
 	links    []*link
 
-	api    *apiServer     // nil: none
+	api    *apiServer     // nil: the nodes serve no API
 	poller *h2conn.Poller // nil: not started
 
 	listFirst    atomic.Bool // the server has no WatchList
@@ -95,13 +95,14 @@ func New(cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// pollEvery is the interval at which connections are polled while answers arrive. It delays a node's next request by
-// half of it on average, compared with the 50 ms and more that a kubelet takes, and makes nodes a quarter cheaper.
+// pollEvery is the interval at which connections are polled while answers arrive. On average it delays a node's next
+// request by half the interval, which is little compared with the 50 ms or more that a kubelet takes. Polling makes nodes a
+// quarter cheaper.
 const pollEvery = 5 * time.Millisecond
 
 // Start registers the nodes, except the last Spec.Later, at Spec.RegisterRate per second. It returns when they are
-// acknowledged as Ready, with the first permanent error, or when ctx ends. Each node of a Part registers at the time
-// that it would have among all nodes. Stop must be called even after an error.
+// acknowledged as Ready, with the first permanent error, or when ctx ends. Each node of a Part registers at the time at
+// which it would register if all nodes were in one process. Stop must be called even after an error.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
 	f.origin = begin
@@ -121,7 +122,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 		f.startShared()
 	}
 	now := f.present()
-	if f.plan.Part.Whole() { // else who divides the nodes does it
+	if f.plan.Part.Whole() { // else the process that divides the nodes does it
 		if err := f.chooser.launch(0, f.plan.early()); err != nil {
 			return err
 		}
@@ -145,7 +146,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 }
 
 // register runs kubelets, numbered from first on, at a total of Spec.RegisterRate per second. It calls done for each
-// one that is Ready or will not be. Cancelling pace stops the registrations that have not begun.
+// kubelet that is Ready, or that has failed to become Ready. Cancelling pace stops the registrations that have not begun.
 func (f *Fleet) register(kubelets []*kubelet, first int, done func(*kubelet, error)) (pace *life) {
 	gap := time.Duration(float64(time.Second) / float64(f.plan.Spec.RegisterRate))
 	pace = newLife(f.ctx, f.plan.clock, f.workers, f.ledger, nil)
@@ -197,7 +198,8 @@ func (f *Fleet) podSink() sink {
 	return sink{each((*kubelet).begin), event, each((*kubelet).listed)}
 }
 
-// watcher makes a watch with a reflector's timeout. selector selects objects in its query; nil: all.
+// watcher makes a watch with a reflector's timeout. selector is the part of the query that selects objects; nil selects
+// all.
 func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.Values) *watcher {
 	w := &watcher{
 		life: l, link: to, resource: resource, path: path, sink: noSink(), timeout: listwatch.ShortestWatch, listFirst: &f.listFirst,
@@ -219,16 +221,16 @@ func (f *Fleet) relist() {
 	}
 }
 
-// Live is a fleet's present state, for a display.
+// Live is a fleet's current state, for a display.
 type Live struct {
 	Count, Registered, Ready, Failed int
-	Slow                             int // on purpose
+	Slow                             int // nodes that a fault has made slow
 	PodsRunning                      int
 	Watches                          int
 	Heartbeats, Missed               int64
 }
 
-// Live returns the present state.
+// Live returns the current state.
 func (f *Fleet) Live() Live {
 	l := f.ledger
 	slow := 0
@@ -253,14 +255,14 @@ func (f *Fleet) Results() result.Nodes {
 	return r
 }
 
-// Tally returns the nodes' results so far, to be added to other parts' results.
+// Tally returns the nodes' results so far, in a form that can be added to the results of other parts.
 func (f *Fleet) Tally() Tally {
 	t := Tally{Sums: f.Results(), Heartbeat: f.ledger.heartbeat.Counts()}
 	t.Sums.Heartbeat = result.Latency{}
 	return t
 }
 
-// Names returns the names of all nodes in order, without nodes still left for later.
+// Names returns the names of all nodes in order, except nodes that have yet to be added.
 func (f *Fleet) Names() []string {
 	var names []string
 	for _, k := range f.present() {
@@ -273,7 +275,8 @@ func (f *Fleet) present() []*kubelet {
 	return slices.DeleteFunc(slices.Clone(f.kubelets), func(k *kubelet) bool { return k.is(absent) })
 }
 
-// Stop ends all work and connections and returns when the last goroutine has ended, or ctx has. Objects stay.
+// Stop ends all work and connections. It returns when the last goroutine has ended, or when ctx ends. It does not delete
+// objects.
 func (f *Fleet) Stop(ctx context.Context) {
 	f.cancel()
 	if f.poller != nil {
@@ -294,7 +297,7 @@ func (f *Fleet) Stop(ctx context.Context) {
 		return
 	}
 	for _, l := range links {
-		l.Drop(false) // what was dialled in the meantime
+		l.Drop(false) // connections that were dialled in the meantime
 		l.Ended(ctx)
 	}
 }

@@ -206,8 +206,7 @@ func TestFailedNodesGoSilentAndComeBack(t *testing.T) {
 		t.Errorf("live is %+v", l)
 	}
 
-	// While they were away one pod was taken for not ready, one was deleted, and
-	// one was removed entirely.
+	// While the nodes were away, one pod was marked not Ready, one was deleted, and one was removed entirely.
 	s.changePod("pod-"+failed[0], func(p *corev1.Pod) {
 		for i := range p.Status.Conditions {
 			p.Status.Conditions[i].Status = corev1.ConditionFalse

@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Retries of a renewal that was refused, within its own interval. A kubelet
-// tries five times at once, then backs off from 200 ms to 7 s.
+// Retries of a renewal that was refused, within its own interval. A kubelet tries five times immediately, then backs off
+// from 200 ms to 7 s.
 const (
 	renewBackoff    = 200 * time.Millisecond
 	renewBackoffMax = 7 * time.Second
@@ -18,32 +18,27 @@ const (
 // lateGap exceeds the 4% of jitter in a kubelet's renewals.
 const lateGap = 1.05
 
-// heartbeat renews one node's Lease on a fixed grid: first, first+interval,
-// first+2·interval, ... Each point of the grid is one intended renewal, and
-// each that fails is attributed to exactly one side:
+// heartbeat renews one node's Lease on a fixed grid: first, first+interval, first+2·interval, ... Each point of the grid is
+// one intended renewal. Each missed renewal is attributed either to the generator or to the server:
 //
-//   - Each renewal has its own timer; it does not queue behind other nodes,
-//     and no goroutine waits for its answer. So if it begins late, this process did not run or
-//     the machine was too slow. If it begins more than an interval late, the generator
-//     missed it (and does not send it: the next one is due).
-//   - It is given up when the next one is due, which bounds what is in flight
-//     to one per node however long a server stalls. If it began in time and is not
-//     acknowledged by then, the server missed it; unless more than half
-//     of the interval passed on our side, before it began or before this process
-//     looked at the clock again: then the generator missed it.
+//   - Each renewal has its own timer. It does not queue behind other nodes, and no goroutine waits for its answer. So if it
+//     begins late, this process did not run or the machine was too slow. If it is more than an interval late, the generator
+//     missed it, and does not send it because the next one is due.
+//   - A renewal is given up when the next one is due, so a node has at most one renewal in flight, however long a server
+//     stalls. If the renewal began in time and is not acknowledged by then, the server missed it. But if more than half of
+//     the interval passed in this process, before the renewal began or before this process looked at the clock again, the
+//     generator missed it.
 //
-// A kubelet counts its next renewal from the end of the last (wait.JitterUntil,
-// sliding, 4%), with a request timeout of 10 s; a grid has the same rate and
-// makes "late" well defined. The phase on the grid is drawn per node, as
-// kubelets' starts are.
+// A kubelet counts its next renewal from the end of the last (wait.JitterUntil, sliding, 4%), with a request timeout of 10
+// s. A grid has the same rate and makes "late" well defined. The phase on the grid is drawn for each node, as kubelets
+// start at different times.
 //
-// A node that is slow on purpose renews late by its delay: as a kubelet counts
-// from the end of the last renewal, the grid is then interval+delay wide. Its
-// renewals are judged from their intended begin including the delay: a
-// configured delay is not a miss.
+// A node that is slow on purpose renews late by its delay. A kubelet counts from the end of the last renewal, so the grid
+// is then interval+delay wide. Its renewals are judged from their intended start, which includes the delay: a configured
+// delay is not a miss.
 //
-// A renewal that begins more than lateGap intervals after the previous one is
-// counted as delayed, for any cause: a slow kubelet shows exactly this.
+// A renewal that begins more than lateGap intervals after the previous one is counted as delayed, whatever the cause: a
+// slow kubelet shows exactly this.
 type heartbeat struct {
 	life     *life
 	interval time.Duration
@@ -58,7 +53,7 @@ type heartbeat struct {
 	mu      sync.Mutex
 	due     time.Time     // of the next renewal
 	begun   time.Time     // of the last renewal; zero: none yet
-	delay   time.Duration // on purpose
+	delay   time.Duration // delay of a slow node
 	timer   clock.Timer
 	current *renewal
 	misses  int // in a row
@@ -96,7 +91,7 @@ func (h *heartbeat) drawn(now time.Time) time.Time {
 	return due
 }
 
-// arm is called with mu held.
+// arm sets the timer of the next renewal. It is called with mu held.
 func (h *heartbeat) arm(now time.Time) { h.timer = h.life.after(h.due.Sub(now), h.tick) }
 
 // stop ends the renewals; a renewal in flight is not judged.
@@ -118,7 +113,7 @@ func (h *heartbeat) slow(d time.Duration) {
 	defer h.mu.Unlock()
 	now := h.life.clock.Now()
 	h.due = h.due.Add(d - h.delay)
-	if h.due.Before(now) { // it was on its way there: anywhere in the coming interval
+	if h.due.Before(now) { // that time has passed: draw one from the coming interval
 		h.due = h.drawn(now)
 	}
 	h.delay = d
@@ -174,7 +169,7 @@ func (h *heartbeat) expire(now time.Time) {
 	if max(r.lag, now.Sub(h.due)) > h.interval/2 {
 		by = &h.life.ledger.missedHere
 	}
-	// It took at least this long: leaving it out would flatter the rest.
+	// It took at least this long. Leaving it out would make latencies look too good.
 	h.life.ledger.missed(by, now.Sub(r.intended))
 }
 

@@ -76,7 +76,8 @@ type signer struct {
 	key  crypto.Signer
 }
 
-// NewSigner signs certificates with a CA whose key is available. base names the server and how to verify it.
+// NewSigner returns an Authority that signs certificates with a CA whose key is available. base has the server's address
+// and how to verify it.
 func NewSigner(base *rest.Config, ca control.KeyPair) (Authority, error) {
 	certs, err := cert.CertsFromFile(ca.CertFile)
 	if err != nil {
@@ -101,7 +102,7 @@ func NewSigner(base *rest.Config, ca control.KeyPair) (Authority, error) {
 	return &signer{base: anonymous, ca: certs[0], key: key}, nil
 }
 
-// serverOnly keeps where the server is and how to verify it, with the CA read into memory.
+// serverOnly returns only the server's address and how to verify it, with the CA read into memory.
 func serverOnly(c *rest.Config) (*rest.Config, error) {
 	anonymous := rest.AnonymousClientConfig(c)
 	if err := rest.LoadTLSFiles(anonymous); err != nil {
@@ -137,7 +138,7 @@ func (s *signer) Serve(_ context.Context, node string, addresses []netip.Addr) (
 	return pair(key, certificate)
 }
 
-// sign completes and signs a certificate of a new key.
+// sign completes and signs a certificate for a new key.
 func (s *signer) sign(template *x509.Certificate) (key *ecdsa.PrivateKey, certificate []byte, err error) {
 	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, nil, fmt.Errorf("make a key for %s: %w", template.Subject.CommonName, err)

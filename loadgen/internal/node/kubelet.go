@@ -23,10 +23,10 @@ type nodeState uint8
 
 const (
 	up           nodeState = iota
-	shuttingDown           // in order; still there
-	down                   // silent
-	absent                 // left for later
-	joining                // left for later, and soon to register
+	shuttingDown           // shuts down in order, and still sends requests
+	down                   // sends no requests
+	absent                 // registers only in a later fault
+	joining                // absent until now, and about to register
 )
 
 type kubelet struct {
@@ -39,8 +39,8 @@ type kubelet struct {
 	port   int32 // of its API
 	link   *link
 	proxy  *link        // of its kube-proxy; nil without one
-	delay  atomic.Int64 // of all writes, on purpose; nanoseconds
-	lives  int          // so far
+	delay  atomic.Int64 // delay of all writes of a slow node, in nanoseconds
+	lives  int          // number of starts so far
 
 	mu        sync.Mutex
 	life      *life // nil before the first
@@ -54,8 +54,8 @@ type kubelet struct {
 	ips       addresses
 	images    images
 	listing   uint32
-	reports   int           // of a shutdown that are still to be made
-	isolated  chan struct{} // nil: its API is reached
+	reports   int           // reports of a shutdown that are still to be made
+	isolated  chan struct{} // nil: its API can be reached
 	pressures map[corev1.NodeConditionType]*pressure
 	labels    map[string]string // of the Node, as last read; nil: as registered
 	used      cpuTime
@@ -130,7 +130,7 @@ func (k *kubelet) watch(life *life) {
 	open(k.link, "services", "/api/v1/services", fields("spec.clusterIP!=None"), false).start()
 	open(k.link, "csidrivers", "/apis/storage.k8s.io/v1/csidrivers", nil, false).start()
 	open(k.link, "runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", nil, false).start()
-	if k.plan.shapeOf(k.index).devices > 0 { // its driver's
+	if k.plan.shapeOf(k.index).devices > 0 { // the watch of its device driver
 		open(k.link, "resourceslices", resourceSlices, fields("spec.driver="+scenario.DeviceDriver+",spec.nodeName="+k.name), false).start()
 	}
 	if k.plan.Release.AtLeast(podCertificates) {

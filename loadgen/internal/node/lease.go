@@ -27,7 +27,7 @@ type leaseKeeper struct {
 	life    *life
 	link    *link
 	seconds int32
-	keep    bool // a Lease that an earlier kubelet left, as a real one does
+	keep    bool // keeps a Lease that an earlier kubelet left, as a real kubelet does
 
 	mu   sync.Mutex
 	last []byte // the Lease as last seen, encoded

@@ -67,8 +67,8 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 		}
 		return prometheus.NewCounterFunc(o, func() float64 { return float64(v.Load()) })
 	}
-	const missed, missedHelp = "stormglass_node_heartbeats_missed_total", "Lease renewals not acknowledged before the next was due, by whose fault."
-	const restarts, restartsHelp = "stormglass_node_watch_restarts_total", "Watches resumed by resourceVersion, or begun anew with a list."
+	const missed, missedHelp = "stormglass_node_heartbeats_missed_total", "Lease renewals that were not acknowledged before the next was due, by cause."
+	const restarts, restartsHelp = "stormglass_node_watch_restarts_total", "Watches that resumed from a resourceVersion, or started again with a list."
 	for _, c := range []prometheus.Collector{
 		gauge("stormglass_nodes_ready", "Simulated nodes that are Ready.", &l.ready),
 		gauge("stormglass_node_pods_running", "Pods whose simulated containers run.", &l.podsRunning),
@@ -76,13 +76,13 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 			Name: "stormglass_node_pods_unready", Help: "Pods that have been on a simulated node for over 15 s and are not Ready.",
 		}, func() float64 { return float64(l.unready.count(time.Now())) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "stormglass_node_pods_held", Help: "Pods that their simulated node removed over 15 s ago and that still exist, as finalizers hold them.",
+			Name: "stormglass_node_pods_held", Help: "Pods that their simulated node removed over 15 s ago and that still exist because finalizers hold them.",
 		}, func() float64 { return float64(l.held.count(time.Now())) }),
 		gauge("stormglass_node_watches", "Watches held by the simulated nodes.", &l.watches),
 		counter("stormglass_node_heartbeats_total", "Acknowledged lease renewals.", "", "", &l.heartbeats),
 		counter(missed, missedHelp, "cause", "generator", &l.missedHere),
 		counter(missed, missedHelp, "cause", "server", &l.missedThere),
-		counter("stormglass_node_heartbeats_delayed_total", "Lease renewals begun over 5% of the interval later after the one before than they should.", "", "", &l.delayed),
+		counter("stormglass_node_heartbeats_delayed_total", "Lease renewals that began more than 1.05 intervals after the previous one.", "", "", &l.delayed),
 		counter(restarts, restartsHelp, "kind", "reconnect", &l.reconnects),
 		counter(restarts, restartsHelp, "kind", "relist", &l.relists),
 		l.seconds, l.requests, l.lives,

@@ -69,13 +69,14 @@ func (c *workers) close() <-chan struct{} {
 type life struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
-	clock   clock.WithDelayedExecution // its AfterFunc calls on a new goroutine, as time.AfterFunc
+	clock   clock.WithDelayedExecution // AfterFunc calls its function on a new goroutine, as time.AfterFunc does
 	workers *workers
 	ledger  *ledger
 	began   time.Time
-	// writes serialises the writes of pods' status, as in a kubelet: a stalled server holds one request of a node.
+	// writes serialises the writes of pod statuses, as in a kubelet: at most one of a node's writes waits for a stalled
+	// server.
 	writes serial
-	// events are posted likewise, independently of the statuses.
+	// events serialises the posting of Events, independently of the statuses.
 	events serial
 
 	mu  sync.Mutex

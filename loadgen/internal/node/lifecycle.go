@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Events of lives, as stormglass_node_pod_life_events_total counts them.
+// Events of lives, which stormglass_node_pod_life_events_total counts.
 const (
 	lifeBegan           = "began"
 	lifeImagePullFailed = "image_pull_failed"
@@ -28,10 +28,10 @@ const (
 	lifeRejected        = "rejected"
 )
 
-// never is a duration that stands for no end.
+// never is the length from which a duration counts as unlimited.
 const never = 24 * time.Hour
 
-// killed is the exit code of a container that got SIGKILL.
+// killed is the exit code of a container that was ended by SIGKILL.
 const killed = 128 + 9
 
 // lifecycle moves a pod with a life through its stages: it decides by timers and random draws, and reports each change
@@ -46,17 +46,17 @@ type lifecycle struct {
 	// timers by purpose: setting a timer again replaces the earlier one.
 	timers map[timerKey]clock.Timer
 	events eventLog
-	// unposted holds the encoded Events of this moment.
+	// unposted holds the encoded Events that will be posted together.
 	unposted [][]byte
 
-	looks          int    // at images that are not there
-	version, acked uint64 // of statuses
+	looks          int    // how often it has looked at missing images
+	version, acked uint64 // of the newest status, and of the newest one that is acknowledged
 	ready          bool   // as last rendered
 	seenVersion    uint64 // resourceVersion of the last event of the watch
 	seenReady      bool
 	begun          bool // its first container was started, or it was adopted
 	ran            bool // a regular container has started
-	mayBeEvicted   bool // its timer was set
+	mayBeEvicted   bool // the eviction timer was set
 	ended          bool // its phase is Succeeded or Failed
 	done           bool // the final status is acknowledged
 	deleted        bool // gracefully, before its end was reported
@@ -170,7 +170,7 @@ func (l *lifecycle) launch(which ...int) {
 	}
 }
 
-// arm sets the timers of a container that has run for some time.
+// arm sets the timers of a container that has already run for the given time.
 func (l *lifecycle) arm(i int, ran time.Duration) {
 	c := &l.model.containers[i]
 	if c.kind == initial {
@@ -196,7 +196,7 @@ func (l *lifecycle) arm(i int, ran time.Duration) {
 	}
 }
 
-// healed reports whether a container has had all its failures.
+// healed reports whether a container has failed as often as its life requires.
 func (l *lifecycle) healed(c *containerState) bool {
 	return l.of.Failures > 0 && c.failures >= l.of.Failures
 }
@@ -209,7 +209,7 @@ func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code 
 	return int32(run.Code()), run.Reason
 }
 
-// drawn returns a duration for a container's present run, or for the pod if i is -1. It returns 0 for the zero spread.
+// drawn returns a duration for a container's current run, or for the pod if i is -1. It returns 0 for the zero spread.
 func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 	if s == (scenario.Spread{}) {
 		return 0

@@ -75,7 +75,7 @@ func (l *lifecycle) finish() {
 	l.cancel()
 	l.become(ended)
 	l.ended = true
-	if l.model.sidecarsRun() { // which are killed with the sandbox
+	if l.model.sidecarsRun() { // sidecars are killed with the sandbox
 		if l.k.plan.everyRequest() {
 			l.report()
 		}
@@ -143,7 +143,7 @@ func (l *lifecycle) stopping(grace time.Duration) (takes time.Duration, code int
 	return takes, 0
 }
 
-// writeFinal is called without mu.
+// writeFinal writes the last status of a pod. It is called without mu.
 func (l *lifecycle) writeFinal(final *corev1.PodStatus, failures int) {
 	k := l.k
 	if !k.in(l.p, ended) {
@@ -156,7 +156,7 @@ func (l *lifecycle) writeFinal(final *corev1.PodStatus, failures int) {
 		}
 		return
 	}
-	_ = k.readPod(l.life.ctx, l.p) // as a kubelet that looks whether it is to be deleted; counted
+	_ = k.readPod(l.life.ctx, l.p) // a kubelet checks here whether the pod is to be deleted; errors are counted
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.pods[l.p.uid] != l.p {
@@ -173,8 +173,8 @@ func (l *lifecycle) writeFinal(final *corev1.PodStatus, failures int) {
 	}
 }
 
-// sawDeletion processes the deletion of a pod that has ended. The server itself removes a pod whose end it knows. If
-// the pod was deleted before that, with a grace period, the server waits for the kubelet.
+// sawDeletion processes the deletion of a pod that has ended. If the end was reported first, the API server itself removes
+// the pod. If the pod was deleted first, with a grace period, the API server waits for the kubelet.
 func (l *lifecycle) sawDeletion(object []byte) {
 	spec := l.k.decodePod(object)
 	if spec == nil || l.deleted || spec.DeletionGracePeriodSeconds != nil && *spec.DeletionGracePeriodSeconds == 0 {
@@ -234,12 +234,13 @@ func (l *lifecycle) terminate(spec *corev1.Pod) {
 	}
 }
 
-// reportStopping reports a deletion, for a pod with a container that did not start. The report no longer says why.
+// reportStopping reports the status of a pod that is being deleted and has a container that did not start. The status no
+// longer says why the container did not start.
 func (l *lifecycle) reportStopping() {
 	status := l.render()
 	l.k.write(l.life, func() {
 		if l.k.in(l.p, stopping) {
-			_, _ = l.k.patchPodStatus(l.life.ctx, l.p, status) // counted; the next report says it too
+			_, _ = l.k.patchPodStatus(l.life.ctx, l.p, status) // errors are counted; the next report contains this too
 		}
 	})
 }
@@ -249,7 +250,7 @@ func (m *podModel) showsReason() bool {
 	return slices.ContainsFunc(m.containers, func(c containerState) bool { return c.shown != "" })
 }
 
-// minGrace is the least time that a kubelet gives a container to end (pkg/kubelet/kuberuntime).
+// minGrace is the shortest time that a kubelet gives a container to end (pkg/kubelet/kuberuntime).
 const minGrace = 2 * time.Second
 
 // graceOf returns the time that a pod has to end.

@@ -26,7 +26,7 @@ func (l *lifecycle) announcePod(fieldPath, kind, reason, message string) {
 		patch := fmt.Appendf(nil, `{"count":%d,"lastTimestamp":%q}`, count, now.UTC().Format(time.RFC3339))
 		k.late(l.life, func() {
 			l.life.events.add(func() {
-				_, _ = k.link.do(l.life.ctx, call{ // counted
+				_, _ = k.link.do(l.life.ctx, call{ // errors are counted
 					verb: "patch", resource: "events", path: "/api/v1/namespaces/" + namespace + "/events/" + first, body: patch,
 				})
 			})
@@ -35,7 +35,7 @@ func (l *lifecycle) announcePod(fieldPath, kind, reason, message string) {
 	}
 	ref := referenceTo(l.model.pod)
 	ref.FieldPath = fieldPath
-	// Two Events must not share an instant.
+	// Two Events must not have the same time.
 	called, body, err := k.newEvent("kubelet", ref, now.Add(time.Duration(l.events.posted)), kind, reason, message)
 	if err != nil {
 		k.plan.Log("node %s: %v", k.name, err)
@@ -63,7 +63,7 @@ const (
 )
 
 // eventLog aggregates a pod's Events as client-go's event correlator does: a repeated Event increments the count of the
-// first, and past a burst only one per five minutes is posted.
+// first, and after a burst only one per five minutes is posted.
 type eventLog struct {
 	seen    map[string]*loggedEvent
 	posted  int

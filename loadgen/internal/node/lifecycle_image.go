@@ -60,7 +60,7 @@ func (l *lifecycle) tryImage(c *containerState) {
 		reason, message = "ImagePullBackOff", back+": "+reason+": "+message
 	default:
 		l.count(lifeImagePullFailed)
-		c.pulled = true // when it is
+		c.pulled = true // true once the pull succeeds
 		c.pulls.next(now, now, imageBackOff)
 		l.announce(c, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", c.spec.Image))
 		l.announce(c, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %s", c.spec.Image, message))

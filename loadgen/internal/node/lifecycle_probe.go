@@ -40,8 +40,8 @@ func (l *lifecycle) probe(which []int) {
 	}
 }
 
-// awaitsReady reports whether a container becomes Ready only some time after its start. A readiness probe is attempted
-// at the start, when the container does not answer yet; after a startup probe it succeeds immediately.
+// awaitsReady reports whether a container becomes Ready only some time after its start. A readiness probe is first
+// attempted at the start, when the container does not answer yet. After a startup probe, it succeeds immediately.
 func (l *lifecycle) awaitsReady(c *containerState) bool {
 	return l.concerns(c) && l.of.ReadyAfter != scenario.Spread{} || c.spec.ReadinessProbe != nil && c.spec.StartupProbe == nil
 }
@@ -147,7 +147,7 @@ func (l *lifecycle) failReadiness(i int) {
 		l.after(timerKey{i, becomesReady}, d, func() { l.becomeReady(i) })
 	}
 	if l.model.containers[i].spec.ReadinessProbe != nil && l.k.plan.postsEvents() {
-		l.unhealthy(i, failsReadiness) // tried again at once, as at a start
+		l.unhealthy(i, failsReadiness) // tried again immediately, as at a start
 	}
 	l.keepFailing(i, until)
 }

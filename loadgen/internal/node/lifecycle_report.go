@@ -36,22 +36,22 @@ func (l *lifecycle) become(s podState) {
 	}
 }
 
-// render returns the present status.
+// render returns the current status.
 func (l *lifecycle) render() *corev1.PodStatus {
 	s := l.model.status(l.p.ip, l.k.hostIP, l.now())
 	l.ready = isReady(l.model.pod)
 	return s
 }
 
-// report queues the present status. With every request of a kubelet each status is written, otherwise only the newest:
-// a status that is replaced immediately is not news.
+// report queues the current status. With fidelity "kubelet" each status is written. Otherwise a status that has been
+// replaced already is not written.
 func (l *lifecycle) report() {
 	l.version++
 	version, status := l.version, l.render()
 	l.k.write(l.life, func() { l.write(version, status, 0) })
 }
 
-// write is called without mu.
+// write writes a status, unless a newer one replaces it (see report). It is called without mu.
 func (l *lifecycle) write(version uint64, status *corev1.PodStatus, failures int) {
 	k := l.k
 	k.mu.Lock()
@@ -102,8 +102,8 @@ func (l *lifecycle) saw(object []byte, v view) {
 	l.check()
 }
 
-// check reports again after another client has changed the status: the node lifecycle controller marks pods not Ready
-// if it takes their node for dead.
+// check reports again after another client has changed the status: the node lifecycle controller marks pods not Ready if it
+// considers their node dead.
 func (l *lifecycle) check() {
 	if l.begun && l.acked == l.version && l.seenVersion > l.p.version && l.seenReady != l.ready && l.p.state < stopping {
 		l.report()

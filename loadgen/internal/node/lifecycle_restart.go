@@ -14,9 +14,9 @@ func (l *lifecycle) restart(i int) {
 	l.tryRestart(i)
 }
 
-// tryRestart simulates a kubelet's attempt to start an ended container (doBackOff in pkg/kubelet/kuberuntime). An
-// attempt within the back-off fails, and the status says so from the next look at the pod on. That look comes when the
-// back-off is over, or after resyncInterval, plus a jitter.
+// tryRestart simulates a kubelet's attempt to start an ended container (doBackOff in pkg/kubelet/kuberuntime). An attempt
+// within the back-off fails, and the status says so after the kubelet's next look at the pod. That look comes when the
+// back-off is over, or earlier after resyncInterval, plus a jitter.
 func (l *lifecycle) tryRestart(i int) {
 	c := &l.model.containers[i]
 	ended := c.state.Terminated.FinishedAt.Time
@@ -40,7 +40,7 @@ func (l *lifecycle) tryRestart(i int) {
 	})
 }
 
-// failRestart makes an attempt fail for a back-off.
+// failRestart records that an attempt failed because of the back-off.
 func (l *lifecycle) failRestart(c *containerState, delay time.Duration) {
 	name := l.model.fullName()
 	l.announce(c, corev1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s", c.spec.Name, name))
@@ -50,7 +50,7 @@ func (l *lifecycle) failRestart(c *containerState, delay time.Duration) {
 	}
 }
 
-// jitter is drawn for each failed attempt.
+// jitter returns a number from 0 to 1 that is drawn for each failed attempt.
 func (l *lifecycle) jitter(c *containerState, what string) float64 {
 	return draw(l.k.plan.Seed, what, l.p.namespace, l.p.name, c.spec.Name, strconv.Itoa(int(c.restarts)), strconv.Itoa(c.attempts))
 }
@@ -64,9 +64,9 @@ func (l *lifecycle) startAgain(i int, ended time.Time) {
 	l.launch(i)
 }
 
-// failLiveness lets a kubelet kill a container: the container gets its grace period, and starts again with no status in
-// between. Unless the life's stopAfter is shorter than the grace period, the container is stuck, and is killed at the
-// end of the period.
+// failLiveness simulates that a kubelet kills a container: the container gets its grace period, and starts again without a
+// status report in between. If the life's stopAfter is shorter than the grace period, the container ends after stopAfter.
+// Otherwise it is stuck, and is killed at the end of the period.
 func (l *lifecycle) failLiveness(i int) {
 	c := &l.model.containers[i]
 	l.count(lifeLivenessFailed)
@@ -104,7 +104,8 @@ func (l *lifecycle) killed(i int, code int32, again bool) {
 		l.finish()
 		return
 	}
-	// The kubelet starts it in the same look that killed it, and counts the back-off from the previous end.
+	// The kubelet starts the container in the same look at the pod in which it killed it, and counts the back-off from the
+	// previous end.
 	if before == nil {
 		c.restarts++
 		l.count(lifeRestarted)

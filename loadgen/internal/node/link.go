@@ -35,7 +35,7 @@ type link struct {
 	access atomic.Pointer[apiclient.Endpoint] // set before the first connection
 }
 
-// get returns a connection with room for a call. Urgent calls find room where others do not.
+// get returns a connection with room for a call. Some room is reserved for urgent calls.
 func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 	if urgent {
 		return l.GetFree(ctx, l.dial, 1)
@@ -44,7 +44,7 @@ func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 }
 
 // watch opens a watch on a connection that keeps room for calls. A node whose pods have many ConfigMaps and Secrets has
-// more watches than one connection takes; like a kubelet's client, link then opens another connection.
+// more watches than fit on one connection; like a kubelet's client, link then opens another connection.
 func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2conn.Stream, error) {
 	const least = 2*urgentStreams + 1
 	for last := false; ; last = true {
@@ -59,7 +59,7 @@ func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2con
 		r.Accept = protobuf.WatchType
 		stream, err := conn.OpenFree(r, h, least)
 		switch {
-		case !errors.Is(err, h2conn.ErrBusy): // else other watches have come between
+		case !errors.Is(err, h2conn.ErrBusy): // else other watches have taken the room
 			return stream, err
 		case last: // the server allows few streams
 			return conn.Open(r, h)
@@ -67,7 +67,7 @@ func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2con
 	}
 }
 
-// urgentStreams are kept free for urgent requests.
+// urgentStreams is the number of streams of a connection that are kept free for urgent requests.
 const urgentStreams = 16
 
 func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
@@ -144,7 +144,7 @@ func (l *link) request(c call) (*h2conn.Request, error) {
 	return r, nil
 }
 
-// outcome names a failure without an answer.
+// outcome names the failure of a request that got no answer.
 func outcome(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -192,7 +192,7 @@ type exchange struct {
 	over   atomic.Bool
 	stream atomic.Pointer[h2conn.Stream]
 	ctx    context.Context
-	unhook func() bool // of ctx
+	unhook func() bool // detaches cancel from ctx
 	header h2conn.Header
 	body   []byte
 }

@@ -44,7 +44,7 @@ func (k *kubelet) newNode(now time.Time) *corev1.Node {
 	spec := corev1.NodeSpec{Taints: p.Taints}
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: k.hostIP.String()}, {Type: corev1.NodeHostName, Address: name}}
 	if p.Cloud != nil {
-		// The cloud knows the rest: until cloud-controller-manager has asked it, no pod is scheduled to the node.
+		// cloud-controller-manager gets the rest from the cloud. Until it has done so, no pod is scheduled to the node.
 		delete(labels, corev1.LabelTopologyZone)
 		delete(labels, corev1.LabelInstanceTypeStable)
 		spec.ProviderID = k.instance().ProviderID()
@@ -112,7 +112,7 @@ func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	return out
 }
 
-// readyPatch makes the node Ready or not Ready, regardless of its earlier conditions.
+// readyPatch returns a patch that makes the node Ready or not Ready, regardless of its earlier conditions.
 func (k *kubelet) readyPatch(now time.Time, r readiness) ([]byte, error) {
 	return nodeStatusPatch(k.conditionsNow(now, r))
 }
@@ -156,16 +156,16 @@ func (k *kubelet) patchStatus(life *life, body []byte) error {
 	return err
 }
 
-// reportStatus reports the unchanged status every StatusReport, from a drawn time on.
+// reportStatus reports the unchanged status, and again after each StatusReport interval.
 func (k *kubelet) reportStatus(life *life) {
 	life.after(k.plan.Spec.StatusReport.D(), func() { k.late(life, func() { k.reportStatus(life) }) })
 	if body, err := heartbeatPatch(life.clock.Now()); err == nil {
-		_ = k.patchStatus(life, body) // counted; the next report is as good
+		_ = k.patchStatus(life, body) // errors are counted; the next report replaces it
 	}
 }
 
-// sawNode processes the Ready condition. If the node lifecycle controller set it to Unknown, the kubelet corrects it at
-// its next look.
+// sawNode processes the Ready condition that a watch delivered. If the node lifecycle controller has set it to Unknown, the
+// kubelet corrects it when it next looks at its status.
 func (k *kubelet) sawNode(ready bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -198,7 +198,7 @@ func (k *kubelet) mend(life *life) {
 	k.setReady(true)
 }
 
-// setReady is called with mu held.
+// setReady records whether the node is Ready. It is called with mu held.
 func (k *kubelet) setReady(ready bool) {
 	if k.ready == ready {
 		return

@@ -19,7 +19,7 @@ import (
 const (
 	podBackoff    = 500 * time.Millisecond
 	podBackoffMax = 10 * time.Second
-	// volumeLoop is how often a kubelet's volume manager looks for work, twice before it mounts
+	// volumeLoop is the interval at which a kubelet's volume manager looks for work; it looks twice before it mounts
 	// (pkg/kubelet/volumemanager). An earlier request is often refused, because the Node authorizer has not seen the
 	// binding yet.
 	volumeLoop = 100 * time.Millisecond
@@ -27,10 +27,11 @@ const (
 	// refused, because the Node authorizer has not seen the binding yet.
 	firstLook = 50 * time.Millisecond
 	// unmountMin and unmountMax bound the time from the end of a pod's containers until its volumes are unmounted, as
-	// measured on a real kubelet (loadgen/lab/records/calibration.md).
+	// measured on a real kubelet.
 	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
-	// One in rereadEvery ending pods is read again by its kubelet: the last two updates of a pod's status, which its
-	// status manager mostly sends as one, were separate. Measured: 0 to 0.4 of a pod's life, from run to run.
+	// The kubelet reads one in rereadEvery ending pods once more. A kubelet does that if it sends the last two updates of a
+	// pod's status separately; mostly it sends them as one. Measured: 0 to 0.4 more reads for each pod, depending on the
+	// run.
 	rereadEvery = 5
 )
 
@@ -38,29 +39,29 @@ type podState uint8
 
 const (
 	starting   podState = iota
-	backingOff          // no container runs: a lifecycle starts them again
+	backingOff          // no container runs; the lifecycle starts them again
 	running
 	stopping
 	ended // phase Succeeded or Failed: nothing is left to do
 )
 
-// pod holds what a node remembers of a pod.
+// pod is what a node remembers about a pod.
 type pod struct {
 	namespace, name string
 	uid             types.UID
 	state           podState
-	ip              netip.Addr // of the node's own; invalid before the start and on the host's network
+	ip              netip.Addr // from the node's range; invalid before the start and with hostNetwork
 	hostNetwork     bool
 	version         uint64 // resourceVersion of our last status write
 	generation      int64  // last seen
 	room            *room  // nil: its containers have stopped
 	counted         bool   // as started
-	listing         uint32 // the last listing it was seen in
+	listing         uint32 // the last listing that contained it
 	refs            []objectRef
 	object          []byte     // as last seen
-	lifecycle       *lifecycle // nil: the containers start and run on
+	lifecycle       *lifecycle // nil: the containers start and keep running
 	ephemeral       []corev1.ContainerStatus
-	// overtaken holds the pod as another client changed it while our status was in flight.
+	// overtaken is the pod as another client changed it while our status write was in flight.
 	overtaken []byte
 }
 
@@ -84,14 +85,14 @@ func (k *kubelet) event(kind string, object []byte, v view) {
 		return
 	case p == nil:
 		p = k.admit(object, v)
-	case v.Deleting && p.state < stopping: // the server itself removes one that has ended
+	case v.Deleting && p.state < stopping: // the API server itself removes pods that have ended
 		k.stop(p, object)
 	case p.lifecycle != nil && v.Deleting && p.state == ended:
 		p.lifecycle.sawDeletion(object)
 	case p.lifecycle != nil:
 		p.lifecycle.saw(object, v)
 	case p.state == running && string(v.ready) != "True" && number(string(v.ResourceVersion)) > p.version:
-		// The node lifecycle controller changes the status on a node it takes for dead.
+		// The node lifecycle controller changes the status of pods on a node that it considers dead.
 		k.repair(p, object)
 	case p.state == starting && string(v.ready) != "True":
 		p.overtaken = bytes.Clone(object)
@@ -108,7 +109,7 @@ func (k *kubelet) event(kind string, object []byte, v view) {
 	}
 }
 
-// respec processes a change of a pod's spec: of its requests or its ephemeral containers.
+// respec processes a changed pod spec: new resource requests, or new ephemeral containers.
 func (k *kubelet) respec(p *pod, object []byte) {
 	if spec := k.decodePod(object); spec != nil {
 		p.generation, p.room = spec.Generation, roomOf(spec)
@@ -248,7 +249,7 @@ func (k *kubelet) removed(life *life, p *pod, err error, failures int, again fun
 	}
 }
 
-// unmount queues then as a write, after the pod's containers have ended and its volumes are unmounted.
+// unmount queues then as a write once the pod's volumes are unmounted, which is some time after its containers have ended.
 func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	unmounted := func() {
 		k.mu.Lock()
@@ -266,14 +267,14 @@ func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	life.after(takes, func() {
 		k.write(life, func() {
 			if k.fleet.unmounted.Add(1)%rereadEvery == 0 {
-				_ = k.readPod(life.ctx, p) // counted
+				_ = k.readPod(life.ctx, p) // errors are counted
 			}
 			unmounted()
 		})
 	})
 }
 
-// retry queues a write again after a kubelet's wait.
+// retry queues a write again after a kubelet's back-off.
 func (k *kubelet) retry(life *life, failures int, write func()) {
 	if !life.over() {
 		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() { k.write(life, write) })
@@ -294,7 +295,7 @@ func (k *kubelet) forget(p *pod) {
 	if p.lifecycle != nil {
 		p.lifecycle.cancel()
 	}
-	if p.state == running { // deleted with no grace: its end was not ours
+	if p.state == running { // deleted without a grace period: the node did not stop it
 		k.ledger.podsRunning.Add(-1)
 		k.ledger.podsStopped.Add(1)
 	}
@@ -310,7 +311,7 @@ func (k *kubelet) write(life *life, job func()) {
 	k.late(life, func() { life.writes.add(job) })
 }
 
-// patchPodStatus returns the pod's new resourceVersion.
+// patchPodStatus writes a pod's status and returns the pod's new resourceVersion.
 func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.PodStatus) (uint64, error) {
 	if finished(status.Phase) {
 		status.EphemeralContainerStatuses = k.endEphemeral(p)
@@ -322,8 +323,8 @@ func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.Pod
 	return k.readAndPatch(ctx, p, body)
 }
 
-// readAndPatch patches a pod's status, with fidelity "kubelet" only after reading the pod, as a kubelet's status
-// manager does. The watch has delivered the pod a moment ago.
+// readAndPatch patches a pod's status. With fidelity "kubelet" it reads the pod first, as a kubelet's status manager does,
+// although the watch has just delivered the pod.
 func (k *kubelet) readAndPatch(ctx context.Context, p *pod, body []byte) (uint64, error) {
 	if err := k.readPod(ctx, p); err != nil {
 		return 0, err

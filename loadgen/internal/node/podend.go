@@ -53,7 +53,7 @@ func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 	}
 	body, err := generationPatch(p.uid, generation)
 	if err == nil {
-		_, _ = k.readAndPatch(life.ctx, p, body) // counted
+		_, _ = k.readAndPatch(life.ctx, p, body) // errors are counted
 	}
 }
 
@@ -113,9 +113,9 @@ func unknownEnd() corev1.ContainerState {
 	}}
 }
 
-// abandoned returns the last status of a pod whose containers are stopped: its phase is Failed unless the pod has ended
-// by itself, and a container that never ran is given an end (TerminatePod in pkg/kubelet/status). If nothing changes,
-// it returns s itself. pod is its state when it began to stop.
+// abandoned returns the last status of a pod whose containers are stopped: its phase is Failed unless the pod has ended by
+// itself, and a container that never ran is given an end (TerminatePod in pkg/kubelet/status). If nothing changes, it
+// returns s itself. pod is the pod as it was when it began to stop.
 func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	lacksEnd := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }
 	if finished(s.Phase) && !slices.ContainsFunc(s.ContainerStatuses, lacksEnd) && !slices.ContainsFunc(s.InitContainerStatuses, lacksEnd) {

@@ -35,7 +35,7 @@ func (p *plan) lifeOf(pod *corev1.Pod) *scenario.PodLife {
 	switch {
 	case err == nil && after >= 0:
 		life := copyOf(of, annotatedLife)
-		life.RunFor = always(max(after, 1)) // 0 is no end
+		life.RunFor = always(max(after, 1)) // 0 would mean no end
 		if code, err := strconv.ParseUint(pod.Annotations[exitCode], 10, 8); err == nil {
 			life.ExitCode, life.Reason = int(code), ""
 		}
@@ -129,7 +129,7 @@ const (
 	startTakes = 150 * time.Millisecond
 )
 
-// backOff is a kubelet's back-off of one container or image. The zero value has seen no attempt.
+// backOff is a kubelet's back-off of one container or image. The zero value means no attempts so far.
 type backOff struct {
 	delay   time.Duration
 	updated time.Time
@@ -143,7 +143,7 @@ func (b *backOff) remaining(ended time.Time) time.Duration {
 	return b.delay
 }
 
-// next doubles the delay, for an attempt at now after an end at ended.
+// next doubles the delay after an attempt at now to start what ended at ended.
 func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	switch {
 	case b.delay == 0 || ended.Sub(b.updated) > backOffReset:

@@ -16,7 +16,7 @@ type containerKind uint8
 
 const (
 	initial containerKind = iota // runs to its end before the next one
-	sidecar                      // an init container that runs on
+	sidecar                      // an init container that keeps running
 	regular
 )
 
@@ -24,21 +24,21 @@ const (
 type containerState struct {
 	spec     *corev1.Container
 	kind     containerKind
-	field    string                           // of its Events
-	pulled   bool                             // for this pod
+	field    string                           // fieldPath of its Events, without its name
+	pulled   bool                             // its image was pulled for this pod
 	state    corev1.ContainerState            // Waiting: it has not run
-	last     *corev1.ContainerStateTerminated // of the run before
+	last     *corev1.ContainerStateTerminated // end of the previous run
 	restarts int32
 	failures int // runs that ended with a code over 0
 	ready    bool
 	started  bool
 	backOff  backOff // of its restarts
 	pulls    backOff // of its image
-	// failing is why the last attempt to start it failed (pkg/kubelet/reason_cache.go). The kubelet shows it when it
-	// looks at the pod again; shown is the reason in the last status.
+	// failing is why the last attempt to start it failed (pkg/kubelet/reason_cache.go). The kubelet reports it when it next
+	// looks at the pod; shown is the reason in the last status.
 	failing  *corev1.ContainerStateWaiting
 	shown    string
-	attempts int // that failed, since its last start
+	attempts int // failed attempts to start it since its last start
 }
 
 // ran reports whether the container has run.
@@ -48,8 +48,8 @@ func (c *containerState) ran() bool { return c.state.Waiting == nil }
 type podModel struct {
 	pod        *corev1.Pod // as last seen, with the conditions as last rendered
 	containers []containerState
-	evicted    string // message of an eviction; empty: none
-	deleted    bool   // its deletion was seen: no container starts any more
+	evicted    string // message of the eviction; empty: not evicted
+	deleted    bool   // its deletion was seen: no more containers start
 	stopped    bool   // its containers were stopped
 	noSandbox  bool   // its sandbox was stopped
 }
@@ -77,7 +77,7 @@ func newPodModel(pod *corev1.Pod) podModel {
 	return m
 }
 
-// take makes pod the subject of the statuses. It copies the conditions, because remember changes them.
+// take makes pod the pod that status describes. It copies the conditions, because remember changes them.
 func (m *podModel) take(pod *corev1.Pod) {
 	own := *pod
 	own.Status.Conditions = slices.Clone(pod.Status.Conditions)
@@ -112,7 +112,7 @@ func (m *podModel) policy(c *containerState) corev1.RestartPolicy {
 	return m.pod.Spec.RestartPolicy
 }
 
-// over reports whether only sidecars run or will run.
+// over reports whether no container other than a sidecar runs or will run.
 func (m *podModel) over() bool {
 	for i := range m.containers {
 		c := &m.containers[i]

@@ -29,7 +29,7 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 		if !k.selects(life, p, spec) {
 			return
 		}
-		// The kubelet reports that it works on the pod. With fidelity "shared" only if the start takes time.
+		// Report that the kubelet works on the pod; with fidelity "shared", only if the start takes time.
 		if k.plan.own() || starts.After(now) || k.plan.Spec.ImagePull.Median > 0 {
 			k.write(life, func() { k.writeCreating(life, p, spec) })
 		}
@@ -37,8 +37,8 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// startPod fetches tokens, waits for volumes, reads claims and pulls images. The simulated start ends at starts, or when the last image is
-// present.
+// startPod fetches tokens, waits for volumes, reads claims and pulls images. The containers start after the time left until
+// starts, plus the time until the last image is present.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
 		if !k.fetchToken(life, p, t) {
@@ -69,7 +69,7 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 	})
 }
 
-// starts reports whether a pod's start must still be reported: its containers may have ended already.
+// starts reports whether a pod's start must still be reported, even if its containers have ended already.
 func (k *kubelet) starts(p *pod) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -99,11 +99,11 @@ func (k *kubelet) writeSandbox(life *life, p *pod) {
 	}
 	body, err := sandboxPatch(p.uid, life.clock.Now())
 	if err == nil {
-		_, _ = k.readAndPatch(life.ctx, p, body) // counted
+		_, _ = k.readAndPatch(life.ctx, p, body) // errors are counted
 	}
 }
 
-// step is an intermediate status. A retried status follows it.
+// step returns an intermediate status. It is not retried, because a later status is.
 type step func(ip, host netip.Addr, now time.Time) *corev1.PodStatus
 
 // writeSteps reports each step, if every request of a kubelet is made. Steps are not retried: the next report says
@@ -116,13 +116,13 @@ func (k *kubelet) writeSteps(life *life, p *pod, steps []step) {
 		k.write(life, func() {
 			ip, there := k.address(p)
 			if there {
-				_, _ = k.patchPodStatus(life.ctx, p, s(ip, k.hostIP, life.clock.Now())) // counted
+				_, _ = k.patchPodStatus(life.ctx, p, s(ip, k.hostIP, life.clock.Now())) // errors are counted
 			}
 		})
 	}
 }
 
-// address gives a pod its address, unless it has one or has gone.
+// address returns a pod's address, and assigns one if the pod has none. there is false if the pod is gone.
 func (k *kubelet) address(p *pod) (ip netip.Addr, there bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// statusPatch returns the body of a patch of a pod's status, or of some of its fields. With the uid the patch conflicts
-// on another pod of that name.
+// statusPatch returns the body of a patch of a pod's status, or of some of its fields. Because of the uid, the patch
+// conflicts if another pod has taken the name.
 func statusPatch(uid types.UID, status any) ([]byte, error) {
 	type metadata struct {
 		UID types.UID `json:"uid"`
@@ -65,7 +65,7 @@ func sandboxPatch(uid types.UID, now time.Time) ([]byte, error) {
 	}}})
 }
 
-// generationPatch reports the generation of a pod that was seen.
+// generationPatch reports the observed generation of a pod.
 func generationPatch(uid types.UID, generation int64) ([]byte, error) {
 	var conditions []map[string]any
 	for _, t := range kubeletConditions {
@@ -74,7 +74,7 @@ func generationPatch(uid types.UID, generation int64) ([]byte, error) {
 	return statusPatch(uid, map[string]any{"observedGeneration": generation, "conditions": conditions})
 }
 
-// Reasons why a pod's sandbox is not ready: it does not exist yet, or no longer.
+// Reasons why a pod's sandbox is not ready: it does not exist yet, or it has stopped.
 const (
 	sandboxNotReady = "PodSandboxNotReady"
 	noSandbox       = "no pod sandbox exists"
@@ -138,8 +138,8 @@ func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.
 	return s
 }
 
-// startSteps returns the reports from a pod's sandbox until it is Ready, in order: each init container running and
-// ended, and containers whose probes have not succeeded yet.
+// startSteps returns the status reports of a pod from its ready sandbox until it is Ready, in order: each init container
+// running and then ended, and containers whose probes have not succeeded yet.
 func startSteps(pod *corev1.Pod) (steps []step) {
 	for i := range pod.Spec.InitContainers {
 		steps = append(steps, func(ip, host netip.Addr, now time.Time) *corev1.PodStatus {
@@ -163,8 +163,8 @@ func startSteps(pod *corev1.Pod) (steps []step) {
 	return steps
 }
 
-// initializingStatus returns the status of a pod with the first done init containers finished. The next one may be
-// running.
+// initializingStatus returns the status of a pod whose first done init containers have finished. The next init container
+// runs if running is true.
 func initializingStatus(pod *corev1.Pod, ip, host netip.Addr, done int, running bool, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := creatingStatus(pod, host, now)
@@ -193,8 +193,8 @@ func initializingStatus(pod *corev1.Pod, ip, host netip.Addr, done int, running 
 	return s
 }
 
-// unprobedStatus returns the status of a pod whose containers run and wait for their probes: for all probes, or only
-// for readiness probes once started.
+// unprobedStatus returns the status of a pod whose containers run and wait for startup and readiness probes; if started,
+// only for readiness probes.
 func unprobedStatus(pod *corev1.Pod, ip, host netip.Addr, started bool, now time.Time) *corev1.PodStatus {
 	s := runningStatus(pod, ip, host, now)
 	for i := range s.ContainerStatuses {
@@ -228,7 +228,7 @@ func failed(s *corev1.PodStatus) *corev1.PodStatus {
 	return s
 }
 
-// terminatedStatus returns the status of a pod whose containers have all ended successfully, on request.
+// terminatedStatus returns the status of a pod whose containers were all told to stop and have ended successfully.
 func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	started := at
@@ -293,7 +293,7 @@ func rejectedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	}
 }
 
-// setContainers sets the status of each container, separately for init containers.
+// setContainers sets the status of each container; initial is true for init containers.
 func setContainers(s *corev1.PodStatus, pod *corev1.Pod, status func(c *corev1.Container, initial bool) corev1.ContainerStatus) {
 	for i := range pod.Spec.InitContainers {
 		s.InitContainerStatuses = append(s.InitContainerStatuses, status(&pod.Spec.InitContainers[i], true))

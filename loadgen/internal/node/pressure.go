@@ -41,7 +41,7 @@ func textsOf(condition corev1.NodeConditionType) pressureTexts {
 	return pressureTexts{"memory", "KubeletHasInsufficientMemory", "NodeHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasSufficientMemory"}
 }
 
-// armEviction sets the timer for the eviction of a pod that has run for some time.
+// armEviction sets the timer for the eviction of a pod that has already run for the given time.
 func (l *lifecycle) armEviction(ran time.Duration) {
 	l.mayBeEvicted = true
 	if after := l.drawn(l.of.Evict.After, -1, "evict"); after > 0 && !critical(l.model.pod) {
@@ -53,8 +53,8 @@ func critical(pod *corev1.Pod) bool {
 	return pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
 }
 
-// evict ends a pod as a kubelet under pressure does. Its containers get the shortest time that a kubelet gives; if they
-// end successfully in it, the pod Succeeded.
+// evict ends a pod as a kubelet under pressure does. Its containers get minGrace to end. If all of them end successfully in
+// that time, the phase of the pod is Succeeded.
 func (l *lifecycle) evict() {
 	k, condition := l.k, corev1.NodeConditionType(l.of.Evict.Condition)
 	l.cancel()
@@ -190,7 +190,7 @@ func tolerates(pod *corev1.Pod, key string) bool {
 	})
 }
 
-// refused reports a pod that the node does not run, and returns whether it did. Called with k.mu held.
+// refused refuses a pod if the node is under pressure, and reports whether it did. Called with k.mu held.
 func (k *kubelet) refused(p *pod, pod *corev1.Pod) bool {
 	message, of := k.refusal(pod)
 	if message == "" {

@@ -12,11 +12,12 @@ type objectRef struct{ resource, namespace, name string }
 type objectWatch struct {
 	users   int
 	watcher *watcher
-	known   bool // its list has come
+	known   bool // its list has arrived
 	found   bool // the object exists
 }
 
-// objectWatchTimeout is a kubelet's shortest timeoutSeconds of such a watch (pkg/kubelet/util/manager).
+// objectWatchTimeout is a kubelet's shortest timeoutSeconds for the watch of a ConfigMap or Secret
+// (pkg/kubelet/util/manager).
 const objectWatchTimeout = 30 * time.Minute
 
 // reference opens the watches that a pod needs. Called with k.mu held.
@@ -56,7 +57,7 @@ func (k *kubelet) dereference(p *pod) {
 		}
 		if o.users--; o.users == 0 {
 			delete(k.objects, ref)
-			k.life.spawn(o.watcher.stop) // it writes to the connection: not on its read loop
+			k.life.spawn(o.watcher.stop) // stop writes to the connection, so it must not run on the read loop
 		}
 	}
 	p.refs = nil

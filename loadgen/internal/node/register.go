@@ -43,7 +43,7 @@ func (k *kubelet) run(life *life, patience time.Duration) error {
 		if apierrors.IsTooManyRequests(err) {
 			within = max(within, registerThrottled)
 		}
-		// Some of several API servers may not know RBAC rules yet that others know.
+		// Some API servers may not yet know RBAC rules that others already know.
 		refused := k.plan.restricted() && apierrors.IsForbidden(err)
 		if final(err) && !refused || life.clock.Since(began) > within {
 			return fmt.Errorf("register node %s: %w", k.name, err)
@@ -88,15 +88,15 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	}
 	k.link.start(life.ctx, call{
 		verb: "deletecollection", resource: "resourceslices", path: resourceSlices + "?" + fields("spec.nodeName="+k.name).Encode(), urgent: true, blind: true,
-	}, func([]byte, error) { close(done) }) // counted
+	}, func([]byte, error) { close(done) }) // errors are counted
 	for _, reason := range []string{"NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"} {
 		k.announceNode(life, corev1.EventTypeNormal, reason, statusIsNow(k.name, reason), 3)
 	}
 	return done
 }
 
-// order returns the position of this kubelet's start among the starts of all kubelets, which start one after another,
-// again and again.
+// order returns a number that decides which starts are among the one in lateEvery or informedEvery. It is higher by one for
+// the next kubelet, and for the next start of the same kubelet.
 func (k *kubelet) order() int { return k.index + k.lives }
 
 func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }
@@ -192,7 +192,7 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 func (k *kubelet) look(life *life, resource, path string) {
 	if k.plan.own() {
 		k.link.start(life.ctx, call{verb: "get", resource: resource, path: path, urgent: true, blind: true},
-			func([]byte, error) {}) // counted
+			func([]byte, error) {}) // errors are counted
 	}
 }
 

@@ -39,7 +39,7 @@ type ServiceAccounts struct {
 
 	stop context.CancelFunc
 	done chan struct{}
-	wake chan struct{} // the next renewal is sooner than it was
+	wake chan struct{} // the next renewal is due earlier than before
 
 	mu     sync.Mutex
 	tokens map[string]*accountToken
@@ -48,7 +48,7 @@ type ServiceAccounts struct {
 
 // accountToken holds the token of one account.
 type accountToken struct {
-	made  sync.Mutex // held while the first one is made
+	made  sync.Mutex // held while the first token is made
 	value apiclient.Token
 	due   time.Time // when it is renewed; guarded by ServiceAccounts.mu
 }
@@ -120,7 +120,7 @@ func (s *ServiceAccounts) ForProxies(ctx context.Context) (*rest.Config, error) 
 func (s *ServiceAccounts) create(ctx context.Context, name string, t *accountToken) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: s.labels}}
 	_, err := s.client.CoreV1().ServiceAccounts(s.namespace).Create(ctx, account, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) { // by an attempt whose token failed
+	if err != nil && !apierrors.IsAlreadyExists(err) { // by an earlier attempt, which got no token
 		return fmt.Errorf("create serviceaccount %s/%s: %w", s.namespace, name, err)
 	}
 	return s.renew(ctx, name, t)

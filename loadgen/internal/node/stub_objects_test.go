@@ -74,7 +74,7 @@ func (s *stub) pod(w http.ResponseWriter, q request, parts []string) {
 	reply(w, 200, "v1", "Pod", out)
 }
 
-// changePod changes a pod and tells the watches.
+// changePod changes a pod and sends the change to the watches.
 func (s *stub) changePod(name string, change func(*corev1.Pod)) {
 	s.update(func() {
 		old := s.pods[name]

@@ -65,7 +65,7 @@ type stub struct {
 	changed  chan struct{} // closed at each change
 	// answer may handle a request: it returns true if it has answered.
 	answer func(http.ResponseWriter, request) bool
-	// forgetful: keep no record of requests.
+	// forgetful says that requests are not recorded.
 	forgetful bool
 	// noWatchList makes it behave as a server before Kubernetes 1.35.
 	noWatchList bool

@@ -39,15 +39,16 @@ func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	return u
 }
 
-// usage is a container's use. demanded is the CPU seconds so far of the demand that it follows.
+// usage is a container's use of CPU and memory. If follows is true, the container follows a demand, and demanded is the
+// demand's CPU seconds so far.
 type usage struct {
 	use
 	demanded float64
 	follows  bool
 }
 
-// cpuCounter adds up the CPU time of a container from look to look. The sum is exact between two looks at which the
-// container follows a demand; otherwise the use at the second look counts for the whole time.
+// cpuCounter adds up the CPU time of a container from one read to the next. The sum is exact between two reads at which the
+// container follows a demand; otherwise the use at the second read counts for the whole time.
 type cpuCounter struct {
 	at       time.Time
 	seconds  float64
@@ -119,7 +120,8 @@ func (k *kubelet) Summary(now time.Time) *stats.Summary {
 	return s
 }
 
-// cpuTime adds up a node's use from look to look: the use of ended pods disappears with them.
+// cpuTime adds up the CPU time of a node from one read to the next. The CPU times of the pods do not add up to it, because
+// those of ended pods disappear.
 type cpuTime struct {
 	at      time.Time
 	seconds float64

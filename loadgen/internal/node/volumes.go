@@ -18,7 +18,7 @@ const (
 )
 
 // mountVolumes returns true when each ConfigMap, Secret and PersistentVolumeClaim that the pod's volumes need exists, or
-// false if the pod ended first. Restricted nodes do not look.
+// false if the pod ended first. Restricted nodes do not check.
 func (k *kubelet) mountVolumes(life *life, p *pod, pod *corev1.Pod) bool {
 	if k.plan.restricted() {
 		return true
@@ -38,9 +38,9 @@ func (k *kubelet) mountVolumes(life *life, p *pod, pod *corev1.Pod) bool {
 	})
 }
 
-// unmountable returns why a volume of a pod cannot be mounted, or an empty message. known is false while the API server
-// has not answered. Nothing waits for clusterCA: the first watch of a pod's objects is often refused, and opened again
-// after a second (see firstLook), which would delay nearly every pod's start.
+// unmountable returns why a volume of a pod cannot be mounted, or an empty message. known is false while the API server has
+// not answered. No pod waits for clusterCA: the first watch of a pod's objects is often refused, and opened again after a
+// second (see firstLook), which would delay nearly every pod's start.
 func (k *kubelet) unmountable(ctx context.Context, pod *corev1.Pod) (message string, known bool) {
 	known = true
 	for i := range pod.Spec.Volumes {
@@ -76,7 +76,7 @@ func (k *kubelet) unmountable(ctx context.Context, pod *corev1.Pod) (message str
 	return message, known
 }
 
-// readVolumeClaim returns an error unless a claim is bound.
+// readVolumeClaim reads a claim, and returns an error unless it is bound.
 func (k *kubelet) readVolumeClaim(ctx context.Context, namespace, name string) error {
 	answer, err := k.link.do(ctx, call{
 		verb: "get", resource: "persistentvolumeclaims", path: "/api/v1/namespaces/" + namespace + "/persistentvolumeclaims/" + name,

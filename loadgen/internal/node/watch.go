@@ -28,7 +28,7 @@ type sink struct {
 // noSink drops everything: the watch only reads resourceVersions.
 func noSink() sink { return sink{func() {}, func(string, []byte, view) {}, func() {}} }
 
-// maxErrorBody bounds the stored part of a refusal.
+// maxErrorBody is how much of the body of a refusal is stored, in bytes.
 const maxErrorBody = 64 << 10
 
 // watcher keeps one watch alive, following package listwatch. It has no goroutine while the watch is open.
@@ -38,11 +38,11 @@ type watcher struct {
 	resource string // as metrics name it
 	path     string // of the collection
 	selector string // as "&fieldSelector=...", or empty
-	layout   layout // what the sink wants to see of an object
+	layout   layout // fields of an object that the sink needs
 	sink     sink
 	// optional resources may be missing on an older server; access to refusable ones may be forbidden.
 	optional, refusable bool
-	// timeout is the least timeoutSeconds that is requested; the most is twice that.
+	// timeout is the minimum timeoutSeconds that is requested; the maximum is twice as long.
 	timeout time.Duration
 	// listFirst is set for all watchers once a server has no WatchList.
 	listFirst *atomic.Bool
@@ -117,10 +117,10 @@ type watchStream struct {
 	asked   listwatch.Question
 	version uint64
 	opened  time.Time
-	listing bool // the initial events of a WatchList are coming in
+	listing bool // the initial events of a WatchList are arriving
 	header  h2conn.Header
 	frames  listwatch.Frames
-	refusal []byte // its body
+	refusal []byte // body of a refusal
 	events  int
 }
 
@@ -151,7 +151,7 @@ func (s *watchStream) open() error {
 	return nil
 }
 
-// list begins a watch on a server without WatchList.
+// list lists the objects before a watch, on a server without WatchList.
 func (s *watchStream) list() error {
 	w := s.w
 	body, err := w.link.do(w.life.ctx, call{verb: "list", resource: w.resource, path: s.path(), urgent: true})
@@ -304,7 +304,7 @@ func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again 
 	return delay, true
 }
 
-// release subtracts an open watch from the count. The caller holds w.mu.
+// release subtracts the watch from the open ones, and reports whether it was open. The caller holds w.mu.
 func (s *watchStream) release() bool {
 	held := s.held
 	if held {

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// strategic is the patch that kubelets send for statuses.
+// strategic is the content type of the patches that kubelets send for statuses.
 const strategic = "application/strategic-merge-patch+json"
 
 type marshaler interface{ Marshal() ([]byte, error) }
@@ -58,7 +58,7 @@ func decode(data []byte, into interface{ Unmarshal([]byte) error }) error {
 	return into.Unmarshal(raw)
 }
 
-// view holds the fields that are read of most objects, which are echoes of our own writes.
+// view holds the fields that are read from each object. Most objects are echoes of our own writes, and need no more.
 type view struct {
 	protobuf.Object
 	initialEventsEnd bool // a WatchList's closing bookmark
@@ -66,7 +66,7 @@ type view struct {
 	ready            []byte // status of the condition Ready
 }
 
-// layout says where a kind keeps the fields of view, by the numbers of generated.proto.
+// layout has the numbers of the fields from which view is read, as in generated.proto of the kind.
 type layout struct {
 	nodeName   protowire.Number // in spec
 	conditions protowire.Number // in status

@@ -75,7 +75,7 @@ func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
 			done.Add(1)
 		case apierrors.IsNotFound(err):
 			if of := subresource(x); of != "" && a.isThere(ctx, r, selected[i]) {
-				return fmt.Errorf("%s %s %s: the API server serves no %s of it", x.Kind, r.Kind, selected[i].name, of)
+				return fmt.Errorf("%s %s %s: the API server does not serve its subresource %s", x.Kind, r.Kind, selected[i].name, of)
 			}
 			gone.Add(1)
 		case x.Kind == "evict" && tooMany(err):
@@ -193,7 +193,7 @@ func (a *Objects) patches(r Resource, x scenario.Action) (func(one) ([]byte, err
 	if err != nil {
 		return nil, fmt.Errorf("the patch: %w", err)
 	}
-	var mu sync.Mutex // a template is for one goroutine
+	var mu sync.Mutex // a template is not safe for concurrent use
 	return func(o one) ([]byte, error) {
 		values := map[string]any{"Name": o.name, "Namespace": o.namespace, "Index": o.index}
 		maps.Copy(values, x.Vars)

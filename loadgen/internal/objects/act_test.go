@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A request to a control plane that is away for a moment is repeated; a refusal by a PodDisruptionBudget is not.
+// A request to a control plane that is briefly unavailable is repeated; a refusal by a PodDisruptionBudget is not.
 func TestEvictionsOutlastAnElection(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]int{}

@@ -25,7 +25,7 @@ const (
 	fieldManager = "stormglass"
 	definition   = "CustomResourceDefinition"
 
-	// establishedWithin bounds the wait for definitions of custom resources.
+	// establishedWithin is the time limit for definitions of custom resources to be served.
 	establishedWithin = time.Minute
 	establishedPoll   = 200 * time.Millisecond
 )
@@ -60,10 +60,10 @@ type making struct {
 	*Objects
 	all     *scenario.Objects
 	action  scenario.Action
-	present map[string]bool // existing objects, by path; nil: all are made
+	present map[string]bool // existing objects, by path; nil: create all
 	made    atomic.Int64
 
-	mu          sync.Mutex // of all, which renders one at a time, and of definitions
+	mu          sync.Mutex // guards all, which renders one object at a time, and definitions
 	definitions []string
 }
 
@@ -91,7 +91,7 @@ func (m *making) pass(ctx context.Context, definitions bool) error {
 			return err
 		}
 		if definitions && !m.defines(o.Name) {
-			return nil // each namespace's iteration has it
+			return nil // the iteration of each namespace contains it
 		}
 		if err := m.make(ctx, r, o, m.action.Kind == "apply"); err != nil {
 			return err
@@ -237,15 +237,15 @@ func (a *Objects) create(ctx context.Context, r Resource, o scenario.Object, dry
 	return request.Do(ctx).Error()
 }
 
-// apply applies an object, with us as the owner of all its fields.
+// apply applies an object, and makes us the owner of all its fields.
 func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) error {
 	if o.Name == "" {
 		return errors.New("an object without a name cannot be applied")
 	}
-	if !r.Namespaced { // in the run's namespaces all is the run's
+	if !r.Namespaced { // every object in the run's namespaces belongs to the run
 		there, err := a.metadata.Resource(r.GroupVersionResource).Get(ctx, o.Name, metav1.GetOptions{})
 		if err == nil && !a.options.owns(there.Labels) {
-			return errors.New("the cluster has one that is not of this run")
+			return errors.New("the cluster has an object of this name that does not belong to this run")
 		}
 	}
 	body, err := json.Marshal(o.Manifest)
@@ -285,7 +285,7 @@ func (a *Objects) awaitEstablished(ctx context.Context, names []string) error {
 	return nil
 }
 
-// crd holds the fields that are read of a definition.
+// crd holds the fields of a definition that are read.
 type crd struct {
 	Spec struct {
 		Group string `json:"group"`

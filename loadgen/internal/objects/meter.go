@@ -9,7 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// longestRequest is the range of a Meter: a request is repeated while the control plane is away.
+// longestRequest is the longest time that a Meter records. It is long because requests are repeated while the control plane
+// is unavailable.
 const longestRequest = 10 * time.Minute
 
 // Meter measures the requests of an action in a phase, over all its rounds. A nil Meter measures nothing. It is safe for concurrent use.
@@ -17,7 +18,7 @@ type Meter struct {
 	mu        sync.Mutex
 	requests  int64 // due
 	done      int64
-	refused   int64 // of done, by a PodDisruptionBudget
+	refused   int64 // part of done: refused by a PodDisruptionBudget
 	due, took time.Duration
 	service   *latency.Histogram
 }
@@ -27,7 +28,7 @@ func NewMeter() *Meter { return &Meter{service: latency.New(longestRequest)} }
 
 type meterKey struct{}
 
-// WithMeter returns a context in which Act and Make measure their requests. Nil: nothing measures them.
+// WithMeter returns a context in which Act and Make measure their requests. A nil Meter measures nothing.
 func WithMeter(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }
@@ -60,7 +61,7 @@ func (m *Meter) request(f func() error) error {
 	return err
 }
 
-// refuse counts a request as refused by a PodDisruptionBudget. request has counted its answer.
+// refuse counts a request as refused by a PodDisruptionBudget. request has already counted it as done.
 func (m *Meter) refuse() {
 	if m != nil {
 		m.mu.Lock()

@@ -23,19 +23,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Options of Objects.
+// Options configure Objects.
 type Options struct {
-	// Namespaces by the objects' index. They exist already.
+	// Namespaces are the namespaces of objects, in the order of their index in scenario.Object. They must exist.
 	Namespaces []string
-	// Labels of every object. The label OwnLabel distinguishes the run's own objects from others.
+	// Labels are the labels of every object. The label OwnLabel distinguishes the run's own objects from others.
 	Labels   map[string]string
 	OwnLabel string
-	// NodeSelector and Tolerations bring pods to the run's nodes. Nil adds nothing to pods.
+	// NodeSelector and Tolerations place pods on the run's nodes. Nil adds nothing to pods.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
-	// Seed of the draw of a selection's share.
+	// Seed determines which objects the share of a selection includes.
 	Seed int64
-	// Retry repeats a request while the control plane is away. Nil: once.
+	// Retry repeats a request while the control plane is unavailable. Nil means that each request is sent once.
 	Retry func(ctx context.Context, ask func() error) error
 }
 
@@ -46,7 +46,7 @@ type Objects struct {
 	rest     rest.Interface
 	metadata metadata.Interface
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
-	draws    atomic.Int64 // of shares so far
+	draws    atomic.Int64 // number of shares drawn so far
 }
 
 // New makes Objects. It sends nothing yet.
@@ -71,7 +71,7 @@ func New(config *rest.Config, o Options) (*Objects, error) {
 	return &Objects{options: o, config: config, rest: requests, metadata: listing, mapper: mapper}, nil
 }
 
-// Mapper finds the resources of kinds by discovery. It uses discovery on first use, and again for an unknown kind.
+// Mapper returns a mapper that finds the resources of kinds by discovery: on first use, and again for an unknown kind.
 func Mapper(config *rest.Config) (*restmapper.DeferredDiscoveryRESTMapper, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -110,7 +110,7 @@ func ResourceOf(mapper meta.RESTMapper, o scenario.Object) (Resource, error) {
 	return Resource{found.Resource, o.Kind, found.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }
 
-// resourceOf calls ResourceOf, and retries while the control plane is away.
+// resourceOf calls ResourceOf, and retries while the control plane is unavailable.
 func (a *Objects) resourceOf(ctx context.Context, o scenario.Object) (r Resource, err error) {
 	err = a.options.Retry(ctx, func() error {
 		r, err = ResourceOf(a.mapper, o)
@@ -185,7 +185,8 @@ func (o Options) Complete(object scenario.Object, namespaced bool) {
 	o.place(object.Manifest, path)
 }
 
-// nameNamespace replaces the mark for a namespace's name in the texts of a manifest, and returns the value.
+// nameNamespace replaces scenario.NamespaceMark by the name of a namespace in all strings of a manifest, and returns the
+// value.
 func nameNamespace(value any, name string) any {
 	switch v := value.(type) {
 	case string:

@@ -19,11 +19,11 @@ import (
 type answer struct {
 	data     any
 	warnings annotations.Annotations
-	query    string // to which the warnings refer
+	query    string // the query to which the warnings refer
 }
 
-// handle serves one request of the API. An error that is not badData is an error of
-// the execution.
+// handle handles one request of the API. Its error is a badData if the request is invalid; any other error is an error
+// of the execution.
 type handle func(*http.Request) (answer, error)
 
 type badData struct{ error }
@@ -41,10 +41,10 @@ type response struct {
 	Infos     []string `json:"infos,omitempty"`
 }
 
-// handler serves every read-only path of the API.
+// handler returns the handler for every read-only path of the API.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	both := []string{http.MethodGet, http.MethodPost} // long queries come as forms
+	both := []string{http.MethodGet, http.MethodPost} // clients send long queries as forms
 	get := both[:1]
 	for path, h := range map[string]struct {
 		methods []string
@@ -89,7 +89,7 @@ func (s *Server) handler() http.Handler {
 			host = strings.Trim(r.Host, "[]")
 		}
 		if !loopback.Is(host) {
-			http.Error(w, "this address is for this machine only: ask for it as 127.0.0.1", http.StatusForbidden)
+			http.Error(w, "this address is only for this machine: use 127.0.0.1", http.StatusForbidden)
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -122,7 +122,7 @@ func serve(h handle) http.HandlerFunc {
 	}
 }
 
-// kindOf returns the API's name for an error, and its status.
+// kindOf returns the HTTP status for an error, and the API's name for its type.
 func kindOf(err error) (code int, kind string) {
 	switch {
 	case isA[badData](err):
@@ -142,14 +142,14 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// limited cuts a list to the limit of the request, and adds a warning if it cut.
+// limited truncates a list to the limit of the request, and adds a warning if it did.
 func limited[T any](a answer, all []T, limit int) answer {
 	if limit > 0 && len(all) > limit {
 		all = all[:limit]
 		a.warnings = a.warnings.Add(errors.New("results truncated due to limit"))
 	}
 	if all == nil {
-		all = []T{} // an empty list is [] there, not null
+		all = []T{} // the API's empty list is [], not null
 	}
 	a.data = all
 	return a

@@ -8,12 +8,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// Past takes the place of the recorders of finished runs: they have no targets. Config.Samples
-// has their samples.
+// Past is the Recorder for finished runs, which have no targets. Config.Samples must have their samples.
 type Past struct {
-	// Every is the longest interval between their scrapes.
+	// Every is the longest scrape interval of the runs.
 	Every time.Duration
-	// Kinds are the types of metrics, by family.
+	// Kinds are the types of metrics, by metric family.
 	Kinds map[string]model.MetricType
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// maxSteps of a range query, as in Prometheus.
+// maxSteps is the maximum number of steps of a range query, as in Prometheus.
 const maxSteps = 11_000
 
 type queryData struct {
@@ -86,7 +86,7 @@ func (s *Server) execute(r *http.Request, begin func(context.Context, promql.Que
 	if err != nil {
 		return answer{}, badParameter("query", err)
 	}
-	defer q.Close() // it invalidates the result, so convert the result first
+	defer q.Close() // Close invalidates the result, so convert it first
 	res := q.Exec(ctx)
 	a := answer{warnings: res.Warnings, query: expr}
 	if res.Err != nil {
@@ -112,8 +112,7 @@ func (s *Server) execute(r *http.Request, begin func(context.Context, promql.Que
 	return a, nil
 }
 
-// Results have no native histograms: the text format, which the recorder requests
-// from its targets, has none.
+// Results have no native histograms, because the recorder requests the text format, which cannot represent them.
 
 type apiSample struct {
 	Metric labels.Labels `json:"metric"`
@@ -145,7 +144,7 @@ func matrix(m promql.Matrix) []apiSeries {
 	return all
 }
 
-// point is a value and its time in ms.
+// point is a value and its time in ms since 1970.
 type point struct {
 	t int64
 	v float64
@@ -179,14 +178,14 @@ func (s *Server) formatQuery(r *http.Request) (answer, error) {
 	return answer{data: expr.Pretty(0)}, nil
 }
 
-// parseTime reads seconds since 1970, with a fraction, or RFC 3339.
+// parseTime parses seconds since 1970, optionally with a fraction, or an RFC 3339 time.
 func parseTime(text string) (time.Time, error) {
 	if s, err := strconv.ParseFloat(text, 64); err == nil {
 		if math.Abs(s) > math.MaxInt64/1000 || math.IsNaN(s) {
 			return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", text)
 		}
 		whole, fraction := math.Modf(s)
-		// To the millisecond, the resolution of the storage.
+		// Round to milliseconds, the resolution of the storage.
 		return time.Unix(int64(whole), int64(math.Round(fraction*1000))*int64(time.Millisecond)).UTC(), nil
 	}
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
@@ -195,7 +194,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", text)
 }
 
-// parseDuration reads seconds, with a fraction, or a PromQL duration.
+// parseDuration parses a number of seconds, optionally with a fraction, or a PromQL duration.
 func parseDuration(text string) (time.Duration, error) {
 	if s, err := strconv.ParseFloat(text, 64); err == nil {
 		if math.Abs(s) > math.MaxInt64/float64(time.Second) || math.IsNaN(s) {
@@ -230,14 +229,13 @@ func optional(r *http.Request, name string, otherwise time.Time) (time.Time, err
 	return t, nil
 }
 
-// The range of all times, as in Prometheus.
+// minTime and maxTime are the earliest and the latest time, as in Prometheus.
 var (
 	minTime = time.Unix(math.MinInt64/1000+62135596801, 0).UTC()
 	maxTime = time.Unix(math.MaxInt64/1000-62135596801, 999999999).UTC()
 )
 
-// span returns the start and end of a request, both optional, in milliseconds
-// since 1970.
+// span returns the start and end of a request, both optional, in milliseconds since 1970.
 func span(r *http.Request) (start, end int64, err error) {
 	from, err := optional(r, "start", minTime)
 	if err != nil {
@@ -274,7 +272,7 @@ func queryOptions(r *http.Request) (promql.QueryOpts, error) {
 	return promql.NewPrometheusQueryOpts(r.FormValue("stats") == "all", lookback), nil
 }
 
-// matchersOf returns the selectors of match[], which may be missing.
+// matchersOf returns the matchers of the optional parameter match[].
 func matchersOf(r *http.Request) ([][]*labels.Matcher, error) {
 	sets, err := archive.NewParser().ParseMetricSelectors(r.Form["match[]"])
 	if err != nil {

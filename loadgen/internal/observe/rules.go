@@ -25,16 +25,17 @@ import (
 )
 
 const (
-	// ruleInterval is the interval of groups that name none.
+	// ruleInterval is the evaluation interval of rule groups that set none.
 	ruleInterval = 15 * time.Second
-	// ruleSamples bounds one rule. It is larger than for queries, because the rules are ours.
+	// ruleSamples is the maximum number of samples for one rule. It is higher than for queries, because the rules are
+	// ours.
 	ruleSamples = 50_000_000
 )
 
-// evaluator evaluates rules over what is recorded, into a separate store.
+// evaluator evaluates rules over the recorded samples, and writes the results into a separate store.
 type evaluator struct {
 	manager *rules.Manager
-	samples storage.Queryable // what is recorded, and the results of the rules
+	samples storage.Queryable // the recorded samples and the results of the rules
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	db      *tsdb.DB
@@ -78,7 +79,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	if err := e.manager.Update(ruleInterval, nil, labels.EmptyLabels(), externalURL, nil); err != nil {
 		return nil, err
 	}
-	for _, name := range names { // for an error with the reason, which Update does not give
+	for _, name := range names { // returns the reason of an error; Update does not
 		if _, errs := files.Load(name, false, model.LegacyValidation); len(errs) > 0 {
 			return nil, errors.Join(errs...)
 		}
@@ -86,7 +87,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	return e, e.manager.Update(ruleInterval, names, labels.EmptyLabels(), externalURL, nil)
 }
 
-// close also works if newEvaluator failed halfway.
+// close stops the evaluator. It also works if newEvaluator failed halfway.
 func (e *evaluator) close() error {
 	var errs []error
 	if e.manager != nil {
@@ -103,7 +104,7 @@ func (e *evaluator) close() error {
 	return errors.Join(errs...)
 }
 
-// ruleFiles gives a rules.Manager the files of a file system.
+// ruleFiles loads rule files for a rules.Manager from a file system.
 type ruleFiles struct{ fs.FS }
 
 func (f ruleFiles) names() ([]string, error) {
@@ -184,7 +185,7 @@ func (s *Server) ruleGroups(r *http.Request) (answer, error) {
 	without := false
 	if text := r.FormValue("exclude_alerts"); text != "" {
 		if without, err = strconv.ParseBool(text); err != nil {
-			return answer{}, badParameter("exclude_alerts", errors.New("it is true or false"))
+			return answer{}, badParameter("exclude_alerts", errors.New("it must be true or false"))
 		}
 	}
 	out := apiGroups{Groups: []apiGroup{}}
@@ -234,7 +235,7 @@ func group(g *rules.Group, sets [][]*labels.Matcher, kind string, wanted []strin
 	return out
 }
 
-// alerts lists the alerts that are pending or firing.
+// alerts returns the alerts that are pending or firing.
 func (s *Server) alerts(*http.Request) (answer, error) {
 	all := []apiAlert{}
 	for _, rule := range s.rules.manager.AlertingRules() {

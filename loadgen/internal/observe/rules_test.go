@@ -69,7 +69,7 @@ groups:
       - {alert: Never, expr: up == 2}
 `)}}
 
-// TestRules: rules are evaluated over what is recorded and over each other.
+// TestRules: rules are evaluated over the recorded samples and over the results of other rules.
 // Their states, ALERTS and records can be queried. None of them is written into
 // the archive.
 func TestRules(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// series lists the labels of the series that match any selector.
+// series returns the labels of the series that match any selector.
 func (s *Server) series(r *http.Request) (answer, error) {
 	if len(r.Form["match[]"]) == 0 {
 		return answer{}, badData{errors.New("no match[] parameter provided")}
@@ -24,7 +24,7 @@ func (s *Server) series(r *http.Request) (answer, error) {
 		return answer{}, badParameter("match[]", err)
 	}
 	return s.search(r, func(ctx context.Context, q storage.Querier, sets [][]*labels.Matcher, start, end int64, limit int) (answer, error) {
-		hints := &storage.SelectHints{Start: start, End: end, Func: "series"} // no samples are read
+		hints := &storage.SelectHints{Start: start, End: end, Func: "series"} // no samples are needed
 		var found []storage.SeriesSet
 		for _, set := range sets {
 			found = append(found, q.Select(ctx, true, hints, set...))
@@ -51,7 +51,7 @@ func (s *Server) labelNames(r *http.Request) (answer, error) {
 
 func (s *Server) labelValues(r *http.Request) (answer, error) {
 	name := r.PathValue("name")
-	if len(name) > 3 && name[:3] == "U__" { // the form of names that a path cannot have
+	if len(name) > 3 && name[:3] == "U__" { // the escaped form of names that a path cannot contain
 		name = model.UnescapeName(name, model.ValueEncodingEscaping)
 	}
 	if !model.UTF8Validation.IsValidLabelName(name) {
@@ -64,7 +64,7 @@ func (s *Server) labelValues(r *http.Request) (answer, error) {
 	})
 }
 
-// search reads the parameters that all three searches have, and gives them a querier.
+// search parses the parameters that series, labels and label values have in common, and calls find with a querier.
 func (s *Server) search(r *http.Request, find func(ctx context.Context, q storage.Querier, sets [][]*labels.Matcher, start, end int64, limit int) (answer, error)) (a answer, err error) {
 	limit, err := limitOf(r)
 	if err != nil {
@@ -86,8 +86,7 @@ func (s *Server) search(r *http.Request, find func(ctx context.Context, q storag
 	return find(r.Context(), q, sets, start, end, limit)
 }
 
-// union answers with what find gives for any of the sets, sorted. Without sets it calls find once,
-// without matchers.
+// union returns the sorted union of the results of find for all sets. Without sets it calls find once, without matchers.
 func union(sets [][]*labels.Matcher, limit int, find func([]*labels.Matcher) ([]string, annotations.Annotations, error)) (answer, error) {
 	if len(sets) == 0 {
 		sets = [][]*labels.Matcher{nil}
@@ -101,7 +100,7 @@ func union(sets [][]*labels.Matcher, limit int, find func([]*labels.Matcher) ([]
 			return a, err
 		}
 		for _, x := range some {
-			found[strings.Clone(x)] = true // it may be in a file that is closed before the answer is written
+			found[strings.Clone(x)] = true // x may point into a file that is closed before the answer is written
 		}
 	}
 	return limited(a, slices.Sorted(maps.Keys(found)), limit), nil

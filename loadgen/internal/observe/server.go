@@ -1,20 +1,17 @@
-// Package observe serves what a recorder has recorded so far, or recorded runs, by the query API
-// of Prometheus (https://prometheus.io/docs/prometheus/latest/querying/api/),
-// with rules evaluated over it, so that Grafana's Prometheus data source,
-// promtool and every other client of that API work with it unmodified.
+// Package observe serves the samples of a recorder so far, or of recorded runs, through the query API of Prometheus
+// (https://prometheus.io/docs/prometheus/latest/querying/api/). It also evaluates rules over them. Grafana's Prometheus
+// data source, promtool and every other client of that API work with it unmodified.
 //
-// The engine, the storage and the rules' manager are Prometheus' own; the
-// handlers are ours. Upstream's (web/api/v1) bring remote write and OTLP with
-// them: 30 modules, most of an OpenTelemetry collector, and 14 MB more of a
-// program of 62 (docs/design.md).
+// The engine, the storage and the rules manager are Prometheus' own; the handlers are ours. The upstream handlers
+// (web/api/v1) depend on remote write and OTLP: 30 modules, most of an OpenTelemetry collector, and 14 MB more for a
+// program of 62 MB (docs/design.md).
 //
-// It is read-only. Results of rules go into a separate store: observing a run does
-// not change its archive.
+// The API is read-only. Results of rules are written to a separate store, so observing a run does not change its
+// archive.
 //
-// It serves this machine: it listens only on loopback addresses unless Public is
-// set, and refuses requests under another host name, so that no page in a browser
-// can reach it by its own name (DNS rebinding). It has no password, like
-// Prometheus.
+// The server is for clients on this machine: it listens only on loopback addresses unless Public is set, and refuses
+// requests for another host name, so that no website can reach it through its own name (DNS rebinding). Like Prometheus,
+// it has no password.
 package observe
 
 import (
@@ -40,16 +37,16 @@ import (
 )
 
 const (
-	// A query shares the process with the recorder: its bounds are a tenth of
-	// Prometheus' own, which are for a separate server.
+	// Queries share the process with the recorder. Their limits are a tenth of Prometheus' own, which are for a separate
+	// server.
 	maxSamples   = 5_000_000
 	queryTimeout = 30 * time.Second
 	maxQueries   = 4
-	// lastAnswers is how long queries in progress may run when the server closes.
+	// lastAnswers is how long queries in progress may continue when the server closes.
 	lastAnswers = 2 * time.Second
 )
 
-// Recorder is the observed recorder, of package record.
+// Recorder is the recorder to observe, as in package record.
 type Recorder interface {
 	Live() record.Storage
 	Targets() []record.TargetState
@@ -57,42 +54,40 @@ type Recorder interface {
 	Interval() time.Duration
 }
 
-// Config of a Server.
+// Config configures a Server.
 type Config struct {
-	// Public answers requests from other machines too.
+	// Public accepts requests for any host name, so that other machines can send requests.
 	Public bool
-	// Recorder to observe. It outlives the Server.
+	// Recorder is the recorder to observe. It must not be closed before the Server.
 	Recorder Recorder
-	// Samples that are served. They outlive the Server. Nil means the samples of the Recorder.
+	// Samples are the samples to serve. They must not be closed before the Server. Nil means the samples of Recorder.
 	Samples storage.Queryable
-	// Metrics are the metrics of this process, served as /metrics. Nil means none.
+	// Metrics are the metrics of this process, served at /metrics. Nil means none.
 	Metrics prometheus.Gatherer
 	// Rules are rule files (*.yaml) to evaluate. Nil means none.
 	Rules fs.FS
 	// Retention is how long the results of rules are kept; zero means forever.
 	Retention time.Duration
-	// Version of Stormglass, for status/buildinfo.
+	// Version is the version of Stormglass, for status/buildinfo.
 	Version string
-	// Now is the time of queries that name none. Nil means time.Now. Rules use the wall
-	// clock.
+	// Now returns the time for queries that have none. Nil means time.Now. Rules use the wall clock.
 	Now func() time.Time
 }
 
-// Server answers queries from Start to Close.
+// Server serves the query API from Start to Close.
 type Server struct {
 	c        Config
 	began    time.Time
 	listener net.Listener
 	http     *http.Server
 	served   chan struct{}
-	answers  sync.WaitGroup    // under way
-	samples  storage.Queryable // the recorder's samples and the rules' results
+	answers  sync.WaitGroup    // responses in progress
+	samples  storage.Queryable // the samples of Config and the results of rules
 	engine   *promql.Engine
 	rules    *evaluator
 }
 
-// Listen listens on HOST:PORT; port 0 takes a free one. It refuses the addresses that
-// loopback.Check refuses.
+// Listen listens at HOST:PORT; port 0 selects a free port. It refuses the addresses that loopback.Check refuses.
 func Listen(addr string, public bool) (net.Listener, error) {
 	if err := loopback.Check(addr, public); err != nil {
 		return nil, err
@@ -104,8 +99,7 @@ func Listen(addr string, public bool) (net.Listener, error) {
 	return listener, nil
 }
 
-// Start begins to answer on a listener, which the Server closes, and to evaluate the
-// rules.
+// Start begins to serve requests on a listener, which the Server closes, and to evaluate the rules.
 func Start(listener net.Listener, c Config) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -128,7 +122,7 @@ func Start(listener net.Listener, c Config) (*Server, error) {
 	return s, nil
 }
 
-// counted lets Close wait for the answers in progress.
+// counted makes Close wait for the responses in progress.
 func (s *Server) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.answers.Add(1)
@@ -137,7 +131,7 @@ func (s *Server) counted(h http.Handler) http.Handler {
 	})
 }
 
-// URL returns the URL of the API, http://HOST:PORT, as this machine reaches it.
+// URL returns the URL of the API, http://HOST:PORT, for clients on this machine.
 func (s *Server) URL() string {
 	at := s.listener.Addr().String()
 	if tcp, ok := s.listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
@@ -146,8 +140,8 @@ func (s *Server) URL() string {
 	return "http://" + at
 }
 
-// Close ends the evaluation of rules and all queries, and removes the results of
-// rules. All reads of the recorder's storage have ended when it returns.
+// Close ends the evaluation of rules and all queries, and removes the results of rules. When it returns, nothing reads
+// the recorder's storage any more.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
 	defer cancel()
@@ -155,11 +149,11 @@ func (s *Server) Close() error {
 		_ = s.http.Close()
 	}
 	<-s.served
-	s.answers.Wait() // http.Server does not: their contexts have ended
+	s.answers.Wait() // http.Server.Close does not wait; the contexts of the requests have ended
 	return s.rules.close()
 }
 
-// slots bounds how many queries run at a time; further queries wait.
+// slots limits the number of concurrent queries; further queries wait.
 type slots chan struct{}
 
 func (s slots) GetMaxConcurrent() int { return cap(s) }
@@ -175,7 +169,7 @@ func (s slots) Insert(ctx context.Context, _ string) (int, error) {
 	}
 }
 
-// cause returns only the system's error, without the address, which the message already has.
+// cause returns only the error of the system call, without the address, because the message already has it.
 func cause(err error) error {
 	if syscall, ok := errors.AsType[*os.SyscallError](err); ok {
 		return syscall.Err

@@ -17,24 +17,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// prometheusVersion returns the version of the linked Prometheus: Grafana decides
-// by it which requests it may send.
+// prometheusVersion returns the version of the linked Prometheus. Grafana decides by this version which requests it
+// sends.
 func prometheusVersion(linked []*debug.Module) string {
 	for _, m := range linked {
 		if m.Path != "github.com/prometheus/prometheus" {
 			continue
 		}
-		// The module's v0.3XX.Z is Prometheus 3.XX.Z.
+		// Version v0.3XX.Z of the Go module is Prometheus 3.XX.Z.
 		var minor, patch int
 		if _, err := fmt.Sscanf(m.Version, "v0.3%02d.%d", &minor, &patch); err == nil {
 			return fmt.Sprintf("3.%d.%d", minor, patch)
 		}
 	}
-	return "3.0.0" // the first with this API
+	return "3.0.0" // the first version with this API
 }
 
 func (s *Server) buildInfo(*http.Request) (answer, error) {
-	var linked []*debug.Module // not known in tests
+	var linked []*debug.Module // unknown in tests
 	if info, ok := debug.ReadBuildInfo(); ok {
 		linked = info.Deps
 	}
@@ -45,7 +45,7 @@ func (s *Server) buildInfo(*http.Request) (answer, error) {
 }
 
 func (s *Server) runtimeInfo(*http.Request) (answer, error) {
-	here, _ := os.Getwd() // empty where unknown
+	here, _ := os.Getwd() // empty if unknown
 	host, _ := os.Hostname()
 	retention := "0s"
 	if s.c.Retention > 0 {
@@ -59,20 +59,20 @@ func (s *Server) runtimeInfo(*http.Request) (answer, error) {
 	}}, nil
 }
 
-// flags returns an empty list: the server has none of Prometheus' flags.
+// flags returns an empty map: the server has none of Prometheus' flags.
 func (s *Server) flags(*http.Request) (answer, error) { return answer{data: map[string]string{}}, nil }
 
-// config answers with a short configuration of a Prometheus that records the same.
+// config returns a short configuration of a Prometheus that would record the same.
 func (s *Server) config(*http.Request) (answer, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "global:\n  scrape_interval: %s\n  evaluation_interval: %s\n", model.Duration(s.c.Recorder.Interval()), model.Duration(ruleInterval))
 	return answer{data: map[string]string{"yaml": b.String()}}, nil
 }
 
-// metadata lists the types of metrics, which Grafana's query builder uses. Help is not recorded.
+// metadata returns the types of the metrics, which Grafana's query builder uses. Help texts are not recorded.
 func (s *Server) metadata(r *http.Request) (answer, error) {
 	limit := -1
-	for name, n := range map[string]*int{"limit": &limit, "limit_per_metric": new(int)} { // of each there is one
+	for name, n := range map[string]*int{"limit": &limit, "limit_per_metric": new(int)} { // each metric has one entry, so limit_per_metric has no effect
 		text := r.FormValue(name)
 		if text == "" {
 			continue
@@ -145,12 +145,12 @@ func (s *Server) target(t record.TargetState) apiTarget {
 	}
 }
 
-// alertmanagers answers with empty lists: the server uses no Alertmanager.
+// alertmanagers returns empty lists: the server uses no Alertmanager.
 func (s *Server) alertmanagers(*http.Request) (answer, error) {
 	return answer{data: map[string][]any{"activeAlertmanagers": {}, "droppedAlertmanagers": {}}}, nil
 }
 
-// oneOf reports whether the list of wanted names is empty or has the name.
+// oneOf reports whether wanted is empty or contains name.
 func oneOf(wanted []string, name string) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, name)
 }

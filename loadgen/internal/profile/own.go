@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// mutexFraction has one of five waits for a mutex sampled, as etcd does.
+	// mutexFraction makes the runtime sample one of five waits for a mutex, as etcd does.
 	mutexFraction = 5
-	// blockRate samples one blocking event for every 10,000 ns of blocking.
+	// blockRate makes the runtime sample one blocking event per 10,000 ns of blocking.
 	blockRate = 10_000
 )
 
-// Own is this process. Sampling of mutexes and blocking, which costs CPU, is on from Watch to its stop.
+// Own returns the Source for this process. Mutexes and blocking are sampled only from Watch until its stop, because
+// sampling costs CPU.
 func Own(component string) Source { return Source{component, component, takeOwn} }
 
-// Watch has this process sample what kinds of profile need, until stop is called.
+// Watch makes this process sample what the given kinds of profile need, until stop is called.
 func Watch(kinds []string) (stop func()) {
 	mutexes, blocks := false, false
 	for _, kind := range kinds {

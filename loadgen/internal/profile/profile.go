@@ -18,36 +18,37 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The kinds of profile that are taken otherwise than the rest.
+// Kinds of profile that need special treatment.
 const (
 	cpu   = "cpu"
 	mutex = "mutex"
 	block = "block"
 )
 
-// maxBytes bounds a profile. A large API server's heap is a megabyte.
+// maxBytes is the maximum size of a profile. A heap profile of a large API server is about a megabyte.
 const maxBytes = 64 << 20
 
-// transferWithin is how long a process may take to send a profile.
+// transferWithin is how long a process may take to send a profile, in addition to its length.
 const transferWithin = 20 * time.Second
 
-// Source is a process that profiles can be taken of.
+// Source is a process that can be profiled.
 type Source struct {
-	// Component is its name, "kube-apiserver-0", and Kind its program, "kube-apiserver".
+	// Component is the name of the process, such as "kube-apiserver-0", and Kind its program, such as "kube-apiserver".
 	Component, Kind string
 
 	take func(ctx context.Context, kind string, length time.Duration, into io.Writer) error
 }
 
-// Remote is a process that serves profiles at a URL, as net/http/pprof does. Permissions are the client's.
+// Remote returns the Source for a process that serves profiles below the URL base, as net/http/pprof does. client needs
+// the permission to get them.
 func Remote(component, kind, base string, client *http.Client) Source {
 	return Source{component, kind, func(ctx context.Context, kind string, length time.Duration, into io.Writer) error {
 		return fetch(ctx, client, address(base, kind, length), into)
 	}}
 }
 
-// Take returns a profile as gzipped protocol buffer. Only CPU profiles have a length, in whole seconds. A profile
-// without a sample is an error.
+// Take returns a profile as a gzipped protocol buffer. Only CPU profiles have a length, in whole seconds. A profile
+// without samples is an error.
 func (s Source) Take(ctx context.Context, kind string, length time.Duration) ([]byte, error) {
 	if kind != cpu {
 		length = 0
@@ -64,14 +65,14 @@ func (s Source) Take(ctx context.Context, kind string, length time.Duration) ([]
 	n, err := samples(into.Bytes())
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("what %s sent is no profile: %w", s.Component, err)
+		return nil, fmt.Errorf("what %s sent is not a profile: %w", s.Component, err)
 	case n == 0:
 		return nil, errors.New(emptiness(s.Component, kind))
 	}
 	return into.Bytes(), nil
 }
 
-// emptiness says why a profile has no samples.
+// emptiness returns why a profile has no samples.
 func emptiness(component, kind string) string {
 	switch kind {
 	case cpu:
@@ -82,7 +83,7 @@ func emptiness(component, kind string) string {
 	return component + " sent a profile without samples"
 }
 
-// address is where a process serves a profile.
+// address returns the URL at which a process serves a profile.
 func address(base, kind string, length time.Duration) string {
 	base = strings.TrimSuffix(base, "/") + "/"
 	if kind == cpu {
@@ -103,7 +104,7 @@ func fetch(ctx context.Context, client *http.Client, at string, into io.Writer) 
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // what there is of it
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // a read error only shortens the message
 		return refused(resp, string(said))
 	}
 	n, err := io.Copy(into, io.LimitReader(resp.Body, maxBytes))
@@ -127,7 +128,7 @@ func refused(resp *http.Response, said string) error {
 // sampleField is Profile.sample of pprof's profile.proto.
 const sampleField = 2
 
-// samples counts the samples of a profile.
+// samples returns the number of samples in a profile.
 func samples(data []byte) (n int, err error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/stormglass/stormglass/internal/imagearchive"
 )
 
-// sandboxImage is the image of sandboxes, which wait for a signal to end.
+// sandboxImage is the image of pod sandboxes. Its program waits for a signal to end.
 const sandboxImage = "stormglass.invalid/sandbox:1"
 
-// BuildContainer builds the program of this package's own containers (container/main.go) into dir.
+// BuildContainer builds the program of this package's containers (container/main.go) into dir.
 func BuildContainer(ctx context.Context, dir string) (program string, err error) {
 	program = filepath.Join(dir, "container")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "github.com/stormglass/stormglass/loadgen/internal/realnode/container")
@@ -24,8 +24,8 @@ func BuildContainer(ctx context.Context, dir string) (program string, err error)
 	return program, nil
 }
 
-// LoadImage makes an image that holds only a statically linked program (CGO_ENABLED=0), as its entry point /NAME, where NAME is
-// the name of the program's file. name is the image's name, such as "stormglass.invalid/worker:1".
+// LoadImage loads an image that contains only a statically linked program (CGO_ENABLED=0). The entry point is /NAME,
+// where NAME is the name of the program's file. name is the name of the image, such as "stormglass.invalid/worker:1".
 func (n *Node) LoadImage(ctx context.Context, program, name string) error {
 	archive := filepath.Join(n.dir, "image.tar")
 	defer os.Remove(archive)

@@ -17,11 +17,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeletPort is the port of the first kubelet; the next kubelets have the ports after it.
+// kubeletPort is the port of the first kubelet. The next kubelets use the ports after it.
 const kubeletPort = 10250
 
-// kubeletConfig has all differences from a kubelet's defaults. Control groups for pods need the kubelet's control groups,
-// which are missing in a container. The API server's certificate has an administrator's rights.
+// kubeletConfig has all differences from the defaults of a kubelet. It disables cgroups per QoS class, because these
+// need the cgroups of the kubelet, which do not exist in a container. Because authorization is AlwaysAllow, the API
+// server's certificate has the rights of an administrator.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %[1]s
@@ -48,12 +49,13 @@ volumePluginDir: %[3]s/volume-plugins
 podLogsDir: %[3]s/pod-logs
 `
 
-// pluginsOfKubelets is a directory that every kubelet makes, even if its own directory is elsewhere.
+// pluginsOfKubelets is a directory that every kubelet creates, even if its own directory is elsewhere.
 const pluginsOfKubelets = "/usr/libexec/kubernetes"
 
-// Join starts a kubelet as a node of the plane. stop ends it, and leaves its pods running. Kubelets after the first share its
-// runtime and addresses: they end each other's pods, so they are for nodes without pods. settings are fields of its
-// KubeletConfiguration, in YAML, such as `evictionHard: {memory.available: 1Gi}`.
+// Join starts a kubelet as a node of the control plane. stop ends the kubelet, and its pods continue to run. All
+// kubelets after the first share its runtime and addresses. They end each other's pods, so they are only for nodes
+// without pods. settings are fields of the KubeletConfiguration, in YAML, such as `evictionHard: {memory.available:
+// 1Gi}`.
 func (n *Node) Join(ctx context.Context, name string, settings ...string) (stop func(), err error) {
 	dir := filepath.Join(n.dir, name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -74,7 +76,7 @@ func (n *Node) Join(ctx context.Context, name string, settings ...string) (stop 
 	if err := writePair(serving, filepath.Join(dir, "serving")); err != nil {
 		return nil, err
 	}
-	clients, err := os.ReadFile(n.cluster.NodeCA.CertFile) // the node may not see the plane's directory
+	clients, err := os.ReadFile(n.cluster.NodeCA.CertFile) // the control plane's directory may not be visible in the node
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +103,7 @@ func (n *Node) Join(ctx context.Context, name string, settings ...string) (stop 
 		"--root-dir", dir, "--cert-dir", filepath.Join(dir, "pki"), "--v", "2")
 }
 
-// WriteKubeconfig writes a kubeconfig with which a program in the node reaches the API server, as the user of c.
+// WriteKubeconfig writes a kubeconfig with which a program in the node reaches the API server as the user of c.
 func (n *Node) WriteKubeconfig(c *rest.Config, path string) error {
 	file := clientcmdapi.NewConfig()
 	file.Clusters["c"] = &clientcmdapi.Cluster{Server: n.server, CertificateAuthorityData: c.CAData, TLSServerName: c.ServerName}

@@ -15,22 +15,23 @@ import (
 	"strconv"
 )
 
-// link is the network between this machine and a node, and the node's network for pods. The zero value means no network.
+// link is the network between this machine and a node, with the network for the node's pods. The zero value means that
+// there is no network.
 type link struct {
-	device     string // of this machine
+	device     string // network device on this machine
 	host, node netip.Addr
 	pods       netip.Prefix
 }
 
-// mostNodes is how many nodes can have their own network on this machine at a time.
+// mostNodes is the maximum number of nodes on this machine that can have their own network at the same time.
 const mostNodes = 256
 
-// nodeAddresses gives the node the address $0, the route $1 to this machine, and the address $2 at which the API server is
-// reached.
+// nodeAddresses configures the network in the node: its address $0, the default route via this machine's address $1, and
+// the address $2 at which pods reach the API server.
 const nodeAddresses = `ip address add "$0/25" dev eth0 && ip link set eth0 up && ip route add default via "$1" &&
 ip address add "$2/32" dev lo && echo 1 >/proc/sys/net/ipv4/ip_forward`
 
-// connect connects a node with this machine, using the first network that no other node has.
+// connect connects a node with this machine. It uses the first network that no other node has.
 func connect(ctx context.Context, s *namespaces, service netip.Addr) (link, error) {
 	pid := strconv.Itoa(s.first.Process.Pid)
 	for k := range mostNodes {
@@ -44,7 +45,7 @@ func connect(ctx context.Context, s *namespaces, service netip.Addr) (link, erro
 			continue
 		}
 		if err := ip(ctx, "link", "add", l.device, "type", "veth", "peer", "name", "eth0", "netns", pid); err != nil {
-			if errors.Is(err, os.ErrExist) { // another program was faster
+			if errors.Is(err, os.ErrExist) { // another program created the device in the meantime
 				continue
 			}
 			return link{}, err
@@ -71,7 +72,7 @@ func (l link) configure(ctx context.Context, s *namespaces, service netip.Addr) 
 	return nil
 }
 
-// remove removes the network of a node whose processes have ended: the kernel does so too, but later.
+// remove removes the network of a node whose processes have ended. The kernel would also remove it, but later.
 func (l link) remove() error {
 	if l.device == "" {
 		return nil
@@ -96,8 +97,9 @@ func ip(ctx context.Context, args ...string) error {
 	return fmt.Errorf("ip %s: %w: %s", args, err, bytes.TrimSpace(out))
 }
 
-// relay serves the API server in the node: at the Service's address for pods, and on the loopback device for the node's own
-// programs. It returns the loopback URL, because the rules of a kube-proxy refuse a Service without endpoints.
+// relay forwards connections from the node to the API server. It listens in the node, at the address of the Service for
+// pods and on the loopback device for the node's own programs. It returns the loopback URL, because the rules of a
+// kube-proxy refuse a Service without endpoints.
 func (n *Node) relay(service netip.AddrPort) (server string, err error) {
 	to, err := url.Parse(n.cluster.Server)
 	if err != nil {
@@ -110,7 +112,7 @@ func (n *Node) relay(service netip.AddrPort) (server string, err error) {
 			return err
 		})
 		if err != nil {
-			return "", fmt.Errorf("relay the API server in the node: %w", err)
+			return "", fmt.Errorf("forward connections from the node to the API server: %w", err)
 		}
 		n.relays = append(n.relays, l)
 		go serveRelay(l, to.Host)
@@ -119,7 +121,7 @@ func (n *Node) relay(service netip.AddrPort) (server string, err error) {
 	return server, nil
 }
 
-// serveRelay forwards connections to an address of this machine, in both directions, until l is closed.
+// serveRelay forwards the connections to l to an address of this machine, in both directions, until l is closed.
 func serveRelay(l net.Listener, to string) {
 	for {
 		in, err := l.Accept()

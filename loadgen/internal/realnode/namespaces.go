@@ -19,19 +19,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces are the process IDs, mounts and network of a node. When the first process ends, the kernel kills all processes in
-// them and removes their mounts.
+// namespaces are the Linux namespaces of a node: process IDs, mounts and network. When the first process ends, the
+// kernel kills all processes in them and removes their mounts.
 type namespaces struct {
 	first *exec.Cmd
-	alive io.Closer   // the first process' input: the process ends when this closes, also if this program dies
-	calls chan func() // run by a thread in the namespaces
+	alive io.Closer   // input of the first process: the process ends when this closes, even if this program dies
+	calls chan func() // functions that a thread in the namespaces calls
 }
 
-// replaced are directories of this machine to which the runtime and the kubelet write, even if their own are elsewhere. A node has
-// others in their place.
+// replaced are directories of this machine to which the runtime and the kubelet write, even if they are configured with
+// other directories. In a node, other directories are mounted over them.
 var replaced = []string{"run", "var/lib", "var/log"}
 
-// firstProcess mounts the directories of $0 over this machine's, and waits for the end of its input.
+// firstProcess mounts the directories below $0 over the same directories of this machine, and waits until its input closes.
 var firstProcess = `set -e
 mount --make-rprivate /
 for d in ` + strings.Join(replaced, " ") + `; do mount --bind "$0/$d" "/$d"; done
@@ -62,12 +62,12 @@ func newNamespaces(dir string) (*namespaces, error) {
 		return nil, err
 	}
 	if err := first.Start(); err != nil {
-		return nil, fmt.Errorf("make namespaces: %w", err)
+		return nil, fmt.Errorf("create namespaces: %w", err)
 	}
 	s := &namespaces{first: first, alive: in}
 	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		in.Close()
-		return nil, fmt.Errorf("make namespaces: %w: %s", first.Wait(), bytes.TrimSpace(complaint.Bytes()))
+		return nil, fmt.Errorf("create namespaces: %w: %s", first.Wait(), bytes.TrimSpace(complaint.Bytes()))
 	}
 	if s.calls, err = enter(first.Process.Pid); err != nil {
 		in.Close()
@@ -99,7 +99,7 @@ func setns(pid int) error {
 		return err
 	}
 	defer unix.Close(process)
-	// A thread joins a mount namespace only if it shares its root directory with no other.
+	// A thread can join a mount namespace only if it shares its root directory with no other thread.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return err
 	}
@@ -113,10 +113,10 @@ func (s *namespaces) within(f func() error) error {
 	return <-done
 }
 
-// stopWithin is how long a program may take to end after the signal.
+// stopWithin is how long a program may take to end after SIGTERM.
 const stopWithin = 20 * time.Second
 
-// start starts a program in the namespaces, its output added to a log.
+// start starts a program in the namespaces, and appends its output to a log.
 func (s *namespaces) start(log, program string, args ...string) (stop func(), err error) {
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *namespaces) start(log, program string, args ...string) (stop func(), er
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = file, file
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt of the terminal ends nodes in order
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Ctrl-C in the terminal does not end the program before the node is stopped
 	if err := s.within(cmd.Start); err != nil {
 		file.Close()
 		return nil, err
@@ -133,7 +133,7 @@ func (s *namespaces) start(log, program string, args ...string) (stop func(), er
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // its log says why
+		_ = cmd.Wait() // the log has the error
 		file.Close()
 	}()
 	return sync.OnceFunc(func() {
@@ -147,7 +147,7 @@ func (s *namespaces) start(log, program string, args ...string) (stop func(), er
 	}), nil
 }
 
-// run runs a program in the namespaces and returns what it prints.
+// run runs a program in the namespaces and returns its output.
 func (s *namespaces) run(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = "/"
@@ -162,7 +162,7 @@ func (s *namespaces) run(ctx context.Context, program string, args ...string) (s
 	return out.String(), nil
 }
 
-// close ends all processes in the namespaces, and waits for their end.
+// close ends all processes in the namespaces, and waits until they have ended.
 func (s *namespaces) close() error {
 	close(s.calls)
 	s.alive.Close()

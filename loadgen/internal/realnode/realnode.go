@@ -1,16 +1,15 @@
-// Package realnode runs real kubelets on this machine, with containerd and runc, joined to a bundled plane.
+// Package realnode runs real kubelets on this machine, with containerd and runc. They join a bundled control plane.
 //
-// A Node has separate process IDs, mounts and a network. All its processes and mounts end with it. It ends with the program
-// that started it, even if that is killed:
+// A Node has its own process IDs, mounts and network. All its processes and mounts end with it. A Node ends with the
+// program that started it, even if that program is killed:
 //
 //	this machine, 10.213.K.1 ── node, 10.213.K.2 ── pods, 10.213.K.128/25
 //
 // Pods reach the API server at the address of the Service kubernetes, and programs of this machine at HostAddress. The
-// API server and programs of this machine reach the kubelet and the pods. Other Services have an address only if the caller
-// starts a kube-proxy. There is no DNS. Pods of one node do not reach pods of another.
+// API server and programs of this machine reach the kubelet and the pods. Other Services are reachable only if the
+// caller starts a kube-proxy. There is no DNS. Pods of one node do not reach pods of another.
 //
-// Images come from programs, see LoadImage: there is no registry. Containers need imagePullPolicy Never or
-// IfNotPresent.
+// Images come from programs, see LoadImage: there is no registry. Containers need imagePullPolicy Never or IfNotPresent.
 package realnode
 
 import (
@@ -36,24 +35,25 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 )
 
-// KubeletEnv is the environment variable with the kubelet program, used if Options name none.
+// KubeletEnv is the environment variable with the path of the kubelet program. It is used if Options have no Kubelet.
 const KubeletEnv = "STORMGLASS_KUBELET"
 
 // Options configure a Node.
 type Options struct {
-	// Name is the name of the node; Start returns when it is Ready. Empty: no kubelet runs before Join.
+	// Name is the name of the node; Start returns when it is Ready. Empty means that no kubelet runs before Join.
 	Name string
-	// Kubelet is the program; "" means $STORMGLASS_KUBELET (`make kubelet` builds one).
+	// Kubelet is the path of the kubelet program; "" means $STORMGLASS_KUBELET (`make kubelet` builds one).
 	Kubelet string
 	// Settings are fields of the kubelet's configuration, as for Join.
 	Settings []string
-	// Dir holds configuration and logs, which Stop leaves there. Empty means a temporary directory that Stop removes.
+	// Dir is the directory for configuration and logs, which Stop does not remove. Empty means a temporary directory
+	// that Stop removes.
 	Dir string
 }
 
 // Node is a container runtime and the kubelets that use it.
 type Node struct {
-	// Name is the Name of Options.
+	// Name is the name that Options gave the node. It is empty if no kubelet was to run before Join.
 	Name string
 
 	kubelet    string
@@ -64,11 +64,11 @@ type Node struct {
 	temporary  bool
 	spaces     *namespaces
 	link       link
-	// madePlugins is set if this machine had no directory of plugins before.
+	// madePlugins is set if the directory of kubelet plugins did not exist on this machine before.
 	madePlugins bool
 	relays      []net.Listener
 	server      string // URL of the API server for programs in the node
-	kubelets    int    // that were started
+	kubelets    int    // number of kubelets that were started
 }
 
 // Start starts a container runtime and, if Options name a node, its kubelet.
@@ -152,13 +152,14 @@ func (n *Node) start(ctx context.Context, plugins string) (err error) {
 	return n.startRuntime(ctx, plugins)
 }
 
-// HostAddress is the address at which pods reach programs of this machine that listen on it, or on all addresses.
+// HostAddress returns the address at which pods reach programs of this machine that listen on it or on all addresses.
 func (n *Node) HostAddress() netip.Addr { return n.link.host }
 
-// Address is the node's InternalIP.
+// Address returns the node's InternalIP.
 func (n *Node) Address() netip.Addr { return n.link.node }
 
-// Run starts a program in the node, as root, with its output added to a log in the node's directory. stop ends it.
+// Run starts a program in the node, as root, and appends its output to a log in the node's directory. stop ends the
+// program.
 func (n *Node) Run(program string, args ...string) (stop func(), err error) {
 	path, err := filepath.Abs(program)
 	if err != nil {
@@ -167,8 +168,8 @@ func (n *Node) Run(program string, args ...string) (stop func(), err error) {
 	return n.spaces.start(filepath.Join(n.dir, filepath.Base(program)+".log"), path, args...)
 }
 
-// Stop kills all processes of the node, and removes its network and control groups. Its Node object stays, as it does
-// for a machine that was switched off.
+// Stop kills all processes of the node, and removes its network and cgroups. The Node object in the API stays, as for a
+// machine that was switched off.
 func (n *Node) Stop() error {
 	if n.dir == "" {
 		return nil
@@ -191,19 +192,19 @@ func (n *Node) Stop() error {
 	return errors.Join(errs...)
 }
 
-// keepLogs makes Stop leave the directory, and returns it.
+// keepLogs returns the directory, and makes Stop keep it.
 func (n *Node) keepLogs() string {
 	n.temporary = false
 	return n.dir
 }
 
-// file writes a file of the node's directory.
+// file writes a file in the node's directory.
 func (n *Node) file(name, text string) (path string, err error) {
 	path = filepath.Join(n.dir, name)
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// AwaitReady waits until nodes are Ready and have a Lease, which a kubelet makes later.
+// AwaitReady waits until the nodes are Ready and have a Lease, which a kubelet creates later.
 func AwaitReady(ctx context.Context, client kubernetes.Interface, names ...string) error {
 	for _, name := range names {
 		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// runtimeSocket is containerd's socket, in the node.
+// runtimeSocket is the path of containerd's socket in the node.
 const runtimeSocket = "/run/containerd.sock"
 
 const runtimeConfig = `version = 2
@@ -37,7 +37,7 @@ const networkConfig = `{"cniVersion": "0.4.0", "name": "realnode", "plugins": [{
 "ipam": {"type": "host-local", "dataDir": "%s/addresses", "ranges": [[{"subnet": %q}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
 `
 
-// startRuntime starts containerd with the image of sandboxes.
+// startRuntime starts containerd and loads the sandbox image.
 func (n *Node) startRuntime(ctx context.Context, plugins string) error {
 	if err := os.MkdirAll(filepath.Join(n.dir, "cni"), 0o700); err != nil {
 		return err
@@ -83,15 +83,16 @@ func (n *Node) containers() (ids []string) {
 	return ids
 }
 
-// cgroups is the directory of control groups; version 1 has a directory for each controller in it.
+// cgroups is the directory of cgroups. With cgroups v1 it has a directory for each controller.
 const cgroups = "/sys/fs/cgroup"
 
-// removeCgroups removes the control groups of containers whose processes were killed, because their runtime had no time for it.
+// removeCgroups removes the cgroups of containers. Their processes were killed together with the runtime, which could
+// not remove them.
 func removeCgroups(ids []string) error {
 	var found []string
 	err := filepath.WalkDir(cgroups, func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // another container's, removed meanwhile
+		case errors.Is(err, fs.ErrNotExist): // the cgroup of another container was removed meanwhile
 			return nil
 		case err != nil:
 			return err
@@ -106,7 +107,7 @@ func removeCgroups(ids []string) error {
 	}
 	parents, err := filepath.Glob(cgroups + "/*/k8s.io")
 	for _, path := range parents {
-		_ = os.Remove(path) // refused if it contains other groups
+		_ = os.Remove(path) // fails if it contains other cgroups
 	}
 	errs = append(errs, err)
 	return errors.Join(errs...)

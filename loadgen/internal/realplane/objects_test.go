@@ -107,7 +107,7 @@ func TestObjectsFromTemplates(t *testing.T) {
 		must(t, err)
 		made, err := actor.Make(ctx, all, a)
 		if a.Kind == "apply" {
-			if err == nil || !strings.Contains(err.Error(), "apply ClusterRole test-theirs: the cluster has one that is not of this run") {
+			if err == nil || !strings.Contains(err.Error(), "apply ClusterRole test-theirs: the cluster has an object of this name that does not belong to this run") {
 				t.Errorf("apply over another's object: %v", err)
 			}
 			continue
@@ -126,7 +126,7 @@ func TestObjectsFromTemplates(t *testing.T) {
 	}
 	replicas := 2
 	_, err = actor.Act(ctx, scenario.Action{Kind: "scale", Target: scenario.Selection{Resource: "baskets.test.stormglass.dev"}, Replicas: replicas})
-	if err == nil || !strings.Contains(err.Error(), "the API server serves no scale of it") {
+	if err == nil || !strings.Contains(err.Error(), "the API server does not serve its subresource scale") {
 		t.Errorf("objects without the requested subresource: %v", err)
 	}
 	pod, err := admin.CoreV1().Pods(theirs.Namespace+"-1").Get(ctx, "p-5", metav1.GetOptions{})

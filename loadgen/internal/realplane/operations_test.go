@@ -188,9 +188,9 @@ func TestMix(t *testing.T) {
 func TestUnpreparableObjectsAreRefused(t *testing.T) {
 	to, _ := target(t, "refused")
 	for hint, change := range map[string]func(*scenario.Load){
-		"kubectl api-resources":   func(l *scenario.Load) { l.Verb, l.Resource = "list", "unicorns" },
-		"unicorns.example.com":    func(l *scenario.Load) { l.Verb, l.Resource = "list", "unicorns.example.com" },
-		"cannot be asked to list": func(l *scenario.Load) { l.Verb, l.Resource = "list", "tokenreviews.authentication.k8s.io" },
+		"kubectl api-resources":     func(l *scenario.Load) { l.Verb, l.Resource = "list", "unicorns" },
+		"unicorns.example.com":      func(l *scenario.Load) { l.Verb, l.Resource = "list", "unicorns.example.com" },
+		"does not support the verb": func(l *scenario.Load) { l.Verb, l.Resource = "list", "tokenreviews.authentication.k8s.io" },
 		`create deployments.apps "x-`: func(l *scenario.Load) {
 			l.Verb, l.Resource, l.Object = "patch", "deployments.apps", map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}
 		},

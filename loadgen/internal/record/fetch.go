@@ -21,10 +21,10 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// maxBody bounds one exposition. An API server's exposition is a few megabytes.
+// maxBody is the maximum size of an exposition. An API server's exposition is a few megabytes.
 const maxBody = 256 << 20
 
-// statusError is an answer whose HTTP status is not 200.
+// statusError is the error for a response whose HTTP status is not 200.
 type statusError int
 
 func (e statusError) Error() string {
@@ -33,8 +33,8 @@ func (e statusError) Error() string {
 
 type fetch func(ctx context.Context, into *bytes.Buffer) error
 
-// fetchHTTP reads a /metrics endpoint with its target's identity. Connections stay
-// open between scrapes.
+// fetchHTTP returns a fetch that reads the /metrics endpoint of a target with the target's credentials, and a function
+// that closes idle connections. Connections stay open between scrapes.
 func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Host == "" {
@@ -46,8 +46,7 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	}
 	transport := &http.Transport{
 		TLSClientConfig: config,
-		// On the loopback, compression costs the measured component several times
-		// as much as the bytes.
+		// On the loopback, compression would cost the measured component several times as much as sending the bytes.
 		DisableCompression: loopback.Is(u.Hostname()),
 		DialContext:        dialGathering,
 		ReadBufferSize:     gatherBuffer,
@@ -55,7 +54,7 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	if t.ProxyURL != "" {
 		via, err := url.Parse(t.ProxyURL)
 		if err != nil {
-			return nil, nil, errors.New("proxyURL is not a URL") // it may hold a password
+			return nil, nil, errors.New("proxyURL is not a URL") // the URL may contain a password
 		}
 		transport.Proxy = http.ProxyURL(via)
 	}
@@ -68,7 +67,7 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 		req.Header.Set("Accept", "text/plain;version=0.0.4")
 		req.Header.Set("User-Agent", "stormglass-recorder")
 		if t.TokenFile != "" {
-			token, err := userfile.Read(t.TokenFile, userfile.Text) // each time: tokens are rotated
+			token, err := userfile.Read(t.TokenFile, userfile.Text) // read each time, because tokens are rotated
 			if err != nil {
 				return err
 			}
@@ -96,7 +95,7 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 func tlsConfig(t control.ScrapeTarget) (*tls.Config, error) {
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS12, ServerName: t.ServerName,
-		InsecureSkipVerify: t.InsecureSkipVerify, // the user's own word, in a kubeconfig or targets file
+		InsecureSkipVerify: t.InsecureSkipVerify, // set by the user in a kubeconfig or targets file
 	}
 	if t.CAFile != "" {
 		pem, err := userfile.Read(t.CAFile, userfile.Text)
@@ -118,7 +117,7 @@ func tlsConfig(t control.ScrapeTarget) (*tls.Config, error) {
 	return c, nil
 }
 
-// fetchOwn reads the generator's own metrics, as all others are read.
+// fetchOwn returns a fetch that encodes the generator's own metrics in the format of all other targets.
 func fetchOwn(g prometheus.Gatherer) fetch {
 	return func(_ context.Context, into *bytes.Buffer) error {
 		families, err := g.Gather()

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// gatherPause is the pause between reads of an exposition. Components write it in pieces of 4 KB. A wake-up of this
-	// process for each piece costs more CPU than parsing the piece.
+	// gatherPause is the pause between reads of an exposition. Components write the exposition in pieces of 4 KB, and
+	// waking this process for each piece costs more CPU than parsing the piece.
 	gatherPause  = 2 * time.Millisecond
 	gatherBuffer = 128 << 10
 )
 
 // dialGathering opens a connection that gathers small pieces into large reads.
 func dialGathering(ctx context.Context, network, address string) (net.Conn, error) {
-	// The same times as in net/http's default transport.
+	// These are the times of net/http's default transport.
 	c, err := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -23,13 +23,13 @@ func dialGathering(ctx context.Context, network, address string) (net.Conn, erro
 	return &gathering{Conn: c}, nil
 }
 
-// gathering is a connection that waits briefly after a read that did not fill its buffer, because more is on its way.
-// Only one reader may use it at a time.
+// gathering is a connection that waits briefly after a read that did not fill its buffer, because more data is on its
+// way. Only one goroutine may read at a time.
 type gathering struct {
 	net.Conn
-	buffer []byte // made with the first read
-	read   []byte // of buffer, not handed out yet
-	more   bool   // the last read did not fill it
+	buffer []byte // created by the first read
+	read   []byte // the part of buffer that was not returned yet
+	more   bool   // the last read did not fill buffer
 }
 
 // Read implements net.Conn.

@@ -11,15 +11,15 @@ import (
 	"github.com/stormglass/stormglass/internal/metricnames"
 )
 
-// jobLoadgen is the generator's own job and instance.
+// jobLoadgen is the job label, and the instance label, of the generator itself.
 const jobLoadgen = "loadgen"
 
 // Jobs returns the jobs of all components and of the generator.
 func Jobs() []string { return append(control.Kinds(), jobLoadgen) }
 
-// keepList returns the families that are recorded for a job. A name that ends in *
-// is a prefix. Every job has its own list, because all components are one binary,
-// whose families may leak into the /metrics of another component.
+// keepList returns the names of the metric families that are recorded for a job. A name that ends in * is a prefix.
+// Every job has its own list, because all components are one binary, and families of one component may appear in the
+// /metrics of another.
 func keepList(job string) []string {
 	const process, kube = metricnames.Process, metricnames.Kube
 	switch job {
@@ -41,7 +41,7 @@ func keepList(job string) []string {
 	if k := control.KindOf(job); k.Name != "" && k.Stage == control.StageServices {
 		return metricnames.Recorded(process, metricnames.Service)
 	}
-	// A job with a user's name may be any component.
+	// A job with a name that the user chose may be any component.
 	return metricnames.Recorded(process, kube, metricnames.APIServer, metricnames.Etcd, metricnames.Scheduler, metricnames.ControllerManager)
 }
 
@@ -52,8 +52,8 @@ type keeper struct {
 	drop     map[string]bool
 }
 
-// newKeeper takes the families, or names of their series, to keep in addition to
-// the job's own list, and the families to drop.
+// newKeeper returns a keeper for a job. extra has families, or names of their series, to keep in addition to keepList;
+// drop has families to drop.
 func newKeeper(job string, extra, drop []string) *keeper {
 	k := &keeper{exact: map[string]bool{}, drop: map[string]bool{}}
 	for _, name := range append(keepList(job), extra...) {
@@ -69,7 +69,7 @@ func newKeeper(job string, extra, drop []string) *keeper {
 	return k
 }
 
-// seriesSuffixes follow a family's name in the names of its series.
+// seriesSuffixes are the suffixes of a family's name in the names of its series.
 var seriesSuffixes = []string{"_bucket", "_sum", "_count"}
 
 func (k *keeper) keep(family string) bool {
@@ -80,9 +80,8 @@ func (k *keeper) keep(family string) bool {
 		slices.ContainsFunc(seriesSuffixes, func(s string) bool { return k.exact[family+s] })
 }
 
-// Names returns a regular expression for the recorded series of a job, and a
-// function that reports which of them are dropped again. extra and drop are as in
-// Options.
+// Names returns a regular expression for the series of a job that are recorded, and a function that reports whether a
+// series that matches it is dropped. extra and drop are as in Options.
 func Names(job string, extra, drop []string) (pattern string, dropped func(series string) bool) {
 	k := newKeeper(job, extra, drop)
 	var exact, prefixes []string
@@ -101,11 +100,10 @@ func Names(job string, extra, drop []string) (pattern string, dropped func(serie
 	}
 }
 
-// filterFamilies appends to dst the lines of text whose family is kept, and counts
-// the series lines in all of text. It only cuts lines and compares names, because
-// it drops most of an API server's exposition.
+// filterFamilies appends the lines of text whose family is kept to dst, and counts the series lines in all of text. It
+// only splits lines and compares names, because it drops most of an API server's exposition.
 func filterFamilies(dst, text []byte, keep func(family string) bool) (kept []byte, series int) {
-	var family []byte // of the last TYPE or HELP line
+	var family []byte // family of the last TYPE or HELP line
 	keeping := false
 	for len(text) > 0 {
 		line := text
@@ -141,7 +139,7 @@ func filterFamilies(dst, text []byte, keep func(family string) bool) (kept []byt
 	return dst, series
 }
 
-// metadataName returns the family of a "# TYPE" or "# HELP" line.
+// metadataName returns the family of a "# TYPE" or "# HELP" line, or nil for other lines.
 func metadataName(line []byte) (name []byte, isType bool) {
 	rest, isType := bytes.CutPrefix(line, []byte("# TYPE "))
 	if !isType {

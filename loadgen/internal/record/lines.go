@@ -8,13 +8,13 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// lines holds the kept text of an exposition and its lines of known series.
+// lines holds the kept text of an exposition and the lines of known series in it.
 type lines struct {
 	text  []byte
 	known []knownLine
 }
 
-// knownLine is text[from:to]: a series up to space, followed by its value.
+// knownLine is the line text[from:to]: the series, a space at index space, and the value.
 type knownLine struct {
 	from, space, to int
 	series          *series
@@ -30,8 +30,8 @@ func (t *target) remember() {
 }
 
 // parse stores the samples of the kept text. Successive expositions have their lines in the same order, and most values
-// do not change. So a line of a known series, as nearly all are, is compared with the line at its place in the last
-// exposition, and only its value is read.
+// do not change. So parse compares each line with the line that is expected from the previous exposition. If only the
+// value differs, it parses only the value.
 func (b *batch) parse() error {
 	b.others, b.now.known = b.others[:0], b.now.known[:0]
 	unknown := false
@@ -58,7 +58,7 @@ func (b *batch) parse() error {
 	return b.parseOthers(b.others)
 }
 
-// addKnown stores the sample of a line if the line has a known series in plain form: a name, its labels, a number.
+// addKnown stores the sample of a line if the line has a known series in its plain form: a name, labels, and a number.
 func (b *batch) addKnown(line []byte, from int) (known bool, err error) {
 	l, ok := b.read(line)
 	if !ok {
@@ -74,12 +74,13 @@ func (b *batch) addKnown(line []byte, from int) (known bool, err error) {
 	return true, nil
 }
 
-// read finds the series of a line, its end and its value. It returns false if only the parser can read the line.
+// read finds the series of a line, the end of the series, and the value. It returns false if only the full parser can
+// read the line.
 func (b *batch) read(line []byte) (l knownLine, ok bool) {
 	if len(line) == 0 || line[0] == '#' {
 		return l, false
 	}
-	var last []byte // the series of the line that is expected
+	var last []byte // the series of the expected line
 	if b.expect < len(b.before.known) {
 		old := &b.before.known[b.expect]
 		if text := b.before.text[old.from:old.to]; bytes.Equal(line, text) && !old.series.stale {
@@ -89,7 +90,7 @@ func (b *batch) read(line []byte) (l knownLine, ok bool) {
 		last = b.before.text[old.from:old.space]
 	}
 	space := bytes.LastIndexByte(line, ' ')
-	if space < 0 || bytes.ContainsAny(line[space:], "xXpP_") { // forms of Go's numbers alone
+	if space < 0 || bytes.ContainsAny(line[space:], "xXpP_") { // number formats that only Go accepts
 		return l, false
 	}
 	l.space = space

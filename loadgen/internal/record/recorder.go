@@ -1,24 +1,22 @@
 // Package record scrapes every component and the generator itself into a Prometheus TSDB
 // in the run's directory.
 //
-// The scrape loop is our own (docs/design.md says why); parsing, storage and PromQL
-// are Prometheus'. As in Prometheus, there are the labels job and instance, the
-// series up and scrape_*, and staleness markers when a series or a target goes
-// away.
+// The scrape loop is our own (docs/design.md says why); parsing, storage and PromQL are Prometheus'. As in Prometheus,
+// series have the labels job and instance, each target has the series up and scrape_*, and a series or target that
+// disappears gets staleness markers.
 //
 // # Zero injection
 //
-// A counter that first appears in a scrape may have counted since any moment after
-// the previous scrape, and PromQL would lose its first value. So its series gets a
-// 0 at the time of the previous scrape, if the process was the same
-// (process_start_time_seconds), as with Prometheus'
-// created-timestamp-zero-ingestion: increase() over a phase is exact.
+// A counter that first appears in a scrape may have counted since any time after the previous scrape, and PromQL would
+// ignore its first value. If the process is the same (by process_start_time_seconds), the recorder therefore adds a
+// sample of 0 at the time of the previous scrape, like Prometheus' created-timestamp-zero-ingestion. With it, increase()
+// over a phase is exact.
 //
 // # Windows
 //
-// A phase lies between two boundary scrapes. PromQL's ranges are open on the left,
-// so the range that includes both is their distance plus one millisecond
-// (archive.Window); increase() extrapolates by that millisecond at most.
+// A phase lies between two boundary scrapes. PromQL's ranges are open on the left, so the range that includes both
+// scrapes is one millisecond longer than the time between them (archive.Window). increase() extrapolates by at most that
+// millisecond.
 package record
 
 import (
@@ -44,28 +42,26 @@ import (
 
 const (
 	defaultInterval = 5 * time.Second
-	// ScrapeTimeout bounds the scrape of one target. It is Prometheus' default.
+	// ScrapeTimeout is the time limit for the scrape of one target. It is Prometheus' default.
 	ScrapeTimeout = 10 * time.Second
 )
 
-// Options of a Recorder. The zero value is usable.
+// Options configure a Recorder. The zero value is usable.
 type Options struct {
 	// Interval between the periodic scrapes of one target. Zero means 5 s.
 	Interval time.Duration
-	// Extra names families, or their series, to keep in addition to the default
-	// ones: the metrics that gates read.
+	// Extra names metric families, or series of them, to keep in addition to the default ones: the metrics that gates
+	// read.
 	Extra []string
-	// Drop names families that are not recorded. It takes precedence over
-	// everything else.
+	// Drop names metric families that are not recorded. It takes precedence over Extra and the default families.
 	Drop []string
-	// Registry has the generator's own metrics, recorded as job and instance
-	// "loadgen". Nil means that they are not recorded.
+	// Registry has the generator's own metrics, which are recorded with "loadgen" as job and instance. Nil means that
+	// they are not recorded.
 	Registry prometheus.Gatherer
-	// Retention is the minimum time that samples are kept, for observing. Zero
-	// means for ever.
+	// Retention is the minimum time for which samples are kept, for observing. Zero means forever.
 	Retention time.Duration
-	// Log receives a line when the scrapes of a target begin to fail, and one when
-	// they succeed again: a component may be away for minutes. Nil means silence.
+	// Log is called when the scrapes of a target begin to fail and when they succeed again, because a component may be
+	// unavailable for minutes. Nil means no log.
 	Log func(format string, args ...any)
 	// Now is the clock that stamps scrapes. Nil means time.Now.
 	Now func() time.Time
@@ -81,7 +77,7 @@ type Recorder struct {
 
 	mu      sync.Mutex
 	counts  result.Scrapes
-	pending map[*target]int64 // lower bound of the times of a running scrape's samples, in ms
+	pending map[*target]int64 // for each running scrape, a lower bound of its timestamp in ms
 }
 
 // Open creates the archive in dir/tsdb, which must not exist yet. It scrapes
@@ -108,17 +104,17 @@ func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, err
 		r.targets = append(r.targets, newTarget(jobLoadgen, jobLoadgen, fetchOwn(o.Registry), func() {}, newKeeper(jobLoadgen, o.Extra, o.Drop)))
 	}
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the archive: %w", err)
+		return nil, fmt.Errorf("create the archive:  %w", err)
 	}
 	var err error
 	if r.db, err = archive.OpenStore(r.dir, o.Retention); err != nil {
-		return nil, errors.Join(fmt.Errorf("make the archive: %w", err), os.RemoveAll(r.dir))
+		return nil, errors.Join(fmt.Errorf("create the archive:  %w", err), os.RemoveAll(r.dir))
 	}
 	return r, nil
 }
 
-// Run scrapes each target each interval until ctx ends, and then returns nil. It
-// spreads the targets, and so their cost, over the interval.
+// Run scrapes each target once per interval until ctx ends, and then returns nil. It spreads the scrapes, and so their
+// cost, over the interval.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -156,10 +152,10 @@ func (r *Recorder) loop(ctx context.Context, t *target, offset time.Duration) er
 	}
 }
 
-// A periodic scrape is skipped within 1/skipPart of the interval after a boundary scrape.
+// skipPart is the part of the interval, 1/skipPart, after a boundary scrape in which a periodic scrape is skipped.
 const skipPart = 5
 
-// periodic scrapes one target, unless a boundary scrape just did.
+// periodic scrapes one target, unless a boundary scrape did so just before.
 func (r *Recorder) periodic(ctx context.Context, t *target) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,12 +167,11 @@ func (r *Recorder) periodic(ctx context.Context, t *target) error {
 	return r.scrape(ctx, t, now)
 }
 
-// ScrapeNow scrapes every target once, in parallel, and returns the one timestamp
-// of all their samples (UTC, whole milliseconds): the boundary of a phase. It waits
-// for scrapes in progress. A target that does not answer is counted and is not an
-// error; an error means that ctx ended or storing failed.
+// ScrapeNow scrapes every target once, in parallel, and returns the common timestamp of all samples (UTC, whole
+// milliseconds): the boundary of a phase. It waits for scrapes in progress. A target that does not answer is counted,
+// not returned as an error; an error means that ctx ended or storing failed.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
-	for _, t := range r.targets { // always in this order, and periodic holds one at most
+	for _, t := range r.targets { // no deadlock: the order is fixed, and periodic holds at most one lock
 		t.mu.Lock()
 		defer t.mu.Unlock()
 	}
@@ -194,7 +189,7 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(at).UTC(), errors.Join(errs...)
 }
 
-// scrape records one target and counts the outcome. The caller holds t.mu.
+// scrape scrapes one target and counts the outcome. The caller holds t.mu.
 func (r *Recorder) scrape(ctx context.Context, t *target, at int64) error {
 	o, err := t.record(ctx, r.db, at, ScrapeTimeout)
 	if err != nil {
@@ -212,22 +207,21 @@ func (r *Recorder) scrape(ctx context.Context, t *target, at int64) error {
 	return nil
 }
 
-// Scrapes returns the numbers of scrapes so far.
+// Scrapes returns the number of scrapes, and of failed ones by instance, so far.
 func (r *Recorder) Scrapes() result.Scrapes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return result.Scrapes{Done: r.counts.Done, Failed: maps.Clone(r.counts.Failed)}
 }
 
-// Close writes all samples into one block, which opens fast and is small, and
-// removes their write-ahead log. If that fails the log stays, and OpenArchive reads
-// it.
+// Close writes all samples into one block, which is small and opens fast, and removes the write-ahead log. If that
+// fails, the log stays, and archive.Open recovers the samples from it.
 func (r *Recorder) Close() error {
 	for _, t := range r.targets {
 		t.close()
 	}
 	if r.o.Retention > 0 {
-		return r.db.Close() // with a retention it is not an archive, and has blocks already
+		return r.db.Close() // a store with a retention is not an archive and already has blocks
 	}
 	return archive.Seal(r.dir, r.db)
 }
@@ -244,17 +238,16 @@ func (r *Recorder) Live() Storage { return r.db }
 // TargetState is the outcome of the last scrape of a target.
 type TargetState struct {
 	Job, Instance string
-	// URL of its /metrics; empty for the generator, which has none.
+	// URL is the target's /metrics URL. It is empty for the generator, which has none.
 	URL string
-	// Scraped is the time of the last scrape, zero before the first. Took is its
-	// duration.
+	// Scraped is the time of the last scrape, or zero before the first. Took is its duration.
 	Scraped time.Time
 	Took    time.Duration
 	// Failed is why the last scrape failed, or empty.
 	Failed string
 }
 
-// Targets returns the states of all targets, in the given order.
+// Targets returns the states of all targets, in the order given to Open. The generator's own is last.
 func (r *Recorder) Targets() []TargetState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -268,7 +261,7 @@ func (r *Recorder) Targets() []TargetState {
 // Interval returns the time between the periodic scrapes of a target.
 func (r *Recorder) Interval() time.Duration { return r.o.Interval }
 
-// Types returns the types of all recorded families, by name.
+// Types returns the types of all recorded metric families, by name.
 func (r *Recorder) Types() map[string]model.MetricType {
 	all := map[string]model.MetricType{}
 	for _, t := range r.targets {
@@ -279,8 +272,8 @@ func (r *Recorder) Types() map[string]model.MetricType {
 	return all
 }
 
-// learn remembers the type of a family. It uses a separate lock: a scrape holds the
-// target's lock for as long as the target takes to answer.
+// learn records the type of a metric family. It has its own lock, because a scrape holds t.mu for as long as the target
+// takes to answer.
 func (t *target) learn(family []byte, kind model.MetricType) {
 	t.typesMu.Lock()
 	defer t.typesMu.Unlock()

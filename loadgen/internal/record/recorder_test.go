@@ -137,7 +137,8 @@ func TestLostScrapeIsCountedAndEndsSeries(t *testing.T) {
 	}
 }
 
-// A component that a fault keeps away is logged twice: when it goes, and when it is back, with what was lost.
+// If a fault makes a component unavailable, this is logged twice: when its scrapes begin to fail, and when they succeed
+// again, with the number of failed scrapes.
 func TestAbsenceIsLoggedOnce(t *testing.T) {
 	s := newStub(t)
 	var logged []string

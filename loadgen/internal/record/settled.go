@@ -2,9 +2,8 @@ package record
 
 import "time"
 
-// begin records that scrapes of targets begin, before they get their timestamps.
-// end records that their samples are in the archive. The caller holds the targets'
-// mu.
+// begin records that scrapes of targets begin. It is called before they get their timestamps. end records that their
+// samples are in the archive. The caller holds the targets' mu.
 func (r *Recorder) begin(targets ...*target) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -21,8 +20,7 @@ func (r *Recorder) begin(targets ...*target) (end func()) {
 	}
 }
 
-// Settled returns a time up to which no sample is added any more, except the zeros
-// of counters that appear later.
+// Settled returns a time up to which no samples are added any more, except the zeros of counters that appear later.
 func (r *Recorder) Settled() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

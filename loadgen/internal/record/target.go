@@ -25,33 +25,34 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// target is one endpoint with the known state of its series.
+// target is one endpoint and the state of its series.
 type target struct {
 	job, instance string
 	fetch         fetch
 	close         func()
 	keeper        *keeper
 
-	// mu serialises the scrapes of this target, because a series accepts samples only in the order of time. It guards
+	// mu serialises the scrapes of this target, because a series accepts samples only in chronological order. It guards
 	// the fields below.
 	mu sync.Mutex
-	// series by its text in the exposition: name and labels, byte for byte.
+	// series is keyed by the series' text in the exposition: name and labels, byte for byte.
 	series map[string]*series
-	own    map[string]storage.SeriesRef // up and its like
+	own    map[string]storage.SeriesRef // series about the scrapes, such as up
 	// reasons lists the reasons of failed scrapes so far.
 	reasons []string
-	last    int64 // timestamp of the last scrape, ms
-	scrape  int64 // successful scrapes so far
-	missed  int   // scrapes that failed since the last one that did not
-	// lastGood is the timestamp of the last successful scrape, and started the process start time in it (0 if it had
-	// none).
+	last    int64 // timestamp of the last scrape, in ms
+	scrape  int64 // number of successful scrapes so far
+	missed  int   // number of failed scrapes since the last successful one
+	// lastGood is the timestamp of the last successful scrape, in ms. started is the process start time in that scrape;
+	// 0 means that the target did not expose it.
 	lastGood int64
 	started  float64
 	symbols  *labels.SymbolTable
-	// The exposition, and its kept lines of unknown series; both buffers are reused.
+	// raw is the exposition, and others has its kept lines of unknown series. Both buffers are reused.
 	raw    bytes.Buffer
 	others []byte
-	// The kept lines of this exposition and of the last one; they swap places.
+	// now has the kept lines of this exposition, and before the kept lines of the previous one. They are swapped after
+	// each scrape.
 	now, before lines
 
 	state TargetState // guarded by the recorder's mu
@@ -62,8 +63,8 @@ type target struct {
 
 type series struct {
 	ref   storage.SeriesRef
-	seen  int64 // number of the last successful scrape that had it
-	line  int   // its place in target.before, if it was a known series then
+	seen  int64 // number of the last successful scrape that had the series
+	line  int   // index in target.before, if the series was known then
 	stale bool  // its last sample is a staleness marker
 }
 
@@ -75,17 +76,17 @@ func newTarget(job, instance string, f fetch, closeIdle func(), k *keeper) *targ
 	}
 }
 
-// outcome is the outcome of one scrape.
+// outcome describes one scrape.
 type outcome struct {
 	took    time.Duration
 	samples int // series lines exposed
-	kept    int // series recorded
+	kept    int // series stored
 	failed  error
 }
 
-// record scrapes the target once and stores the samples with the timestamp at (ms), which must be later than all
-// earlier ones. A failed scrape is an outcome. An error means that storing failed, or that ctx ended; nothing is stored
-// then. The caller holds t.mu.
+// record scrapes the target once and stores the samples with the timestamp at (ms), which must be later than all earlier
+// timestamps. A failed scrape is reported in the outcome. record returns an error, and stores nothing, if storing failed
+// or ctx ended. The caller holds t.mu.
 func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time.Duration) (outcome, error) {
 	t.last = at
 	begin := time.Now()
@@ -121,7 +122,7 @@ func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time
 // storageError is an error of the archive, not of the target.
 type storageError struct{ error }
 
-// storeAll stores all kept series of the exposition, or none.
+// storeAll stores all kept series of the exposition, or none if it fails.
 func (t *target) storeAll(ctx context.Context, db *tsdb.DB, at int64, o *outcome) error {
 	started := processStart(t.raw.Bytes())
 	t.now.text, o.samples = filterFamilies(t.now.text[:0], t.raw.Bytes(), t.keeper.keep)
@@ -150,16 +151,16 @@ func (t *target) storeAll(ctx context.Context, db *tsdb.DB, at int64, o *outcome
 	return nil
 }
 
-// batch holds the samples of one scrape while they are stored.
+// batch holds the samples of one scrape while they are being stored.
 type batch struct {
 	*target
 	app    storage.AppenderV2
 	at     int64
 	scrape int64
-	bornAt int64 // where a new cumulative series gets its zero; 0: nowhere
+	bornAt int64 // timestamp at which a new cumulative series gets a 0 sample; 0 means none
 	born   []string
 	count  int
-	expect int // the most likely next line of before
+	expect int // index of the line in before that most likely comes next
 }
 
 func (b *batch) parseOthers(text []byte) error {
@@ -211,8 +212,8 @@ func (b *batch) add(parser textparse.Parser, kind model.MetricType) error {
 	return nil
 }
 
-// again returns the labels for appending to a known series. They are empty while storage knows the series by its
-// reference; storage may drop the reference while the series is stale.
+// again returns the labels to append a sample of a known series. They are empty as long as storage knows the series by
+// its reference. Storage may drop the reference while the series is stale.
 func (b *batch) again(s *series, parser textparse.Parser) labels.Labels {
 	if !s.stale {
 		return labels.EmptyLabels()
@@ -231,8 +232,8 @@ func (b *batch) append(s *series, lset labels.Labels, at int64, v float64) error
 	return nil
 }
 
-// label adds the target's labels. A label of the same name on the target's own
-// series becomes exported_NAME, as in Prometheus.
+// label adds the target's labels. As in Prometheus, if the series already has a label of that name, that one is renamed
+// to exported_NAME.
 func (t *target) label(own labels.Labels) labels.Labels {
 	b := labels.NewBuilder(own)
 	for _, l := range [...]labels.Label{{Name: "job", Value: t.job}, {Name: "instance", Value: t.instance}} {
@@ -244,8 +245,8 @@ func (t *target) label(own labels.Labels) labels.Labels {
 	return b.Labels()
 }
 
-// cumulative reports whether a series only grows while its process lives:
-// counters, and the buckets, sums and counts of histograms and summaries.
+// cumulative reports whether a series only grows while its process lives: a counter, or a bucket, sum or count of a
+// histogram or summary.
 func cumulative(key []byte, kind model.MetricType) bool {
 	switch kind {
 	case model.MetricTypeCounter, model.MetricTypeHistogram:
@@ -257,7 +258,7 @@ func cumulative(key []byte, kind model.MetricType) bool {
 	return false
 }
 
-// markStale ends the series that went away, so that no query takes their last value for the present one.
+// markStale writes staleness markers for the series that disappeared, so that no query returns their last value.
 func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) bool) error {
 	stale := math.Float64frombits(value.StaleNaN)
 	for _, s := range t.series {
@@ -272,7 +273,7 @@ func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) 
 	return nil
 }
 
-// storeOwn stores the series that Prometheus stores about each scrape, and scrape_failed by reason.
+// storeOwn stores the series that Prometheus stores about each scrape, and scrape_failed for each reason so far.
 func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
 	up, failed := 1.0, ""
 	if o.failed != nil {
@@ -331,8 +332,8 @@ func failureReason(err error) string {
 	return "other"
 }
 
-// logAbsence logs when the scrapes of the target begin to fail, and when they are back;
-// failures in between are counted. The caller holds t.mu.
+// logAbsence logs when scrapes of the target begin to fail, and when they succeed again with the number of failures. The
+// caller holds t.mu.
 func (t *target) logAbsence(failed error, log func(format string, args ...any)) {
 	switch {
 	case failed != nil:

@@ -13,11 +13,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// timeForm has the resolution of the archive.
+// timeForm is the format of times. It has the resolution of the archive.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
-// WriteText writes an answer as a table. An instant query has one line per series. A range
-// query has one line per point, below its series, with the time since the start.
+// WriteText writes an answer as a table. An instant query has one line per series. A range query has one line per point,
+// below its series, with the time since the start of the query.
 func (a Answer) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if !a.Range {
@@ -62,8 +62,7 @@ func (a Answer) Data() any {
 	return out
 }
 
-// WriteCSV writes an answer with one line per point: the time, a column for each label, and
-// the value.
+// WriteCSV writes an answer as CSV with one line per point: the time, a column for each label, and the value.
 func (a Answer) WriteCSV(w io.Writer) error {
 	names := map[string]bool{}
 	for _, l := range a.labels() {

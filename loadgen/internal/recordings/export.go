@@ -29,16 +29,16 @@ const (
 type Export struct {
 	// Labels are added to each series.
 	Labels map[string]string
-	// From and To bound the samples. Zero means the first and the last sample.
+	// From and To limit the time of the samples. Zero means from the first sample, or to the last.
 	From, To time.Time
-	// Rules adds the results of the shipped rules.
+	// Rules adds the results of the rules that Stormglass provides.
 	Rules bool
 }
 
-// Exported counts what an export wrote.
+// Exported has the numbers of what an export wrote.
 type Exported struct {
 	Samples int
-	Blocks  int // of Prometheus' TSDB
+	Blocks  int // number of blocks of Prometheus' TSDB
 }
 
 func (e Export) source(ctx context.Context, r *Run) (q storage.Queryable, start, end int64, err error) {
@@ -63,7 +63,7 @@ func (e Export) source(ctx context.Context, r *Run) (q storage.Queryable, start,
 	return archive.WithLabels(q, e.Labels), max(start, first), end, err
 }
 
-// WriteOpenMetrics writes a run as OpenMetrics text with timestamps.
+// WriteOpenMetrics writes the selected samples of a run as OpenMetrics text with timestamps.
 func (r *Run) WriteOpenMetrics(ctx context.Context, w io.Writer, e Export) (Exported, error) {
 	q, start, end, err := e.source(ctx, r)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *Run) WriteOpenMetrics(ctx context.Context, w io.Writer, e Export) (Expo
 	return Exported{Samples: n}, r.readError(err)
 }
 
-// WriteBlocks writes a run as blocks of Prometheus' TSDB into dir, and creates dir if
+// WriteBlocks writes the selected samples of a run as blocks of Prometheus' TSDB into dir, which it creates if
 // necessary. dir must not be in the directory of a run.
 func (r *Run) WriteBlocks(ctx context.Context, dir string, e Export) (Exported, error) {
 	if inRun, err := withinRun(dir); err != nil || inRun {
@@ -93,7 +93,7 @@ func (r *Run) WriteBlocks(ctx context.Context, dir string, e Export) (Exported, 
 	return Exported{Samples: n, Blocks: blocks}, r.readError(err)
 }
 
-// withinRun reports whether dir is the directory of a run or lies in one.
+// withinRun reports whether dir is the directory of a run or is inside one.
 func withinRun(dir string) (bool, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -111,7 +111,7 @@ func withinRun(dir string) (bool, error) {
 	}
 }
 
-// Send sends a run to a receiver of remote write.
+// Send sends the selected samples of a run to a remote write receiver.
 func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log func(string, ...any)) (result.RemoteWrite, error) {
 	q, start, end, err := e.source(ctx, r)
 	if err != nil {
@@ -129,8 +129,8 @@ func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log fun
 	return sent, nil
 }
 
-// oldSamplesHint says how to make Prometheus accept samples that are older than its newest
-// ones.
+// oldSamplesHint returns a hint about how to make Prometheus accept samples that are older than its newest ones, if that
+// is why it refused them.
 func oldSamplesHint(refusal string) string {
 	for _, why := range []string{"out of bounds", "out of order", "too old"} {
 		if strings.Contains(refusal, why) {
@@ -140,7 +140,7 @@ func oldSamplesHint(refusal string) string {
 	return ""
 }
 
-// readError reports an archive that cannot be read as damaged.
+// readError reports an archive that cannot be read as damaged, and a failed write as an environment error.
 func (r *Run) readError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || exitcode.IsUsage(err) || exitcode.IsEnvironment(err) {
 		return err

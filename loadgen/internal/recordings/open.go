@@ -23,20 +23,19 @@ import (
 // RunLabel is the label that distinguishes the series of different runs.
 const RunLabel = "run"
 
-// usualInterval is the default scrape interval. It is used if a run's scenario cannot be
-// read.
+// usualInterval is the default scrape interval, which is assumed if the run's scenario cannot be read.
 const usualInterval = 5 * time.Second
 
 // Run is a recorded run whose archive can be read.
 type Run struct {
 	Dir string
-	// Start and End are the first and the last scrape.
+	// Start and End are the first and the last time at which all targets were scraped.
 	Start, End time.Time
-	// Interval between scrapes.
+	// Interval is the time between scrapes of a target.
 	Interval time.Duration
 
 	rec   *rundir.Recorded
-	rules storage.Queryable // results of the shipped rules; nil before Replayed
+	rules storage.Queryable // results of the rules; nil before Replayed
 }
 
 // Open opens the run in dir. It returns a usage error if dir is not a run, and a
@@ -79,8 +78,8 @@ func (r *Run) Raw() storage.Queryable {
 	return q
 }
 
-// Replayed returns Raw with the results of the shipped rules: recording rules and ALERTS.
-// It evaluates the rules once.
+// Replayed returns Raw together with the results of the rules that Stormglass provides: recording rules and ALERTS. It
+// evaluates the rules only once.
 func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
 	if r.rules == nil {
 		set, err := alerting.Shipped()

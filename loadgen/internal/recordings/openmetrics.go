@@ -18,12 +18,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// maxTime is later than any sample, in ms.
+// maxTime is later than the time of any sample, in ms.
 const maxTime = math.MaxInt64 / 2
 
-// writeOpenMetrics writes the samples of q from start to end, in ms, as OpenMetrics text
-// with timestamps, and counts them. It leaves out staleness markers, which the format
-// lacks.
+// writeOpenMetrics writes the samples of q from start to end, in ms, as OpenMetrics text with timestamps. It returns the
+// number of samples. It leaves out staleness markers, because the format has none.
 func writeOpenMetrics(ctx context.Context, w io.Writer, q storage.Queryable, start, end int64) (samples int, err error) {
 	names, err := metricNames(ctx, q, start, end)
 	if err != nil {
@@ -71,13 +70,13 @@ func metricNames(ctx context.Context, q storage.Queryable, start, end int64) ([]
 	return names, nil
 }
 
-// textLine writes the lines of a series.
+// textLine builds the lines of a series.
 type textLine struct {
-	series int // length of the series in text
+	series int // length of the series at the start of text
 	text   []byte
 }
 
-// begin writes a series: name{label="value"}, or {"a name"} where the name needs quotes.
+// begin begins a series: name{label="value"}, or {"a name"} if the name needs quotes.
 func (t *textLine) begin(l labels.Labels) {
 	t.text = t.text[:0]
 	name := l.Get(model.MetricNameLabel)
@@ -110,7 +109,7 @@ func (t *textLine) begin(l labels.Labels) {
 	t.series = len(t.text)
 }
 
-// with returns the line of a point, valid until the next call.
+// with returns the line for a point. It is valid until the next call.
 func (t *textLine) with(p promql.FPoint) []byte {
 	t.text = t.text[:t.series]
 	switch {
@@ -141,9 +140,9 @@ func (t *textLine) quote(text string) {
 	t.text = append(t.text, '"')
 }
 
-// seconds converts a time from ms to seconds. Prometheus' parser multiplies by 1,000 and
-// truncates to whole milliseconds, so seconds returns the smallest number that survives
-// this: 1800000000.001 would come back a millisecond early.
+// seconds converts a time from ms to seconds. Prometheus' parser multiplies by 1,000 and truncates to whole
+// milliseconds. So seconds returns the smallest number for which this gives ms again: 1800000000.001 would become a
+// millisecond less.
 func seconds(ms int64) float64 {
 	s := float64(ms) / 1000
 	for int64(s*1000) < ms {

@@ -17,41 +17,40 @@ import (
 // maxSteps is the maximum number of steps of a range query, as in Prometheus.
 const maxSteps = 11_000
 
-// Query is a PromQL expression and the time to evaluate it.
+// Query is a PromQL expression and the times at which to evaluate it.
 type Query struct {
-	// Expr may use Grafana's $__range, $__rate_interval and $__interval, and $cluster and
-	// $instance, which match everything, so that it can be copied from a dashboard.
+	// Expr is the expression. It may use Grafana's $__range, $__rate_interval and $__interval, and $cluster and
+	// $instance, which match everything. So it can be copied from a dashboard.
 	Expr string
 	// From and To are the times of a range query; an instant query is evaluated at To.
 	From, To time.Time
-	// Range evaluates the expression at From, From+Step, ... To.
+	// Range is set to evaluate the expression at From, From+Step, ... To.
 	Range bool
 	// Step is the step of a range query. Zero means the scrape interval.
 	Step time.Duration
 }
 
-// Answer holds the values of an expression.
+// Answer holds the result of a Query.
 type Answer struct {
 	Range  bool
-	At     time.Time        // of an instant query
-	Values []archive.Sample // of an instant query
-	Series []archive.Series // of a range query
+	At     time.Time        // time of an instant query
+	Values []archive.Sample // result of an instant query
+	Series []archive.Series // result of a range query
 	// From is the start of the query.
 	From time.Time
 }
 
-// Ask evaluates a query over the run. It returns a usage error if the expression cannot be
-// evaluated.
+// Ask evaluates a query over the run. It returns a usage error if the expression cannot be evaluated.
 func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 	if q.Step == 0 {
 		q.Step = r.Interval
 	}
 	if q.Range && q.To.Sub(q.From)/q.Step > maxSteps {
-		return a, exitcode.Usagef("--step %s: over %d points a series (name a longer step)", q.Step, maxSteps)
+		return a, exitcode.Usagef("--step %s: over %d points per series (use a longer step)", q.Step, maxSteps)
 	}
 	expr := dashboards.Expand(q.Expr, dashboards.Window{
 		Rate: max(4*r.Interval, q.Step+r.Interval), Interval: q.Step,
-		Range: q.To.Sub(q.From) + time.Millisecond, // as archive.Window: a range excludes its first moment
+		Range: q.To.Sub(q.From) + time.Millisecond, // as in archive.Window: a range excludes its start
 	})
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -73,8 +72,8 @@ func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 	return a, r.queryError(err)
 }
 
-// queryError distinguishes an archive that cannot be read from a query that cannot be
-// evaluated.
+// queryError converts an error of evaluating a query: to a *result.Damaged if the archive cannot be read, otherwise to a
+// usage error.
 func (r *Run) queryError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -85,8 +84,8 @@ func (r *Run) queryError(err error) error {
 	return exitcode.Usagef("%s", oneLine(err))
 }
 
-// readsRules reports whether an expression may read the results of rules: names with
-// colons, ALERTS, or any name.
+// readsRules reports whether an expression may read the results of rules: series with a colon in their name, ALERTS, or
+// series of any name.
 func readsRules(expr parser.Expr) bool {
 	found := false
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {

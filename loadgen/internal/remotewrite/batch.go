@@ -12,22 +12,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// batch is one write request, encoded: labels may be in a file that is closed before they
-// are sent, and as messages they take three times the memory.
+// batch is one encoded write request. It is encoded early, because labels may be in a file that is closed before they
+// are sent, and unencoded messages take three times the memory.
 type batch struct {
 	body    []byte
 	samples int64
 	first   int64 // time of the earliest sample, in ms
 }
 
-// Size implements what the client sends.
+// Size implements the message interface of the client.
 func (b batch) Size() int { return len(b.body) }
 
-// MarshalToSizedBuffer implements what the client sends.
+// MarshalToSizedBuffer implements the message interface of the client.
 func (b batch) MarshalToSizedBuffer(into []byte) (int, error) { return copy(into, b.body), nil }
 
-// builder fills batches. The samples of a series are in order, in one batch or in
-// several after each other.
+// builder fills batches. It adds the samples of a series in order, to one batch or to several successive ones.
 type builder struct {
 	more    map[string]string
 	full    []batch
@@ -36,7 +35,7 @@ type builder struct {
 	samples []prompb.Sample
 }
 
-// timeseriesTag begins a series in a prometheus.WriteRequest: field 1, with its length.
+// timeseriesTag is the tag of a series in a prometheus.WriteRequest: field 1, with its length.
 const timeseriesTag = 1<<3 | 2
 
 func (b *builder) add(own labels.Labels, points []promql.FPoint) error {
@@ -74,7 +73,7 @@ func (b *builder) batches() []batch {
 	return b.full
 }
 
-// oneLine is an error as one line of bounded length.
+// oneLine returns an error as one line of limited length.
 func oneLine(err error) string {
 	const atMost = 300
 	text := strings.Join(strings.Fields(err.Error()), " ")

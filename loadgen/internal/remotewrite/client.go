@@ -1,12 +1,12 @@
-// Package remotewrite sends samples of a run to a receiver of Prometheus' remote write
-// protocol 1.0 (https://prometheus.io/docs/specs/prw/remote_write_spec/): a Prometheus
-// with --web.enable-remote-write-receiver, Mimir, Thanos Receive.
+// Package remotewrite sends the samples of a run to a receiver of Prometheus' remote write protocol 1.0
+// (https://prometheus.io/docs/specs/prw/remote_write_spec/): a Prometheus with --web.enable-remote-write-receiver, Mimir
+// or Thanos Receive.
 //
-// The run's archive is the queue: a Sender reads from it what was not acknowledged yet,
-// so its memory is bounded and nothing is lost while the receiver is away. It drops no
-// sample for being slow, and nothing waits for it but the end of a run, for a bounded time.
+// The run's archive is the queue: a Sender reads from it the samples that were not acknowledged yet. So its memory is
+// bounded, and nothing is lost while the receiver is unavailable. A slow receiver loses no sample. Only the end of a run
+// waits for the Sender, for a limited time.
 //
-// Requests, their retries and Retry-After are client_golang's exp/api/remote.
+// Requests, their retries and Retry-After are handled by client_golang's exp/api/remote.
 package remotewrite
 
 import (
@@ -32,27 +32,27 @@ const (
 	requestTimeout = 30 * time.Second
 	firstRetry     = time.Second
 	longestRetry   = 10 * time.Second
-	// answerAtMost bounds what is read of an answer, in bytes.
+	// answerAtMost is the number of bytes of a response that are read at most.
 	answerAtMost = 1 << 10
 )
 
-// Config names a receiver. It has no secrets in it, only the files that hold them.
+// Config names a receiver. It contains no secrets, only the names of the files that hold them.
 type Config struct {
-	// URL that samples are posted to, as http://127.0.0.1:9090/api/v1/write. It has no
-	// user and no password.
+	// URL is the URL to which samples are posted, such as http://127.0.0.1:9090/api/v1/write. It must not contain a user
+	// or password.
 	URL string
-	// HeaderFile has a header a line, as "X-Scope-OrgID: tenant". It is read once. Empty means none.
+	// HeaderFile is a file with one header per line, such as "X-Scope-OrgID: tenant". It is read once. Empty means none.
 	HeaderFile string
-	// HTTPConfig is a file with credentials and TLS, in the form of promtool's
-	// --http.config.file. Empty means none are needed.
+	// HTTPConfig is a file with credentials and TLS settings, in the format of promtool's --http.config.file. Empty
+	// means none are needed.
 	HTTPConfig string
-	// Timeout of a request; zero means 30 s.
+	// Timeout is the time limit of a request; zero means 30 s.
 	Timeout time.Duration
-	// Retry is the wait before the first retry, which grows to ten times as long; zero
-	// means 1 s.
+	// Retry is the wait before the first retry. The wait grows to at most ten times as long. Zero means 1 s, growing to
+	// 10 s.
 	Retry time.Duration
-	// Attempts bounds the retries of a request; zero means that it is tried until its
-	// context ends.
+	// Attempts is the maximum number of retries of a request; zero means that the request is retried until its context
+	// ends.
 	Attempts int
 }
 
@@ -60,16 +60,16 @@ type Config struct {
 type Client struct {
 	api      *remote.API
 	shown    string
-	attempts int // retries of a request; zero: without end
+	attempts int // maximum retries of a request; zero means no limit
 }
 
-// New checks a Config and sends nothing. Its errors are the user's to mend.
+// New returns the Client for a Config. It sends no request. The user can fix the cause of every error that it returns.
 func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		shown := "what is given"
-		if !strings.ContainsAny(c.URL, "@?") { // else there may be a password in it
+		if !strings.ContainsAny(c.URL, "@?") { // otherwise the URL may contain a password
 			shown = fmt.Sprintf("%q", c.URL)
 		}
 		return nil, fmt.Errorf("%s is not the URL of a receiver (write http://HOST:9090/api/v1/write)", shown)
@@ -94,11 +94,11 @@ func New(c Config) (*Client, error) {
 		retry, longest = c.Retry, 10*c.Retry
 	}
 	api, err := remote.NewAPI(c.URL,
-		remote.WithAPIPath(""), // it is in the URL
+		remote.WithAPIPath(""), // the URL includes it
 		remote.WithAPIHTTPClient(&http.Client{
 			Timeout:   timeout,
 			Transport: bounded{transport, headers},
-			// Else a redirected POST becomes a GET, whose answer passes for success.
+			// Do not follow redirects: a redirected POST becomes a GET, whose response would look like success.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}),
 		remote.WithAPIBackoff(remote.BackoffConfig{Min: retry, Max: longest, MaxRetries: c.Attempts}),
@@ -110,11 +110,11 @@ func New(c Config) (*Client, error) {
 	return &Client{api, u.String(), c.Attempts}, nil
 }
 
-// URL of the receiver, without its query, as it may be shown.
+// URL returns the URL of the receiver for messages, without the query.
 func (c *Client) URL() string { return c.shown }
 
-// write posts one request until it is acknowledged or refused, or ctx ends. retried is
-// told why before each retry.
+// write posts one request until the receiver acknowledges or rejects it, or ctx ends. It calls retried with the reason
+// before each retry.
 func (c *Client) write(ctx context.Context, request batch, retried func(error)) error {
 	_, err := c.api.Write(ctx, remote.WriteV1MessageType, request, remote.WithWriteRetryCallback(retried))
 	return err
@@ -123,12 +123,12 @@ func (c *Client) write(ctx context.Context, request batch, retried func(error)) 
 // gaveUp reports whether a request has used all its retries.
 func (c *Client) gaveUp(retries int) bool { return c.attempts > 0 && retries >= c.attempts }
 
-// ownHeaders lists the headers set by the protocol.
+// ownHeaders returns the headers that the protocol sets.
 func ownHeaders() []string {
 	return []string{"Content-Type", "Content-Encoding", "Content-Length", "Host", "Transfer-Encoding", "X-Prometheus-Remote-Write-Version"}
 }
 
-// readHeaders reads a header a line. Its errors show no value: it may be a secret.
+// readHeaders reads one header per line. Its errors never show a value, because it may be a secret.
 func readHeaders(file string) (http.Header, error) {
 	headers := http.Header{}
 	if file == "" {
@@ -148,7 +148,7 @@ func readHeaders(file string) (http.Header, error) {
 		name, v = http.CanonicalHeaderKey(strings.TrimSpace(name)), strings.TrimSpace(v)
 		switch {
 		case !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(v):
-			return nil, fmt.Errorf("line %d is no header (write \"X-Scope-OrgID: tenant\", one a line)", n)
+			return nil, fmt.Errorf("line %d is not a header (write \"X-Scope-OrgID: tenant\", one per line)", n)
 		case slices.Contains(ownHeaders(), name):
 			return nil, fmt.Errorf("line %d: %s is set by the protocol (leave it out)", n, name)
 		}
@@ -157,8 +157,8 @@ func readHeaders(file string) (http.Header, error) {
 	return headers, nil
 }
 
-// bounded adds headers to requests and reads a bounded part of answers. A body that
-// breaks off is an error of the exchange, so the request is tried again.
+// bounded adds headers to requests and reads responses up to answerAtMost bytes. If a body breaks off, RoundTrip returns
+// an error, so the request is retried.
 type bounded struct {
 	inner   http.RoundTripper
 	headers http.Header

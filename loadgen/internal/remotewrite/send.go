@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Send sends what o.Samples has up to a time, as of an old run. An error means that ctx has
-// ended or that the receiver stayed away; the counts are right in any case.
+// Send sends the samples in o.Samples up to a time, for example of an old run. It returns an error if ctx has
+// ended or the receiver did not answer; the counts are correct in any case.
 func Send(ctx context.Context, c *Client, o Options, to time.Time) (result.RemoteWrite, error) {
 	s := NewSender(c, o)
 	err := s.flush(ctx, to.UnixMilli())

@@ -15,36 +15,36 @@ import (
 )
 
 const (
-	// batchSamples is how many samples a request holds at most.
+	// batchSamples is the maximum number of samples in a request.
 	batchSamples = 5_000
-	// window is the longest stretch of the archive that is in memory.
+	// window is the longest part of the archive, in time, that is in memory at once.
 	window = 30 * time.Second
-	// lookBack is how far before what was sent the zero of a new counter may lie: at the last
-	// scrape of its target, which may have been away.
+	// lookBack is how far before the samples already sent the 0 of a new counter may lie. The recorder puts it at the
+	// last scrape of the target, which may have been unavailable since.
 	lookBack = 15 * time.Minute
-	// drainWithin bounds what is sent after the end of the recording.
+	// drainWithin is the default time limit for sending after the end of the recording.
 	drainWithin = 30 * time.Second
 )
 
-// Options of a Sender. Samples and Settled are needed.
+// Options configure a Sender. Samples and Settled are required.
 type Options struct {
-	// Samples are read again and again while they are recorded.
+	// Samples is the storage of the recording. It is read repeatedly while the recorder writes it.
 	Samples storage.Queryable
-	// Settled returns a time up to which no sample is added any more, except the zeros that
-	// the recorder puts before new counters.
+	// Settled returns a time up to which no samples are added any more, except the zeros that the recorder puts before
+	// new counters.
 	Settled func() time.Time
-	// From is the time of the first sample, at the earliest.
+	// From is the time from which samples are sent.
 	From time.Time
-	// Every is how often samples are sent; zero means 5 s.
+	// Every is the interval at which samples are sent; zero means 5 s.
 	Every time.Duration
-	// Labels are added to each series, as archive.WithLabels does.
+	// Labels are added to each series, as by archive.WithLabels.
 	Labels map[string]string
-	// Matchers select series; none means all.
+	// Matchers select the series to send; none means all.
 	Matchers []*labels.Matcher
-	// Log takes a line when the receiver goes away, when it is back, and when it refuses
-	// samples for the first time. Nil means silence.
+	// Log is called when the receiver becomes unavailable, when it is available again, and when it rejects samples for
+	// the first time. Nil means no log.
 	Log func(format string, args ...any)
-	// Drain bounds what is sent after the end; zero means 30 s.
+	// Drain is the time limit for sending after the end of the recording; zero means 30 s.
 	Drain time.Duration
 }
 
@@ -53,10 +53,10 @@ type Sender struct {
 	client *Client
 	o      Options
 
-	// done is the time, in ms, up to which all samples are in the queue or were before.
+	// done is the time, in ms, up to which all samples were put into the queue.
 	done  int64
-	known map[uint64]bool // series that were sent, by their hash
-	queue []batch         // of one window, the next to send first
+	known map[uint64]bool // series that were sent, by hash
+	queue []batch         // batches of one window, in the order of sending
 
 	mu    sync.Mutex
 	stats result.RemoteWrite
@@ -79,16 +79,15 @@ func NewSender(c *Client, o Options) *Sender {
 	return &Sender{client: c, o: o, done: o.From.UnixMilli() - 1, known: map[uint64]bool{}, stats: result.RemoteWrite{URL: c.URL()}}
 }
 
-// Stats counts the samples so far.
+// Stats returns the numbers of samples so far.
 func (s *Sender) Stats() result.RemoteWrite {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
 }
 
-// Run sends samples as they settle until ctx ends, which means that the recording is over,
-// and then the rest, for a bounded time or until hurry is closed. What it could not send is
-// counted.
+// Run sends samples as they settle until ctx ends, which means that the recording is over. It then sends the rest for a
+// limited time, or until hurry is closed, and counts the samples that it could not send.
 func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -96,7 +95,7 @@ func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 	var patience sync.WaitGroup
 	defer patience.Wait()
 	defer close(over)
-	patience.Go(func() { // a request under way at the end is not cut off: it would be sent twice
+	patience.Go(func() { // do not cancel a request that is being sent when ctx ends: it would be sent twice
 		select {
 		case <-over:
 			return
@@ -120,15 +119,15 @@ func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 			s.flush(sending, s.o.Settled().UnixMilli())
 		}
 	}
-	// A last scrape may be stamped a moment ahead.
+	// The timestamp of the last scrape may be slightly ahead of the clock.
 	settled := s.o.Settled().Add(time.Second).UnixMilli()
 	if err := s.flush(sending, settled); err != nil {
 		s.countUnsent(context.WithoutCancel(ctx), settled)
 	}
 }
 
-// flush sends all samples up to a time, a window after another. An error is the context's,
-// or one of reading the archive.
+// flush sends all samples up to a time, window by window. It returns an error if ctx ended or reading the archive
+// failed.
 func (s *Sender) flush(ctx context.Context, to int64) error {
 	for {
 		if err := s.sendQueue(ctx); err != nil {
@@ -147,8 +146,8 @@ func (s *Sender) flush(ctx context.Context, to int64) error {
 	}
 }
 
-// read returns the samples of the window after done, and those before it of series that
-// are new: the recorder puts a zero before a counter's first sample.
+// read returns the samples of the window after done. For new series it also returns earlier samples, because the
+// recorder puts a zero before a counter's first sample.
 func (s *Sender) read(ctx context.Context, end int64) ([]batch, error) {
 	b := builder{more: s.o.Labels}
 	born := map[uint64]bool{}
@@ -171,8 +170,8 @@ func (s *Sender) read(ctx context.Context, end int64) ([]batch, error) {
 	return b.batches(), err
 }
 
-// sendQueue sends the batches of the queue. An error means that ctx has ended, or that the
-// receiver stayed away for all attempts; the batches from then on stay in the queue.
+// sendQueue sends the batches in the queue. It returns an error if ctx has ended, or if the receiver did not answer in
+// any attempt; the unsent batches then stay in the queue.
 func (s *Sender) sendQueue(ctx context.Context) error {
 	for len(s.queue) > 0 {
 		if err := s.send(ctx, s.queue[0]); err != nil {
@@ -187,7 +186,7 @@ func (s *Sender) send(ctx context.Context, b batch) error {
 	retries := 0
 	err := s.client.write(ctx, b, func(why error) {
 		if retries++; retries == 1 {
-			s.o.Log("remote write to %s fails and is tried again: %s", s.client.URL(), oneLine(why))
+			s.o.Log("remote write to %s fails and is retried: %s", s.client.URL(), oneLine(why))
 		}
 	})
 	switch {
@@ -205,7 +204,7 @@ func (s *Sender) send(ctx context.Context, b batch) error {
 	return nil
 }
 
-// refused counts samples that the receiver does not want. They are not sent again.
+// refused counts samples that the receiver rejected. They are not sent again.
 func (s *Sender) refused(samples int64, why error) {
 	s.mu.Lock()
 	first := s.stats.Refused == 0
@@ -217,7 +216,7 @@ func (s *Sender) refused(samples int64, why error) {
 	}
 }
 
-// failed notes the first error.
+// failed records the error, unless an earlier one was recorded.
 func (s *Sender) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

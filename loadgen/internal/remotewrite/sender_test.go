@@ -68,7 +68,7 @@ func start(t *testing.T, rec *recording, c remotewrite.Config, drain time.Durati
 	return x
 }
 
-// finish ends the recording and returns what was sent of it.
+// finish ends the recording and returns the samples that were sent.
 func (x *sending) finish() result.RemoteWrite {
 	x.end()
 	<-x.done
@@ -102,7 +102,7 @@ func TestAbsentReceiverMissesNothing(t *testing.T) {
 	rec.pass(5 * time.Second)
 	rec.scrape()
 	rec.pass(5 * time.Second)
-	x.await("fails and is tried again: server returned HTTP status 503")
+	x.await("fails and is retried: server returned HTTP status 503")
 	rec.etcd.SetDown(true)
 	rec.scrape()
 	rec.pass(2 * time.Minute)
@@ -195,7 +195,7 @@ func TestHurryEndsSending(t *testing.T) {
 	}
 }
 
-// A body that breaks off, a redirect and an endless answer are no success.
+// A body that breaks off, a redirect and an endless response are not a success.
 func TestStrangeAnswers(t *testing.T) {
 	elsewhere := newReceiver(t)
 	for name, c := range map[string]struct {
@@ -228,7 +228,7 @@ func TestStrangeAnswers(t *testing.T) {
 			rec.scrape()
 			rec.pass(time.Second)
 			if <-stub.asked; c.sent {
-				x.await("is tried again")
+				x.await("is retried")
 				stub.answers(nil)
 			}
 			got := x.finish()
@@ -267,10 +267,10 @@ func TestHeaders(t *testing.T) {
 	}
 	stub.mu.Unlock()
 	for text, want := range map[string]string{
-		"Bearer s3cret\n":                    "line 1 is no header",
-		"\nX-A: b\n s3 cret: x\n":            "line 3 is no header",
+		"Bearer s3cret\n":                    "line 1 is not a header",
+		"\nX-A: b\n s3 cret: x\n":            "line 3 is not a header",
 		"Content-Type: text/s3cret\n":        "Content-Type is set by the protocol",
-		"X-A: s3cret\x00\n":                  "line 1 is no header",
+		"X-A: s3cret\x00\n":                  "line 1 is not a header",
 		"content-encoding: gzip, s3cret\n\n": "Content-Encoding is set by the protocol",
 	} {
 		write(text)

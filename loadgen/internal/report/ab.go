@@ -20,12 +20,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// WriteAB makes ab.html and junit.xml in dir.
+// WriteAB writes ab.html and junit.xml to dir.
 func WriteAB(dir string, c result.AB) error {
 	for name, write := range map[string]func(io.Writer, result.AB) error{result.ABHTMLFile: ABHTML, result.JUnitFile: ABJUnit} {
 		path := filepath.Join(dir, name)
 		if err := writeAtomic(path, func(w io.Writer) error { return write(w, c) }); err != nil {
-			return fmt.Errorf("write %s: %w (make the directory writable, and remove what is no file in it)", path, userfile.Cause(err))
+			return fmt.Errorf("write %s: %w (make the directory writable, and remove what is not a file at this path)", path, userfile.Cause(err))
 		}
 	}
 	return nil
@@ -99,7 +99,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	return err
 }
 
-// orNone returns a value, or the sign for a missing one.
+// orNone returns text, or the sign for a missing value if text is empty.
 func orNone(text string) string {
 	if text == "" {
 		return chart.None
@@ -107,10 +107,10 @@ func orNone(text string) string {
 	return text
 }
 
-// abTally is "9 pairs, 1 thrown away", or "8 and 8 runs".
+// abTally returns the number of pairs or runs, such as "9 pairs, 1 thrown away".
 func abTally(c result.AB) string {
 	if c.Sets != nil {
-		text := fmt.Sprintf("%d and %d runs, which are no pairs", len(c.Sets.A), len(c.Sets.B))
+		text := fmt.Sprintf("%d and %d runs, not in pairs", len(c.Sets.A), len(c.Sets.B))
 		if c.Thrown > 0 {
 			text += fmt.Sprintf(", %d runs thrown away", c.Thrown)
 		}
@@ -143,7 +143,8 @@ func sideText(s result.Side) string {
 	return text
 }
 
-// abFigures returns the figures to show, and a line on omitted advice that had no data in any run.
+// abFigures returns the figures to show. It leaves out advisory figures that had no data in any run; without is a line
+// that names them.
 func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 	var names []string
 	for _, f := range c.Figures {
@@ -159,13 +160,13 @@ func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 	return figures, without
 }
 
-// abNote explains the columns.
+// abNote returns the text that explains the columns.
 func abNote(c result.AB) string {
 	return fmt.Sprintf("%s; positive is worse; bounds at %.0f%% each; regressed: past chance and at least %s; not regressed: surely below %s",
 		abStatistics(c), 100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
 }
 
-// abStatistics names the statistic of the sides and changes: the usual one, and the figures with a different one.
+// abStatistics names the usual statistic of the sides and changes, and lists the figures that use a different one.
 func abStatistics(c result.AB) string {
 	of, others := "pairs", map[result.Statistic][]string{}
 	if c.Sets != nil {
@@ -174,7 +175,7 @@ func abStatistics(c result.AB) string {
 	for _, f := range c.Figures {
 		switch {
 		case f.Statistic == result.GeometricMean, f.A == nil && f.B == nil:
-		case f.Statistic == "": // of an older version
+		case f.Statistic == "": // written by an older version
 			others["median, and the change the geometric mean of B/A"] = append(others["median, and the change the geometric mean of B/A"], chart.Clean(f.Name))
 		default:
 			others[f.Statistic] = append(others[f.Statistic], chart.Clean(f.Name))
@@ -246,8 +247,8 @@ func ABSummary(w io.Writer, c result.AB) error {
 	return err
 }
 
-// ABJUnit writes junit.xml: a test case for each gated figure, and one for a bad answer that no figure
-// explains.
+// ABJUnit writes junit.xml: a test case for each gated figure, and one for a bad answer if no figure
+// explains it.
 func ABJUnit(w io.Writer, c result.AB) error {
 	s := junitSuite{Name: chart.Clean(c.Scenario), Timestamp: c.Started.UTC().Format("2006-01-02T15:04:05"), Time: junitTime(max(0, c.Ended.Sub(c.Started).Seconds()))}
 	s.Properties = []junitProperty{{"a", chart.Clean(sideText(c.A))}, {"b", chart.Clean(sideText(c.B))}, {"pairs", abTally(c)}}
@@ -302,7 +303,7 @@ func writeJUnit(w io.Writer, s junitSuite) error {
 	return err
 }
 
-// ABHTML writes ab.html: one file, without network and script, with a dot for each pair.
+// ABHTML writes ab.html, with a dot for each pair. The file needs neither network nor script.
 func ABHTML(w io.Writer, c result.AB) error {
 	style, _, tmpl, err := loadPage()
 	if err != nil {
@@ -328,18 +329,18 @@ func ABHTML(w io.Writer, c result.AB) error {
 	return err
 }
 
-// abRow is a figure with its picture.
+// abRow is a figure with the picture of its pairs.
 type abRow struct {
 	result.ABFigure
 	Verdict result.Verdict
 	dots
 }
 
-// dots places pairs on an axis of change from -Reach to +Reach, in percent of its width.
+// dots holds the positions of pairs on an axis of changes from -Reach to +Reach, in percent of the width of the axis.
 type dots struct {
 	Reach             string
 	At                []float64
-	From, Width, Mean float64 // of the bar between the bounds
+	From, Width, Mean float64 // the bar between the bounds, and the mean
 	Threshold, Margin float64
 	HasBounds         bool
 }

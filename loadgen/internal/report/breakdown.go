@@ -13,28 +13,29 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// mostSplits is how many bars a page has: the bars with the largest means.
+// mostSplits is the maximum number of bars on a page. The bars with the largest means are shown.
 const mostSplits = 40
 
-// splitView is a load's mean latency as a stacked bar.
+// splitView is the mean latency of a load, shown as a stacked bar.
 type splitView struct {
 	Call, Where       string // "patch configmaps"; phase and load
 	Mean, P99, Server string
-	Summary           string // for readers who do not see the bar
+	Summary           string // the bar in words, for screen readers
 	Pieces            []piece
 	Notes             []string
 }
 
-// piece is a part of a bar. X and Width are in the coordinates of a plot. A negative
-// part has none, and its figure shows the value.
+// piece is a part of a bar. X and Width are in the coordinates of a plot. They are empty for
+// a negative part, whose value is only shown as a number.
 type piece struct {
 	Name, Value, Share, Tells string
-	Colour                    int // in the palette; -1: the unexplained
+	Colour                    int // index in the palette; -1 for the unexplained part
 	X, Width                  string
 }
 
-// partText names and explains a part on a page. The colour is its place in the palette, the
-// same on every page. Grey is not for large parts, because the unexplained part is grey too.
+// partText holds the name and the explanation of a part on a page. colour is an index in the
+// palette, the same on every page. A large part must not be grey, because the unexplained
+// part is grey too.
 type partText struct {
 	title, tells string
 	colour       int
@@ -42,9 +43,9 @@ type partText struct {
 
 func partTexts() map[string]partText {
 	return map[string]partText{
-		result.PartLag:       {"our own queueing", "from the intended start until the generator took the request up", 0},
+		result.PartLag:       {"our own queueing", "from the intended start until the generator began to handle the request", 0},
 		result.PartConnect:   {"waiting for a connection", "until a connection, or a stream on it, was free", 6},
-		result.PartWire:      {"connection and wire", "what the client waited and the API server's handlers did not see: network, TLS, both ends' reading and writing", 2},
+		result.PartWire:      {"connection and wire", "the time that the client waited outside the API server's handlers: network, TLS, reading and writing at both ends", 2},
 		result.PartFilters:   {"authentication and authorization", "the API server's filters before its handler", 3},
 		result.PartFairness:  {"priority and fairness", "waiting in the API server's queues", 4},
 		result.PartAdmission: {"admission", "admission plugins, webhooks and policies", 5},
@@ -73,7 +74,7 @@ func breakdownView(_ context.Context, p *page) (any, error) {
 	return v, nil
 }
 
-// worstSplits returns the rows with the largest means, in the run's order.
+// worstSplits returns the rows with the largest means, at most most, in the order of the run.
 func worstSplits(r result.Result, most int) []result.Breakdown {
 	order := make([]int, len(r.Breakdown))
 	for i := range order {
@@ -120,7 +121,7 @@ func newSplitView(b result.Breakdown) splitView {
 		if !known {
 			text.title = chart.Clean(p.Name)
 		}
-		add(text.title, strings.TrimSuffix(text.tells+"; "+chart.Clean(p.Note), "; ")+"; of: "+chart.Clean(p.Of), text.colour, p.Seconds)
+		add(text.title, strings.TrimSuffix(text.tells+"; "+chart.Clean(p.Note), "; ")+"; measured over: "+measuredOver(p.Of), text.colour, p.Seconds)
 		if p.Most != nil {
 			last := &v.Pieces[len(v.Pieces)-1]
 			last.Value, last.Share = upTo(last.Value, chart.Format(scenario.Seconds, *p.Most), p.Seconds), upTo(last.Share, shareText(*p.Most, b.ClientMean), p.Seconds)
@@ -140,7 +141,7 @@ func newSplitView(b result.Breakdown) splitView {
 	return v
 }
 
-// upTo returns the range of a part: from its certain size to its maximum, or under the maximum if no size is certain.
+// upTo returns the range of a part: from its certain size to its maximum. If no size is certain, it is "under" the maximum.
 func upTo(certain, most string, seconds float64) string {
 	if seconds <= 0 {
 		return "under " + strings.TrimPrefix(most, "<")
@@ -159,7 +160,7 @@ func callText(verb, resource, variant, tenant string) string {
 	return text
 }
 
-// slowText returns the API server's own report on its slow requests.
+// slowText describes the slow requests that the API server itself reported.
 func slowText(s result.SlowRequests) string {
 	text := fmt.Sprintf("%s took the API server over 500 ms, %s on average", plural(s.Count, "request"), chart.Format(scenario.Seconds, s.Mean))
 	var layers []string
@@ -170,6 +171,21 @@ func slowText(s result.SlowRequests) string {
 		text += ", by its own account of each: " + strings.Join(layers, ", ")
 	}
 	return text
+}
+
+// measuredOver returns the text for the set of requests over which a part is averaged.
+func measuredOver(of string) string {
+	switch of {
+	case "verb and resource":
+		return "all requests of this verb and resource"
+	case "resource":
+		return "all requests for this resource"
+	case "operation":
+		return "all requests of this operation"
+	case "server":
+		return "all requests to the server"
+	}
+	return chart.Clean(of) // "our requests"
 }
 
 func plural(n int64, noun string) string {
@@ -191,11 +207,12 @@ func shareText(part, of float64) string {
 	return chart.Number(share+0, 4) + "%" // +0: no negative zero
 }
 
-// terminalSplits is how many rows a summary has: it must fit a screen.
+// terminalSplits is the number of rows in a summary, which must fit on a screen.
 const terminalSplits = 3
 
-// breakdown writes how the time of the slowest calls was spent, in percent of their mean.
-// "server" is the rest that the API server names, including what may be admission or fairness.
+// breakdown writes how the slowest calls spent their time, in percent of their mean. The column
+// "server" sums up the remaining parts of the API server, including time that may belong to
+// admission or to fairness.
 func (t *terminal) breakdown(r result.Result) {
 	rows := worstSplits(r, terminalSplits)
 	slices.SortStableFunc(rows, func(a, b result.Breakdown) int { return cmp.Compare(b.ClientMean, a.ClientMean) })
@@ -203,7 +220,7 @@ func (t *terminal) breakdown(r result.Result) {
 		return
 	}
 	tab := &table{align: "frrrrrrr"}
-	tab.add(styled("head", "WHERE THE TIME WENT", "mean", "ours", "wire", "fairness", "etcd", "server", "unattributed")...)
+	tab.add(styled("head", "WHERE THE TIME WENT", "mean", "generator", "wire", "APF queue", "etcd", "server", "unattributed")...)
 	for _, b := range rows {
 		share := func(names ...string) string {
 			sum, most, found := 0.0, 0.0, false

@@ -17,11 +17,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// WriteCapacity makes capacity.html in dir.
+// WriteCapacity writes capacity.html to dir.
 func WriteCapacity(dir string, c result.Capacity) error {
 	path := filepath.Join(dir, result.CapacityHTMLFile)
 	if err := writeAtomic(path, func(w io.Writer) error { return CapacityHTML(w, c) }); err != nil {
-		return fmt.Errorf("write %s: %w (make the directory writable, and remove what is no file in it)", path, userfile.Cause(err))
+		return fmt.Errorf("write %s: %w (make the directory writable, and remove what is not a file at this path)", path, userfile.Cause(err))
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func capacityVerdict(c result.Capacity) result.Verdict {
 	return result.NoData
 }
 
-// capacityHead is "1,240/s of background.writes.rate (1,180/s to 1,310/s), 17 trials".
+// capacityHead returns the head line, such as "1,240/s of background.writes.rate (1,180/s to 1,310/s, 90%), 17 trials".
 func capacityHead(c result.Capacity) string {
 	trials := fmt.Sprintf("%d trials", len(c.Trials))
 	if c.Median == nil {
@@ -70,7 +70,8 @@ func capacityHead(c result.Capacity) string {
 	return fmt.Sprintf("%s of %s (%s to %s, 90%%), %s", loadText(c, *c.Median), chart.Clean(c.Field), loadText(c, *c.Low), loadText(c, *c.High), trials)
 }
 
-// capacityFacts returns lines about what held, what gave way, and what was busiest then.
+// capacityFacts returns lines about the loads that held, the gates that gave way, the bottleneck, and the busiest
+// components.
 func capacityFacts(c result.Capacity) (lines []string) {
 	if k := c.Confirmed; k != nil {
 		lines = append(lines, fmt.Sprintf("tried again: %s held in %d of %d trials", loadText(c, k.Load), k.Good, k.Trials))
@@ -100,7 +101,7 @@ func capacityFacts(c result.Capacity) (lines []string) {
 	return lines
 }
 
-// useName is "time in fsync of etcd's log, etcd-0".
+// useName returns the name of a used resource, such as "time in fsync of etcd's log, etcd-0".
 func useName(u result.Use) string {
 	if u.Component == "" {
 		return chart.Clean(u.What)
@@ -108,7 +109,7 @@ func useName(u result.Use) string {
 	return chart.Clean(u.What + ", " + u.Component)
 }
 
-// busiest returns the index of the bad trial with the least load, which shows the bottleneck; -1 if no trial is bad.
+// busiest returns the index of the bad trial with the lowest load, which shows the bottleneck, or -1 if no trial is bad.
 func busiest(c result.Capacity) int {
 	at := -1
 	for i, t := range c.Trials {
@@ -123,10 +124,10 @@ func loadText(c result.Capacity, v float64) string {
 	if c.Unit == string(scenario.PerSec) {
 		return chart.Format(scenario.PerSec, v)
 	}
-	return chart.Group(fmt.Sprintf("%.0f", math.Floor(v+1e-6))) // between two whole numbers only the lower load is known to hold
+	return chart.Group(fmt.Sprintf("%.0f", math.Floor(v+1e-6))) // round down, because only the lower whole number is known to hold
 }
 
-// coresOf lists the three components that used most processor time.
+// coresOf lists the three components that used the most processor time.
 func coresOf(t result.Trial) string {
 	names := slices.SortedFunc(maps.Keys(t.Cores), func(a, b string) int {
 		switch {
@@ -151,7 +152,7 @@ func coresText(t result.Trial) string {
 	return coresOf(t) + "; " + chart.Clean(t.Why)
 }
 
-// share returns "99.6%": near 100% one more digit shows on which side the value is.
+// share returns a percentage such as "99.6%". Near 100%, the digit after the point shows on which side the value is.
 func share(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 
 // CapacityComparison writes two searches side by side for a terminal.
@@ -176,13 +177,13 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 		switch {
 		case c.Why != "":
 		case s.MayBeLower():
-			t.wrapped("", fmt.Sprintf("%c is %s, and may be lower yet", 'A'+i, s.Answer))
+			t.wrapped("", fmt.Sprintf("%c is %s, and may be even lower", 'A'+i, s.Answer))
 		case s.MayBeHigher():
-			t.wrapped("", fmt.Sprintf("%c: %s; it may be higher yet", 'A'+i, s.Answer))
+			t.wrapped("", fmt.Sprintf("%c: %s; it may be even higher", 'A'+i, s.Answer))
 		}
 	}
 	if c.Why == "" && !c.InTurns {
-		t.wrapped("", "one search after the other: what changed on the machine in between is in it (--b searches in turns)")
+		t.wrapped("", "one search ran after the other: the result includes changes on the machine in between (--b searches in turns)")
 	}
 	for i, s := range c.Sides {
 		t.line("")
@@ -207,8 +208,8 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	return err
 }
 
-// CapacityHTML writes capacity.html: the curve, with a dot for each trial and the interval, in one file without network
-// and script.
+// CapacityHTML writes capacity.html: curves over the load with a dot for each trial, and the interval of the capacity. The
+// file needs neither network nor script.
 func CapacityHTML(w io.Writer, c result.Capacity) error {
 	style, _, tmpl, err := loadPage()
 	if err != nil {
@@ -235,7 +236,7 @@ func CapacityHTML(w io.Writer, c result.Capacity) error {
 	return err
 }
 
-// curves returns the curves that have values: of requests, if there are any, and the processors of each component.
+// curves returns the curves that have values: those of requests, and the processors that each component used.
 func curves(c result.Capacity) (all []curve) {
 	add := func(name string, unit scenario.Unit, value func(result.Trial) float64) {
 		if slices.ContainsFunc(c.Trials, func(t result.Trial) bool { return value(t) > 0 }) {
@@ -263,7 +264,7 @@ type capacityRow struct {
 	LoadText, Offered, Achieved, P50, P99, CoresText string
 }
 
-// rowOf describes a trial in words. A trial without requests has no request rates and latencies.
+// rowOf returns the row of a trial in the table. If the trial had no requests, it has neither request rates nor latencies.
 func rowOf(c result.Capacity, t result.Trial) capacityRow {
 	of := func(unit scenario.Unit, v float64) string {
 		if t.Offered == 0 {
@@ -277,13 +278,13 @@ func rowOf(c result.Capacity, t result.Trial) capacityRow {
 	}
 }
 
-// curve is a value over the load of each trial: positions in percent, loads on a logarithmic axis.
+// curve is a value of each trial, drawn over the load. Positions are in percent; the axis of the load is logarithmic.
 type curve struct {
 	Name, Most  string
 	Left, Right string // ends of the axis
 	Dots        []curveDot
 	HasInterval bool
-	From, Width float64 // of the interval
+	From, Width float64 // the interval of the capacity
 }
 
 type curveDot struct {

@@ -13,33 +13,35 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// metricChart declares one chart of the timeline, in charts.yaml; draw.go draws it.
+// metricChart declares one chart of the timeline. The declarations are in charts.yaml; draw.go draws the charts.
 type metricChart struct {
 	chart.Subject `yaml:",inline"`
 	Queries       []query
 	// Job is the scrape job that the series come from.
 	Job string
-	// Quiet explains the absence of samples if that is good news. Empty means that it is
-	// not.
+	// Quiet is shown if there are no samples and their absence is good news, such as no
+	// errors. Empty means that their absence is not good news.
 	Quiet string
 	// Needs names what a run must have for this chart: nodes, pods, requests or
-	// watches. Empty means nothing.
+	// watches. Empty means that the chart needs none of these.
 	Needs string
 }
 
-// query is one PromQL expression of a chart. $rate is the window of rates, two
-// scrapes and a bit; $seen the window of gauges, one scrape and a bit. Both are so
-// short that a gap in the scrapes is a gap in the line, and that the line follows the storm.
+// query is one PromQL expression of a chart. $rate is the window of rates, slightly more
+// than two scrapes. $seen is the window of gauges, slightly more than one scrape. Both are
+// so short that a gap in the scrapes is a gap in the line, and that the line follows the
+// load closely.
 type query struct {
 	Expr string
-	// P99 selects a histogram, classic or native, whose quantile is drawn in place of Expr.
+	// P99 selects a histogram, classic or native. Its 99th percentile is drawn instead of
+	// Expr.
 	P99 string
-	// By names the labels that distinguish the series; their values make the
-	// series' name. Name is used if the values are missing.
+	// By lists the labels that distinguish the series. The name of a series consists of
+	// the values of these labels, or is Name if the values are missing.
 	By   []string
 	Name string
-	// PerPhase names an exact client-side number that is drawn as a level through each
-	// phase, in place of Expr: offered.
+	// PerPhase names a measurement of the client that is drawn as a level through each
+	// phase, instead of Expr. The only one is "offered", the offered rate.
 	PerPhase string `yaml:"perPhase"`
 }
 
@@ -51,8 +53,8 @@ type chartSection struct {
 // jobGenerator is the scrape job of our own metrics.
 const jobGenerator = "loadgen"
 
-// p99 returns the quantile of a histogram by labels, whether it was recorded as a
-// native histogram or with classic buckets.
+// p99 returns PromQL for the 99th percentile of a histogram by labels. It works for native
+// histograms and for classic buckets.
 func p99(selector string, by ...string) string {
 	metric, matchers, found := strings.Cut(selector, "{")
 	if found {
@@ -85,13 +87,13 @@ func chartSections() []chartSection {
 	return all
 }
 
-// measuredToTheEnd reports whether the generator wrote what is known only at a run's
-// end: what the loads, the nodes and the generator itself did.
+// measuredToTheEnd reports whether the generator wrote the measurements that are known only
+// at the end of a run: the results of the loads and the nodes, and its own resource use.
 func measuredToTheEnd(m result.Measurements) bool {
 	return m.Generator.MaxRSSBytes > 0 || m.Scrapes.Done > 0
 }
 
-// unmet returns the reason why a run lacks what a chart needs, or "".
+// unmet returns the reason why a run does not have what a chart needs, or "" if it does.
 func unmet(need string, m result.Measurements) string {
 	did := func(has func(result.Phase) bool) bool { return slices.ContainsFunc(m.Phases, has) }
 	none := ""
@@ -108,7 +110,7 @@ func unmet(need string, m result.Measurements) string {
 		none = "This run had no watch loads."
 	}
 	if none != "" && !measuredToTheEnd(m) {
-		return "Not recorded: the run did not write what it measured." // it was killed before
+		return "Not recorded: the run did not write what it measured." // the run was killed before it wrote
 	}
 	return none
 }

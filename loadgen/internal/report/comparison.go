@@ -19,13 +19,14 @@ import (
 func WriteComparison(dir string, c result.Comparison) error {
 	path := filepath.Join(dir, result.ComparisonHTMLFile)
 	if err := writeAtomic(path, func(w io.Writer) error { return ComparisonHTML(w, c) }); err != nil {
-		return fmt.Errorf("write %s: %w (make the directory writable, and remove what is no file in it)", path, userfile.Cause(err))
+		return fmt.Errorf("write %s: %w (make the directory writable, and remove what is not a file at this path)", path, userfile.Cause(err))
 	}
 	return nil
 }
 
-// Comparison writes the variants side by side: what is compared, line by line, and
-// the outcome of each. Each value is followed by its ratio to the first variant's.
+// Comparison writes the variants of a scenario side by side: the compared figures, and the
+// outcome of each variant. Each value is followed by its ratio to the value of the first
+// variant.
 func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	t := newTerminal(o)
 	v := verdictOf(c)
@@ -38,7 +39,7 @@ func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	return err
 }
 
-// verdictOf is pass only if every variant passed.
+// verdictOf returns the verdict of a comparison, which is pass only if every variant passed.
 func verdictOf(c result.Comparison) result.Verdict {
 	v := result.Pass
 	for _, x := range c.Variants {
@@ -52,7 +53,7 @@ func verdictOf(c result.Comparison) result.Verdict {
 	return v
 }
 
-// ratioNote explains the ratios after the values, in one sentence. It is empty without ratios.
+// ratioNote explains the ratios after the values in one sentence. It is empty if there are no ratios.
 func ratioNote(c result.Comparison) string {
 	for _, r := range c.Rows {
 		for _, v := range r.Values {
@@ -68,12 +69,12 @@ func ratioNote(c result.Comparison) string {
 func when(c result.Comparison) string {
 	text := "started " + c.Started.UTC().Format("2006-01-02 15:04:05 UTC")
 	if c.Ended.IsZero() {
-		return text + ", did not come to its end"
+		return text + ", did not finish"
 	}
 	return text + ", took " + chart.Format(scenario.Seconds, c.Ended.Sub(c.Started).Seconds())
 }
 
-// ranOf is "2 of 3 variants ran, 1 passed".
+// ranOf returns a count such as "2 of 3 variants ran, 1 passed".
 func ranOf(c result.Comparison) string {
 	ran, passed := 0, 0
 	for _, v := range c.Variants {
@@ -141,7 +142,7 @@ func (t *terminal) compared(c result.Comparison) {
 	}
 }
 
-// byFigure has a line for each figure and two columns for each variant: a value, and its ratio.
+// byFigure returns a table with a line for each figure and two columns for each variant: the value and its ratio.
 func byFigure(c result.Comparison) *table {
 	tab := &table{align: "f" + strings.Repeat("rr", len(c.Variants))}
 	head := []string{"FIGURE"}
@@ -159,8 +160,8 @@ func byFigure(c result.Comparison) *table {
 	return tab
 }
 
-// byVariant has a line for each variant, and a column for each figure, whose name is broken into several lines: for
-// many variants.
+// byVariant returns a table for many variants. It has a line for each variant and a column for each figure; the names of
+// the figures are broken into several lines.
 func byVariant(c result.Comparison) *table {
 	tab := &table{align: "l" + strings.Repeat("r", len(c.Rows))}
 	names := make([][]string, len(c.Rows))
@@ -212,7 +213,7 @@ func valueOf(r result.Row, v result.Value) string {
 	return least(v.AtLeast, chart.Format(scenario.Unit(r.Unit), *v.Value))
 }
 
-// ratioOf returns "0.42×", to three digits, or nothing.
+// ratioOf returns the ratio with three digits, such as "0.42×", or "" if none exists.
 func ratioOf(v result.Value) string {
 	if v.Ratio == nil {
 		return ""
@@ -220,8 +221,8 @@ func ratioOf(v result.Value) string {
 	return chart.Number(*v.Ratio, 3) + "×"
 }
 
-// ComparisonHTML writes comparison.html: one file, readable without network and
-// without script. It links the variants' reports, which are next to it.
+// ComparisonHTML writes comparison.html. The file needs neither network nor script. It links
+// to the reports of the variants in its subdirectories.
 func ComparisonHTML(w io.Writer, c result.Comparison) error {
 	style, _, tmpl, err := loadPage()
 	if err != nil {
@@ -241,7 +242,7 @@ func ComparisonHTML(w io.Writer, c result.Comparison) error {
 	return err
 }
 
-// barOf returns a value as percent of its row's largest value.
+// barOf returns a value in percent of the largest value in its row.
 func barOf(r result.Row, v result.Value) int {
 	largest := 0.0
 	for _, w := range r.Values {

@@ -102,7 +102,7 @@ func TestComparisonPage(t *testing.T) {
 	page := b.String()
 	for _, want := range []string{
 		`href="stacked/report.html"`, `href="external/report.html"`, "Two disks &lt;are&gt; better.", "width: 42%", "no space left on device", "default-src 'none'",
-		"started 2026-11-21 03:04:05 UTC, did not come to its end", "× is the ratio to stacked.", `210 ms</span> <span class="dim">0.42×</span>`,
+		"started 2026-11-21 03:04:05 UTC, did not finish", "× is the ratio to stacked.", `210 ms</span> <span class="dim">0.42×</span>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in the page", want)

@@ -10,12 +10,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// deliveryTable compares what loads and actions did in each phase with what the scenario demanded.
+// deliveryTable returns a table of the work that loads and actions did in each phase, and the work that the scenario demanded.
 func deliveryTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Asked and done",
-		Head:    heads("Phase", "Load or action", "What", ">Asked", ">Done", ">Share", ">At least", "Limit"),
-		Note:    "Asked are arrivals whose answers were due by the end of the phase, watches, or rounds of an action. Below the least share the run does not pass, as the limit says: it fails where the cluster was the limit, and could not be judged where the generator or the asked rate was.",
+		Head:    heads("Phase", "Load or action", "What", ">Asked", ">Done", ">Share", ">At least", "Limited by"),
+		Note:    "\"Asked\" counts arrivals whose answers were due by the end of the phase, watches, or requests or rounds of an action. If the share is below \"At least\", the run does not pass: it fails if the cluster was the limit, and cannot be judged if the generator, the machine or the asked rate was.",
 	}
 	for _, p := range phases {
 		for _, d := range p.Deliveries {
@@ -34,7 +34,7 @@ func deliveryTable(phases []result.Phase) tableView {
 	return t
 }
 
-// deliveryTexts returns the demanded and the delivered work: as rates if there is a rate.
+// deliveryTexts returns the demanded and the delivered work as text. They are rates if the work has a rate, else counts.
 func deliveryTexts(d result.Delivery) (asked, done string) {
 	if d.AskedRate > 0 {
 		return chart.Format(scenario.PerSec, d.AskedRate), chart.Format(scenario.PerSec, d.DoneRate)
@@ -42,7 +42,8 @@ func deliveryTexts(d result.Delivery) (asked, done string) {
 	return chart.Count(d.Asked), chart.Count(d.Done)
 }
 
-// mostDelivered is how many rows the terminal has room for. With more rows, it only counts those that delivered in full.
+// mostDelivered is the number of rows that fit in a terminal. If there are more, the rows that delivered in full are only
+// counted.
 const mostDelivered = 8
 
 // delivered writes a line for each load and action of a phase.
@@ -65,7 +66,7 @@ func (t *terminal) delivered(r result.Result) {
 		shown = slices.DeleteFunc(slices.Clone(all), func(r row) bool { return r.Share >= scenario.DefaultMinAchieved && r.Limit == "" })
 	}
 	tab := &table{align: "flrrrl"}
-	tab.add(styled("head", "ASKED AND DONE", "what", "asked", "done", "share", "limit")...)
+	tab.add(styled("head", "ASKED AND DONE", "what", "asked", "done", "share", "limited by")...)
 	for _, d := range shown {
 		asked, done := deliveryTexts(d.Delivery)
 		cells := plain(chart.Clean(d.phase+" "+d.Name), chart.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), chart.Clean(d.Limit))
@@ -76,6 +77,7 @@ func (t *terminal) delivered(r result.Result) {
 		tab.add(cells...)
 	}
 	if len(shown) > 0 {
+		tab.dropEmpty()
 		t.section(tab)
 	} else {
 		t.line("")

@@ -14,19 +14,19 @@ import (
 
 func detailView(_ context.Context, p *page) (any, error) { return phaseTables(p.result), nil }
 
-// phaseTables returns the phases in detail, without the kinds of load that the run did
-// not have.
+// phaseTables returns the tables with details of the phases. It leaves out the tables for
+// kinds of load that the run did not have.
 func phaseTables(r result.Result) []tableView {
 	phases := r.Measurements.Phases
 	overview := tableView{
 		Caption: "Phases", Empty: "No phase was measured.",
 		Head: heads("Phase", ">Took", "Ended by", ">Pods created", ">Ready", ">Deleted", ">Startup p50", ">Startup p95", ">Startup p99", ">To scheduled p99", ">To Ready p99", ">To endpoint p99", ">NotReady after", ">Recovered after"),
-		Note: "Startup is from a pod's first event until Ready, as a watch on the pods saw it; to endpoint from Ready until in an EndpointSlice, of pods of a Service.",
+		Note: "Startup is the time from a pod's first event until it is Ready, as seen by a watch. \"To endpoint\" is the time from Ready until the pod is in an EndpointSlice, for pods of a Service.",
 	}
 	requests := tableView{
 		Caption: "Requests",
 		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">Backlog", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers"),
-		Note:    "Latency counts from the intended start, failed requests included; service from the actual send; lag is the difference, our own. External is the latency without the lag and without stalls of the generator. Achieved counts 2xx answers that came in the phase, per second in which arrivals were due; backlog is what was sent by its end and not answered.",
+		Note:    "Latency counts from the intended start, failed requests included; service from the actual send; lag is the difference, our own. External is the latency without the lag and without stalls of the generator. Achieved is the rate of 2xx answers that came in the phase, over the time in which requests were due. Backlog is requests sent but not answered when the phase ended.",
 	}
 	watches := tableView{
 		Caption: "Watches",
@@ -82,8 +82,8 @@ func phaseRow(p result.Phase) []string {
 	return append(row, optional(w.NotReadyAfter), optional(w.RecoveredAfter))
 }
 
-// quantiles returns some quantiles of a distribution, or dashes if it is empty: zero
-// would be wrong.
+// quantiles formats quantiles of a distribution. It returns dashes if the distribution is
+// empty, because zero would be wrong.
 func quantiles(l result.Latency, values ...float64) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -176,8 +176,8 @@ func costRow(c result.ComponentCost) []string {
 		chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors))}
 }
 
-// runSeconds is how long the phases took, from the first's start to the last's end,
-// or how long the run took if it has no phases.
+// runSeconds returns the time from the start of the first phase to the end of the last, or
+// the length of the run if it has no phases, in seconds.
 func runSeconds(r result.Result) float64 {
 	if p := r.Measurements.Phases; len(p) > 0 {
 		return p[len(p)-1].End.Sub(p[0].Start).Seconds()
@@ -185,7 +185,8 @@ func runSeconds(r result.Result) float64 {
 	return max(r.Run.Ended.Sub(r.Run.Started).Seconds(), 0)
 }
 
-// dropEmpty blanks the headings of empty columns; lines leaves such columns out.
+// dropEmpty removes the headings of columns without values, so that lines leaves these
+// columns out.
 func (t *table) dropEmpty() {
 	for i := range t.align {
 		empty := true

@@ -32,7 +32,7 @@ func diagnosisStyle(d result.Diagnosis) string {
 	return map[string]string{result.Healthy: "pass", result.Diagnosed: "fail", result.Unknown: "nodata", result.CannotTell: "nodata"}[d.Answer]
 }
 
-// comparedText says what a diagnosis is compared with.
+// comparedText names the run or the time that a diagnosis compares with.
 func comparedText(d result.Diagnosis) string {
 	if d.Reference != "" {
 		return "the run in " + chart.Clean(d.Reference)
@@ -43,12 +43,12 @@ func comparedText(d result.Diagnosis) string {
 	return spanText(d.Calm)
 }
 
-// spanText is "2026-11-25 14:00:00 to 14:05:00 UTC".
+// spanText returns a text such as "2026-11-25 14:00:00 to 14:05:00 UTC".
 func spanText(s result.Span) string {
 	return s.From.UTC().Format(time.DateTime) + " to " + s.To.UTC().Format(layoutWithin(s)) + " UTC"
 }
 
-// layoutWithin returns the format of times within a span: with the date unless the span is within one day (UTC).
+// layoutWithin returns the format of times within a span. It includes the date, unless the span is within one day (UTC).
 func layoutWithin(s result.Span) string {
 	if s.From.UTC().Format(time.DateOnly) != s.To.UTC().Format(time.DateOnly) {
 		return time.DateTime
@@ -56,7 +56,7 @@ func layoutWithin(s result.Span) string {
 	return time.TimeOnly
 }
 
-// diagnosed writes the section of a run that did not pass.
+// diagnosed writes the diagnosis of a run that did not pass.
 func (t *terminal) diagnosed(r result.Result) {
 	if r.Diagnosis == nil {
 		return
@@ -69,7 +69,7 @@ func (t *terminal) diagnosed(r result.Result) {
 	t.diagnosis(*r.Diagnosis)
 }
 
-// withoutCause returns the line for a diagnosis that names no cause, or "".
+// withoutCause returns the line for a diagnosis that does not name a cause, or "" if it does.
 func withoutCause(d result.Diagnosis) string {
 	switch d.Answer {
 	case result.Healthy:
@@ -80,7 +80,7 @@ func withoutCause(d result.Diagnosis) string {
 	return ""
 }
 
-// nothingMoved is the text for a run that did not pass and is healthy.
+// nothingMoved is the text for a run that did not pass although its diagnosis is healthy.
 const nothingMoved = "no cause and no symptom: nothing that a diagnosis knows moved"
 
 func (t *terminal) diagnosis(d result.Diagnosis) {
@@ -126,7 +126,7 @@ func (t *terminal) cause(c result.Cause, under result.Span, style string) {
 	}
 }
 
-// wrapped writes a text after a label, and aligns further lines with the text.
+// wrapped writes a text after a label. Further lines of the text are aligned with its first line.
 func (t *terminal) wrapped(label, text string) {
 	for i, line := range chart.Wrap(chart.Clean(text), t.width-chart.TextWidth(label)) {
 		if i > 0 {
@@ -203,13 +203,13 @@ func machineText(m *result.MachineUse) string {
 	return strings.Join(all, "; ")
 }
 
-// diagnosisPage is the diagnosis section of the page.
+// diagnosisPage holds the data of the diagnosis section of the page.
 type diagnosisPage struct {
 	Compared string
 	Causes   []causeItem
-	// Unexplained symptoms, and the nearest causes.
+	// Unexplained lists the symptoms without a known cause, and Nearest the nearest causes.
 	Unexplained, Nearest []string
-	// Doubts are the unknowns.
+	// Doubts lists the reasons why the diagnosis may be incomplete.
 	Doubts          []string
 	Machine, Lacked string
 }
@@ -243,7 +243,7 @@ func diagnosisView(_ context.Context, p *page) (any, error) {
 
 func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// diagnosisSummary writes the causes, and symptoms without one, as a list of Markdown.
+// diagnosisSummary writes the causes, and the symptoms without a known cause, as a Markdown list.
 func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 	if d == nil {
 		return

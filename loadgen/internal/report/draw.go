@@ -16,11 +16,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// drawnSection and drawn are charts as the page template takes them.
+// drawnSection is a section of charts, as the page template shows it.
 type drawnSection struct {
 	Title  string
 	Charts []chart.Chart
-	Folded []folded // the charts that have nothing to show, once folded
+	Folded []folded // after fold: the charts that have nothing to show
 	empty  []chart.Chart
 }
 
@@ -38,7 +38,7 @@ func (p *page) chartSections(ctx context.Context) []drawnSection {
 
 func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	d := chart.New(c.Title, c.Subject)
-	if !p.live { // a phase's measurements are known at its end
+	if !p.live { // the measurements of a phase are known only at its end
 		d.Missing = unmet(c.Needs, p.result.Measurements)
 	}
 	if d.Missing != "" {
@@ -72,7 +72,7 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	return d
 }
 
-// lines queries all series of a chart, and returns the highest peak first.
+// lines queries all series of a chart, and returns their lines, the one with the highest peak first.
 func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
 	var lines []chart.Line
 	var firstErr error
@@ -92,7 +92,7 @@ func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
 			lines = append(lines, chart.NewLine(q.label(f.Labels), p.Grid.Sample(f.Points, c.Dips)))
 		}
 	}
-	// A line without a number says nothing, unless it is the only line.
+	// Remove lines without a value.
 	lines = slices.DeleteFunc(lines, func(l chart.Line) bool { return l.PeakAt < 0 })
 	slices.SortStableFunc(lines, chart.ByPeak)
 	for i := range lines {
@@ -101,7 +101,7 @@ func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
 	return lines, firstErr
 }
 
-// label names a series by its distinguishing labels.
+// label returns the name of a series, from the labels that distinguish it.
 func (q query) label(labels map[string]string) string {
 	var parts []string
 	for _, by := range q.By {
@@ -115,18 +115,19 @@ func (q query) label(labels map[string]string) string {
 	return chart.Shorten(strings.Join(parts, " "), 60)
 }
 
-// windows replaces the ranges in a query. The grid's step is never shorter than the
-// interval of scrapes, so a rate has at least two samples in its range, and a gauge one.
+// windows replaces the variables for ranges in a query. The step of the grid is never shorter
+// than the scrape interval, so the range of a rate has at least two samples, and the range of
+// a gauge at least one.
 func windows(g chart.Grid) *strings.Replacer {
 	ms := func(steps float64) string { return fmt.Sprintf("%dms", int(steps*g.Step.Seconds()*1000)) }
 	return strings.NewReplacer("$rate", ms(rateSteps), "$seen", ms(1.5))
 }
 
-// rateSteps is the range of a rate in steps of the grid.
+// rateSteps is the range of a rate, in steps of the grid.
 const rateSteps = 2.5
 
-// perPhase is the offered rate as a level through each phase. The moment between two phases
-// belongs to the earlier one.
+// perPhase returns a line with the offered rate as a level through each phase. The boundary of
+// two phases belongs to the earlier one.
 func (p *page) perPhase(q query) chart.Line {
 	values := make([]float64, p.Grid.N)
 	for i := range values {
@@ -134,7 +135,7 @@ func (p *page) perPhase(q query) chart.Line {
 		at := p.Grid.Start.Add(time.Duration(i) * p.Grid.Step)
 		for _, phase := range p.result.Measurements.Phases {
 			if p.live && len(phase.Requests)+len(phase.Changes) == 0 {
-				continue // it is in progress
+				continue // the phase is in progress
 			}
 			if !at.Before(phase.Start) && at.Before(phase.End.Add(p.Grid.Step)) {
 				values[i] = chart.Round6(sums(phase).offered)
@@ -144,7 +145,7 @@ func (p *page) perPhase(q query) chart.Line {
 	return chart.NewLine(q.Name, values)
 }
 
-// when names a point of the grid: "2:05, in storm".
+// when returns the time and the phase of a point of the grid, such as "2:05, in storm".
 func (p *page) when(i int) string {
 	t := p.Grid.Start.Add(time.Duration(i) * p.Grid.Step)
 	s := chart.Clock(p.Grid.At(t))
@@ -156,11 +157,11 @@ func (p *page) when(i int) string {
 	return s
 }
 
-// folded are charts of a section that have nothing to show for one reason.
+// folded names the charts of a section that have nothing to show for the same reason.
 type folded struct{ Titles, Why string }
 
-// fold takes the charts without data out of a section: each would take the room of a
-// picture for a few words.
+// fold replaces the charts without data in a section by one line for each reason, because
+// an empty chart would take the space of a picture for a few words.
 func (d *drawnSection) fold() {
 	for _, c := range d.Charts {
 		if c.Missing == "" {
@@ -205,8 +206,8 @@ func (p *page) missing(c metricChart, err error) string {
 	return "No samples of " + strings.Join(names, ", ") + " in this run."
 }
 
-// errorRateSection draws the error rate and the relists: each point is the
-// worst second around it. It returns false without samples.
+// errorRateSection draws the error rate and the relists. Each point is the worst second
+// around it. The result is false if there are no samples.
 func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	errors := p.perSecond(slots, func(s samples.Slot, add func(string, int64)) {
 		for load, r := range s.Requests {
@@ -231,12 +232,12 @@ func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 		d.Charts = append(d.Charts, c)
 	}
 	add(errors, "No request failed.", chart.Subject{
-		Title: "Requests that failed", MovesWith: "any fault that is felt",
-		Tells: "By load, unsent ones included: the error window of a fault. Each point is the worst second around it.",
+		Title: "Requests that failed", MovesWith: "any fault that affects requests",
+		Tells: "Failed and unsent requests by load: the time in which a fault caused errors. Each point is the worst second near it.",
 	})
 	add(relists, "No watch broke, and none had to list again.", chart.Subject{
 		Title: "Relists and broken watches", MovesWith: "API server killed or restarted, partition",
-		Tells: "What every watcher asks for at once when an API server comes back. Each point is the worst second around it.",
+		Tells: "What every watcher asks for at once when an API server comes back. Each point is the worst second near it.",
 	})
 	return d, len(slots) > 0
 }
@@ -246,10 +247,10 @@ func (d drawnSection) drawn() bool {
 	return slices.ContainsFunc(d.Charts, func(c chart.Chart) bool { return c.Missing == "" })
 }
 
-// mostSeconds is how many seconds of a run are counted separately: a week.
+// mostSeconds is the maximum number of seconds that are counted separately: a week.
 const mostSeconds = 7 * 24 * 3600
 
-// perSecond makes a line for each name that is ever above zero.
+// perSecond returns a line for each name whose count is ever above zero.
 func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name string, n int64))) []chart.Line {
 	seconds := min(int(p.Grid.Seconds()), mostSeconds) + 1
 	sums := map[string][]int64{}
@@ -285,8 +286,8 @@ func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name s
 // signalsTitle is the heading of the scenario's signals.
 const signalsTitle = "Signals"
 
-// signalSection draws the samples of the scenario's signals in the phases that
-// judge them, with the steady mean for comparison.
+// signalSection draws the samples of the signals of the scenario in the phases in which they
+// are judged, with the steady mean for comparison. The result is false if none exist.
 func (p *page) signalSection() (drawnSection, bool) {
 	d := drawnSection{Title: signalsTitle}
 	for _, s := range p.result.Signals {
@@ -311,7 +312,7 @@ func (p *page) signalSection() (drawnSection, bool) {
 	return d, len(d.Charts) > 0
 }
 
-// pointsOf returns a signal's samples in the order of time.
+// pointsOf returns the samples of a signal in order of time.
 func pointsOf(s result.Signal) []chart.Point {
 	windows := []result.SignalWindow{s.Steady, s.Under}
 	if s.After != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// environment holds the versions and settings needed to repeat the run.
+// environment holds the versions and settings that are needed to repeat a run.
 type environment struct {
 	Tables                []tableView
 	Command, ByFile, YAML string
@@ -23,7 +23,7 @@ func environmentView(_ context.Context, p *page) (any, error) {
 	return e, nil
 }
 
-// environmentTables show what a reader needs to trust or repeat the numbers.
+// environmentTables returns the tables that a reader needs to check or repeat the numbers.
 func environmentTables(r result.Result) []tableView {
 	dev := tableView{
 		Caption: "Settings that differ from upstream's defaults",
@@ -72,8 +72,8 @@ func scrapes(m result.Measurements) string {
 	return text
 }
 
-// commands returns the commands that repeat the run: the typed one, and one with
-// the resolved scenario, which works even when the catalogue has changed.
+// commands returns the commands that repeat the run: the command that the user typed, and one
+// with the resolved scenario, which works even if the catalogue has changed.
 func commands(r result.Result) (typed, byFile string) {
 	var cluster string
 	if !r.Run.Cluster.Bundled {
@@ -95,7 +95,7 @@ func commands(r result.Result) (typed, byFile string) {
 	return typed + cluster, "loadgen run DIR/" + result.ScenarioFile + cluster
 }
 
-// shellQuote quotes s unless a POSIX shell takes it literally.
+// shellQuote quotes s, unless a POSIX shell reads it literally without quotes.
 func shellQuote(s string) string {
 	safe := strings.IndexFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,%+@", r)

@@ -158,7 +158,7 @@ func splitOf(phases []result.Phase) []result.Breakdown {
 			}
 			shares := []float64{.02, .01, .17, .04, .1, .06, .4, .02}
 			if i == 3 {
-				shares[2], b.OurShare, b.Warnings = -.05, ptr(.88), []string{"12.0% of the requests behind the server's means are other clients'", "wire is negative"}
+				shares[2], b.OurShare, b.Warnings = -.05, ptr(.88), []string{"12.0% of the requests in the server's means came from other clients", "wire is negative"}
 				b.Slow = &result.SlowRequests{Count: 1, Mean: .7, Layers: map[string]float64{"etcd": .6}}
 			}
 			left := m
@@ -226,7 +226,7 @@ func blindRun() result.Result {
 		b := &r.Breakdown[i]
 		b.Parts, b.ServerMean, b.OurShare = b.Parts[:2], nil, nil
 		b.Unexplained = b.ClientMean - b.Parts[0].Seconds - b.Parts[1].Seconds
-		b.Warnings = []string{"not taken apart: there is no archive of metrics"}
+		b.Warnings = []string{"not split: there is no archive of metrics"}
 	}
 	return r
 }

@@ -31,7 +31,7 @@ type gateRow struct {
 	More         bool // a second line says why
 }
 
-// usedUp is how much of an upper bound the value takes, in percent; empty for other gates.
+// usedUp returns the value of a gate in percent of its upper bound, or "" if it has none.
 func usedUp(g result.Gate) string {
 	if g.Value == nil || g.Op != "<=" || g.Bound <= 0 || math.IsNaN(*g.Value) {
 		return ""
@@ -42,8 +42,8 @@ func usedUp(g result.Gate) string {
 func (t *terminal) gates(r result.Result) {
 	bad := &table{align: "lfrlll"}
 	var good []result.Gate
-	var details []string // for each row of bad; empty: nothing to add
-	var most []int       // lines of each detail
+	var details []string // the detail below each row of bad; empty means none
+	var most []int       // the maximum number of lines of each detail
 	said := ""
 	for _, g := range byUrgency(r.Gates) {
 		if g.Verdict == result.Pass {
@@ -54,7 +54,7 @@ func (t *terminal) gates(r result.Result) {
 		row[0], row[4].style = cell{gateWord(g), gateStyle(g)}, gateStyle(g)
 		bad.add(row...)
 		detail := chart.Clean(strings.TrimPrefix(g.Detail, g.Name+": "))
-		// The value of other gates explains itself; an alert's detail says when, for what and for how long it fired.
+		// A judged value needs no detail. The detail of an alert says when, for what and for how long it fired.
 		if told := g.Verdict != result.NoData && g.Objective != "alert"; told || detail == said {
 			detail = ""
 		} else {
@@ -62,7 +62,7 @@ func (t *terminal) gates(r result.Result) {
 		}
 		details, most = append(details, detail), append(most, 1)
 		if g.Objective == alertObjective && g.Verdict == result.Fail {
-			most[len(most)-1] = 3 // the detail ends with the range of the rule
+			most[len(most)-1] = 3 // the last line of the detail is the range of the rule
 		}
 	}
 	if len(bad.rows) > 0 {
@@ -75,8 +75,8 @@ func (t *terminal) gates(r result.Result) {
 	t.passing(good)
 }
 
-// detail writes the detail of a gate below it. If a report has the full detail, it writes at most most
-// lines.
+// detail writes the detail of a gate below the gate, in at most most lines if there is a report, which has
+// the full detail.
 func (t *terminal) detail(text string, most int) {
 	const indent = 9
 	lines := chart.Wrap(text, t.width-indent)
@@ -89,8 +89,8 @@ func (t *terminal) detail(text string, most int) {
 	}
 }
 
-// overText names, in little room, the phases that broke a gate's bound or, if no
-// single phase did, the phases that it is over. The run had this number of phases.
+// overText names in a few words the phases that broke the bound of a gate or, if no single
+// phase did, the phases that the gate covers. phases is the number of phases of the run.
 func overText(g result.Gate, phases int) string {
 	if n := len(g.BrokenIn); n > 3 {
 		return fmt.Sprintf("in %d of %d phases", n, len(g.Over))
@@ -129,7 +129,7 @@ func (t *terminal) passing(good []result.Gate) {
 	}
 }
 
-// passed returns a line for each gate, at most width columns wide.
+// passed returns a line for each gate. Lines are at most width columns wide.
 func passed(good []result.Gate, width int) []string {
 	tab := &table{align: "lfrl"}
 	for _, g := range good {

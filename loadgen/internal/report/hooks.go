@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// hookRow is a hook as the page shows it.
+// hookRow is the row of a hook on the page.
 type hookRow struct {
 	Phase, When, Command, Took, Outcome, Output string
 }
@@ -33,7 +33,7 @@ func hooksView(_ context.Context, p *page) (any, error) {
 	return rows, nil
 }
 
-// hookOutcome says how a command ended, and whether that ended the run.
+// hookOutcome says how the command of a hook ended, and whether it ended the run.
 func hookOutcome(h result.Hook) string {
 	switch {
 	case h.Failed == "":
@@ -54,7 +54,7 @@ func failedHooks(all []result.Hook) (failed []string) {
 	return failed
 }
 
-// hooks writes how many commands were run and which failed.
+// hooks writes how many hooks were run, and which of them failed.
 func (t *terminal) hooks(r result.Result) {
 	if len(r.Run.Hooks) == 0 {
 		return

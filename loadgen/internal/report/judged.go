@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// alertObjective is the objective of gates that name an alert. Their value is how
-// often the alert fired, which reports show in words.
+// alertObjective is the objective of gates that name an alert. The value of such a gate is
+// the number of times that the alert fired, which reports show in words.
 const alertObjective = "alert"
 
-// word is the verdict as reports show it everywhere; colour only repeats it.
+// word returns a verdict as all reports show it. Colours only repeat the word.
 func word(v result.Verdict) string { return strings.ToUpper(string(v)) }
 
-// gateWord is the verdict of a gate. It distinguishes a gate that a run this short cannot judge, and a gate whose lack of data is
-// allowed, from gates whose lack of data matters.
+// gateWord returns the verdict of a gate as a word. Gates without data have different words if the run was too short to judge
+// them, or if their lack of data is allowed.
 func gateWord(g result.Gate) string {
 	switch {
 	case g.Allowed:
@@ -32,7 +32,7 @@ func gateWord(g result.Gate) string {
 	return word(g.Verdict)
 }
 
-// gateStyle is the style of a gate's verdict.
+// gateStyle returns the style of the verdict of a gate.
 func gateStyle(g result.Gate) string {
 	if g.Allowed {
 		return "dim"
@@ -40,8 +40,8 @@ func gateStyle(g result.Gate) string {
 	return style(g.Verdict)
 }
 
-// runWord is the verdict of a run. A failure of its environment is not a failure of
-// the cluster.
+// runWord returns the verdict of a run as a word. A failure of the environment has its own
+// word, because it is not a failure of the cluster.
 func runWord(r result.Result) string {
 	if r.Run.Failure != "" {
 		return "ENVIRONMENT FAILED"
@@ -49,8 +49,8 @@ func runWord(r result.Result) string {
 	return word(r.Verdict)
 }
 
-// byUrgency orders gates: failed, without data, too short a run, allowed to have no data, passed; the scenario's order
-// within each.
+// byUrgency sorts gates by their state: failed, without data, too short a run, allowed to have no data, passed. Gates with
+// the same state keep the order of the scenario.
 func byUrgency(gates []result.Gate) []result.Gate {
 	rank := func(g result.Gate) int {
 		switch {
@@ -136,7 +136,7 @@ func headline(r result.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// least marks a value that is only a lower bound.
+// least marks a formatted value as a lower bound if only is set.
 func least(only bool, value string) string {
 	if only {
 		return "≥ " + value
@@ -144,11 +144,11 @@ func least(only bool, value string) string {
 	return value
 }
 
-// gateValue returns the value with enough digits to distinguish it from the bound:
-// 1.0004 s against a bound of 1 s must not read "1 s, failed".
+// gateValue formats the value of a gate with enough digits to distinguish it from the
+// bound: 1.0004 s with a bound of 1 s must not read "1 s, failed".
 func gateValue(g result.Gate) string {
 	switch {
-	case g.Value == nil && g.Withheld != nil: // in parentheses: it was measured but not judged
+	case g.Value == nil && g.Withheld != nil: // parentheses mean that the value was measured but not judged
 		g.Value, g.Withheld = g.Withheld, nil
 		return "(" + gateValue(g) + ")"
 	case g.Value == nil:
@@ -179,8 +179,8 @@ func gateBound(g result.Gate) string {
 	return cmp.Or(op, chart.Clean(g.Op)) + " " + chart.Format(scenario.Unit(g.Unit), g.Bound)
 }
 
-// margin says by how much a gate failed or passed: "24% over", "3.1× the
-// bound", "38% to spare". It is empty without a value.
+// margin says by how much a gate failed or passed: "24% over", "3.1× the bound", "38% to
+// spare". It is empty if the gate has no value.
 func margin(g result.Gate) string {
 	if g.Value == nil || math.IsNaN(*g.Value) || g.Objective == alertObjective {
 		return ""
@@ -192,7 +192,7 @@ func margin(g result.Gate) string {
 		inside = v >= b
 	}
 	switch {
-	case inside && atMost && g.AtLeast: // the awaited event never came
+	case inside && atMost && g.AtLeast: // the expected event never happened
 		return ""
 	case v == b && b == 0:
 		return ""
@@ -212,7 +212,7 @@ func margin(g result.Gate) string {
 	return percent(1-v/b) + " short"
 }
 
-// percent never rounds a difference to nothing.
+// percent formats a positive share in percent, and never rounds it to zero.
 func percent(f float64) string {
 	if f > 0 && f < 0.001 {
 		return "<0.1%"
@@ -243,17 +243,17 @@ const (
 	keyLeaders    = "etcd_server_leader_changes_seen_total"
 )
 
-// guide holds the recommendation of upstream's objectives or of etcd for a key
-// metric. It informs; only gates judge.
+// guide holds the recommendation of Kubernetes or etcd for a key metric. It is information
+// only; gates decide the verdict.
 type guide struct {
 	text  string
 	bound float64
 }
 
-// guideOf returns the guide of a metric: WAL fsync p99 at most 10 ms (etcd's hardware
-// guide); API calls at most 1 s, collections at most 30 s (Kubernetes' API call latency
-// SLO); leader changes at most one an hour. A WATCH or CONNECT has no limit: it lasts as
-// long as its client likes.
+// guideOf returns the guide for a row of a metric: WAL fsync p99 at most 10 ms (the hardware
+// guide of etcd); API calls at most 1 s, collections at most 30 s (the API call latency SLO
+// of Kubernetes); leader changes at most one an hour. WATCH and CONNECT have no guide,
+// because they last as long as the client keeps them open.
 func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {
 	switch metric {
 	case keyFsync:
@@ -272,7 +272,7 @@ func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {
 	return guide{}, false
 }
 
-// keyValue returns the p99 of a row, or the value itself.
+// keyValue returns the p99 of a row, or the value of the row if it has no p99.
 func keyValue(row result.KeyRow) *float64 { return cmp.Or(row.P99, row.Value) }
 
 // runName returns the scenario and, if any, the variant of the run.

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The elements of the common JUnit schema, in the order it wants them.
+// The elements of the common JUnit schema, in the order that the schema requires.
 type (
 	junitSuites struct {
 		XMLName  xml.Name   `xml:"testsuites"`
@@ -57,10 +57,10 @@ type (
 	}
 )
 
-// JUnit writes junit.xml: a test case for the run itself and one per gate.
-// A failed gate is a <failure>. A gate without data is an <error>, because CI systems
-// take <skipped> for green; it is <skipped> if its lack of data is allowed. The file is
-// green exactly when the verdict is pass.
+// JUnit writes junit.xml: a test case for the run itself and one for each gate. A failed
+// gate is a <failure>. A gate without data is an <error>, because CI systems count <skipped>
+// as success; it is <skipped> only if its lack of data is allowed. All test cases succeed
+// exactly if the verdict is pass.
 func JUnit(w io.Writer, r result.Result) error {
 	s := junitSuite{
 		Name: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r)),
@@ -84,7 +84,8 @@ func JUnit(w io.Writer, r result.Result) error {
 
 func junitTime(s float64) string { return fmt.Sprintf("%.3f", s) }
 
-// junitGate sets the time of a case to the length of the phases that the gate judged.
+// junitGate returns the test case of a gate. The time of the case is the length of the
+// phases that the gate covers.
 func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	over := 0.0
 	for _, name := range g.Over {
@@ -119,8 +120,9 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	return c
 }
 
-// junitRun is the run as a test: whether it could be judged at all. It also
-// carries a verdict that no gate explains.
+// junitRun returns the test case of the run itself. It is not a success if the run had a
+// problem of its own, such as a failed environment or a reason that no gate gives, or if
+// the verdict is not pass and no gate explains that.
 func junitRun(r result.Result, red bool) junitCase {
 	c := junitCase{Name: "run", Classname: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r))}
 	kind, text := "", strings.Join(otherReasons(r), "\n")
@@ -151,7 +153,7 @@ func junitRun(r result.Result, red bool) junitCase {
 	first, _, _ := strings.Cut(text, "\n")
 	problem := &junitProblem{Message: first, Type: kind, Text: text}
 	if kind == "could not judge" && r.Verdict == result.Fail {
-		// The reasons of a failed run that no gate gives, such as a condition that was not
+		// A failed run may have reasons that no gate gives, such as a condition that was not
 		// met.
 		problem.Type = "failed"
 		c.Failure = problem

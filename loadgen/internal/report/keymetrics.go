@@ -49,7 +49,7 @@ func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSecti
 	return b
 }
 
-// sparkline returns the line for a key metric's row from its chart.
+// sparkline returns the drawn line of the row label of a key metric, taken from the chart of the metric.
 func sparkline(metric, label string, sections []drawnSection) string {
 	for _, s := range sections {
 		for _, c := range s.Charts {
@@ -63,8 +63,8 @@ func sparkline(metric, label string, sections []drawnSection) string {
 	return ""
 }
 
-// keyMetrics writes all four key metrics. The verbs of the API server share lines: what
-// matters is each verb's p99.
+// keyMetrics writes all four key metrics. To save lines, it writes several rows of a metric,
+// such as the verbs of the API server, on one line if they fit.
 func (t *terminal) keyMetrics(r result.Result) {
 	t.line("")
 	t.line(t.paint("head", "KEY METRICS") + t.paint("dim", "  p99 over the whole run; ! is over upstream's objective"))
@@ -86,7 +86,7 @@ func (t *terminal) keyMetrics(r result.Result) {
 	}
 }
 
-// keyLines puts as many rows of a metric on a line as fit.
+// keyLines returns the rows of a metric as lines, with as many rows on a line as fit.
 func keyLines(k result.KeyMetric, hours float64, width int) []string {
 	labels, values := 0, 0
 	for _, row := range k.Rows {

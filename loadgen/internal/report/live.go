@@ -11,24 +11,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Live is the content of the page of a run in progress, in addition to what the run has recorded.
+// Live holds the content of the page of a run in progress that the run has not recorded.
 type Live struct {
 	Word     string // the state of the run: running, paused
 	Headline string
 	Gates    []result.Gate // without values
-	Starting bool          // nothing is recorded yet: there are no charts
+	Starting bool          // nothing is recorded yet, so there are no charts
 }
 
-// pending is the verdict of a gate that was not judged yet.
+// pending is the verdict of a gate that has not been judged yet.
 const pending result.Verdict = "pending"
 
-// liveSections are the parts of the page that need no verdict and are cheap to make.
+// liveSections returns the sections of the page that do not need a verdict and are cheap to make.
 func liveSections() []section {
 	return slices.DeleteFunc(sections(), func(s section) bool { return !slices.Contains([]string{"gates", "tracks", "charts"}, s.name) })
 }
 
-// LiveHTML writes the page of a run in progress: report.html without the verdict, and with a script that asks its server for the
-// state of the run and for the page again. r holds what is known of the run so far; its Ended is the time of the page.
+// LiveHTML writes the page of a run in progress: report.html without the verdict, and with a script that requests the state of the
+// run and a new page from its server. r holds the data of the run so far; r.Run.Ended is the time of the page.
 func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source, l Live) error {
 	r.Verdict, r.Gates = pending, slices.Clone(l.Gates)
 	for i := range r.Gates {

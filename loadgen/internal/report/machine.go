@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// busyMachine returns one line on the phases that were measured on a busy machine, or "".
+// busyMachine returns one line on the phases that were measured on a busy machine, or "" if none exist.
 func busyMachine(r result.Result) string {
 	if len(r.BusyMachine) == 0 {
 		return ""
@@ -18,9 +18,9 @@ func busyMachine(r result.Result) string {
 	if more := len(r.BusyMachine) - most; more > 0 {
 		why += fmt.Sprintf("; and in %d more phases", more)
 	}
-	hint := "run on a quiet machine"
+	hint := "use an idle machine"
 	if strings.HasPrefix(why, "other programs") {
-		hint = "stop them, or " + hint
+		hint = "stop these programs, or " + hint
 	}
-	return "machine: " + chart.Clean(why) + ": latencies are measured on a busy machine (" + hint + ")"
+	return "busy machine: " + chart.Clean(why) + ", so latencies may be too high (" + hint + ")"
 }

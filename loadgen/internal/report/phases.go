@@ -12,14 +12,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// phaseSums adds up what the loads of a phase did. Quantiles cannot be added: the sums have the quantiles of one load.
+// phaseSums holds the sums over the loads of a phase. Quantiles cannot be added, so it holds the quantiles of the slowest load.
 type phaseSums struct {
 	offered, achieved                           float64
 	unsent                                      int64
 	delivered, lost, duplicated, exp, reordered int64
 	open, wanted                                int
-	slowest                                     result.Watches // with the highest p99 of its deliveries
-	sets                                        int            // of watches with deliveries
+	slowest                                     result.Watches // the watches with the highest p99 of deliveries
+	sets                                        int            // number of sets of watches with deliveries
 }
 
 func sums(p result.Phase) phaseSums {
@@ -47,12 +47,12 @@ func sums(p result.Phase) phaseSums {
 	return s
 }
 
-// slower orders distributions by p99, then by p50, the slowest first.
+// slower compares distributions by p99, then by p50. The slower one comes first.
 func slower(x, y result.Latency) int {
 	return cmp.Or(cmp.Compare(y.P99, x.P99), cmp.Compare(y.P50, x.P50))
 }
 
-// threeQuantiles returns the p50, p95 and p99 of one distribution, or dashes if it is empty. Old runs did not record a p95.
+// threeQuantiles formats the p50, p95 and p99 of a distribution, or returns dashes if it is empty. Old runs did not record a p95.
 func threeQuantiles(l result.Latency) []string {
 	out := quantiles(l, l.P50, l.P95, l.P99)
 	if l.P95 == 0 && l.P99 > 0 {
@@ -73,15 +73,15 @@ const (
 	phaseColumns   = 13
 )
 
-// phases writes a row for each phase. With several loads, rates are sums, and latencies come from the slowest load, followed by
-// its name. Columns that are empty in all phases are left out.
+// phases writes a row for each phase. If a phase has several loads, the rates are sums, and the latencies are those of the slowest
+// load, followed by its name. Columns that are empty in all phases are left out.
 func (t *terminal) phases(r result.Result) {
 	phases := r.Measurements.Phases
 	if len(phases) == 0 {
 		return
 	}
 	tab := &table{align: "frrrrrrrrlrrr"}
-	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "backlog", "p50", "p95", "p99", "slowest", "pods ready", "watches", "delivered")...)
+	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "backlog", "p50", "p95", "p99", "slowest load", "pods ready", "watches", "delivered")...)
 	for _, p := range phases {
 		tab.add(plain(phaseSummary(p)...)...)
 	}
@@ -107,7 +107,7 @@ func (t *terminal) phases(r result.Result) {
 	}
 }
 
-// takeColumn empties a column and returns its contents in words, by the first column.
+// takeColumn empties a column and returns its contents in words, with the first cell of each row.
 func (t *table) takeColumn(i int) string {
 	var all []string
 	for at, row := range t.rows {
@@ -149,13 +149,13 @@ func phaseSummary(p result.Phase) []string {
 	return row
 }
 
-// nameRoom is how much of the phases' names may be cut off before the loads' names move to a line below the table.
+// nameRoom is how many characters of the names of phases may be cut off before the names of loads move to a line below the table.
 const nameRoom = 3
 
-// loadWidth is the longest name of a load in the rows of phases.
+// loadWidth is the maximum length of the name of a load in the rows of phases.
 const loadWidth = 16
 
-// nameAmong returns the name of a load, with its call if the load makes several.
+// nameAmong returns the name of a load, with the call if the load makes several calls.
 func nameAmong(one result.Requests, all []result.Requests) string {
 	calls := 0
 	for _, r := range all {
@@ -170,7 +170,7 @@ func nameAmong(one result.Requests, all []result.Requests) string {
 	return chart.Shorten(name, loadWidth)
 }
 
-// deliveryLines describe the delivery of a phase's watch events, with the latencies of its slowest set of watches.
+// deliveryLines describes the delivery of watch events in a phase, with the latencies of the slowest set of watches.
 func deliveryLines(p result.Phase) []string {
 	s := sums(p)
 	if s.exp == 0 {
@@ -187,7 +187,7 @@ func deliveryLines(p result.Phase) []string {
 	}
 }
 
-// phaseNote marks a phase that did not run or end as the scenario says.
+// phaseNote returns a note on a phase that did not run or end as the scenario says.
 func phaseNote(p result.Phase) string {
 	switch {
 	case p.Interrupted:

@@ -9,18 +9,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Picture is a chart of a report that can stand alone.
+// Picture is a chart of a report as a separate picture.
 type Picture struct {
-	Name  string `json:"name"`  // lower-case words joined by dashes; the page's address of the chart after #chart-
-	Title string `json:"title"` // for a person
-	// Missing is the reason why there is nothing to draw; empty: there is.
+	Name  string `json:"name"`  // lower-case words joined by dashes: the anchor of the chart on the page, after #chart-
+	Title string `json:"title"` // the title for readers
+	// Missing is the reason why there is nothing to draw. Empty means that there is a chart.
 	Missing string `json:"missing,omitempty"`
 
 	draw func() []byte
 }
 
-// SVG is the picture as a separate file that needs no style, font or script. It is
-// nil if something is Missing.
+// SVG returns the picture as an SVG file that needs no style sheet, font or script. It
+// returns nil if Missing is set.
 func (p Picture) SVG() []byte {
 	if p.draw == nil {
 		return nil
@@ -28,9 +28,9 @@ func (p Picture) SVG() []byte {
 	return p.draw()
 }
 
-// Pictures returns all charts of a run's report, in its order, without charts of
-// key metrics that only repeat others. They are made from the same data as the page
-// of HTML. Pictures fails if ctx ended.
+// Pictures returns all charts of the report of a run, in the order of the report. It leaves
+// out charts of key metrics that only repeat others. The charts show the same data as the
+// page that HTML writes. Pictures fails if ctx ended.
 func Pictures(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) ([]Picture, error) {
 	p := newPage(ctx, r, timeline, slots, scenarioYAML, src)
 	if err := ctx.Err(); err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// profileRow is a profile as the page shows it.
+// profileRow is the row of a profile on the page.
 type profileRow struct {
 	Phase, Component, Kind, Length string
-	Lost                           string // why it is lost
-	File, Size, Command            string // empty: no file
+	Lost                           string // the reason why the profile is lost
+	File, Size, Command            string // empty if there is no file
 }
 
-// profilesView lists the profiles of the run, also the lost ones.
+// profilesView lists the profiles of the run, including those that are lost.
 func profilesView(_ context.Context, p *page) (any, error) {
 	if len(p.result.Run.Profiles) == 0 {
 		return nil, nil
@@ -38,7 +38,7 @@ func profilesView(_ context.Context, p *page) (any, error) {
 	return rows, nil
 }
 
-// profileFile is the path of a profile in the run's directory; "" if the profile has no file.
+// profileFile returns the path of a profile in the run directory, or "" if the profile has no file.
 func profileFile(p result.Profile) string {
 	file := chart.Clean(p.File)
 	if p.Lost != "" || path.Dir(file) != result.ProfileDir {
@@ -59,7 +59,7 @@ func countProfiles(all []result.Profile) (kept int, lost []string) {
 	return kept, lost
 }
 
-// profiles writes how many profiles there are and which are lost.
+// profiles writes how many profiles were kept and which are lost.
 func (t *terminal) profiles(r result.Result) {
 	if len(r.Run.Profiles) == 0 {
 		return

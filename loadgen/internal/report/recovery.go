@@ -21,8 +21,9 @@ func recoveryView(_ context.Context, p *page) (any, error) {
 	return nil, nil
 }
 
-// recoveryTables show the effects of faults, and whether the signals moved. They are empty
-// if the run had neither. Times are on the page's axis.
+// recoveryTables returns the tables of the effects of faults and of the movements of
+// signals. There are none if the run had neither faults nor signals. Times are on the axis
+// of the page.
 func recoveryTables(r result.Result, axis chart.Grid) []tableView {
 	var out []tableView
 	if rec := r.Recovery; rec != nil {
@@ -41,7 +42,7 @@ func recoveryTables(r result.Result, axis chart.Grid) []tableView {
 	return out
 }
 
-// faultName describes a fault in few words: its kind and its target.
+// faultName describes a fault by its kind and its targets.
 func faultName(f result.FaultRecovery) string {
 	if len(f.On) == 0 {
 		return chart.Clean(f.Kind)
@@ -53,7 +54,7 @@ func faultName(f result.FaultRecovery) string {
 	return chart.Clean(f.Kind + " on " + on)
 }
 
-// optional writes seconds that may be missing.
+// optional formats a time in seconds that may be missing.
 func optional(v *float64) string {
 	if v == nil {
 		return chart.None
@@ -82,7 +83,7 @@ func loadRecoveryTable(rec result.Recovery) tableView {
 	return t
 }
 
-// windowText describes an error window, or its minimum length.
+// windowText describes the length of an error window, or its minimum if the window is open.
 func windowText(l result.LoadRecovery) string {
 	switch {
 	case l.Silent:
@@ -93,7 +94,7 @@ func windowText(l result.LoadRecovery) string {
 	return least(l.Open, chart.Format(scenario.Seconds, l.ErrorWindow))
 }
 
-// outsideBy names why a load was outside its bound: errors only if requests failed.
+// outsideBy says why a load was outside its bound: errors, unsent requests or slow answers.
 func outsideBy(l result.LoadRecovery) string {
 	var what []string
 	if l.Failed > 0 {
@@ -108,8 +109,8 @@ func outsideBy(l result.LoadRecovery) string {
 	return strings.Join(what, ", ")
 }
 
-// backText returns the time until a load was back inside its bound, or a lower limit of that time. A load that
-// never left the bound has not come back.
+// backText returns the time until a load was back inside its bound, or a lower bound of that time. For a load that
+// never left its bound, there is no such time.
 func backText(l result.LoadRecovery) string {
 	if !l.Affected {
 		return chart.None
@@ -160,8 +161,8 @@ func faultTable(rec result.Recovery, axis chart.Grid) tableView {
 	return t
 }
 
-// failoverText returns the longest failover of a lease or of etcd's leader, or says that
-// one never ended.
+// failoverText returns the longest failover of a lease or of etcd's leader, or says that a
+// failover never ended.
 func failoverText(f result.FaultRecovery, longest *float64, ofEtcd bool) string {
 	if slices.ContainsFunc(f.Leaderless, func(of string) bool { return (of == control.KindEtcd) == ofEtcd }) {
 		return "no successor"
@@ -236,7 +237,7 @@ func returned(s result.Signal) string {
 	return "no"
 }
 
-// mostFaults is how many faults a summary shows; the report has all.
+// mostFaults is the maximum number of faults in a summary. The report has all faults.
 const mostFaults = 5
 
 // recovery writes a line for each fault and load, and one for each signal.
@@ -281,7 +282,7 @@ func (t *terminal) recovery(r result.Result) {
 	}
 }
 
-// recoveryRows returns the rows of a fault: one for each load, or one if it has no load.
+// recoveryRows returns the rows of a fault: one for each load, or a single row if there was no load.
 func recoveryRows(f result.FaultRecovery) [][]string {
 	relists, failover := "", ""
 	if f.Relists.Relists > 0 {
@@ -313,7 +314,7 @@ func recoveryRows(f result.FaultRecovery) [][]string {
 	return rows
 }
 
-// layTracks puts the events on the page's axis.
+// layTracks adds the tracks of faults, leaders and restarts to the axis of the page.
 func (p *page) layTracks(rec *result.Recovery) {
 	if rec == nil {
 		return

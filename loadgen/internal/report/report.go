@@ -1,7 +1,7 @@
-// Package report tells a run to people and to programs: a summary for a
-// terminal, result.json, junit.xml and report.html. A reporter is a function
-// of a result to an io.Writer; none of them touches the network or a clock,
-// so the same directory gives the same bytes a year later.
+// Package report shows the result of a run to people and to programs: a summary
+// for a terminal, result.json, junit.xml and report.html. A reporter is a function
+// that writes a result to an io.Writer. It uses neither the network nor a clock, so
+// the same directory gives the same bytes a year later.
 //
 // Package gate makes the verdict; this package only shows it.
 // Text from a cluster (label values, error texts) is untrusted: control characters
@@ -32,9 +32,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Write makes result.json, junit.xml and report.html in dir. It replaces each file as a
-// whole, and removes one that it cannot make, so that no older verdict stays. A nil src
-// means that no metrics were recorded; the charts then say so.
+// Write writes result.json, junit.xml and report.html to dir. It replaces each file as a
+// whole, and removes a file that it cannot write, so that no older verdict remains. A nil
+// src means that no metrics were recorded; the charts then say so.
 func Write(ctx context.Context, dir string, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -52,9 +52,9 @@ func Write(ctx context.Context, dir string, r result.Result, timeline []result.E
 		if err := writeAtomic(path, f.write); err != nil {
 			stays := ""
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				stays = "; what is there is not of this verdict"
+				stays = "; what is there does not belong to this verdict"
 			}
-			errs = append(errs, fmt.Errorf("write %s: %w%s (make the directory writable, and remove what is no file in it)", path, userfile.Cause(err), stays))
+			errs = append(errs, fmt.Errorf("write %s: %w%s (make the directory writable, and remove what is not a file at this path)", path, userfile.Cause(err), stays))
 		}
 	}
 	return errors.Join(errs...)
@@ -80,15 +80,15 @@ func writeAtomic(path string, render func(io.Writer) error) error {
 //go:embed page uplot
 var pageFiles embed.FS
 
-// HTML writes report.html: one file, readable without network and without
-// script. A policy in the page forbids both, except our own script, which it allows
-// by hash: a label from a hostile cluster could not load or run anything even if
-// it were not escaped.
+// HTML writes report.html, which is readable without network and without script. A content
+// security policy in the page forbids both, except for our own script, which it allows by
+// its hash. So a label from a hostile cluster could not load or run anything even if it
+// were not escaped.
 func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
 	return newPage(ctx, r, timeline, slots, scenarioYAML, src).write(ctx, w, sections())
 }
 
-// write writes the page with some sections.
+// write writes the page with the given sections.
 func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 	if err := ctx.Err(); err != nil {
 		return err // half of the charts would be missing
@@ -144,7 +144,7 @@ func loadPage() (style, script []byte, tmpl *template.Template, err error) {
 	return style, script, tmpl, err
 }
 
-// pageFuncs are the functions with which templates format a result.
+// pageFuncs returns the functions that templates use to format a result.
 func pageFuncs() template.FuncMap {
 	return template.FuncMap{
 		"clean": chart.Clean, "style": style, "word": word, "gateWord": gateWord, "seconds": optional,
@@ -154,7 +154,7 @@ func pageFuncs() template.FuncMap {
 	}
 }
 
-// scriptData holds what the script draws and shows under the pointer.
+// scriptData holds the data that the script draws, and shows under the pointer.
 type scriptData struct {
 	Start  int64          `json:"start"` // Unix seconds of the first point
 	Step   float64        `json:"step"`  // seconds
@@ -188,16 +188,16 @@ const (
 	last                // after it
 )
 
-// section is a part of the page. Its template is page/NAME.tmpl, which shows the result of
-// view. view returns nil if the run has none of it.
+// section is a part of the page. Its template page/NAME.tmpl shows the result of view. view
+// returns nil if the run has no data for the section.
 type section struct {
 	name  string
 	place place
 	view  func(ctx context.Context, p *page) (any, error)
 }
 
-// sections is the page, in its order. To add one: its view in a separate file,
-// its template, and a row here.
+// sections returns the sections of the page, in order. To add a section, write its view in
+// a separate file and its template, and add a row here.
 func sections() []section {
 	whole := func(_ context.Context, p *page) (any, error) { return p, nil }
 	return []section{
@@ -244,7 +244,8 @@ func (p *page) fill(ctx context.Context, tmpl *template.Template, some []section
 	return nil
 }
 
-// panelsView returns the dashboards' panels, on the page's clock.
+// panelsView returns the panels of the dashboards. Their times count from the start of the
+// axis of the page.
 func panelsView(ctx context.Context, p *page) (any, error) {
 	run := panel.RunOf(p.result, p.events, p.interval)
 	run.Zero = p.Grid.Start

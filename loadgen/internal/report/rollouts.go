@@ -10,14 +10,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rolled is a rollout that has hops, with names that are unique in the run.
+// rolled is a rollout that has hops, with a name and a slug that are unique in the run.
 type rolled struct {
 	result.Rollout
-	Phase, Name string // for a person
-	slug        string // for an address
+	Phase, Name string // the names for readers
+	slug        string // the name in the address of the drawing
 }
 
-// rolloutsView has the drawings of the first few rollouts, and the table of all.
+// rolloutsView returns the drawings of the first few rollouts, and the table of all.
 func rolloutsView(_ context.Context, p *page) (any, error) {
 	all := rolledOut(p.result.Measurements.Phases)
 	var v struct {
@@ -30,12 +30,12 @@ func rolloutsView(_ context.Context, p *page) (any, error) {
 	}
 	v.Table = rolloutTable(all)
 	if more > 0 {
-		v.Table.Note += fmt.Sprintf(" %s more than are drawn above are in the table alone.", chart.Count(more))
+		v.Table.Note += fmt.Sprintf(" The table also has %s that are not drawn.", plural(int64(more), "rollout"))
 	}
 	return v, nil
 }
 
-// rolledOut returns the rollouts of a run that have hops, in their order.
+// rolledOut returns the rollouts of a run that have hops, in order.
 func rolledOut(phases []result.Phase) []rolled {
 	var all []rolled
 	times := map[string]int{}
@@ -66,14 +66,15 @@ func rolloutName(r result.Rollout) string {
 	return name
 }
 
-// rolloutTable shows the path of every change of a workload through the control plane,
-// hop by hop.
+// rolloutTable returns a table with the path of every change of a workload through the
+// control plane, hop by hop.
 func rolloutTable(all []rolled) tableView {
 	t := tableView{
 		Caption: "Hop by hop", Merged: 2,
 		Head: heads("Phase", "Rollout", "Hop", ">Pieces", ">First", ">Last", ">Added"),
-		Note: "First and last piece as watches brought them, since just before the change was sent: the API's answer, steps of the ReplicaSet, pods made, bound to a node, Ready, " +
-			"ready in an EndpointSlice. Added: by how much the last piece came later than at the hop before. The hops where that is large are where the time went.",
+		Note: "First and Last are the times at which watches saw the first and the last piece, counted from just before the change was sent. " +
+			"Hops: the API's answer, steps of the ReplicaSet, pod created, bound to a node, Ready, ready in an EndpointSlice. " +
+			"Added is how much later the last piece came than at the hop before: the largest values show where the time went.",
 	}
 	for _, r := range all {
 		for i, added := range addedBy(r.Hops) {
@@ -84,8 +85,8 @@ func rolloutTable(all []rolled) tableView {
 	return t
 }
 
-// addedBy returns how much later the last piece came at each hop than at the hops before;
-// nil at the first hop, and at hops without a piece.
+// addedBy returns, for each hop, how much later its last piece came than the last piece of
+// the hops before. It is nil for the first hop and for hops without a piece.
 func addedBy(hops []result.Hop) []*float64 {
 	added := make([]*float64, len(hops))
 	var before *float64
@@ -100,14 +101,14 @@ func addedBy(hops []result.Hop) []*float64 {
 	return added
 }
 
-// mostRollouts is how many rollouts a summary shows; the report has all.
+// mostRollouts is the maximum number of rollouts in a summary. The report has all rollouts.
 const mostRollouts = 5
 
 // rollouts writes a line for each rollout: when its last piece reached each hop.
 func (t *terminal) rollouts(r result.Result) {
 	hopNames := []string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
 	tab := &table{align: "frrrrrr"}
-	tab.add(styled("head", "ROLLOUTS, last piece at", "API", "replicaset", "pods", "binding", "ready", "served")...)
+	tab.add(styled("head", "ROLLOUTS, done after", "API", "replicaset", "pods", "binding", "ready", "served")...)
 	all := rolledOut(r.Measurements.Phases)
 	if len(all) == 0 {
 		return
@@ -116,7 +117,7 @@ func (t *terminal) rollouts(r result.Result) {
 	for _, r := range all[:min(len(all), mostRollouts)] {
 		row := make([]string, len(tab.align))
 		row[0] = r.Name
-		for _, h := range r.Hops { // a workload without a ReplicaSet or a Service lacks some
+		for _, h := range r.Hops { // a workload without a ReplicaSet or a Service does not have all hops
 			if i := slices.Index(hopNames, h.Name); i >= 0 {
 				row[1+i] = optional(h.Last)
 			}
@@ -130,7 +131,7 @@ func (t *terminal) rollouts(r result.Result) {
 	}
 }
 
-// mostFalls is how many rollouts are drawn; the table has all.
+// mostFalls is the maximum number of rollouts that are drawn. The table has all rollouts.
 const mostFalls = 6
 
 // waterfalls returns the drawings of a run's rollouts, and the number of rollouts without one.
@@ -143,11 +144,11 @@ func waterfalls(all []rolled) (falls []chart.Waterfall, more int) {
 			name := chart.Clean(h.Name)
 			hops = append(hops, chart.Hop{
 				Name: name, First: h.First, Last: h.Last, Count: h.Count,
-				Short: h.Count < r.Pods && h.Name != "api write" && h.Name != "replicaset", // these are no pods
+				Short: h.Count < r.Pods && h.Name != "api write" && h.Name != "replicaset", // the pieces of these two are not pods
 			})
 			if added != nil && *added > most {
 				most = *added
-				note = fmt.Sprintf("Most was added at %s: %s.", name, chart.Format(scenario.Seconds, most))
+				note = fmt.Sprintf("The longest delay was added at %s: %s.", name, chart.Format(scenario.Seconds, most))
 			}
 		}
 		falls = append(falls, chart.NewWaterfall(r.slug, r.Name, "in phase "+r.Phase, note, hops))

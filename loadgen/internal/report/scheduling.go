@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The numbers of rows for a phase's extension points and plugins that take most time.
-// result.json has all.
+// The maximum numbers of extension points and plugins per phase. Those that take the most
+// time are shown; result.json has all.
 const (
 	mostPoints  = 8
 	mostPlugins = 10
@@ -50,7 +50,7 @@ func pluginTable(all []result.Scheduling) tableView {
 	t := tableView{
 		Caption: "By plugin", Merged: 1, Empty: "No cycle was measured.",
 		Head: heads("Phase", "Plugin", "Extension point", ">Executions", ">Measured", ">Mean", ">All, estimated", ">Share"),
-		Note: "All is the mean of what was measured times the executions, uncertain where few were measured. The scheduler measures plugins in a tenth of its cycles, at most 1,000 executions a second. Filter and Score are executed once for each node, on several goroutines: their sum may be longer than the phase.",
+		Note: "The column \"All, estimated\" is the measured mean times the number of executions; it is uncertain if few were measured. The scheduler measures plugins in a tenth of its cycles, at most 1,000 executions a second. Filter and Score are executed once for each node, on several goroutines: their sum may be longer than the phase.",
 	}
 	for _, s := range all {
 		whole := 0.0
@@ -70,10 +70,10 @@ func pluginTable(all []result.Scheduling) tableView {
 
 func seconds(s float64) string { return chart.Format(scenario.Seconds, s) }
 
-// leastAttempts is the fewest attempts for which a summary shows a phase: with fewer, hardly any cycle is measured.
+// leastAttempts is the minimum number of attempts of a phase in a summary. With fewer attempts, hardly any cycle is measured.
 const leastAttempts = 100
 
-// scheduling writes the cost of an attempt to place a pod in the phases with most attempts.
+// scheduling writes the time that an attempt to place a pod takes, for the phases with the most attempts.
 func (t *terminal) scheduling(r result.Result) {
 	all := slices.DeleteFunc(slices.Clone(r.Scheduling), func(s result.Scheduling) bool { return s.Attempts < leastAttempts })
 	if len(all) == 0 {
@@ -97,11 +97,11 @@ func (t *terminal) scheduling(r result.Result) {
 	t.section(tab)
 }
 
-// binds reports whether an extension point belongs to binding, which waits for the API server.
+// binds reports whether an extension point belongs to the binding of a pod, which waits for the API server.
 func binds(point string) bool { return strings.Contains(point, "Bind") }
 
-// costliest names the three plugins that take most of the time to choose nodes, over all
-// their extension points.
+// costliest names the three plugins that take the most time to choose nodes, summed over
+// all their extension points.
 func costliest(all []result.PluginTime) string {
 	byName, whole := map[string]float64{}, 0.0
 	for _, p := range all {

@@ -13,10 +13,10 @@ import (
 // summaryDetail is the maximum length of a gate's detail in a summary.
 const summaryDetail = 300
 
-// Summary writes a result as Markdown for a pull request: GitHub shows what a step
-// appends to the file $GITHUB_STEP_SUMMARY, GitLab shows what is posted as a note. The
-// verdict and its reasons come first, then the gates, worst first. It ends with an empty
-// line, so that summaries can follow one another.
+// Summary writes a result as Markdown for a pull request: to append to the file
+// $GITHUB_STEP_SUMMARY on GitHub, or to post as a note on GitLab. The verdict and its
+// reasons come first, then the gates, the worst first. The text ends with an empty line, so
+// that summaries can follow one another.
 func Summary(w io.Writer, r result.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", markdown.Cell(runWord(r)), markdown.Cell(runName(r)), markdown.Cell(headline(r)))
@@ -45,7 +45,7 @@ func Summary(w io.Writer, r result.Result) error {
 	return err
 }
 
-// ComparisonSummary is Summary for variants side by side.
+// ComparisonSummary writes a comparison of variants as Markdown, as Summary does for a run.
 func ComparisonSummary(w io.Writer, c result.Comparison) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), markdown.Cell(chart.Clean(c.Scenario)), markdown.Cell(ranOf(c)))

@@ -8,11 +8,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// table is aligned text. It is never wider than the given width: the column marked as
-// flexible is shortened, with an ellipsis.
+// table is text in aligned columns. To fit into a given width, the flexible column is
+// shortened with an ellipsis.
 type table struct {
 	rows  [][]cell
-	align string // one letter per column: l, r, or f for the left-aligned flexible one
+	align string // one letter per column: l (left), r (right), or f for the flexible column (left)
 	gap   int    // spaces between columns; zero means 2
 }
 
@@ -47,7 +47,7 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// natural is the width of the table where nothing is shortened.
+// natural returns the width of the table if nothing is shortened.
 func (t *table) natural() int {
 	gap := cmp.Or(t.gap, 2)
 	total := -gap
@@ -71,7 +71,7 @@ func (t *table) lines(indent, width int, paint painter) []string {
 	for _, row := range t.rows {
 		var b strings.Builder
 		b.WriteString(strings.Repeat(" ", indent))
-		pending := 0 // pending spaces: none are written at a line's end
+		pending := 0 // spaces that are written only before further text, so that no line ends with spaces
 		for i, c := range row {
 			if widths[i] == 0 {
 				continue
@@ -95,7 +95,7 @@ func (t *table) lines(indent, width int, paint painter) []string {
 	return out
 }
 
-// painter puts terminal colours around a text, or none.
+// painter returns a text with terminal colours, or unchanged.
 type painter func(style, text string) string
 
 func noPaint(_, text string) string { return text }
@@ -115,12 +115,13 @@ type tableView struct {
 	Caption, Note, Empty string
 	Head                 []head
 	Rows                 [][]string
-	// Merged is the number of leading columns in which a cell that repeats the one above it
-	// is read aloud but not shown.
+	// Merged is the number of leading columns in which a cell is hidden if it repeats the
+	// cell above it. Screen readers still read it.
 	Merged int
 }
 
-// Again reports whether a cell, and all cells before it, repeat the row above.
+// Again reports whether a cell is hidden because it and all cells before it repeat the row
+// above.
 func (t tableView) Again(row, column int) bool {
 	return column < t.Merged && row > 0 && slices.Equal(t.Rows[row][:column+1], t.Rows[row-1][:column+1])
 }
@@ -130,7 +131,8 @@ type head struct {
 	Numeric bool
 }
 
-// heads makes columns; a leading ">" marks numbers, aligned right.
+// heads returns the headings of columns. A leading ">" marks a column of numbers, which is
+// aligned right.
 func heads(texts ...string) []head {
 	out := make([]head, len(texts))
 	for i, t := range texts {

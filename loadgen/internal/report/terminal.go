@@ -12,13 +12,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// TerminalOptions of a summary.
+// TerminalOptions configure a summary.
 type TerminalOptions struct {
-	// Color allows ANSI colours; they only repeat the words.
+	// Color allows ANSI colours. Colours only repeat the words.
 	Color bool
-	// Width of the terminal in columns. Zero means 100; no line is longer.
+	// Width is the width of the terminal in columns, which no line exceeds. Zero means 100.
 	Width int
-	// Dir is the run directory, for the path of the report. Empty: none was written.
+	// Dir is the run directory, for the path of the report. Empty means that no report was
+	// written.
 	Dir string
 }
 
@@ -29,8 +30,8 @@ const (
 	mostWidth    = 120
 )
 
-// Terminal writes the summary for the terminal, most
-// urgent first, on one screen.
+// Terminal writes the summary of a run for a terminal: one screen, with the most urgent
+// facts first.
 func Terminal(w io.Writer, r result.Result, o TerminalOptions) error {
 	t := newTerminal(o)
 	for _, write := range summarySections() {
@@ -48,7 +49,7 @@ type terminal struct {
 	out      []string
 	width    int
 	paint    painter
-	reported bool // there is a report besides
+	reported bool // there is also a report
 }
 
 func newTerminal(o TerminalOptions) *terminal {
@@ -62,7 +63,7 @@ func newTerminal(o TerminalOptions) *terminal {
 
 func (t *terminal) line(s string) { t.out = append(t.out, s) }
 
-// section writes a table under a heading, which is the table's first row.
+// section writes a table after an empty line. The first row of the table is the heading.
 func (t *terminal) section(tab *table) {
 	t.line("")
 	t.out = append(t.out, tab.lines(0, t.width, t.paint)...)
@@ -89,7 +90,7 @@ func (t *terminal) header(r result.Result) {
 	}
 }
 
-// setting says what was run, and against which plane.
+// setting describes the setting of the run: control plane, versions, nodes and seed, and the exit code.
 func setting(r result.Result) string {
 	parts := []string{planeText(r.Run)}
 	if v := r.Run.Versions; v.Kubernetes != "" {
@@ -107,7 +108,7 @@ func setting(r result.Result) string {
 	return strings.Join(append(parts, fmt.Sprintf("exit %d", r.ExitCode)), " · ")
 }
 
-// planeText names the plane under load.
+// planeText describes the control plane under load.
 func planeText(run result.Run) string {
 	switch {
 	case run.ID == "":
@@ -118,7 +119,7 @@ func planeText(run result.Run) string {
 	return "cluster " + chart.Clean(run.Cluster.Name)
 }
 
-// environmentFailed begins the reason of a run whose environment failed.
+// environmentFailed is the prefix of the reason of a run whose environment failed.
 const environmentFailed = "the environment failed"
 
 func (t *terminal) reasons(r result.Result) {
@@ -130,7 +131,7 @@ func (t *terminal) reasons(r result.Result) {
 			break
 		}
 		lines, longest := chart.Wrap(reason, t.width-4), 4
-		if strings.HasPrefix(reason, environmentFailed) { // it may quote a component's log
+		if strings.HasPrefix(reason, environmentFailed) { // the reason may quote the log of a component
 			longest = 8
 		}
 		if len(lines) > longest {

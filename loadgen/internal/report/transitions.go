@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// transitionTable has a row for each transition in each phase.
+// transitionTable returns a table with a row for each transition in each phase.
 func transitionTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Transitions",
@@ -28,7 +28,8 @@ func transitionTable(phases []result.Phase) tableView {
 	return t
 }
 
-// openQuantiles returns p50, p90, p95, p99, p99.9 and the maximum. It marks those that are open because of open objects.
+// openQuantiles formats the p50, p90, p95, p99, p99.9 and the maximum of a transition. It marks the quantiles that are only
+// lower bounds, because some objects have not finished the transition.
 func openQuantiles(x result.Transition, l result.Latency) []string {
 	out := quantiles(l, l.P50, l.P90, l.P95, l.P99, l.P999, l.Max)
 	for i, q := range []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1} {
@@ -39,7 +40,7 @@ func openQuantiles(x result.Transition, l result.Latency) []string {
 	return out
 }
 
-// mostTransitions is how many transitions a summary shows; the report has all.
+// mostTransitions is the maximum number of transitions in a summary. The report has all transitions.
 const mostTransitions = 8
 
 type transitionRow struct {

@@ -72,7 +72,7 @@ func trendValue(f result.TrendFigure, v *float64) string {
 	return chart.Format(scenario.Unit(f.Unit), *v)
 }
 
-// TrendHTML writes a history as one page, with a chart for each figure and a line at each change.
+// TrendHTML writes a history as an HTML page, with a chart for each figure and a line at each change.
 func TrendHTML(w io.Writer, r result.Trend) error {
 	style, _, tmpl, err := loadPage()
 	if err != nil {
@@ -95,7 +95,7 @@ func TrendHTML(w io.Writer, r result.Trend) error {
 	return err
 }
 
-// trendRow is a figure with its chart: positions in percent of width and height.
+// trendRow is a figure with its chart. Positions are in percent of the width and the height.
 type trendRow struct {
 	result.TrendFigure
 	First, Last, Most string

@@ -7,12 +7,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// kubernetesText returns the version of Kubernetes and later versions of components: "v1.36.3, then v1.37.1 for kube-apiserver".
+// kubernetesText returns the version of Kubernetes, with later versions of components, such as
+// "v1.36.3, then v1.37.1 for kube-apiserver".
 func kubernetesText(v result.Versions) string {
 	return versionText(v.Kubernetes, v.Moves, "kubernetes")
 }
 
-// etcdText does the same for etcd.
+// etcdText returns the version of etcd, with later versions of members.
 func etcdText(v result.Versions) string { return versionText(v.Etcd, v.Moves, "etcd") }
 
 func versionText(start string, moves []result.VersionMove, of string) string {

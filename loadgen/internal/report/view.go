@@ -16,19 +16,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// page holds the template's data, all text formatted.
+// page holds the data of the template. All text is formatted.
 type page struct {
 	chart.Timeline
 
 	Title, Scenario string
-	Class, Word     string // of the verdict
+	Class, Word     string // CSS class and word of the verdict
 	Headline        string
 	Description     string
-	Machine         string // why latencies were measured on a busy machine; empty: they were not
+	Machine         string // why latencies were measured on a busy machine; empty if they were not
 	Warnings, Notes []string
 	Facts           []fact
 	Reasons         []string
-	LookBack        string // of rates and quantiles
+	LookBack        string // range of rates and quantiles
 	Sections        []drawnSection
 
 	Style      template.CSS
@@ -45,7 +45,7 @@ type page struct {
 	interval time.Duration // between scrapes
 	phases   []scriptPhase
 	live     bool // the run is in progress
-	bare     bool // without charts
+	bare     bool // the page has no charts
 }
 
 type fact struct{ Name, Value string }
@@ -56,10 +56,10 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	return p
 }
 
-// lay formats everything that templates show.
+// lay fills in and formats all data that the templates show.
 func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, text []byte, src chart.Source) {
-	// The resolved scenario was valid when it ran; a later version's schema
-	// must not keep an old run from being shown.
+	// The resolved scenario was valid when it ran. It must be shown even if the
+	// schema of a later version does not accept it.
 	s, err := scenario.ParseRecorded(result.ScenarioFile, text)
 	if err != nil {
 		s = &scenario.Scenario{}
@@ -92,7 +92,7 @@ func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event
 	}
 }
 
-// facts lists, for the banner, the conditions of the verdict.
+// facts returns the facts in the banner of the page that belong to the verdict.
 func facts(r result.Result) []fact {
 	if r.Run.ID == "" {
 		return []fact{{"Took, control plane, seed", "not recorded"}, {exitFact, fmt.Sprint(r.ExitCode)}}
@@ -120,10 +120,10 @@ func facts(r result.Result) []fact {
 // exitFact is the name of the last fact.
 const exitFact = "Exit code"
 
-// defaultInterval is the interval of scrapes if the scenario can't be read.
+// defaultInterval is the scrape interval that is used if the scenario cannot be read.
 const defaultInterval = 5 * time.Second
 
-// layTimeline makes the axis of all charts, with phases and marks.
+// layTimeline creates the time axis of all charts, with the phases and marks.
 func (p *page) layTimeline(r result.Result, events []result.Event, interval time.Duration) {
 	start, end := r.Run.Started, r.Run.Ended
 	phases := r.Measurements.Phases
@@ -153,7 +153,7 @@ func (p *page) layTimeline(r result.Result, events []result.Event, interval time
 	p.layEvents(events)
 	for _, t := range chart.TimeTicks(p.Grid.Seconds(), 12) {
 		if t > .97*p.Grid.Seconds() {
-			break // its label would be cut off
+			break // the label would be cut off
 		}
 		p.TimeTicks = append(p.TimeTicks, chart.Mark{At: chart.PercentAt(t / p.Grid.Seconds()), Label: chart.Clock(t)})
 	}
@@ -171,12 +171,12 @@ func (p *page) newBand(ph result.Phase, i int, faults []timeline.Fault) chart.Ba
 	}
 }
 
-// mostMarks is how many numbered marks an axis has room for; the log below
-// the charts has them all.
+// mostMarks is the maximum number of numbered marks on an axis. The log below the charts has
+// all events.
 const mostMarks = 40
 
-// layEvents numbers what was done to the cluster and what happened to it.
-// Marks too close to the one before go to a lower lane.
+// layEvents adds a numbered mark for each action on the cluster and each event in it. A mark
+// that is too close to the previous one goes to a lower lane.
 func (p *page) layEvents(events []result.Event) {
 	const near, lanes = 0.045, 3
 	last := make([]float64, lanes)
@@ -189,7 +189,7 @@ func (p *page) layEvents(events []result.Event) {
 			continue
 		case result.EventFaultEnd, result.EventExit, result.EventStart, result.EventReady, result.EventLease, result.EventEtcdLeader,
 			result.EventRelist, result.EventWatchBreak:
-			continue // bars and curves show them; the log has each
+			continue // bars and curves show these events, and the log lists them
 		}
 		if len(p.Events) == mostMarks {
 			return
@@ -205,8 +205,8 @@ func (p *page) layEvents(events []result.Event) {
 		last[lane] = at
 		bar := e.Kind == result.EventFaultBegin
 		if bar {
-			// Its detail repeats the kind and says more.
-			e.Kind = result.EventNodeFault // one word for both
+			// The detail repeats the kind and says more.
+			e.Kind = result.EventNodeFault // use one word for both kinds
 			if strings.HasPrefix(e.Detail, e.Name) {
 				e.Name, e.Detail = e.Detail, ""
 			} else if len(e.On) > 0 {

@@ -8,13 +8,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// workersTable shows what each of several generators did and its cost; empty for one generator.
+// workersTable returns a table of the work and the cost of each generator. It is empty if there is only one.
 func workersTable(all []result.Worker) tableView {
 	t := tableView{
 		Caption: "Workers",
 		Head: heads("Worker", "Process", ">Nodes", ">Sent", ">Watches", ">Delivered", ">Lag p99", ">CPU", ">Memory, peak", ">Descriptors, peak", ">Timer lag p99",
 			">Clock", "Lost"),
-		Note: "Each worker has its share of the nodes, arrivals and watches. Lag is from the intended start of a request until it was taken up, of the worst load. Clock is how far it was from the coordinator's, and by how much that may be wrong.",
+		Note: "Each worker has its share of the nodes, arrivals and watches. Lag is the time from the intended start of a request until the generator began to handle it, for the worst load. Clock is how far it was from the coordinator's, and by how much that may be wrong.",
 	}
 	for _, w := range all {
 		g := w.Generator

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// abortError is the cause of a run that ends early: the condition that held.
+// abortError is the error with which a run ends early. Its text is the condition that held.
 type abortError string
 
 func (e abortError) Error() string { return string(e) }
@@ -30,14 +30,14 @@ const (
 type aborts struct {
 	journal
 	stops []*gate.Stop
-	// usual are the default conditions, which the user did not ask for. They may have no data.
+	// usual are the default conditions, which the user did not write. They may have no data.
 	usual []*gate.Stop
 	// halt stops all load immediately; overdue counts open requests by age.
 	halt    func()
 	overdue func(time.Duration) int64
 
 	once  sync.Once
-	slots chan samples.Slot // of the client
+	slots chan samples.Slot // of the generator's own requests
 
 	mu    sync.Mutex
 	phase string // empty: none
@@ -61,7 +61,7 @@ func (a *aborts) current() (phase string, start time.Time) {
 	return a.phase, a.start
 }
 
-// setInterval sets the interval of scrapes, which is unknown until the target is.
+// setInterval sets the scrape interval, which is unknown until the target is known.
 func (a *aborts) setInterval(every time.Duration) {
 	for _, s := range slices.Concat(a.stops, a.usual) {
 		s.Every = every
@@ -80,7 +80,7 @@ func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	return some
 }
 
-// follow makes the recorder of samples pass on each slot, if a condition needs them. Call it before the loads are made.
+// follow makes the recorder of samples pass on each slot if a condition needs slots. Call it before the loads are made.
 func (a *aborts) follow(r *samples.Recorder) {
 	if len(a.all(true)) == 0 {
 		return
@@ -169,7 +169,7 @@ func (a *aborts) watchClient(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// look evaluates the conditions over recorded metrics. It returns false if the run has ended.
+// look evaluates the conditions over recorded metrics. It returns false if it has ended the run.
 func (a *aborts) look(ctx context.Context, source gate.Source, end context.CancelCauseFunc) (goOn bool) {
 	phase, start := a.current()
 	if phase == "" {

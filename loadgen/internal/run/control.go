@@ -13,23 +13,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Control commands a run in progress and reads what it has recorded. The zero value is ready. A Control in Options belongs to
-// that run. Commands fail while no phase is running. It is safe for concurrent use.
+// Control commands a run in progress and reads what it has recorded. The zero value is ready. Set it in the Options of that
+// run. Commands fail while no phase is running. It is safe for concurrent use.
 type Control struct {
 	mu    sync.Mutex
 	steer *steering // nil: there is no run
 
-	// reading is held by readers of recorded. The run takes recorded away before it closes it.
+	// reading is held by readers of recorded. The run sets recorded to nil before it closes the archive.
 	reading  sync.RWMutex
-	recorded *archive.Archive // nil: nothing is recorded here
-	ctx      context.Context  // ends when the run takes recorded away
+	recorded *archive.Archive // nil: this process records nothing
+	ctx      context.Context  // ends when the run is about to close the archive
 	cancel   context.CancelFunc
 }
 
 // ErrPaused is the error of a pause while load is already paused.
 var ErrPaused = errors.New("load is paused already")
 
-// errNoRun answers commands before and after a run.
+// errNoRun is the error of commands before and after a run.
 var errNoRun = errors.New("no run in progress")
 
 func (c *Control) command(do func(*steering) error) error {
@@ -49,8 +49,8 @@ func (c *Control) Pause() error { return c.command((*steering).pauseLoad) }
 // Resume continues the arrivals where they stopped. It does not make up for missed ones.
 func (c *Control) Resume() error { return c.command((*steering).resumeLoad) }
 
-// EndPhase ends the present phase; the next one begins. The figures of the ended phase are not judged. If name is not empty,
-// it must be the name of the present phase.
+// EndPhase ends the current phase; the next one begins. The figures of the ended phase are not judged. If name is not
+// empty, it must be the name of the current phase.
 func (c *Control) EndPhase(name string) error {
 	return c.command(func(s *steering) error { return s.endPhaseEarly(name) })
 }
@@ -79,7 +79,7 @@ func (c *Control) read(ctx context.Context, use func(context.Context, *archive.A
 	return c.ctx.Err() != nil, err
 }
 
-// attach gives the control to a run. On a nil Control it does nothing.
+// attach connects the Control to a run. On a nil Control it does nothing.
 func (c *Control) attach(s *steering, recorded *archive.Archive) {
 	if c == nil {
 		return
@@ -93,7 +93,7 @@ func (c *Control) attach(s *steering, recorded *archive.Archive) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 }
 
-// detach takes the control from the run, and returns when no reader uses the archive.
+// detach disconnects the Control from the run, and returns when no reader uses the archive.
 func (c *Control) detach() {
 	if c == nil {
 		return
@@ -111,7 +111,7 @@ func (c *Control) detach() {
 	c.recorded = nil
 }
 
-// steering executes the user's commands for a run in progress, and records how they changed the present phase.
+// steering executes the user's commands for a run in progress, and records how they changed the current phase.
 type steering struct {
 	journal
 	pause   *load.Pause
@@ -122,10 +122,10 @@ type steering struct {
 	phase   string // empty: no phase is running
 	ending  context.Context
 	end     context.CancelFunc
-	since   time.Time     // when the present pause began to count in the phase; zero: not paused
-	paused  time.Duration // in the phase, by pauses that are over
+	since   time.Time     // start of the current pause, or of the phase if that is later; zero: not paused
+	paused  time.Duration // time paused in the phase, without the current pause
 	stopped bool          // the user has ended the phase
-	over    bool          // the phase ends
+	over    bool          // the phase is ending
 }
 
 func newSteering(j journal, pause *load.Pause, fleet *workers.Fleet, changed func()) *steering {
@@ -163,14 +163,14 @@ func (s *steering) phaseOver() {
 	s.over = true
 }
 
-// asked returns a context that ends when the user ends the present phase.
+// asked returns a context that ends when the user ends the current phase.
 func (s *steering) asked() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ending
 }
 
-// pausedSince returns when the present pause began to count in the present phase, or zero if load is not paused.
+// pausedSince returns the start of the current pause, or of the current phase if that is later; zero if load is not paused.
 func (s *steering) pausedSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

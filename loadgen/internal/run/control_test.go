@@ -49,7 +49,7 @@ func TestEndPhaseEndsIt(t *testing.T) {
 	})
 }
 
-// A pause counts in each phase that it lasts in.
+// A pause counts in each phase during which it lasts.
 func TestPauseCountsByPhase(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1m}]"))
 	synctest.Test(t, func(t *testing.T) {

@@ -56,7 +56,7 @@ type custom struct {
 	actions      map[string]Action
 	measurements map[string]Measurement
 	target       *cluster.Target
-	begun        map[string]error // measurements of the phase, with why one did not start
+	begun        map[string]error // measurements of the phase; a value is the reason why the measurement did not start, or nil
 }
 
 // newCustom prepares the measurements. ctx ends with the run.
@@ -110,7 +110,7 @@ func (c *custom) endPhase(ctx context.Context) []result.Custom {
 	return all
 }
 
-// largestFigure is the largest number that result.Measurements.Check takes.
+// largestFigure is the largest number that result.Measurements.Check accepts.
 const largestFigure = 1e15
 
 // checkFigures refuses figures that no gate could judge.
@@ -120,7 +120,7 @@ func checkFigures(all []result.CustomFigure) error {
 	for _, f := range all {
 		switch {
 		case f.Name == "" || named[f.Name]:
-			return fmt.Errorf("figure %q has no name, or another figure's", f.Name)
+			return fmt.Errorf("figure %q has no name, or the name of another figure", f.Name)
 		case !slices.Contains(units, scenario.Unit(f.Unit)):
 			return fmt.Errorf("figure %s has the unknown unit %q (one of %q)", f.Name, f.Unit, units)
 		case !(f.Value >= 0 && f.Value <= largestFigure):

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// own is an action and a measurement that does as its fields say.
+// own is an action and a measurement that behaves as its fields say.
 type own struct {
 	log     *[]string
 	start   error

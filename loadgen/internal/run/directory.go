@@ -45,7 +45,7 @@ func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 func ResumeDirectory(dir string) (*Directory, error) {
 	lock, err := cluster.LockDir(dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // who reads it says so
+	case errors.Is(err, fs.ErrNotExist): // the reader of the directory reports it
 	case err != nil:
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	case lock == nil:
@@ -57,7 +57,7 @@ func ResumeDirectory(dir string) (*Directory, error) {
 // Unlock lets other processes use the directory. On a nil Directory it does nothing.
 func (d *Directory) Unlock() {
 	if d != nil && d.lock != nil {
-		_ = d.lock.Close() // it was only read
+		_ = d.lock.Close() // the file was only read
 	}
 }
 

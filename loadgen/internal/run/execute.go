@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// execute runs the phases and, at the same time, what measures them. It always stops
-// loads, nodes and measuring in that order. It records failures in r.info.
+// execute runs the phases and, concurrently, the helpers that measure them. It always stops loads, nodes and helpers, in
+// that order. It records failures in r.info.
 func (r *run) execute(parent, watched context.Context) {
 	ctx, cancel := context.WithCancelCause(watched)
 	defer cancel(nil)
@@ -106,8 +106,8 @@ func (r *run) storm(ctx context.Context) error {
 	return ending(err, stop())
 }
 
-// ending joins the errors of phases and of background loads, or of hooks. A condition that
-// was not met is not a failure: joined with it, another error would be taken for it too.
+// ending joins the error of the phases with the error of background loads or of hooks. If there is another error, it drops
+// errConditionNotMet: an unmet condition is not a failure, and the joined error would not count as one either.
 func ending(phases, other error) error {
 	if other != nil && errors.Is(phases, errConditionNotMet) {
 		return other
@@ -115,15 +115,15 @@ func ending(phases, other error) error {
 	return errors.Join(phases, other)
 }
 
-// loseWorker notes why the run ended early: what it measured cannot be judged.
+// loseWorker records that the run ended early because it lost a worker. The measurements of such a run cannot be judged.
 func (r *run) loseWorker(err error) {
 	r.info.LostWorkers = append(r.info.LostWorkers, err.Error())
 	r.step("could not continue: %v", err)
 	r.event(time.Now(), result.EventNote, "worker lost", err.Error())
 }
 
-// endBy records what ended the phases: a reached limit of the cluster, which is a failure of the run, or a failure of the
-// environment.
+// endBy records why the phases ended: the run reached a limit of the cluster, which is a failure of the run, or the
+// environment failed.
 func (r *run) endBy(err error) {
 	why := breachOf(err)
 	if why == "" {

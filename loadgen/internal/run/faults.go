@@ -25,11 +25,11 @@ type supervisor interface {
 	Events(ctx context.Context, after int64) ([]control.Event, error)
 }
 
-// clearWithin bounds how long a fault may take to be undone at a phase's end;
-// restarting etcd's members one after another takes the longest.
+// clearWithin is the time limit for undoing faults at the end of a phase. Restarting etcd members one after another takes
+// the longest.
 const clearWithin = 2 * time.Minute
 
-// refuseFaults refuses every fault of the control plane, for a user's cluster.
+// refuseFaults returns an error for each fault of the control plane, because a user's cluster cannot have them.
 func refuseFaults(s *scenario.Scenario) error {
 	return faultErrors(s, "run it without --kubeconfig, on a bundled control plane")
 }
@@ -46,8 +46,8 @@ func faultErrors(s *scenario.Scenario, hint string) error {
 	return errors.Join(errs...)
 }
 
-// checkFaults asks the plane about every fault before anything is broken: a fault that
-// this machine cannot have is an error now, and is not silently left out later.
+// checkFaults asks the plane whether it supports every fault, before anything is broken: a fault that is impossible on this
+// machine is an error now, and is not silently left out later.
 func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) error {
 	var errs []error
 	for _, f := range s.Faults() {
@@ -65,7 +65,7 @@ func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) er
 				errs = append(errs, exitcode.UsageError(s.Errorf(f.Path+"."+p.Path, p.Hint, "%s", p.Msg)))
 			}
 		default:
-			errs = append(errs, exitcode.EnvironmentError(s.Errorf(f.Path, "", "%s cannot be had here: %v", f.Kind, err)))
+			errs = append(errs, exitcode.EnvironmentError(s.Errorf(f.Path, "", "%s is not possible here: %v", f.Kind, err)))
 		}
 	}
 	return errors.Join(errs...)
@@ -75,8 +75,8 @@ func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) er
 // an earlier phase: a kill ends when the process starts, not when it is ready.
 const comeback = time.Minute
 
-// patience of the actions of a scenario: where nothing is broken on purpose, an
-// action that fails is the end of the run.
+// patience returns how long actions of a scenario are retried. Without faults of the control plane it is 0: a failed action
+// ends the run.
 func patience(s *scenario.Scenario) time.Duration {
 	if slices.ContainsFunc(s.Faults(), func(f scenario.PlacedFault) bool { return !f.OfNodes() }) {
 		return comeback
@@ -89,13 +89,13 @@ func patience(s *scenario.Scenario) time.Duration {
 type schedule struct {
 	*phases
 	start time.Time
-	fail  context.CancelCauseFunc // ends the phase: a fault could not be begun
-	stop  context.CancelFunc      // begins no more
+	fail  context.CancelCauseFunc // ends the phase because a fault could not be begun
+	stop  context.CancelFunc      // prevents faults that have not begun
 	done  sync.WaitGroup
 
 	mu     sync.Mutex
-	open   []string // IDs of those that began: some have ended since
-	missed []string // those for which the phase was too short
+	open   []string // IDs of the faults that have begun, including those that have ended since
+	missed []string // messages about faults for which the phase was too short
 }
 
 // startFaults begins the faults of a phase that began at start. Faults of nodes
@@ -118,10 +118,9 @@ func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time
 	return s
 }
 
-// at begins a fault at its time, unless waiting ends before. It waits for a
-// requested fault even if the phase ends meanwhile, which may take some seconds:
-// a fault that took effect just when the request was cancelled would stay
-// unnoticed, also in the next phase.
+// at begins a fault at its time, unless waiting ends before. If the phase ends while the request for the fault is in
+// flight, at still waits for the answer, which may take some seconds: a fault that took effect just when its request was
+// cancelled would go unnoticed, also in the next phase.
 func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	kind, _ := control.FaultKindOf(f.Kind)
 	timer := time.NewTimer(time.Until(due.Add(-kind.Lead)))
@@ -163,7 +162,7 @@ func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun
 			return begun, err
 		}
 		if !told {
-			s.step("fault, asked for again: %v", err)
+			s.step("fault not begun yet, trying again: %v", err)
 		}
 		if !apiclient.Pause(waiting, askAgain) {
 			return begun, err
@@ -171,7 +170,8 @@ func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun
 	}
 }
 
-// othersBreak reports whether a fault has begun in the phase, or an earlier one ended so recently that the plane may not be back.
+// othersBreak reports whether a fault has begun in the phase, or a fault of an earlier phase ended so recently that the
+// plane may not have recovered.
 func (s *schedule) othersBreak() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,9 +237,8 @@ func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
 		f.Kind, due.Sub(s.start).Round(time.Millisecond), p.Name))
 }
 
-// end begins no more faults, ends those that are still in force (the phase may have
-// been shorter than the faults) and returns when they are undone. ctx may have ended
-// already.
+// end prevents faults that have not begun, and undoes those still in force, because the phase may have been shorter than
+// the faults. It returns when they are undone. ctx may have ended already.
 func (s *schedule) end(ctx context.Context) error {
 	s.stop()
 	s.done.Wait()
@@ -264,7 +263,7 @@ func (s *schedule) end(ctx context.Context) error {
 		s.mended = time.Now()
 	}
 	for _, m := range s.missed {
-		if !interrupted { // that says enough
+		if !interrupted { // an interrupt explains why they are missing
 			s.step("%s", m)
 		}
 	}

@@ -225,8 +225,8 @@ func TestFaultBesideAnotherIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// A fault that the plane cannot have is reported at its line, before anything is
-// broken; nothing breaks a user's cluster.
+// A fault that the plane does not support is reported at its line, before anything is broken; nothing breaks a user's
+// cluster.
 func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 	sc := parse(t, `phases:
   - name: p
@@ -242,7 +242,7 @@ func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 		control.FaultKill:      &control.InvalidFault{Problems: []control.Problem{{Path: "components", Msg: "there is no kube-apiserver-0", Hint: "there is none"}}},
 	}
 	err := checkFaults(t.Context(), s, sc)
-	want := "mine.yaml:8: phases.p.faults[0]: slowFsync cannot be had here: this kernel has no seccomp user notification\n" +
+	want := "mine.yaml:8: phases.p.faults[0]: slowFsync is not possible here: this kernel has no seccomp user notification\n" +
 		"mine.yaml:9: phases.p.faults[1].components: there is no kube-apiserver-0 (there is none)"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
@@ -266,7 +266,7 @@ func TestLostFaultIsReported(t *testing.T) {
 	s.Lost = "with the process of etcd-0: no agent"
 	f.fault(s)
 	f.fault(s)
-	want := []string{"fault 3, slowFsync, was not in force all of its time: it was lost: with the process of etcd-0: no agent"}
+	want := []string{"fault 3, slowFsync, was not in force for its whole time: it was lost: with the process of etcd-0: no agent"}
 	if !slices.Equal(f.lost, want) {
 		t.Errorf("lost %q, want %q", f.lost, want)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// AbortFlag is the flag for Options.AbortOn. NoFuse is its value that leaves out the usual conditions.
+// AbortFlag is the flag for Options.AbortOn. NoFuse is the value of the flag that leaves out the default conditions.
 const (
 	AbortFlag = "--abort-on"
 	NoFuse    = "none"
@@ -25,7 +25,8 @@ const (
 
 // Fuse says when a run ends early and how much it may send, in addition to the scenario.
 type Fuse struct {
-	// AbortOn has conditions that scenario.ParseAbort reads. NoFuse among them leaves out the usual ones of a user's cluster.
+	// AbortOn has conditions that scenario.ParseAbort reads. NoFuse among them leaves out the default conditions for a
+	// user's cluster.
 	AbortOn []string
 	// Rules is a file of Prometheus rules whose alerts AbortOn may name. Empty means the shipped rules.
 	Rules string
@@ -38,7 +39,7 @@ type Fuse struct {
 	CleanupImage string
 }
 
-// rules is the content of Rules.
+// rules returns the content of the file Rules.
 func (f Fuse) rules() ([]byte, error) {
 	text, err := userfile.Read(f.Rules, userfile.Text)
 	if err != nil {
@@ -59,10 +60,11 @@ func (f Fuse) Conditions() ([]string, error) {
 	return append(slices.Clone(f.AbortOn), fmt.Sprintf("rules %.6x", sha256.Sum256(text))), nil
 }
 
-// usualFuse are the conditions of a run on a user's cluster.
+// usualFuse returns the default conditions of a run on a user's cluster.
 func usualFuse() []string { return []string{"errors=50%,for=10s", "etcd-quota=90%"} }
 
-// aborts compiles the conditions that end a run early: from the scenario, from flags and, on a user's cluster, the usual ones.
+// aborts compiles the conditions that end a run early: from the scenario, from flags and, on a user's cluster, the default
+// ones.
 func (o Options) aborts() (*aborts, error) {
 	own, err := gate.Stops(o.Scenario)
 	if err != nil {
@@ -96,7 +98,7 @@ func (o Options) aborts() (*aborts, error) {
 	return a, nil
 }
 
-// texts are the conditions as people write them.
+// texts returns the conditions as people write them.
 func (a *aborts) texts() (all []string) {
 	for _, s := range slices.Concat(a.stops, a.usual) {
 		all = append(all, s.Text())

@@ -76,7 +76,7 @@ func (hs *hooks) one(ctx context.Context, h scenario.PlacedHook, output string) 
 	case failed == nil:
 		return nil
 	case h.MustPass():
-		return exitcode.Environmentf("hook %s: %w (all it wrote: %s)", h, failed, output)
+		return exitcode.Environmentf("hook %s: %w (full output: %s)", h, failed, output)
 	}
 	hs.step("note: hook %s: %v", h, failed)
 	return nil

@@ -58,7 +58,7 @@ func TestHooksRunBeforeAndAfterThePhase(t *testing.T) {
 func TestFailedHookEndsTheRun(t *testing.T) {
 	r, _ := hooked(t, `before: [{run: [sh, -c, "echo first; printf 'no \\033[1mquota\\n\\n' >&2; exit 3"]}, {run: [echo, never]}]`)
 	err := r.phases.run(t.Context())
-	want := `hook before storm: sh -c 'echo first; printf '\''no \033[1mquota\n\n'\'' >&2; exit 3': exit code 3: no [1mquota (all it wrote: hooks/storm-before-1.log)`
+	want := `hook before storm: sh -c 'echo first; printf '\''no \033[1mquota\n\n'\'' >&2; exit 3': exit code 3: no [1mquota (full output: hooks/storm-before-1.log)`
 	if exitcode.Of(err) != exitcode.Environment || err.Error() != want {
 		t.Errorf("exit code %d: %v\nwant %s", exitcode.Of(err), err, want)
 	}

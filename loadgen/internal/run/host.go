@@ -23,8 +23,8 @@ import (
 // Version is the program's own version, from the build.
 func Version() string { return version.Program() }
 
-// OtherGenerator describes the machine or loadgen version of earlier measurements if they differ from the present ones. It
-// returns "" if they do not, as far as both are known.
+// OtherGenerator describes the machine or loadgen version of earlier measurements if they differ from the current ones. It
+// returns "" if they are equal, as far as both are known.
 func OtherGenerator(host result.Host, version string) string {
 	differs := func(was, is string) bool { return was != "" && was != is }
 	here := hostFacts()

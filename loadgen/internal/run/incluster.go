@@ -46,7 +46,7 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 	}
 	for _, g := range gates {
 		if lacks := g.Lacks([]string{apiServer}); len(lacks) > 0 && o.Prometheus == nil {
-			notes = append(notes, fmt.Sprintf("gate %s will have no data (exit 3): the metrics of %s are not on offer (--prometheus URL reads them from your Prometheus, --without-gate %s leaves it out)",
+			notes = append(notes, fmt.Sprintf("gate %s will have no data (exit 3): the metrics of %s are not available (--prometheus URL reads them from your Prometheus, --without-gate %s leaves it out)",
 				g.Name, strings.Join(lacks, ", "), g.Name))
 		}
 	}
@@ -60,7 +60,7 @@ func checkPod(s *scenario.Scenario) error {
 		errs = append(errs, exitcode.UsageError(s.Errorf(h.Path, "leave hooks out by --no-hooks", "the image has no program %s", h.Run[0])))
 	}
 	if s.Nodes.KubeletAddress != "" {
-		errs = append(errs, exitcode.UsageError(s.Errorf("nodes.kubeletAddress", "leave it out", "a pod has not that address")))
+		errs = append(errs, exitcode.UsageError(s.Errorf("nodes.kubeletAddress", "leave it out", "a pod does not have that address")))
 	}
 	return errors.Join(errs...)
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// finishWithin bounds the end of all loads: the final reads of a history wait for a
-// control plane that comes back from its last fault.
+// finishWithin is the time limit for finishing all loads. The final reads of a history wait for a control plane that
+// recovers from its last fault.
 const finishWithin = 3 * time.Minute
 
-// prepareAtOnce bounds how many loads make their objects at the same time.
+// prepareAtOnce is the number of loads that may create their objects at the same time.
 const prepareAtOnce = 4
 
-// ErrPrepare begins the error of a load whose objects were not made.
+// ErrPrepare is wrapped in the error of a load whose objects were not created.
 var ErrPrepare = errors.New("prepare")
 
 type loads struct {
@@ -45,18 +45,17 @@ type loads struct {
 type placed struct {
 	at   scenario.PlacedLoad
 	load load.Load
-	// late is the error of a load whose resource was not served before the first phase but may be defined by the scenario in a
-	// phase; nil: the load was prepared. ready is closed when it is prepared.
+	// late is the error of Prepare if the load's resource was not served before the first phase, but a phase of the
+	// scenario may define it; nil if the load was prepared. ready is closed when the load is prepared.
 	late  error
 	ready chan struct{}
 	stop  context.CancelFunc // while it runs
 	done  chan struct{}      // closed when it has ended
 }
 
-// newLoads makes the loads and their objects, so that no phase begins with
-// preparations. dir takes the evidence of faulty histories. hurry is closed when requests
-// in flight are no longer waited for. fleet has the loads that workers divide; nil means no
-// workers.
+// newLoads makes the loads and their objects before the first phase, so that no phase begins with preparations. dir
+// receives the evidence of faulty histories. hurry is closed when requests in flight are no longer waited for. fleet has
+// the loads that are divided among workers; nil means no workers.
 func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}, fleet *workers.Fleet) (*loads, error) {
 	whole := func(name string) bool { return fleet == nil || !kind.Divides(name) }
 	made, err := kind.MakeSome(s, target, dir, whole)
@@ -91,7 +90,7 @@ func (ls *loads) prepare(ctx context.Context) error {
 			return nil
 		})
 	}
-	_ = group.Wait() // all errors are reported, not the first
+	_ = group.Wait() // all errors are reported, not only the first
 	return errors.Join(errs...)
 }
 
@@ -100,8 +99,8 @@ func (ls *loads) of(phase string) []*placed {
 	return slices.DeleteFunc(slices.Clone(ls.all), func(p *placed) bool { return p.at.Phase != phase })
 }
 
-// start starts some loads and returns a function that stops those that end with their
-// phase. Watches outlive their writers: changes are stopped first.
+// start starts some loads and returns a function that stops those that end with their phase. The function does not stop
+// watches: they must outlive the loads that write.
 func (ls *loads) start(some []*placed) (stop func() error) {
 	for _, p := range some {
 		ctx := ls.begin(p)
@@ -166,8 +165,7 @@ func (ls *loads) fail(err error) {
 	ls.failed = errors.Join(ls.failed, err)
 }
 
-// drain waits until what the loads wrote has arrived, and ends the watches that do
-// not outlive the phase.
+// drain waits until watches have received what the loads wrote, and ends the watches that do not outlive the phase.
 func (ls *loads) drain(ctx context.Context, some []*placed) {
 	for _, p := range some {
 		p.load.Settle(ctx)
@@ -234,8 +232,8 @@ func (ls *loads) awaitMade(ctx context.Context) error {
 	return nil
 }
 
-// finish ends the loads that ran. If the run was interrupted or its plane has ended,
-// ctx has ended too: a history is then judged as far as it goes, and says what it lacks.
+// finish finishes the loads that ran. If the run was interrupted or its plane has ended, ctx has ended too: a history is
+// then judged as far as it was recorded, and reports what is missing.
 func (ls *loads) finish(ctx context.Context, step func(format string, args ...any)) {
 	ctx, cancel := context.WithTimeout(ctx, finishWithin)
 	defer cancel()

@@ -17,7 +17,7 @@ type moves struct {
 // followMoves follows from the versions of components at the start, by name.
 func followMoves(versions map[string]string) moves { return moves{now: maps.Clone(versions)} }
 
-// started notes that a component was started with a version. A component of unknown version has never moved.
+// started notes that a component was started with a version. It ignores a component whose version at the start is unknown.
 func (m *moves) started(component, version string) {
 	was, known := m.now[component]
 	if !known || version == "" || was == version {
@@ -46,7 +46,8 @@ func partOf(component string) string {
 	return "kubernetes"
 }
 
-// list returns the moves in order. A kind stands for all its components, and none for all.
+// list returns the moves in order. A move names a kind if all components of the kind moved, and no component if all of the
+// product did.
 func (m *moves) list() (all []result.VersionMove) {
 	for _, move := range m.all {
 		whole := func(same func(string) string, name string) bool {

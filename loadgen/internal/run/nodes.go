@@ -23,7 +23,7 @@ type nodes struct {
 	stalled time.Duration
 }
 
-// nodeFleet is the nodes, in this process or divided among workers.
+// nodeFleet is the set of simulated nodes, in this process or divided among workers.
 type nodeFleet interface {
 	// Start returns when all nodes are acknowledged as Ready.
 	Start(ctx context.Context) error
@@ -33,11 +33,11 @@ type nodeFleet interface {
 	Names() []string
 	Live() node.Live
 	Results() result.Nodes
-	// Stop returns when the nodes or ctx have ended.
+	// Stop ends the nodes. It returns when they have ended, or when ctx ends.
 	Stop(ctx context.Context)
 }
 
-// newNodes makes the nodes, divided among the workers if divided has any.
+// newNodes makes the nodes, in this process or, if divided is not nil, in its workers.
 func newNodes(c node.Config, divided *workers.Fleet) (n *nodes, err error) {
 	n = &nodes{spec: c.Spec}
 	switch {
@@ -50,7 +50,7 @@ func newNodes(c node.Config, divided *workers.Fleet) (n *nodes, err error) {
 	return n, exitcode.EnvironmentError(err)
 }
 
-// nodeWorkers are the workers that divide the nodes of the scenario; nil: the nodes are simulated here.
+// nodeWorkers returns the workers among which the nodes of the scenario are divided, or nil if they are simulated here.
 func (r *run) nodeWorkers() *workers.Fleet {
 	if r.fleet == nil {
 		return nil
@@ -62,7 +62,7 @@ func (r *run) nodeWorkers() *workers.Fleet {
 	return r.fleet
 }
 
-// nodeConfig configures the nodes. Those that workers divide serve no kubelet API.
+// nodeConfig configures the nodes. Nodes that are divided among workers serve no kubelet API.
 func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console, divided bool) node.Config {
 	var api *node.API
 	if s.Nodes.Count > 0 && !divided {
@@ -83,17 +83,16 @@ func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console,
 	return config
 }
 
-// registerMargin bounds the time until the nodes are Ready, in addition to the time
-// over which their registration is spread. A working cluster needs far less: a run that
-// waits for ever leaves no report.
+// registerMargin is how long nodes may take to be Ready, in addition to the time over which their registration is spread. A
+// working cluster needs far less. The time is limited because a run that waits for ever leaves no report.
 const registerMargin = 10 * time.Minute
 
 func registerWithin(n scenario.Nodes) time.Duration {
 	return registerMargin + time.Duration(float64(n.Count)/float64(n.RegisterRate)*float64(time.Second))
 }
 
-// register returns when the API server has acknowledged every node as Ready and the
-// workload has seen it.
+// register registers the nodes. It returns when the API server has acknowledged every node as Ready and the workload has
+// seen this.
 func (n *nodes) register(ctx context.Context, limit time.Duration, j journal, w *workload.Workload, stalls *stall.Meter) error {
 	if n.fleet == nil {
 		return nil
@@ -171,7 +170,7 @@ func faultText(f *scenario.Fault) string {
 	case control.SlowKubelet:
 		return "write late by " + f.Delay.String()
 	case control.KubeletUnreachable:
-		return "are not reached by the API server"
+		return "cannot be reached by the API server"
 	}
 	return "stop"
 }

@@ -39,7 +39,7 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 		seen, err = runNodes(ctx, t, o.Scenario, c, &started)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = nil // Ctrl-C is how this ends
+		err = nil // Ctrl-C is the normal end
 	}
 	return seen, errors.Join(err, started.undo(err))
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// actOnObjects does an action on objects of any resource, and records their number. in is its phase or scenario.Teardown, path its
-// place in the file.
+// actOnObjects does an action on objects of any resource, and records their number. in is the phase of the action or
+// scenario.Teardown; path is the place of the action in the scenario file.
 func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario.Action) error {
 	name := nameOfAction(a)
 	began := time.Now()
@@ -84,7 +84,7 @@ func (ps *phases) worked() (all []result.Action) {
 	return all
 }
 
-// idle counts an action that had nothing to do. It reports the first one.
+// idle counts an action that had nothing to do. It reports an action the first time.
 func (ps *phases) idle(what string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -134,7 +134,8 @@ func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.
 	}
 }
 
-// repeat does an action at its times until ctx ends, and counts them. It skips a time that passes during the previous round.
+// repeat does an action at its times until ctx ends, and counts the rounds. It skips a time that passes during the previous
+// round.
 func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked, do func(context.Context) error) error {
 	for due := start.Add(a.After.D()); apiclient.Pause(ctx, time.Until(due)); {
 		work.Rounds++

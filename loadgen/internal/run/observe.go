@@ -38,7 +38,7 @@ type ObserveOptions struct {
 	// Addr is the address to serve at, HOST:PORT. Public allows an address that other machines reach.
 	Addr   string
 	Public bool
-	// Interval between scrapes; zero means 5 s.
+	// Interval is the time between scrapes; zero means 5 s.
 	Interval time.Duration
 	// Retention is the minimum time for which samples are kept. They are removed when
 	// the observation ends.
@@ -120,7 +120,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	go func() { recorded <- runSending(ctx, recorder.Run, sender, nil) }()
 	gone := awaitGone(ctx, o.Dir)
 	select {
-	case err = <-recorded: // it ends by itself only if it cannot store
+	case err = <-recorded: // it ends on its own only if it cannot store samples
 	case <-gone:
 		if ctx.Err() == nil {
 			o.Log("the control plane has stopped")
@@ -135,7 +135,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	return exitcode.EnvironmentError(err)
 }
 
-// observeURLFile is a file in the directory of an observed plane with its observer's URL.
+// observeURLFile is the file in an observed plane's directory that holds the observer's URL.
 const observeURLFile = "observe.url"
 
 // ObserverURL returns the URL of the observer of the plane in dir.
@@ -150,10 +150,10 @@ func ObserverURL(dir string) (string, error) {
 	return strings.TrimSpace(string(text)), exitcode.EnvironmentError(err)
 }
 
-// diagnoseEvery is the number of scrapes between two diagnoses of the present.
+// diagnoseEvery is the number of scrapes between two diagnoses of the current state.
 const diagnoseEvery = 3
 
-// diagnose logs diagnoses of the present until ctx ends.
+// diagnose logs diagnoses of the current state until ctx ends.
 func diagnose(ctx context.Context, recorder *record.Recorder, log func(format string, args ...any)) {
 	present := presentLog{live: diagnosis.Live{Since: time.Now(), Step: recorder.Interval()}, log: log}
 	samples := archive.Evaluating(recorder.Live())
@@ -167,14 +167,15 @@ func diagnose(ctx context.Context, recorder *record.Recorder, log func(format st
 	})
 }
 
-// presentLog logs each diagnosis of the present, and each error, that differs from the previous one.
+// presentLog logs each diagnosis of the current state, and each error, that differs from the previous one.
 type presentLog struct {
 	live diagnosis.Live
-	told string // the last one logged
+	told string // the diagnosis or error that was logged last
 	log  func(format string, args ...any)
 }
 
-// take takes a diagnosis, or the reason why it is missing: then the kept calm time may have no data, and take forgets it.
+// take logs a diagnosis, or err if none exists. If data is missing, the kept calm time may have no data, and take forgets
+// it.
 func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	noData := exitcode.Of(err) == exitcode.NoData
 	if err == nil || noData {
@@ -184,7 +185,7 @@ func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	if err != nil {
 		now = err.Error()
 	}
-	early := (noData || err == nil && d.Answer == result.CannotTell) && o.CalmByDefault && o.Calm.To.Sub(o.Calm.From) < o.Under.To.Sub(o.Under.From) // too little was recorded yet
+	early := (noData || err == nil && d.Answer == result.CannotTell) && o.CalmByDefault && o.Calm.To.Sub(o.Calm.From) < o.Under.To.Sub(o.Under.From) // not enough is recorded yet
 	if early || now == p.told {
 		return
 	}

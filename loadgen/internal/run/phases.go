@@ -53,7 +53,7 @@ type phases struct {
 	mu      sync.Mutex
 	tainted []string       // nodes that are out of service
 	idled   map[string]int // actions that had nothing to do, and how often
-	work    []*asked       // by actions of the phase
+	work    []*asked       // measured actions of the phase
 }
 
 func (ps *phases) run(ctx context.Context) error {
@@ -73,9 +73,8 @@ func (ps *phases) run(ctx context.Context) error {
 	return nil
 }
 
-// phase stamps the start, does what the scenario says, waits for the end and
-// stamps it. Both stamps are scrapes, so that what PromQL sees between them is
-// exactly the phase.
+// phase stamps the start, does what the scenario says, waits for the end and stamps it. Both stamps are times of scrapes,
+// so that PromQL over the time between them covers exactly the phase.
 func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	loads := ps.loads.of(p.Name)
 	start, err := ps.recorder.ScrapeNow(ctx)
@@ -95,7 +94,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 		err = errors.Join(err, ps.save())
 	}()
 
-	// The loads begin before the storm, so that they see all of it.
+	// Start the loads before the actions and faults, so that the loads measure all effects.
 	stop := ps.loads.start(loads)
 	profiles := ps.profiler.start(ctx, p, start)
 	stamp.ConditionMet, err = ps.through(ctx, p, start)
@@ -205,10 +204,9 @@ func (ps *phases) act(ctx context.Context, a scenario.Action) error {
 	return ps.workload.Do(ctx, a)
 }
 
-// through starts the clock of the phase's faults, does its actions, waits for its end
-// and undoes the faults that end with it. Only then are its loads stopped, which waits for
-// requests in flight. Faults do not wait for actions: these may take a minute on a plane
-// that has just lost a part, and repeated faults would come in one burst.
+// through schedules the phase's faults, does its actions, waits for its end, and undoes the faults that end with it. The
+// caller stops the loads after that, because stopping them waits for requests in flight. Faults do not wait for actions:
+// actions may take a minute on a plane that has just lost a component, and repeated faults would then begin in one burst.
 func (ps *phases) through(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
 	within, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -271,8 +269,8 @@ func deployDetail(a scenario.Action) string {
 	}
 }
 
-// awaitEnd waits until the time of the phase that began at start is over, its condition
-// holds or the user ends it, and reports whether the condition held.
+// awaitEnd waits until the phase, which began at start, has lasted its full time, its condition holds, or the user ends it.
+// It reports whether the condition held.
 func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
 	asked := ps.steering.asked()
 	defer ps.steering.phaseOver()

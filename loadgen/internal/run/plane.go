@@ -41,7 +41,7 @@ type bundledPlane struct {
 	console
 	dir     string
 	audited bool
-	// loadUser is the name under which API servers know the load.
+	// loadUser is the user name of the load.
 	loadUser string
 	*control.Supervisor
 	client *control.Client
@@ -79,7 +79,7 @@ func bundledTarget(ctx context.Context, o Options, dir, runID string, c console,
 	return t, p, err
 }
 
-// target connects to the plane and asks it about every fault of the scenario.
+// target connects to the plane and checks that it supports every fault of the scenario.
 func (p *bundledPlane) target(ctx context.Context, runID string, s *scenario.Scenario) (*target, error) {
 	var err error
 	if p.client, err = control.Dial(p.Cluster().Dir); err != nil {
@@ -100,9 +100,8 @@ func (p *bundledPlane) target(ctx context.Context, runID string, s *scenario.Sce
 	return made, nil
 }
 
-// inScenario converts the supervisor's errors about the config that it read from
-// stdin, such as "stdin:1: etcd.flags.x: etcd has no such flag", into errors at the
-// lines of the scenario that has the config.
+// inScenario converts the supervisor's errors about the config that it read from stdin, such as "stdin:1: etcd.flags.x:
+// etcd has no such flag", into errors at the lines of the scenario that contains the config.
 func inScenario(s *scenario.Scenario, complaints string) error {
 	var errs []error
 	for line := range strings.Lines(complaints) {
@@ -118,8 +117,8 @@ func inScenario(s *scenario.Scenario, complaints string) error {
 	return errors.Join(errs...)
 }
 
-// awaitLoss returns why the plane has ended or begun to stop. A fault of the scenario is
-// not a loss: the supervisor outlives all faults.
+// awaitLoss waits until the plane has ended or begun to stop, and returns the reason. A fault of the scenario is not a
+// loss: the supervisor outlives all faults.
 func (p *bundledPlane) awaitLoss(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -151,8 +150,8 @@ func planeEnded(p *control.Supervisor) error {
 	return errors.New("another process stopped it")
 }
 
-// stop ends the plane in order, or immediately if it is lost, which has been reported, or
-// if the user no longer waits.
+// stop stops the plane in order. It stops it immediately if the plane is lost (which has been reported), or if the user no
+// longer waits.
 func (p *bundledPlane) stop(lost bool) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
@@ -224,7 +223,7 @@ type lineWriter struct {
 
 	mu      sync.Mutex
 	partial []byte
-	omitted bool // the last line
+	omitted bool // the last line was omitted
 }
 
 func (l *lineWriter) Write(b []byte) (int, error) {
@@ -244,7 +243,7 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 	}
 }
 
-// unlock does nothing: no other run knows the plane.
+// unlock does nothing, because no other run uses the plane.
 func (p *bundledPlane) unlock() error { return nil }
 
 func (p *bundledPlane) lockTaken() string { return "" }

@@ -17,7 +17,7 @@ import (
 const (
 	// followRetry is the wait before the next request for events after an error.
 	followRetry = 500 * time.Millisecond
-	// lastEvents bounds the wait for the last events of the plane.
+	// lastEvents is the time limit for the last events of the plane.
 	lastEvents = 500 * time.Millisecond
 )
 
@@ -27,10 +27,10 @@ type follower struct {
 	journal
 	supervisor supervisor      // nil: there are no events
 	after      int64           // number of the last event recorded
-	told       map[string]bool // faults by ID and kind of event
-	lost       []string        // faults that were not in force all of their time
+	told       map[string]bool // recorded faults, by ID and kind of event
+	lost       []string        // faults that were not in force for their whole time
 	moves      moves
-	restarted  func(instance string, pid int) // nil: not asked for
+	restarted  func(instance string, pid int) // called when a component starts; nil: not called
 }
 
 // follow records the events of the plane until ctx ends. An error would leave a gap in the
@@ -52,9 +52,8 @@ func (f *follower) last(ctx context.Context) {
 	}
 }
 
-// awaitStopping returns why the supervisor has begun to stop its plane. The supervisor
-// reports a dead component seconds before the last process has ended. awaitStopping
-// returns nil when the events or ctx end.
+// awaitStopping waits until the supervisor begins to stop its plane, and returns the reason. The supervisor reports a dead
+// component seconds before the last process has ended. awaitStopping returns nil when the events or ctx end.
 func awaitStopping(ctx context.Context, s supervisor) error {
 	for after := int64(0); ctx.Err() == nil; {
 		events, err := s.Events(ctx, after)
@@ -118,7 +117,7 @@ func ofFault(e control.Event) bool {
 	return e.Kind == control.EventFaultBegin || e.Kind == control.EventFaultEnd
 }
 
-// fault records a fault's begin and end, once each.
+// fault records the start and the end of a fault, once each.
 func (f *follower) fault(s control.FaultStatus) {
 	record := func(at time.Time, kind result.EventKind, detail string) {
 		if key := s.ID + " " + string(kind); !at.IsZero() && !f.told[key] {
@@ -129,7 +128,7 @@ func (f *follower) fault(s control.FaultStatus) {
 	record(s.Active, result.EventFaultBegin, faultLine(s))
 	if key := s.ID + " lost"; s.Lost != "" && !f.told[key] {
 		f.told[key] = true
-		what := fmt.Sprintf("fault %s, %s, was not in force all of its time: it was lost: %s", s.ID, s.Kind, s.Lost)
+		what := fmt.Sprintf("fault %s, %s, was not in force for its whole time: it was lost: %s", s.ID, s.Kind, s.Lost)
 		f.lost = append(f.lost, what)
 		f.event(time.Now(), result.EventNote, "fault lost", what)
 		f.step("%s", what)
@@ -181,7 +180,7 @@ func faultLine(s control.FaultStatus) string {
 		fmt.Fprintf(&b, ", %d descriptors", s.Limit)
 	}
 	if s.Quota > 0 {
-		quota, _ := scenario.Bytes(s.Quota).MarshalText() // writes any size
+		quota, _ := scenario.Bytes(s.Quota).MarshalText() // MarshalText accepts any size
 		fmt.Fprintf(&b, ", quota %s", quota)
 	}
 	switch {

@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// profiler takes the profiles of a scenario. It notes profiles that it cannot take; they fail no run.
+// profiler takes the profiles of a scenario. It notes profiles that it cannot take; the run does not fail because of them.
 type profiler struct {
 	journal
 	dir  string // of the run
@@ -40,7 +40,7 @@ var errPhaseOver = errors.New("the phase ended while it was taken")
 type profiling struct {
 	*profiler
 	phase   string
-	end     context.CancelFunc // begins no more, and ends those in progress
+	end     context.CancelFunc // prevents profiles that have not begun, and ends those in progress
 	unwatch func()             // ends this process's sampling
 	done    sync.WaitGroup
 }
@@ -97,7 +97,7 @@ func (pr *profiler) unknown() error {
 	for _, s := range pr.sources {
 		known = append(known, s.Component)
 	}
-	return fmt.Errorf("its address is not known here, but of %s", strings.Join(known, ", "))
+	return fmt.Errorf("its address is not known here (known: %s)", strings.Join(known, ", "))
 }
 
 // at takes a profile when it is due, unless within ends before.
@@ -119,7 +119,7 @@ func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scena
 	taking, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	defer context.AfterFunc(within, func() {
-		if time.Since(began) < asked.For.D() { // else it is on its way
+		if time.Since(began) < asked.For.D() { // else its data is on the way
 			cut(errPhaseOver)
 		}
 	})()
@@ -164,7 +164,7 @@ func (ps *profiling) keep(asked *scenario.Profile, component string, began time.
 	return nil
 }
 
-// fileOf is the path of a profile in the run's directory.
+// fileOf returns the path of a profile in the run's directory.
 func fileOf(name string) string { return path.Join(result.ProfileDir, name+".pb.gz") }
 
 func (ps *profiling) lose(asked *scenario.Profile, component string, began time.Time, why error) {

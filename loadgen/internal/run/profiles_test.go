@@ -138,7 +138,7 @@ func TestLostProfilesSayWhy(t *testing.T) {
 		"etcd-0 cpu":                   "the phase ended while it was taken",
 		"etcd-0 heap":                  "the phase ended before it began",
 		"kube-scheduler-0 heap":        "Forbidden: get on the URL /debug/pprof/heap is not permitted",
-		"kube-controller-manager heap": "its address is not known here, but of ",
+		"kube-controller-manager heap": "its address is not known here (known: ",
 	}
 	all := r.phases.profiler.all()
 	for _, got := range all {

@@ -31,8 +31,8 @@ type Snapshot struct {
 	// Elapsed is the time in the phase. Length is the length of the phase, or its `within`; 0 means unknown.
 	Elapsed, Length time.Duration
 	Until           string
-	// Offered and Achieved are the requests per second over the last second. P99 is
-	// their latency from the intended start over the same time.
+	// Offered and Achieved are the requests per second over the last second. P99 is the 99th percentile of their latency
+	// from the intended start over the same time.
 	Offered, Achieved     float64
 	P99                   time.Duration
 	Nodes, NodesReady     int
@@ -51,7 +51,8 @@ type Snapshot struct {
 	// Stops are the conditions that end the run early. Gates is the number of gates, which are judged at the end.
 	Stops []StopState
 	Gates int
-	// Failure is the reason why the environment failed; empty: it has not. After a failure the state of nodes and pods is unknown.
+	// Failure is the reason why the environment failed; empty means it has not failed. After a failure the state of nodes
+	// and pods is unknown.
 	Failure string
 }
 
@@ -96,7 +97,7 @@ func clock(d time.Duration) string {
 // PhaseState is the state of a phase of the scenario during a run. Took is 0 until it has ended; Now is true while it runs.
 type PhaseState struct {
 	Name       string
-	Length     time.Duration // or the bound of its condition
+	Length     time.Duration // or the time limit of its condition
 	Until      string        // empty: it ends after Length
 	Now        bool
 	Took       time.Duration
@@ -180,7 +181,7 @@ func (d *display) endPhase(stamp result.Phase) {
 	})
 }
 
-// change changes a phase in a copy, because snapshots have the old one. The caller holds mu.
+// change changes a phase in a copy of phases, because snapshots share the old slice. The caller holds mu.
 func (d *display) change(name string, f func(*PhaseState)) {
 	d.phases = slices.Clone(d.phases)
 	for i := range d.phases {
@@ -263,7 +264,7 @@ func (d *display) steered(s *Snapshot) {
 	}
 }
 
-// console shows steps to the user and knows whether they still wait for the end.
+// console shows steps to the user, and reports whether the user still waits for the end of the run.
 type console struct {
 	Progress
 	hurry <-chan struct{} // closed when the user no longer waits; nil: the user always waits
@@ -324,10 +325,10 @@ func (c console) announceSignals(ctx context.Context, inUserCluster bool) (stop 
 		if inUserCluster {
 			removes = " and removing the objects created in your cluster"
 		}
-		c.step("interrupted: ending in order%s; a second signal skips what that waits for", removes)
+		c.step("interrupted: ending in order%s; a second signal skips all waiting", removes)
 		select {
 		case <-c.hurry:
-			c.step("second signal: nothing is waited for any more")
+			c.step("second signal: not waiting any longer")
 		case <-over:
 		}
 	})

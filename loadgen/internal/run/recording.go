@@ -57,7 +57,7 @@ type recording struct {
 	recorder
 	closers []func() error      // in the order of closing
 	sender  *remotewrite.Sender // nil: nothing is sent
-	theirs  gate.Source         // queried during the run if nothing is scraped; else nil
+	theirs  gate.Source         // the user's Prometheus, queried during the run if nothing is scraped; else nil
 	hurry   <-chan struct{}
 }
 

@@ -44,7 +44,7 @@ func releasesAtStart(s *scenario.Scenario) (all []placedRelease) {
 	return all
 }
 
-// without returns the releases whose program the controlplane program does not find, and the error for each.
+// without returns the releases for which the controlplane program finds no program, and the error for each.
 func without(ctx context.Context, controlplane string, releases []placedRelease) (missing []placedRelease, why []error) {
 	for _, r := range releases {
 		if r.Release == control.Newest() { // the controlplane program's own

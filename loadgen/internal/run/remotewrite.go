@@ -65,7 +65,7 @@ func (r *recording) Run(ctx context.Context) error {
 	return runSending(ctx, r.recorder.Run, r.sender, r.hurry)
 }
 
-// sent counts what was sent; nil without a receiver.
+// sent returns the numbers of samples that were sent and refused; nil without a receiver.
 func (r *recording) sent() *result.RemoteWrite {
 	if r.sender == nil {
 		return nil

@@ -1,22 +1,22 @@
 // Package run runs a scenario against a control plane. A run has stages, each made
 // ready by its constructor and stopped in the reverse order:
 //
-//	directory    made, locked, swept of what killed runs left
+//	directory    made and locked; credentials that killed runs left are removed
 //	target       the run's own plane, started and ready, or a user's cluster, confirmed
 //	loss watch   ends the run when the target is lost
 //	recording    scrapes, or copies from a Prometheus, and the query API over them
 //	samples      each load in tenths of a second
 //	self meter   the generator's own cost
 //	workload     the run's workloads, and the tracker of pods
-//	follower     watches of what conditions and transitions are about
+//	follower     watches for conditions and transitions over objects
 //	nodes        simulated here or by the workers, registered before the first phase
 //	workers      joined, where several generators divide the loads and nodes
-//	loads        of the background and of each phase
+//	loads        the background loads and the loads of each phase
 //	phases       in the order of the scenario, with their faults
 //	teardown     the scenario's actions after them
 //
-// A run writes what it measures to its directory as it measures, so a killed run can
-// still be judged. Nodes runs simulated nodes without the rest.
+// A run writes its measurements to its directory as it goes, so a killed run can still be
+// judged. Nodes runs simulated nodes without the other stages.
 package run
 
 import (
@@ -49,14 +49,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// windUpTimeout bounds the work after the phases, or after an interrupt:
-// deleting from a user's cluster takes the longest.
+// windUpTimeout is the time limit for the work after the phases or after an interrupt. Deleting objects from a user's
+// cluster takes the longest.
 const windUpTimeout = 5 * time.Minute
 
-// lostWindUpTimeout replaces windUpTimeout if the cluster is gone: it may come back.
+// lostWindUpTimeout replaces windUpTimeout if the cluster is lost. It is not 0, because the cluster may come back.
 const lostWindUpTimeout = 20 * time.Second
 
-// windUpWithin returns the bound that applies to a target that is lost or not.
+// windUpWithin returns the time limit for winding up, which is shorter if the target is lost.
 func windUpWithin(lost bool) time.Duration {
 	if lost {
 		return lostWindUpTimeout
@@ -78,7 +78,7 @@ type run struct {
 	delays    *generator.RunDelay
 	workload  *workload.Workload
 	objects   *objects.Objects
-	follow    *follow.Follower // nil without conditions and transitions over objects
+	follow    *follow.Follower // nil if the scenario has no conditions or transitions over objects
 	nodes     *nodes
 	fleet     *workers.Fleet // nil: this process does everything
 	loads     *loads
@@ -89,9 +89,8 @@ type run struct {
 	aborts    *aborts
 }
 
-// Run runs a scenario and returns its directory. An error means that there is
-// nothing to judge; a run that was interrupted, or whose environment failed
-// under it, has a directory that says so.
+// Run runs a scenario and returns its directory. If it returns an error, there is nothing to judge. The directory of a run
+// that was interrupted, or whose environment failed, says so.
 func Run(ctx context.Context, o Options) (dir string, err error) {
 	gates, ends, err := o.compiled()
 	if err == nil {
@@ -325,7 +324,7 @@ func (r *run) describeCluster() error {
 	return rundir.WriteInfo(r.dir.Path, r.info)
 }
 
-// workersDir takes the workers' logs and, during the run, their credentials.
+// workersDir is the directory for the workers' logs and, during the run, their credentials.
 const workersDir = "workers"
 
 // joinWorkers waits for the workers and gives them their shares.
@@ -371,12 +370,12 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// undo stops what was started, in reverse order.
+// undo holds the functions that stop what was started, in the order of the starts.
 type undo []func() error
 
 func (u *undo) add(f func() error) { *u = append(*u, f) }
 
-// undo returns the errors that cause does not contain already.
+// undo stops what was started, in reverse order, and returns the errors that cause does not already contain.
 func (u undo) undo(cause error) error {
 	var errs []error
 	for _, f := range slices.Backward(u) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 )
 
-// Whether a user's cluster serves a custom resource, only that cluster knows.
+// Only the user's cluster knows whether it serves a custom resource.
 func TestUnservedResourcesWarnOnABundledPlane(t *testing.T) {
 	o := Options{Scenario: parse(t, "phases: [{name: a, for: 10s, load: [{kind: requests, verb: list, resource: databases.example.com, rate: 1/s}]}]\n")}
 	const want = "mine.yaml:4: phases.a.load[0].resource: a bundled control plane does not serve databases.example.com " +

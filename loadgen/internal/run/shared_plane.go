@@ -61,7 +61,8 @@ func sharedTarget(ctx context.Context, o Options, runID string, c console) (*tar
 	return t, exitcode.EnvironmentError(t.skipPast(ctx, client))
 }
 
-// skipPast leaves events and faults from before the run out of its timeline, except elections: they show who leads.
+// skipPast keeps events and faults from before the run out of its timeline, except elections, because they show the current
+// leaders.
 func (t *target) skipPast(ctx context.Context, s supervisor) error {
 	events, err := s.Events(ctx, 0)
 	if err != nil {
@@ -85,7 +86,7 @@ func (t *target) skipPast(ctx context.Context, s supervisor) error {
 	return nil
 }
 
-// currentProcesses sets the present PIDs of components: an earlier run may have restarted some.
+// currentProcesses sets the current PIDs of components: an earlier run may have restarted some.
 func currentProcesses(ctx context.Context, client *control.Client, c *control.Cluster) error {
 	status, err := client.Status(ctx)
 	if err != nil {
@@ -144,7 +145,7 @@ func (p *sharedPlane) lossError(loss error) error {
 
 func (p *sharedPlane) close(lost bool, _ []result.Phase) error { return p.discard(lost) }
 
-// discard removes what the run made, unless the plane has ended with it.
+// discard removes what the run made, unless the plane has ended, and the objects with it.
 func (p *sharedPlane) discard(lost bool) error {
 	if lost {
 		return nil

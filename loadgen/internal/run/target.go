@@ -19,10 +19,11 @@ import (
 type target struct {
 	*cluster.Target
 	provider
-	// supervisor of a bundled plane; nil on a user's cluster, which has no such faults.
+	// supervisor is the supervisor of a bundled plane. It is nil on a user's cluster, which has no faults of the control
+	// plane.
 	supervisor supervisor
-	// eventsBefore is the number of the supervisor's last event before the run, faultsBefore the faults before it, as
-	// follower.told has them.
+	// eventsBefore is the number of the supervisor's last event before the run. faultsBefore are the faults before the run,
+	// in the form of follower.told.
 	eventsBefore int64
 	faultsBefore map[string]bool
 	// leadersBefore are the elections before the run.
@@ -37,13 +38,13 @@ type target struct {
 
 // provider is where a target comes from: a bundled plane, a shared one, or a user's cluster.
 type provider interface {
-	// awaitLoss returns the reason when the target is lost, or nil when ctx ends.
+	// awaitLoss waits until the target is lost and returns the reason, or returns nil when ctx ends.
 	awaitLoss(ctx context.Context) error
 	// lossError wraps the reason of a loss for the user.
 	lossError(loss error) error
 	// close ends a plane, or removes from a user's cluster what the run made.
 	close(lost bool, phases []result.Phase) error
-	// discard is close for a run without a report.
+	// discard does what close does, for a run without a report.
 	discard(lost bool) error
 	// unlock releases a lock that the run holds there.
 	unlock() error

@@ -10,11 +10,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// teardownTimeout bounds all actions of a teardown together.
+// teardownTimeout is the time limit for all actions of a teardown together.
 const teardownTimeout = 5 * time.Minute
 
-// tearDown does the scenario's teardown, also after an interrupt. If the run was whole until then, an error is a failure of the
-// environment; else it is a warning in addition to what ended the run.
+// tearDown does the scenario's teardown, also after an interrupt. If the run was intact until then, an error is a failure
+// of the environment; else it is a warning in addition to what ended the run.
 func (r *run) tearDown() {
 	if len(r.o.Scenario.Teardown) == 0 {
 		return
@@ -30,7 +30,8 @@ func (r *run) tearDown() {
 	r.tornDown(err)
 }
 
-// tornDown records how a teardown ended. An error at a limit of the cluster is a warning: the run is over, and its gates judge it.
+// tornDown records how a teardown ended. An error because a limit of the cluster was reached is a warning: the run is over,
+// and its gates judge it.
 func (r *run) tornDown(err error) {
 	breach := breachOf(err)
 	if err != nil {

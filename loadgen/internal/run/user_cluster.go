@@ -14,14 +14,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// unlockTimeout bounds the release of a lock, which expires by itself.
+// unlockTimeout is the time limit for releasing a lock, which expires without a release too.
 const unlockTimeout = 10 * time.Second
 
 type userCluster struct {
 	console
 	cluster *cluster.Target
-	cleanup string        // the command that removes it
-	lock    *cluster.Lock // nil: it has none
+	cleanup string        // the command that removes what the run left
+	lock    *cluster.Lock // nil: the run holds no lock
 }
 
 // askForCluster checks a user's cluster, and the Prometheus that scrapes it if metrics are read from one, and asks the user before
@@ -121,7 +121,7 @@ func gateNotes(gates []gate.Compiled, t *cluster.Target, source *promimport.Sour
 	for _, g := range gates {
 		if lacks := g.Lacks(jobs); len(lacks) > 0 {
 			notes = append(notes, fmt.Sprintf(
-				"gate %s will have no data (exit 3): the metrics of %s are not on offer (%s, --without-gate %s leaves it out)",
+				"gate %s will have no data (exit 3): the metrics of %s are not available (%s, --without-gate %s leaves it out)",
 				g.Name, strings.Join(lacks, ", "), offer, g.Name))
 		}
 	}

@@ -20,9 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Make makes the directory of one run, and tells which directories it
-// had to make for that, the run's own first. An existing directory is taken
-// only if a user names it and it is empty: a run never writes over another one.
+// Make creates the directory of one run. made has the directories that it had to create for that, the run's own first.
+// An existing directory is used only if it is empty and the user named it, because a run never overwrites another.
 func Make(out, scenario string, now time.Time) (dir string, made []string, err error) {
 	if out == "" {
 		return makeDefaultRunDir(filepath.Join("runs", now.UTC().Format("20060102-150405")+"-"+scenario))
@@ -33,7 +32,7 @@ func Make(out, scenario string, now time.Time) (dir string, made []string, err e
 	entries, err := os.ReadDir(dir)
 	switch {
 	case err == nil && len(entries) > 0:
-		return "", nil, exitcode.Usagef("--out %s: the directory is not empty (name a new one; a run is never written over)", out)
+		return "", nil, exitcode.Usagef("--out %s: the directory is not empty (name a new one; a run is never overwritten)", out)
 	case err == nil:
 		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
 			return "", nil, exitcode.Usagef("--out %s: %w (%s)", out, err, DiskHint(err))
@@ -48,11 +47,11 @@ func Make(out, scenario string, now time.Time) (dir string, made []string, err e
 	return dir, made, nil
 }
 
-// mostAlike is how many runs of a scenario may begin in one second and folder.
+// mostAlike is the maximum number of runs of a scenario that start in the same second and folder.
 const mostAlike = 1000
 
-// makeDefaultRunDir makes the directory of a run without --out. Of
-// runs that begin in one second each gets its own: NAME, NAME-2, NAME-3.
+// makeDefaultRunDir creates the directory of a run without --out. If several runs start in the same second, they get
+// NAME, NAME-2, NAME-3 and so on.
 func makeDefaultRunDir(name string) (dir string, made []string, err error) {
 	for n := 1; n <= mostAlike; n++ {
 		try := name
@@ -72,8 +71,7 @@ func makeDefaultRunDir(name string) (dir string, made []string, err error) {
 	return dir, made, nil
 }
 
-// makeDir makes a directory that is not there, and those above it, and tells
-// which, itself first.
+// makeDir creates dir, which must not exist, and its missing parents. made has the created directories, dir first.
 func makeDir(dir string) (made []string, err error) {
 	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Lstat(at); err == nil {
@@ -82,7 +80,7 @@ func makeDir(dir string) (made []string, err error) {
 		made = append(made, at)
 	}
 	if err = os.MkdirAll(filepath.Dir(dir), 0o700); err == nil {
-		err = os.Mkdir(dir, 0o700) // not MkdirAll: of two runs that want it, one gets it
+		err = os.Mkdir(dir, 0o700) // Mkdir, not MkdirAll: if two runs try, only one succeeds
 	}
 	if err != nil {
 		if len(made) > 1 {
@@ -93,7 +91,7 @@ func makeDir(dir string) (made []string, err error) {
 	return made, nil
 }
 
-// Remove removes what a run wrote, and the directories made for it.
+// Remove removes the files that a run wrote, and the directories that were created for it.
 func Remove(dir string, made []string) error {
 	entries, err := os.ReadDir(dir)
 	errs := []error{err}
@@ -104,15 +102,15 @@ func Remove(dir string, made []string) error {
 	return errors.Join(errs...)
 }
 
-// RemoveMade removes directories from the inside out. One with something in it
-// stays: another run has come to live there.
+// RemoveMade removes directories from the inside out. It keeps a directory that is not empty, because another run uses
+// it by now.
 func RemoveMade(made []string) {
 	for _, dir := range made {
 		_ = os.Remove(dir)
 	}
 }
 
-// NewID names a run in labels: short, a DNS label, unlike any other.
+// NewID returns a random id for a run. It is short and valid as a DNS label.
 func NewID() (string, error) {
 	b := make([]byte, 5)
 	if _, err := rand.Read(b); err != nil {
@@ -121,7 +119,7 @@ func NewID() (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// WriteFile writes whole files only: a reader sees the old one or the new one.
+// WriteFile writes a file atomically: a reader sees either the old file or the new one.
 func WriteFile(path string, data []byte) error {
 	if err := atomicfile.Write(path, data); err != nil {
 		return exitcode.Environmentf("write %s: %w (%s)", path, userfile.Cause(err), DiskHint(err))
@@ -129,7 +127,7 @@ func WriteFile(path string, data []byte) error {
 	return nil
 }
 
-// WriteJSON writes a file of a run as indented JSON.
+// WriteJSON writes v as indented JSON to the file name in the run directory dir.
 func WriteJSON(dir, name string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -147,7 +145,7 @@ func WriteInfo(dir string, run result.Run) error {
 	return WriteFile(filepath.Join(dir, result.RunFile), data)
 }
 
-// DiskHint says what to do about an error of writing to a run directory.
+// DiskHint returns a hint for an error of writing to a run directory.
 func DiskHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):

@@ -2,8 +2,8 @@ package rundir
 
 import "path/filepath"
 
-// Name returns a run's name: the name of its directory, and for one of several
-// variants the names of both directories.
+// Name returns the name of a run: the name of its directory or, for one of several variants, the names of its parent
+// directory and of its directory.
 func Name(dir, variant string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

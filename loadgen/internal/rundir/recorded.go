@@ -1,5 +1,5 @@
-// Package rundir makes the directory of a run and opens it again. Open says which files
-// are missing or damaged; analyses take what it returns.
+// Package rundir creates the directory of a run and opens it again. Open reports which files are missing or damaged;
+// analyses use the Recorded that it returns.
 package rundir
 
 import (
@@ -24,28 +24,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Recorded holds the contents of a run directory. A file that has changed since the run counts
-// as missing, so gates that need it have no data. Only a changed scenario is still read;
-// the run is then not judged as itself.
+// Recorded holds the contents of a run directory. A file that has changed since the run counts as missing, so gates that
+// need it have no data. The exception is the scenario: Open reads a changed scenario too, and sets Foreign.
 type Recorded struct {
 	Dir          string
 	Run          result.Run
 	Measurements result.Measurements
 	Timeline     []result.Event
-	Scenario     *scenario.Scenario // nil: it cannot be read
+	Scenario     *scenario.Scenario // nil if it cannot be read
 	ScenarioText []byte
 	Slots        []samples.Slot
 	Audit        *audit.Audit
-	Archive      *archive.Archive // nil: it cannot be read
-	// Foreign says that the scenario is not the run's own; nil: it is, or that is
-	// not known.
+	Archive      *archive.Archive // nil if it cannot be read
+	// Foreign is set if the scenario in the directory is not the scenario of the run. It is nil if it is, or if this is
+	// unknown.
 	Foreign error
-	// Damage has an error for each file that is damaged, Notes a line for what
-	// cannot be checked.
+	// Damage has an error for each damaged file. Notes has a line for everything that cannot be checked.
 	Damage []error
 	Notes  []string
-	// Recovery holds the faults' effects, and Signals the sampled signals. Judging
-	// fills them in. Nil: there was nothing to recover from.
+	// Recovery holds the effects of the faults, and Signals the sampled signals. Judging sets them. A nil Recovery means
+	// that there was nothing to recover from.
 	Recovery *result.Recovery
 	Signals  []result.Signal
 }
@@ -57,7 +55,7 @@ func Open(dir string) (*Recorded, error) {
 		return nil, exitcode.Usagef("%s: %w (is it the directory of a run?)", dir, err)
 	}
 	if !ours {
-		return nil, exitcode.Usagef("%s: none of the files of a run is in it (is it the directory of a run?)", dir)
+		return nil, exitcode.Usagef("%s: it contains no files of a run (is it the directory of a run?)", dir)
 	}
 	rec := &Recorded{Dir: dir}
 	rec.Run, err = result.ReadRun(dir)
@@ -80,13 +78,13 @@ func Open(dir string) (*Recorded, error) {
 	take(rec, &rec.Slots, changed[result.PulseFile], samples.Read)
 	take(rec, &rec.Audit, changed[result.AuditFile], audit.Load)
 	take(rec, &rec.Archive, changed[result.TSDBDir], func(dir string) (*archive.Archive, error) {
-		if changed[result.TSDBDir] != nil { // Prometheus' TSDB trusts what it opens
+		if changed[result.TSDBDir] != nil { // Prometheus' TSDB does not validate the files that it opens
 			return nil, changed[result.TSDBDir]
 		}
 		return archive.Open(dir)
 	})
 	for _, file := range slices.Sorted(maps.Keys(changed)) {
-		if strings.HasPrefix(file, result.ReplayPrefix) { // judging does not read it
+		if strings.HasPrefix(file, result.ReplayPrefix) { // judging does not read this file
 			rec.Notes = append(rec.Notes, changed[file].Error())
 		}
 	}
@@ -94,11 +92,11 @@ func Open(dir string) (*Recorded, error) {
 	return rec, nil
 }
 
-// take reads a part of the run. One that was changed since is not taken.
+// take reads a part of the run into *into. It leaves out a part whose file has changed since the run.
 func take[T any](rec *Recorded, into *T, changed error, read func(dir string) (T, error)) {
 	part, err := read(rec.Dir)
 	switch {
-	case err != nil: // it says where
+	case err != nil: // err names the file
 		rec.AddDamage(err)
 	case changed != nil:
 		rec.AddDamage(changed)
@@ -107,15 +105,14 @@ func take[T any](rec *Recorded, into *T, changed error, read func(dir string) (T
 	}
 }
 
-// AddDamage notes what is wrong, once.
+// AddDamage adds err to Damage, unless err is nil or Damage has the same text.
 func (rec *Recorded) AddDamage(err error) {
 	if err != nil && !slices.ContainsFunc(rec.Damage, func(known error) bool { return known.Error() == err.Error() }) {
 		rec.Damage = append(rec.Damage, err)
 	}
 }
 
-// Doubts are the errors for which the run does not pass: that its scenario is not its
-// own, and the damage.
+// Doubts returns the errors that prevent the run from passing: Foreign and Damage.
 func (rec *Recorded) Doubts() []error {
 	if rec.Foreign == nil {
 		return rec.Damage
@@ -138,7 +135,7 @@ func (rec *Recorded) Close() error {
 	return rec.Archive.Close()
 }
 
-// Phases are the measured phases, by name.
+// Phases returns the measured phases by name.
 func (rec *Recorded) Phases() map[string]result.Phase {
 	phases := map[string]result.Phase{}
 	for _, p := range rec.Measurements.Phases {
@@ -147,7 +144,8 @@ func (rec *Recorded) Phases() map[string]result.Phase {
 	return phases
 }
 
-// Began is when the first phase did, after the nodes had come and the setup was made; zero: none did.
+// Began returns the start of the first phase, which follows the creation of nodes and the setup. It is zero if no phase
+// started.
 func (rec *Recorded) Began() time.Time {
 	if len(rec.Measurements.Phases) == 0 {
 		return time.Time{}
@@ -155,7 +153,7 @@ func (rec *Recorded) Began() time.Time {
 	return rec.Measurements.Phases[0].Start
 }
 
-// ArchiveDamage says in one line what is wrong with the archive, where it could not be opened.
+// ArchiveDamage returns, in one line, why the archive could not be opened.
 func (rec *Recorded) ArchiveDamage() error {
 	for _, err := range rec.Damage {
 		if d, ok := errors.AsType[*result.Damaged](err); ok && strings.HasPrefix(d.File, result.TSDBDir) {
@@ -165,7 +163,7 @@ func (rec *Recorded) ArchiveDamage() error {
 	return errors.Join(rec.Damage...)
 }
 
-// Unreadable is an error of reading the archive after all, as its damage.
+// Unreadable converts an error of reading the opened archive to a *result.Damaged.
 func (rec *Recorded) Unreadable(err error) error {
 	if broken, ok := errors.AsType[promql.ErrStorage](err); ok {
 		err = broken.Err
@@ -173,7 +171,7 @@ func (rec *Recorded) Unreadable(err error) error {
 	return fmt.Errorf("%s: %w", rec.Dir, &result.Damaged{File: result.TSDBDir, Err: err})
 }
 
-// Requests are the results of all requests of a phase, measured changes included.
+// Requests returns the results of all requests of a phase, including measured changes.
 func Requests(p result.Phase) []result.Requests {
 	all := slices.Clone(p.Requests)
 	for _, c := range p.Changes {
@@ -182,8 +180,7 @@ func Requests(p result.Phase) []result.Requests {
 	return all
 }
 
-// readMeasurements reads the measurements. A run that was killed in its first phase
-// has none.
+// readMeasurements reads the measurements. They may be missing if the run was killed in its first phase.
 func (rec *Recorded) readMeasurements(dir string) (m result.Measurements, err error) {
 	err = result.ReadJSON(dir, result.MeasurementsFile, &m)
 	if errors.Is(err, fs.ErrNotExist) && rec.Run.Ended.IsZero() {
@@ -192,7 +189,7 @@ func (rec *Recorded) readMeasurements(dir string) (m result.Measurements, err er
 	return m, err
 }
 
-// readScenario reads the scenario, whether it is the run's own or not.
+// readScenario reads the scenario, and sets Foreign if it is not the scenario of the run.
 func (rec *Recorded) readScenario(changed error) {
 	text, err := result.ReadFile(rec.Dir, result.ScenarioFile)
 	if err != nil {
@@ -215,31 +212,31 @@ func (rec *Recorded) readScenario(changed error) {
 	default:
 		return
 	}
-	rec.Foreign = fmt.Errorf("%s is not the scenario that was run: %s (put the original back; by other gates `loadgen gate DIR --rules FILE` judges)",
+	rec.Foreign = fmt.Errorf("%s is not the scenario that was run: %s (restore the original; by other gates `loadgen gate DIR --rules FILE` judges)",
 		result.ScenarioFile, why)
 }
 
 func (rec *Recorded) scenarioPath() string { return filepath.Join(rec.Dir, result.ScenarioFile) }
 
-// AddScenarioDamage notes what is wrong with the scenario, by its lines.
+// AddScenarioDamage adds an error of the scenario to Damage, with line numbers instead of the path.
 func (rec *Recorded) AddScenarioDamage(err error) {
 	rec.AddDamage(&result.Damaged{File: result.ScenarioFile, Err: errors.New(strings.ReplaceAll(err.Error(), rec.scenarioPath()+":", "line "))})
 }
 
-// complete says what is missing of what the run wrote, as far as the files that are
-// there tell.
+// complete adds an error to Damage for everything that the run must have written and that is missing, as far as the
+// existing files show.
 func (rec *Recorded) complete() {
 	switch {
 	case rec.Run.ID == "":
 		if rec.Scenario != nil {
 			rec.Run.Scenario = rec.Scenario.Name
 		}
-		return // its progress is unknown
+		return // how far the run came is unknown
 	case rec.Run.Ended.IsZero():
 		rec.Run.Interrupted = true
 	}
 	if rec.Run.CutShort() != "" {
-		return // it says so itself
+		return // the run itself reports that it is incomplete
 	}
 	if rec.Scenario != nil && rec.Foreign == nil && !rec.lost(result.MeasurementsFile) {
 		if err := rec.checkPhases(); err != nil {
@@ -254,28 +251,28 @@ func (rec *Recorded) complete() {
 	}
 }
 
-// checkPhases is an error if the measurements of a run that ended in order lack one
-// of its phases. A condition that was not met ends a run in order.
+// checkPhases returns an error if the measurements lack a phase of a run that ended normally. A run also ends normally
+// if a condition was not met.
 func (rec *Recorded) checkPhases() error {
 	measured := rec.Measurements.Phases
 	for i, p := range rec.Scenario.Phases {
 		switch {
 		case i < len(measured) && measured[i].Name == p.Name && (measured[i].Until != p.Until.String() || measured[i].Interrupted):
-			return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("phase %s is not told as the run ended it", p.Name)}
+			return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("phase %s is interrupted or does not match the scenario", p.Name)}
 		case i < len(measured) && measured[i].Name == p.Name:
 			continue
 		case i > 0 && i == len(measured) && measured[i-1].Until != "" && !measured[i-1].ConditionMet:
 			return nil
 		}
-		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("it does not tell of phase %s, though the run ended in order", p.Name)}
+		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("it lacks phase %s, although the run ended normally", p.Name)}
 	}
 	if len(measured) > len(rec.Scenario.Phases) {
-		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("it tells of phase %s, which the scenario has not", measured[len(rec.Scenario.Phases)].Name)}
+		return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("it has phase %s, which is not in the scenario", measured[len(rec.Scenario.Phases)].Name)}
 	}
 	return nil
 }
 
-// IsComparison reports whether dir holds the runs of several variants.
+// IsComparison reports whether dir holds a comparison of the runs of several variants.
 func IsComparison(dir string) bool {
 	return slices.ContainsFunc([]string{result.ComparisonFile, result.ComparisonHTMLFile}, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
@@ -283,16 +280,16 @@ func IsComparison(dir string) bool {
 	})
 }
 
-// OpenJudged reads the directory of a run that was judged, and its result, to draw
-// what was judged then. The run and its measurements are the result's. A file that was
-// changed since is an error; without an archive the run has no metrics.
+// OpenJudged reads the directory of a judged run, and its result, to draw the data that was judged. The run and its
+// measurements come from the result. A file that has changed since is an error. If the archive cannot be opened, the run
+// has no metrics.
 func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 	if IsComparison(dir) {
 		return nil, res, exitcode.Usagef("%s: a comparison has no charts (name the directory of one of its variants)", dir)
 	}
 	err = result.ReadJSON(dir, result.ResultFile, &res)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, res, exitcode.Usagef("%s: it was not judged, or is no directory of a run (`loadgen report %s` judges it)", dir, dir)
+		return nil, res, exitcode.Usagef("%s: it was not judged, or is not a run directory (`loadgen report %s` judges it)", dir, dir)
 	}
 	if err != nil {
 		return nil, res, fmt.Errorf("%s: %w (`loadgen report %s` judges the run again)", dir, err, dir)

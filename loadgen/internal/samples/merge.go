@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// merger adds up the slots of several recorders, which begin and end at multiples of Width. A merged slot ends where slots of
-// all recorders end, so it is as long as the longest of them.
+// merger adds up the slots of several recorders. All slots begin and end at multiples of Width. A merged slot ends where
+// slots of all recorders end, so it is as long as the longest of them.
 type merger struct {
 	sources []source
 	from    int64 // Unix milliseconds up to which slots were merged; 0 at the start
@@ -15,12 +15,12 @@ type merger struct {
 
 type source struct {
 	slots []Slot
-	over  bool // the merger does not wait for it
+	over  bool // the merger does not wait for this recorder
 }
 
 func newMerger(n int) *merger { return &merger{sources: make([]source, n)} }
 
-// add adds a slot and returns the merged slots that are complete.
+// add adds a slot of a recorder and returns the merged slots that are complete.
 func (m *merger) add(of int, s Slot) []Slot {
 	if end := s.Begin + s.Millis; end <= m.from {
 		return nil // the merger stopped waiting for its recorder
@@ -61,7 +61,7 @@ func (m *merger) next() (until int64, ok bool) {
 	if until == 0 {
 		return 0, false
 	}
-	// Extend it until it ends within no slot.
+	// Extend the merged slot until its end is not within a slot.
 	for again := true; again; {
 		again = false
 		for _, s := range m.sources {
@@ -83,7 +83,7 @@ func (m *merger) next() (until int64, ok bool) {
 	return until, true
 }
 
-// take sums the slots that begin before until.
+// take sums and removes the slots that begin before until.
 func (m *merger) take(until int64) Slot {
 	sum := Slot{Requests: map[string]RequestSlot{}, Streams: map[string]StreamSlot{}}
 	for i := range m.sources {

@@ -13,12 +13,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quiet is how long a load must have no event of a kind before the next one is
-// reported as a new event.
+// quiet is the minimum time between two events of the same kind and load for the second one to be reported.
 const quiet = 5 * time.Second
 
-// Recorder writes pulse.jsonl, or sends the slots. Its methods are safe for concurrent use. A nil
-// Recorder returns nil counters, which count nothing.
+// Recorder writes pulse.jsonl, or sends the slots. Its methods are safe for concurrent use. A nil Recorder returns nil
+// counters, which count nothing.
 type Recorder struct {
 	f     *os.File // nil if slots are sent
 	event func(result.Event)
@@ -32,12 +31,12 @@ type Recorder struct {
 	requests    map[string]*Requests
 	streams     map[string]*Streams
 	last        map[string]time.Time // time of the last event by kind and load
-	undelivered []result.Event       // events of a few seconds: at most two per load in five seconds
+	undelivered []result.Event       // not many: each load has at most two per five seconds
 	news        chan struct{}        // signals undelivered events
 }
 
-// Open creates pulse.jsonl in dir, which must not contain it yet. The recorder calls event
-// when a series of relists or watch breaks of a load begins; event may be nil.
+// Open creates pulse.jsonl in dir, which must not contain it yet. The recorder calls event for the first of several
+// relists or watch breaks of a load in a row; event may be nil.
 func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	f, err := os.OpenFile(filepath.Join(dir, result.PulseFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -53,8 +52,8 @@ func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	}, nil
 }
 
-// Sending returns a recorder that sends each slot, including empty ones. Slots begin and end at multiples of Width by the
-// clock now, which must be the clock of the recorder that merges them.
+// Sending returns a recorder that sends each slot, including empty ones. Slots begin and end at multiples of Width by
+// the clock now, which must be the clock of the recorder that merges them.
 func Sending(send func(Slot) error, now func() time.Time) *Recorder {
 	return &Recorder{
 		send: send, now: now, event: func(result.Event) {}, from: boundary(now()),
@@ -63,14 +62,14 @@ func Sending(send func(Slot) error, now func() time.Time) *Recorder {
 	}
 }
 
-// Merge adds the slots of n other recorders, made by Sending, to the recorder's own slots. Call it before Run.
+// Merge makes the recorder add the slots of n other recorders, which Sending returned, to its own. Call it before Run.
 func (r *Recorder) Merge(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now, r.merger, r.from = time.Now, newMerger(n+1), boundary(time.Now())
 }
 
-// Add adds a slot of another recorder, by its number from 0.
+// Add adds a slot of another recorder. of is the number of that recorder, from 0.
 func (r *Recorder) Add(of int, s Slot) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -80,7 +79,7 @@ func (r *Recorder) Add(of int, s Slot) error {
 	return r.writeAll(r.merger.add(of+1, s))
 }
 
-// End stops waiting for the slots of another recorder.
+// End stops waiting for the slots of another recorder. of is the number of that recorder, from 0.
 func (r *Recorder) End(of int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,8 +100,8 @@ func (r *Recorder) Requests(load string) *Requests {
 	return c
 }
 
-// Follow calls f at the end of each slot with the results of all loads, including empty slots. f must return at once and must
-// not use the Recorder. Call Follow before any load calls Requests.
+// Follow sets a function that the recorder calls at the end of each slot with the results of all loads, including empty
+// slots. f must return at once and must not use the Recorder. Call Follow before any load calls Requests.
 func (r *Recorder) Follow(f func(Slot)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +116,7 @@ func (r *Recorder) Streams(load string) *Streams {
 	return counterOf(&r.mu, r.streams, load)
 }
 
-// counterOf returns the counter of a load and creates it on the first call.
+// counterOf returns the counter of a load. It creates the counter on the first call.
 func counterOf[T any](mu *sync.Mutex, all map[string]*T, load string) *T {
 	mu.Lock()
 	defer mu.Unlock()
@@ -127,9 +126,8 @@ func counterOf[T any](mu *sync.Mutex, all map[string]*T, load string) *T {
 	return all[load]
 }
 
-// Run ends a slot every Width until ctx ends, and then returns nil. It delivers events
-// in another goroutine, because writing them to a disk that a fault keeps busy must not
-// make the slots longer.
+// Run ends a slot every Width until ctx ends, and then returns nil. A separate goroutine delivers events, because a
+// fault may keep the disk busy that they are written to, and slots must not become longer.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var telling sync.WaitGroup
@@ -162,7 +160,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// runAligned ends slots at multiples of Width.
+// runAligned is Run for slots that end at multiples of Width.
 func (r *Recorder) runAligned(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -180,10 +178,10 @@ func (r *Recorder) runAligned(ctx context.Context) error {
 	}
 }
 
-// Close writes the last slot and delivers the remaining events. Later counts are lost.
+// Close writes the last slot and delivers the remaining events. Results that are counted later are lost.
 func (r *Recorder) Close() error {
 	now := time.Now()
-	if r.now != nil { // counts since the last boundary get a separate slot
+	if r.now != nil { // results since the last boundary get their own slot
 		now = boundary(r.now()).Add(Width)
 	}
 	err := r.flush(now)
@@ -202,7 +200,7 @@ func (r *Recorder) Close() error {
 	return err
 }
 
-// flush ends the current slot at now.
+// flush ends the current slot at now, and writes or sends it.
 func (r *Recorder) flush(now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +208,7 @@ func (r *Recorder) flush(now time.Time) error {
 	s := Slot{Begin: r.from.UnixMilli(), Requests: map[string]RequestSlot{}, Streams: map[string]StreamSlot{}}
 	s.Millis = now.UnixMilli() - s.Begin
 	if s.Millis <= 0 {
-		return nil // the next slot includes it; this also happens when the clock is set back
+		return nil // also if the clock was set back: the next slot has the results
 	}
 	r.from = now
 	for load, c := range r.requests {
@@ -241,7 +239,7 @@ func (r *Recorder) writeAll(all []Slot) error {
 	return nil
 }
 
-// write writes a slot that ended at now, and notes its events.
+// write writes a slot that ended at now, and records its events.
 func (r *Recorder) write(s Slot, now time.Time) error {
 	if r.follow != nil {
 		r.follow(s)
@@ -270,7 +268,8 @@ func (r *Recorder) write(s Slot, now time.Time) error {
 	return nil
 }
 
-// note keeps the first event of a series for delivery. The slots count all events.
+// note records an event for delivery, unless one of the same kind and load occurred less than quiet ago. The slots count
+// all events.
 func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Time) {
 	if n == 0 {
 		return

@@ -1,11 +1,10 @@
-// Package samples counts the results of each load ten times a second: succeeded and failed
-// requests and the slowest of them, watches that broke or had to list again, and deliveries.
-// Package recovery derives from them how long a fault affected a load.
+// Package samples counts the results of each load ten times a second: succeeded and failed requests and the slowest of
+// them, watches that broke or had to list again, and deliveries. Package recovery computes from them how long a fault
+// affected a load.
 //
-// A load gets its Requests or Streams from the Recorder once and counts there. A request
-// costs an atomic addition and a maximum, a failed one also a lock. One goroutine writes a line
-// of pulse.jsonl for each slot in which something ended: about 1 MB per load and hour of
-// a busy run. A slot has length Width, unless the machine ran the recorder late.
+// A load gets its Requests or Streams from the Recorder once and counts there. Each request costs an atomic addition and
+// a maximum; a failed one also takes a lock. One goroutine writes a line of pulse.jsonl for each slot in which something
+// ended: about 1 MB per load and hour of a busy run. A slot has length Width, unless the recorder ran late.
 package samples
 
 import (
@@ -20,11 +19,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Width is the length of a slot, unless the machine ran the recorder late.
+// Width is the length of a slot, unless the recorder ran late.
 const Width = 100 * time.Millisecond
 
-// Slot is a line of pulse.jsonl: the results of all loads in an interval.
-// It leaves out loads without results. A slot without any loads is not written.
+// Slot is a line of pulse.jsonl: the results of all loads in an interval. It leaves out loads without results. A slot
+// without any results is not written.
 type Slot struct {
 	Begin    int64                  `json:"t"`                  // Unix milliseconds
 	Millis   int64                  `json:"ms"`                 // length
@@ -32,8 +31,7 @@ type Slot struct {
 	Streams  map[string]StreamSlot  `json:"streams,omitempty"`  // by load; simulated nodes count as Nodes
 }
 
-// Nodes is the name under which simulated nodes count their watches. No load has
-// this name.
+// Nodes is the name under which simulated nodes count their watches. No load can have this name.
 const Nodes = "simulated nodes"
 
 // From returns when the slot begins.
@@ -48,15 +46,15 @@ type RequestSlot struct {
 	Failed    map[string]int64 `json:"failed,omitempty"`  // by outcome
 	Unsent    int64            `json:"unsent,omitempty"`  // arrivals without a free slot
 	Slowest   float64          `json:"slowest,omitempty"` // seconds since the intended start
-	// External is the slowest without the generator's own delay. It is nil in runs that
-	// were recorded before the field existed.
+	// External is the duration of the slowest request without the generator's own delay. It is nil in runs that were
+	// recorded before the field existed.
 	External *float64 `json:"external,omitempty"`
-	// Took counts the requests by duration, for a Window. Recorders send it and do not write it.
+	// Took has the number of requests by duration, for a Window. It is sent, but not written to pulse.jsonl.
 	Took []Bucket `json:"took,omitempty"`
 }
 
-// SlowestExternal returns the slowest request without the generator's own delay, or
-// Slowest if that is unknown.
+// SlowestExternal returns the duration of the slowest request without the generator's own delay, or Slowest if that is
+// unknown.
 func (s RequestSlot) SlowestExternal() float64 {
 	if s.External == nil {
 		return s.Slowest
@@ -77,14 +75,13 @@ func (s RequestSlot) empty() bool { return s.Succeeded == 0 && len(s.Failed) == 
 
 // StreamSlot counts the events of one load's watches in a slot.
 type StreamSlot struct {
-	Breaks    int64 `json:"breaks,omitempty"`    // ended for other reasons than the server's timeout
-	Relists   int64 `json:"relists,omitempty"`   // had to list again
+	Breaks    int64 `json:"breaks,omitempty"`    // watches that ended for another reason than the server's timeout
+	Relists   int64 `json:"relists,omitempty"`   // watches that had to list again
 	Delivered int64 `json:"delivered,omitempty"` // first deliveries of acknowledged writes
 }
 
-// Read reads the slots of the run in dir in chronological order. It skips a last
-// line that was cut off, for example by a kill. A run without the file has
-// no slots. Every error is a *result.Damaged.
+// Read reads the slots of the run in dir in chronological order. It skips an incomplete last line, which a kill may
+// leave. It returns no slots if the file does not exist. Every error is a *result.Damaged.
 func Read(dir string) ([]Slot, error) {
 	slots, err := result.ReadLines[Slot](dir, result.PulseFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +95,7 @@ func Read(dir string) ([]Slot, error) {
 	return slots, err
 }
 
-// Check returns an error if no recorder can have written the slot.
+// Check returns an error if a recorder cannot have written the slot.
 func (s Slot) Check() error {
 	const longest = 1 << 40 // milliseconds: 35 years
 	if s.Begin <= 0 || s.Millis <= 0 || s.Millis > longest || s.Begin > 4*longest {
@@ -116,35 +113,34 @@ func (s Slot) Check() error {
 			counts = append(counts, b.N)
 		}
 		if !countable(counts...) || r.Slowest < 0 {
-			return fmt.Errorf("requests of %s: a number that nothing counts", load)
+			return fmt.Errorf("requests of %s: an invalid count", load)
 		}
 	}
 	for load, r := range s.Streams {
 		if !countable(r.Breaks, r.Relists, r.Delivered) {
-			return fmt.Errorf("watches of %s: a number that nothing counts", load)
+			return fmt.Errorf("watches of %s: an invalid count", load)
 		}
 	}
 	return nil
 }
 
 func countable(counts ...int64) bool {
-	const most = 1e12 // in a tenth of a second; small enough that sums do not overflow
+	const most = 1e12 // in one slot; small enough that sums do not overflow
 	return !slices.ContainsFunc(counts, func(n int64) bool { return n < 0 || n > most })
 }
 
-// Requests counts the requests of one load. Its methods are safe for concurrent use
-// and do nothing on a nil Requests.
+// Requests counts the requests of one load. Its methods are safe for concurrent use and do nothing on a nil Requests.
 type Requests struct {
 	succeeded, unsent atomic.Int64
 	slowest, external atomic.Int64 // nanoseconds
-	spread            *histogram   // nil if the recorder neither follows nor sends
+	spread            *histogram   // nil if the recorder neither sends slots nor calls a Follow function
 
 	mu     sync.Mutex
 	failed map[string]int64
 }
 
-// Succeeded counts a request with a 2xx response. took is the time since its
-// intended start, own the part of it that the generator may have delayed the request.
+// Succeeded counts a request with a 2xx response. took is the time since its intended start, and own is the part of took
+// by which the generator may have delayed the request.
 func (r *Requests) Succeeded(took, own time.Duration) {
 	if r != nil {
 		r.succeeded.Add(1)
@@ -153,7 +149,7 @@ func (r *Requests) Succeeded(took, own time.Duration) {
 	}
 }
 
-// Failed counts a failed request by its outcome, as in result.Requests.
+// Failed counts a failed request by its outcome, as in result.Requests. took and own are as in Succeeded.
 func (r *Requests) Failed(outcome string, took, own time.Duration) {
 	if r == nil {
 		return
@@ -182,7 +178,7 @@ func (r *Requests) Unsent() {
 	}
 }
 
-// raise sets a maximum to d if d is higher.
+// raise sets maximum to d if d is larger.
 func raise(maximum *atomic.Int64, d time.Duration) {
 	for {
 		so := maximum.Load()
@@ -192,8 +188,8 @@ func raise(maximum *atomic.Int64, d time.Duration) {
 	}
 }
 
-// take returns the counts since the last call. A request that ends during the call
-// may have its count in this slot and its duration in the next one.
+// take returns the results since the last call. A request that ends during the call may be counted in this slot while
+// its duration is in the next one.
 func (r *Requests) take() RequestSlot {
 	s := RequestSlot{Succeeded: r.succeeded.Swap(0), Unsent: r.unsent.Swap(0), Slowest: time.Duration(r.slowest.Swap(0)).Seconds()}
 	s.External = new(time.Duration(r.external.Swap(0)).Seconds())
@@ -204,11 +200,10 @@ func (r *Requests) take() RequestSlot {
 	return s
 }
 
-// Streams counts the events of watches. Its methods are safe for concurrent use
-// and do nothing on a nil Streams.
+// Streams counts the events of watches. Its methods are safe for concurrent use and do nothing on a nil Streams.
 type Streams struct{ breaks, relists, delivered atomic.Int64 }
 
-// Broke counts a watch that ended for another reason than its server's timeout.
+// Broke counts a watch that ended for another reason than the server's timeout.
 func (s *Streams) Broke() {
 	if s != nil {
 		s.breaks.Add(1)

@@ -10,12 +10,12 @@ import (
 // Span is the length of time that the recent values of a Window cover.
 const Span = 5 * time.Second
 
-// Window sums the results of all loads in the last Span and since the start. The zero value is empty. It is not safe for
-// concurrent use.
+// Window sums the results of all loads in the last Span and since the first slot. The zero value is empty. It is not
+// safe for concurrent use.
 type Window struct {
-	slots         []summary // of the last Span, oldest first
+	slots         []summary // slots in the last Span, oldest first
 	recent, total Counts
-	took          [buckets]int64 // durations in the last Span
+	took          [buckets]int64 // number of requests by duration in the last Span
 }
 
 // canceled is the outcome of requests that were canceled because the run ended.
@@ -27,11 +27,11 @@ type summary struct {
 	took []Bucket
 }
 
-// Counts are numbers of requests.
+// Counts has numbers of requests.
 type Counts struct {
-	Ended     int64 // with any outcome, except for requests canceled because the run ended
-	Throttled int64 // response 429
-	// Errors are failures of the server: 5xx, no complete response, or no response in time.
+	Ended     int64 // all outcomes, except requests canceled because the run ended
+	Throttled int64 // HTTP status 429
+	// Errors is the number of failures of the server: 5xx, no complete response, or no response in time.
 	Errors int64
 }
 
@@ -41,7 +41,7 @@ func (c *Counts) add(o Counts, sign int64) {
 	c.Errors += sign * o.Errors
 }
 
-// Add adds a slot that has just ended, as passed by Recorder.Follow.
+// Add adds a slot that has just ended, as Recorder.Follow passes it.
 func (w *Window) Add(s Slot) {
 	n := summary{until: s.Until()}
 	for _, r := range s.Requests {
@@ -76,20 +76,20 @@ func (c *Counts) count(outcome string, n int64) {
 	case outcome == "429":
 		c.Throttled += n
 	case outcome == "other", len(outcome) == 3 && outcome[0] < '5' && outcome[0] >= '0':
-	case strings.TrimSpace(outcome) != "": // 5xx, and the kinds of load.Outcome
+	case strings.TrimSpace(outcome) != "": // 5xx, and the other outcomes of load.Outcome
 		c.Errors += n
 	}
 	c.Ended += n
 }
 
-// Recent counts the requests that ended in the last Span.
+// Recent returns the numbers of requests that ended in the last Span.
 func (w *Window) Recent() Counts { return w.recent }
 
-// Total counts the requests that ended since the first slot.
+// Total returns the numbers of requests that ended since the first slot.
 func (w *Window) Total() Counts { return w.total }
 
-// Over returns how many recent requests took longer than d, without the generator's own delay. It may miss requests that took
-// up to 6% longer than d.
+// Over returns how many recent requests took longer than d, without the generator's own delay. It may miss requests that
+// took up to 6% longer than d.
 func (w *Window) Over(d time.Duration) (n int64) {
 	for i := bucketOf(d) + 1; i < buckets; i++ {
 		n += w.took[i]
@@ -97,7 +97,8 @@ func (w *Window) Over(d time.Duration) (n int64) {
 	return n
 }
 
-// Longest returns a time that all recent requests except n did not exceed, up to 6% too high. It is 0 for at most n requests.
+// Longest returns a duration that all recent requests except n did not exceed. It may be up to 6% too high. It is 0 if
+// there are at most n requests.
 func (w *Window) Longest(n int64) time.Duration {
 	for i := buckets - 1; i >= 0; i-- {
 		if n -= w.took[i]; n < 0 {
@@ -107,7 +108,8 @@ func (w *Window) Longest(n int64) time.Duration {
 	return 0
 }
 
-// Buckets of durations: one below the shortest, and perOctave in each doubling. The last one includes all longer durations.
+// Buckets of durations: one for durations below 2^shortest ns, and perOctave for each doubling. The last bucket includes
+// all longer durations.
 const (
 	shortest  = 10 // 2^10 ns, about a microsecond
 	perOctave = 16
@@ -115,7 +117,7 @@ const (
 	buckets   = 1 + octaves*perOctave
 )
 
-// Bucket counts the requests whose duration was in one of the buckets.
+// Bucket has the number of requests whose duration was in one of the buckets.
 type Bucket struct {
 	At int   `json:"at"` // index of the bucket
 	N  int64 `json:"n"`

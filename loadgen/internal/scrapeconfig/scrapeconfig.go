@@ -1,15 +1,15 @@
-// Package scrapeconfig writes a configuration for the user's own Prometheus: the
-// targets that Stormglass scrapes, under the same labels, with the same identities. It
-// links no Prometheus. The folder prometheus/ of a plane or a run then has
+// Package scrapeconfig writes a configuration for the user's own Prometheus. It has the targets that Stormglass scrapes,
+// with the same labels and credentials. The package does not import Prometheus. The folder prometheus/ of a plane or a
+// run has
 //
-//	prometheus.yml   to start a Prometheus with: the two below, and the rules
-//	scrape.yaml      to be included by another: scrape_config_files: [.../scrape.yaml]
-//	targets/*.json   addresses, for file-based discovery
+//	prometheus.yml   to start a Prometheus: it includes the files below
+//	scrape.yaml      for another Prometheus: scrape_config_files: [.../scrape.yaml]
+//	targets/*.json   addresses of the targets, for file-based discovery
 //	rules/*.yaml     the rules of package alerts
 //
-// Keys are named, not copied: by relative paths where they lie next to the folder, so that
-// it can be mounted elsewhere. A plane has other ports at each start; the files are then
-// written again, and a running Prometheus reads the targets again by itself.
+// The configuration refers to keys by path and does not copy them. Paths are relative if the keys are next to the
+// folder, so the folder and the keys can be mounted elsewhere. A plane has other ports at each start: the files are then
+// written again, and a running Prometheus reloads the targets by itself.
 package scrapeconfig
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
-// The names in the folder.
+// Names of the folder and of its files and subdirectories.
 const (
 	Dir        = "prometheus"
 	ServerFile = "prometheus.yml"
@@ -41,21 +41,21 @@ const (
 	rulesDir   = "rules"
 )
 
-// Options of Write. The zero value is usable.
+// Options configure Write. The zero value is usable.
 type Options struct {
 	// Interval between scrapes, for prometheus.yml. Zero means 5 s.
 	Interval time.Duration
-	// Rules are rule files (*.yaml), copied. Nil means none.
+	// Rules has rule files (*.yaml), which Write copies. Nil means none.
 	Rules fs.FS
-	// Owner is said in the head of each file: "the control plane in ...".
+	// Owner is named in the first line of each file, for example "the control plane in ...".
 	Owner string
 }
 
-// evaluation is the interval of rules that set none. Stormglass' rules set one.
+// evaluation is the interval for rules that set none. The rules of Stormglass set one.
 const evaluation = 15 * time.Second
 
-// Write writes the configuration into base/prometheus, replacing that from an earlier start, and
-// returns the folder. Files are replaced whole.
+// Write writes the configuration into base/prometheus and returns that folder. It replaces the files of an earlier
+// start, each atomically.
 func Write(base string, targets []control.ScrapeTarget, o Options) (dir string, err error) {
 	if base, err = filepath.Abs(base); err != nil {
 		return "", fmt.Errorf("scrape configuration: %w", err)
@@ -88,7 +88,7 @@ func (o Options) head() string {
 	return fmt.Sprintf("# Written by Stormglass for %s, at each start.\n", cmp.Or(o.Owner, "its targets"))
 }
 
-// duration as Prometheus writes it.
+// duration returns d in Prometheus' notation.
 func duration(d time.Duration) string {
 	if d%time.Second == 0 {
 		return fmt.Sprintf("%ds", d/time.Second)
@@ -96,7 +96,7 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
-// jobs groups targets by job, path and identity: a scrape configuration each.
+// jobs returns one scrape configuration for each combination of job, path and credentials.
 func (w writer) jobs(targets []control.ScrapeTarget) ([]*scrapeConfig, error) {
 	var all []*scrapeConfig
 	named := map[string]int{}
@@ -110,7 +110,7 @@ func (w writer) jobs(targets []control.ScrapeTarget) ([]*scrapeConfig, error) {
 		if i < 0 {
 			i = len(all)
 			all = append(all, c)
-			// The label job comes with the targets: names of configurations must differ.
+			// The job label is set on the targets, because the names of configurations must differ.
 			if named[t.Job]++; named[t.Job] > 1 {
 				c.JobName = fmt.Sprintf("%s-%d", t.Job, named[t.Job])
 			}
@@ -139,8 +139,7 @@ func (w writer) config(t control.ScrapeTarget, u *url.URL) *scrapeConfig {
 	return c
 }
 
-// path is relative to the folder for what lies in the same directory as that,
-// else absolute.
+// path returns file relative to the folder if it is below base, otherwise its absolute path.
 func (w writer) path(file string) string {
 	if file == "" {
 		return ""
@@ -212,7 +211,7 @@ func (w writer) file(name string, text []byte) error {
 	return atomicfile.Write(path, text)
 }
 
-// sweep removes what an earlier start wrote and this one did not.
+// sweep removes files of an earlier start that this start did not write.
 func (w writer) sweep() error {
 	var errs []error
 	for _, sub := range []string{targetsDir, rulesDir} {
@@ -227,7 +226,7 @@ func (w writer) sweep() error {
 	return errors.Join(errs...)
 }
 
-// What Prometheus reads, as much of it as is written here:
+// The part of Prometheus' configuration that this package writes:
 // https://prometheus.io/docs/prometheus/latest/configuration/configuration/
 
 type serverConfig struct {
@@ -253,7 +252,7 @@ type scrapeConfig struct {
 	ProxyURL      string          `yaml:"proxy_url,omitempty"`
 	Discovery     []fileDiscovery `yaml:"file_sd_configs"`
 
-	job   string // the label, which several may have
+	job   string // the job label; several configurations may have the same
 	found []targetGroup
 }
 
@@ -273,13 +272,13 @@ type fileDiscovery struct {
 	Files []string `yaml:"files"`
 }
 
-// targetGroup is one entry of a file of targets.
+// targetGroup is one entry in a targets file.
 type targetGroup struct {
 	Targets []string          `json:"targets"`
 	Labels  map[string]string `json:"labels"`
 }
 
-// same reports whether targets of both fit into one configuration.
+// same reports whether the targets of c and other can share one configuration.
 func (c *scrapeConfig) same(other *scrapeConfig) bool {
 	own, others := *c, *other
 	own.JobName, own.found = others.JobName, others.found

@@ -1,6 +1,5 @@
-// Package stall measures when the generator itself was not run: stopped by a signal, short
-// of CPU, or with more to do than its processors could. What it saw end in such a time may
-// have ended earlier.
+// Package stall measures the times in which the generator itself did not run: it was stopped by a signal, short of CPU,
+// or had more work than its processors could do. An operation that appears to end in such a time may have ended earlier.
 package stall
 
 import (
@@ -9,34 +8,31 @@ import (
 )
 
 const (
-	// Noticeable is the least lateness of a tick that counts as a stall. Below it
-	// are the kernel's and Go's timers.
+	// Noticeable is the minimum lateness of a tick that counts as a stall. The timers of the kernel and of Go are less
+	// exact than this.
 	Noticeable = time.Millisecond
-	// Long is the least stall after which the arrivals that it held up come as a
-	// burst that the cluster feels.
+	// Long is the minimum stall after which the delayed arrivals come as a burst that affects the cluster.
 	Long = 100 * time.Millisecond
-	// LostTick is the least stall that Total adds up: a whole tick of 10 ms.
+	// LostTick is the minimum stall that Total counts: a whole tick of 10 ms.
 	LostTick = 10 * time.Millisecond
 )
 
-// Meter measures stalls by the lateness of a ticker and by how long goroutines wait to be
-// run. A stall is followed by as much time again in which the generator catches up: what
-// ends in either may have been held up since the stall began. Its methods are safe for
-// concurrent use; a nil Meter has no stall.
+// Meter measures stalls by the lateness of a ticker and by how long goroutines wait to run. After a stall, the generator
+// catches up for as long as the stall took: operations that end during either may have been delayed since the stall
+// began. Its methods are safe for concurrent use; a nil Meter has no stalls.
 type Meter struct {
 	state atomic.Pointer[state]
-	total atomic.Int64 // the largest Total that was returned
+	total atomic.Int64 // the largest value that Total returned
 }
 
-// state holds the stalls found by the ticks so far. The zero stall has no length.
+// state holds the stalls that the ticks have found so far. The zero value has no stall.
 type state struct {
-	due          time.Time     // the next tick
-	begin, until time.Time     // of the stall that reaches furthest, catching up included
-	total        time.Duration // of all stalls of LostTick and more
+	due          time.Time     // when the next tick is due
+	begin, until time.Time     // of the stall that ends last, including the time to catch up
+	total        time.Duration // sum of all stalls of at least LostTick
 }
 
-// Ticked takes in a tick that was due at due and came at now. The next one is due
-// at next.
+// Ticked processes a tick that was due at due and occurred at now. The next tick is due at next.
 func (m *Meter) Ticked(due, now, next time.Time) {
 	s := state{due: due}
 	if last := m.state.Load(); last != nil {
@@ -48,8 +44,8 @@ func (m *Meter) Ticked(due, now, next time.Time) {
 	m.state.Store(&s)
 }
 
-// Queued takes in the longest time that a goroutine waited to be run in the tick
-// before now: what is read next may have waited as long.
+// Queued processes the longest time that a goroutine waited to run in the tick before now. Data that is read next may
+// have waited as long.
 func (m *Meter) Queued(wait time.Duration, now time.Time) {
 	last := m.state.Load()
 	if last == nil || wait < Noticeable || !now.Add(wait).After(last.until) {
@@ -60,7 +56,7 @@ func (m *Meter) Queued(wait time.Duration, now time.Time) {
 	m.state.Store(&s)
 }
 
-// Stop ends the ticks: no lateness counts from now on.
+// Stop ends the ticks: lateness does not count from now on.
 func (m *Meter) Stop() {
 	if s := m.state.Load(); s != nil {
 		stopped := *s
@@ -69,9 +65,9 @@ func (m *Meter) Stop() {
 	}
 }
 
-// Late is for how long, up to now, the generator may have held up what it sees
-// end now: since the begin of the stall that it is in or has just left. Zero: it
-// was run on time.
+// Late returns for how long the generator may have delayed an operation that appears to end at now: the time since the
+// beginning of the current stall, or of the last one while the generator catches up. It is zero if the generator runs on
+// time.
 func (m *Meter) Late(now time.Time) time.Duration {
 	s := m.now(now)
 	if !now.Before(s.until) {
@@ -80,9 +76,8 @@ func (m *Meter) Late(now time.Time) time.Duration {
 	return max(now.Sub(s.begin), 0)
 }
 
-// Total is the length of all stalls of a whole tick and more until now. It never
-// decreases, even if a tick has an earlier time than a previous call of Total:
-// the difference of two Totals is how much of the time between them was lost.
+// Total returns the sum of all stalls of at least LostTick until now. It never decreases, even if now is earlier than in
+// a previous call, so the difference between two values is how much of the time between the calls was lost.
 func (m *Meter) Total(now time.Time) time.Duration {
 	if m == nil {
 		return 0
@@ -110,8 +105,7 @@ func (m *Meter) now(now time.Time) state {
 	return s.at(now)
 }
 
-// at is the state at now, where a tick that is overdue makes a stall that no
-// tick has told of yet.
+// at returns the state at now. If the next tick is overdue, the state includes the stall since that tick was due.
 func (s state) at(now time.Time) state {
 	if s.due.IsZero() {
 		return s
@@ -121,7 +115,7 @@ func (s state) at(now time.Time) state {
 		return s
 	}
 	if until := now.Add(late); until.After(s.until) {
-		if !s.due.Before(s.until) { // else the generator was still catching up
+		if !s.due.Before(s.until) { // otherwise the generator was still catching up
 			s.begin = s.due
 		}
 		s.until = until

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Bounds limit the resources of the templates of one file or one import, so that a wrong number or a malicious text
-// exhausts neither memory nor time. Bounds must be used by one goroutine only.
+// Bounds limit the resources of the templates in one file or one import, so that a mistyped number or a malicious text
+// exhausts neither memory nor time. Only one goroutine may use Bounds at a time.
 type Bounds struct {
 	steps    int
 	deadline time.Time
@@ -25,22 +25,22 @@ const (
 	mostSteps = 1_000_000
 	// mostElements is the maximum number of elements of a list or map, including nested ones.
 	mostElements = 1_000_000
-	// mostProduct is the maximum product of the sizes of two arguments. It limits the output of functions such as
-	// replace, in bytes.
+	// mostProduct is the maximum product of the sizes of a function's two largest arguments. It limits the size of
+	// results of functions such as replace, in bytes.
 	mostProduct = 256 << 20
-	// longest is the maximum time of all executions together.
+	// longest is the maximum total time of all executions.
 	longest = 20 * time.Second
 )
 
-// NewBounds starts a new count.
+// NewBounds returns Bounds with no steps counted; their time starts now.
 func NewBounds() *Bounds { return &Bounds{deadline: time.Now().Add(longest)} }
 
-// Begin resets the count, for a template that is executed repeatedly.
+// Begin resets the steps and the time, for a template that is executed repeatedly.
 func (b *Bounds) Begin() { b.steps, b.deadline = 0, time.Now().Add(longest) }
 
 func (b *Bounds) step(n int) error {
 	if b.steps += n; b.steps > mostSteps {
-		return &Error{Msg: fmt.Sprintf("its loops and templates take over %d turns", mostSteps)}
+		return &Error{Msg: fmt.Sprintf("its loops and templates run more than %d iterations", mostSteps)}
 	}
 	if time.Now().After(b.deadline) {
 		return &Error{Msg: fmt.Sprintf("it takes longer than %v", longest)}
@@ -48,10 +48,11 @@ func (b *Bounds) step(n int) error {
 	return nil
 }
 
-// stepName is the name of the function that counts steps.
+// stepName is the name of the template function that counts steps.
 const stepName = "stormglassStep"
 
-// Functions wraps the functions of a template, and the printing functions of text/template, with bounds on arguments and results.
+// Functions returns the functions in all, and the printing functions of text/template, with limits on their arguments
+// and results.
 func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 	out := template.FuncMap{
 		"print": b.bound(fmt.Sprint), "println": b.bound(fmt.Sprintln), "printf": b.bound(printf),
@@ -64,7 +65,7 @@ func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 	return out
 }
 
-// turns counts the iterations of a loop over v and returns v.
+// turns counts the iterations of a loop over v as steps, and returns v.
 func (b *Bounds) turns(v ...any) (any, error) {
 	if len(v) == 0 {
 		return nil, b.step(1)
@@ -81,7 +82,7 @@ func (b *Bounds) turns(v ...any) (any, error) {
 	return v[0], b.step(n)
 }
 
-// wide is a verb with a width or precision of four digits or more, or one that an argument gives.
+// wide matches a formatting verb whose width or precision has four or more digits or comes from an argument.
 var wide = regexp.MustCompile(`%[^a-zA-Z%]*(\*|[0-9]{4})`)
 
 func printf(format string, args ...any) (string, error) {
@@ -91,7 +92,7 @@ func printf(format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// bound wraps a function. text/template converts a panic of the function to an error.
+// bound wraps a function so that it panics if a limit is exceeded. text/template converts the panic to an error.
 func (b *Bounds) bound(f any) any {
 	of := reflect.ValueOf(f)
 	if of.Kind() != reflect.Func {
@@ -108,13 +109,13 @@ func (b *Bounds) bound(f any) any {
 			out = of.Call(args)
 		}
 		if len(out) > 0 && !within(out[0]) {
-			panic(&Error{Msg: fmt.Sprintf("a function makes a value of over %d MiB or %d elements", mostRendered>>20, mostElements)})
+			panic(&Error{Msg: fmt.Sprintf("a function returns a value of more than %d MiB or %d elements", mostRendered>>20, mostElements)})
 		}
 		return out
 	}).Interface()
 }
 
-// fits rejects arguments from which a function could create too large a value.
+// fits returns an error for arguments from which a function could create too large a value.
 func fits(args []reflect.Value) error {
 	largest, second := 1, 1
 	for _, v := range args {
@@ -137,7 +138,7 @@ func fits(args []reflect.Value) error {
 	return nil
 }
 
-// within reports whether a value, including nested values, is within the bounds.
+// within reports whether a value, including nested values, is within the limits for text and elements.
 func within(v reflect.Value) bool {
 	text, elements := mostRendered, mostElements
 	var take func(v reflect.Value, depth int) bool
@@ -180,7 +181,8 @@ func within(v reflect.Value) bool {
 
 func isSimple(k reflect.Kind) bool { return k >= reflect.Bool && k <= reflect.Complex128 }
 
-// Count makes the loops and template calls of a parsed template count. The template must have been parsed with Functions.
+// Count adds calls that count steps to the loops and template calls of a parsed template. The template must have been
+// parsed with the result of Functions.
 func (b *Bounds) Count(parsed *template.Template) {
 	for _, t := range parsed.Templates() {
 		if t.Tree != nil {
@@ -221,5 +223,5 @@ func countAll(tree *parse.Tree, list *parse.ListNode) {
 	}
 }
 
-// Writer returns a writer to a buffer that limits its size.
+// Writer returns a writer that appends to a buffer and limits its size.
 func (b *Bounds) Writer(to *bytes.Buffer) io.Writer { return bounded{to} }

@@ -9,19 +9,19 @@ import (
 // A template with unbounded loops, values or output is rejected quickly, with a reason.
 func TestTemplatesAreBounded(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"doubled text":        {`{{$x := "xxxxxxxx"}}{{range until 40}}{{$x = print $x $x}}{{end}}{{len $x}}`, "a function makes a value of over 16 MiB"},
+		"doubled text":        {`{{$x := "xxxxxxxx"}}{{range until 40}}{{$x = print $x $x}}{{end}}{{len $x}}`, "a function returns a value of more than 16 MiB"},
 		"doubled list":        {`{{$l := list 1}}{{range until 34}}{{$l = concat $l $l}}{{end}}{{len $l}}`, "1000000 elements"},
 		"nested list":         {`{{$l := list 1}}{{range until 40}}{{$l = list $l $l}}{{end}}{{len $l}}`, "1000000 elements"},
-		"loops in loops":      {`{{range until 1000000}}{{range until 1000000}}{{end}}{{end}}`, "over 1000000 turns"},
-		"loops over numbers":  {`{{range 1000000000}}{{range 1000000000}}{{end}}{{end}}`, "over 1000000 turns"},
+		"loops in loops":      {`{{range until 1000000}}{{range until 1000000}}{{end}}{{end}}`, "more than 1000000 iterations"},
+		"loops over numbers":  {`{{range 1000000000}}{{range 1000000000}}{{end}}{{end}}`, "more than 1000000 iterations"},
 		"calls itself":        {`{{define "a"}}{{template "a" .}}{{template "a" .}}{{end}}{{template "a" .}}`, "maximum template depth"},
 		"calls without a dot": {`{{define "a"}}{{template "b"}}{{template "b"}}{{end}}{{define "b"}}{{template "a"}}{{end}}{{template "a"}}`, "maximum template depth"},
-		"calls twice each":    {`{{define "a0"}}{{end}}` + chain(40) + `{{template "a40"}}`, "turns"},
+		"calls twice each":    {`{{define "a0"}}{{end}}` + chain(40) + `{{template "a40"}}`, "iterations"},
 		"replaced":            {`{{$x := repeat 1000000 "a"}}{{replace "a" $x $x}}`, "the arguments of a function are too large"},
 		"wide":                {`{{printf "%1000000000d" 1}}`, "the width is too large"},
 		"wide by an argument": {`{{printf "%*d" 1000000000 1}}`, "the width is too large"},
 		"wide precision":      {`{{printf "%.1000000000f" 1.5}}`, "the width is too large"},
-		"much output":         {`{{$x := repeat 1000000 "a"}}{{range until 1000}}{{$x}}{{end}}`, "it renders over 16 MiB"},
+		"much output":         {`{{$x := repeat 1000000 "a"}}{{range until 1000}}{{$x}}{{end}}`, "it renders more than 16 MiB"},
 	} {
 		parsed, err := Parse(c.text)
 		if err == nil {

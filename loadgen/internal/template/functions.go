@@ -22,7 +22,8 @@ var keyMakers = []string{
 	"bcrypt", "htpasswd", "encryptAES",
 }
 
-// Functions returns sprig's functions that depend only on their arguments, and its random functions, which draw from random.
+// Functions returns sprig's functions whose result depends only on their arguments, and its random functions, which use
+// random.
 func Functions(random *rand.Rand) template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	for _, name := range keyMakers {
@@ -106,7 +107,7 @@ func Functions(random *rand.Rand) template.FuncMap {
 	return all
 }
 
-// countable rejects a number of pieces of the given size that would exhaust the memory.
+// countable returns an error if n pieces of the given size would exhaust the memory.
 func countable(what string, n, size int) error {
 	if n > mostRepeated/size {
 		return fmt.Errorf("%s of %d is too large: at most %d", what, n, mostRepeated/size)

@@ -8,7 +8,7 @@ import (
 )
 
 // quick evaluates a template whose actions are only named values and functions of one number, such as {{.Replica}} and
-// {{randAlphaNum 20}}. It avoids text/template's reflection, which costs more than the rest of such a rendering.
+// {{randAlphaNum 20}}. It avoids text/template's reflection, which costs more than everything else in such a rendering.
 type quick []action
 
 // action is an action of a template: the value called name or, if draw is set, the result of draw(n).
@@ -18,7 +18,7 @@ type action struct {
 	n    int
 }
 
-// newQuick returns nil for a template with other actions.
+// newQuick returns the actions of a template, or nil if the template has other kinds of actions.
 func newQuick(parsed *template.Template, functions template.FuncMap) quick {
 	if parsed.Tree == nil { // the template has only definitions
 		return nil
@@ -63,7 +63,7 @@ func actionOf(p *parse.PipeNode, functions template.FuncMap) (a action, ok bool)
 	return a, false
 }
 
-// values appends the values of the actions. ok is false if a value is missing or has an unsupported type.
+// values appends the values of the actions to b. ok is false if a value is missing or has an unsupported type.
 func (q quick) values(b []string, values map[string]any) (slots []string, ok bool) {
 	for i := range q {
 		a := &q[i]

@@ -13,15 +13,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Marks around the value of an action in rendered text, and around a plain scalar with such values in a shape. They are
-// private-use characters.
+// Marks around the value of an action in rendered text, and around a plain YAML scalar that contains such values in a
+// shape. They are private-use characters.
 const (
 	beginValue, endValue   = "\ue000", "\ue001"
 	beginScalar, endScalar = "\ue002", "\ue003"
 )
 
-// Shape is the common part of all renderings of a template: its documents, with slots for the values of its actions. It
-// avoids parsing YAML for each rendering, which takes five times as long as all other steps.
+// Shape is what all renderings of a template have in common: its documents, with slots in place of the values of
+// actions. With a Shape, a rendering need not be parsed as YAML, which takes five times as long as all other steps.
 type Shape struct {
 	// Documents contain the slots in their strings. Slot returns the text of a slot.
 	Documents []map[string]any
@@ -29,10 +29,10 @@ type Shape struct {
 	static []string
 }
 
-// Slot returns the text that stands for value i in a shape's document. Callers may use further numbers for other values.
+// Slot returns the placeholder for value i in a shape's document. Callers may use further numbers for other values.
 func Slot(i int) string { return beginValue + strconv.Itoa(i) + endValue }
 
-// Slots returns the number of values in a rendering.
+// Slots returns the number of values that actions write in one rendering.
 func (s *Shape) Slots() int { return len(s.static) - 1 }
 
 // NewShape renders the template and returns its shape. It returns nil if a document is not a mapping or has aliases.
@@ -73,7 +73,7 @@ func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Sh
 	return s, nil
 }
 
-// shaped returns the value of a node with its slots, or false if the node cannot be part of a shape.
+// shaped returns the value of a node including its slots, or false if the node cannot be part of a shape.
 func shaped(n *yaml.Node) (any, bool) {
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -101,7 +101,7 @@ func shaped(n *yaml.Node) (any, bool) {
 		return all, true
 	case yaml.ScalarNode:
 		if strings.Contains(n.Value, beginValue) {
-			if n.Style == 0 { // plain: the whole text decides the type
+			if n.Style == 0 { // plain: the type depends on the whole text
 				return beginScalar + n.Value + endScalar, true
 			}
 			return n.Value, n.Tag == "!!str"
@@ -113,8 +113,8 @@ func shaped(n *yaml.Node) (any, bool) {
 	return nil, false // an alias
 }
 
-// Values returns the values of another rendering of the template that the shape was made from. ok is false if the
-// rendering has another shape, or a value that YAML or JSON may not read as plain text.
+// Values renders the template again and returns the values of its actions. s must be the Shape of the same template. ok
+// is false if the rendering does not fit s, or has a value that YAML or JSON may not read as plain text.
 func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint64) (slots []string, ok bool, err error) {
 	slots = make([]string, 0, s.Slots())
 	if t.quick != nil {
@@ -149,7 +149,7 @@ func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint
 
 func notSimple(text string) bool { return !simple(text) }
 
-// simple reports whether a text stands for itself in YAML and JSON, with and without quotes and next to any other text.
+// simple reports whether YAML and JSON read text literally, with or without quotes and next to any other text.
 func simple(text string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -157,7 +157,7 @@ func simple(text string) bool {
 			return false
 		}
 	}
-	return text != "" && text[0] != '-' && text[0] != '.' // these may begin a list or end a document
+	return text != "" && text[0] != '-' && text[0] != '.' // a leading - or . may begin a list or end a document
 }
 
 // markedText renders the template with marks around the values of its actions.
@@ -187,7 +187,7 @@ func (t *Template) pieces(values map[string]any, seed int64, turn uint64) (stati
 	}
 }
 
-// mark returns a copy of a template whose actions put marks around their values.
+// mark returns a copy of a template in which each action writes marks around its value.
 func mark(parsed *template.Template) (*template.Template, error) {
 	marked, err := parsed.Clone()
 	if err != nil {
@@ -229,13 +229,13 @@ func markAll(list *parse.ListNode) {
 	}
 }
 
-// JSON is a document of a shape in JSON, cut at its slots.
+// JSON is a document of a shape as JSON text, cut at its slots.
 type JSON []part
 
-// part is a text followed by the value of a slot or by a scalar with parts. Only the text is set in the last part.
+// part is a text followed by the value of a slot, or by a scalar that itself has parts. The last part has only text.
 type part struct {
 	text   []byte
-	slot   int // -1: none
+	slot   int // -1 for none
 	scalar []part
 }
 
@@ -274,7 +274,7 @@ func cut(text string) (all []part) {
 	}
 }
 
-// Append appends the document with values in its slots. The values must be simple.
+// Append appends the document to b, with the values in its slots. The values must be simple.
 func (j JSON) Append(b []byte, slots []string) []byte {
 	for i := range j {
 		p := &j[i]
@@ -295,14 +295,14 @@ func (j JSON) Append(b []byte, slots []string) []byte {
 	return b
 }
 
-// words are the plain scalars of letters that are not strings.
+// words has the plain YAML scalars that consist of letters but are not strings, with their JSON form.
 var words = map[string]string{
 	"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false", "null": "null", "Null": "null", "NULL": "null",
 }
 
 func letter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// appendScalar appends a plain YAML scalar as JSON. The text is escaped as in JSON.
+// appendScalar appends the plain YAML scalar text, which is escaped as in JSON, as a JSON value.
 func appendScalar(b []byte, text string) []byte {
 	switch word := words[text]; {
 	case word != "":
@@ -323,7 +323,7 @@ func appendScalar(b []byte, text string) []byte {
 	return append(b, quoted...)
 }
 
-// wholeNumber reports whether a text is a whole number in JSON form that a float64 represents exactly.
+// wholeNumber reports whether text is a non-negative integer in JSON form that a float64 represents exactly.
 func wholeNumber(text string) bool {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {

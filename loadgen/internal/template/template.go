@@ -1,6 +1,6 @@
-// Package template renders manifests from Go templates with sprig's functions. The output of a
-// template depends only on its text, its values and a seed: functions that read the environment
-// or the clock are left out, and random functions draw from the seed.
+// Package template renders manifests from Go templates with sprig's functions. The output of a template depends only on
+// its text, its values and a seed: functions that read the environment or the clock are not available, and random
+// functions use the seed.
 package template
 
 import (
@@ -17,18 +17,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Template is a text with one or more YAML documents. It must be used by one goroutine only.
+// Template is a parsed template whose output is one or more YAML documents. Only one goroutine may use it at a time.
 type Template struct {
 	parsed *template.Template
 	marked *template.Template // parsed, with marks around values; nil until NewShape is called
-	quick  quick              // nil: the marks tell the values
+	quick  quick              // nil if values must be found by their marks
 	text   string
 	source *rand.PCG
 	buffer bytes.Buffer
 	bounds *Bounds
 }
 
-// Error is an error in a template. Line is a line of the text, from 1, or 0 if it is unknown.
+// Error is an error in a template. Line is the line in its text, counted from 1, or 0 if unknown.
 type Error struct {
 	Line      int
 	Msg, Hint string
@@ -45,7 +45,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// name is the name of every template. The expressions that parse errors rely on it.
+// name is the name of every template. The patterns that parse text/template's errors rely on it.
 const name = "manifest"
 
 // Parse parses a template. Its error is an *Error.
@@ -61,8 +61,8 @@ func Parse(text string) (*Template, error) {
 	return t, nil
 }
 
-// ParseValue parses a value whose strings are templates. Its error is an *Error, or says that the value cannot be written
-// as YAML.
+// ParseValue parses a value whose strings are templates. Its error is an *Error, unless the value cannot be written as
+// YAML.
 func ParseValue(v any) (*Template, error) {
 	text, err := yaml.Marshal(map[string]any{valueField: v})
 	if err != nil {
@@ -71,10 +71,10 @@ func ParseValue(v any) (*Template, error) {
 	return Parse(string(text))
 }
 
-// valueField is the field of the document that contains the value for ParseValue.
+// valueField is the field of the document in which ParseValue stores the value.
 const valueField = "value"
 
-// Value renders a template from ParseValue.
+// Value renders a template that ParseValue returned.
 func (t *Template) Value(values map[string]any, seed int64, turn uint64) (any, error) {
 	documents, err := t.Documents(values, seed, turn)
 	if err != nil {
@@ -83,7 +83,7 @@ func (t *Template) Value(values map[string]any, seed int64, turn uint64) (any, e
 	return documents[0][valueField], nil
 }
 
-// Documents renders the template and returns its YAML documents. It skips empty documents and replaces Lists with their
+// Documents renders the template and returns its YAML documents. It skips empty documents and replaces each List by its
 // items. Random values depend on seed and turn. Its error is an *Error.
 func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]map[string]any, error) {
 	t.source.Seed(uint64(seed), turn)
@@ -95,18 +95,19 @@ func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]
 	return documents(t.buffer.Bytes())
 }
 
-// Limits of a template, so that a wrong number does not exhaust the memory. An API server accepts requests up to 3 MiB.
+// Limits of a template, so that a mistyped number does not exhaust the memory. An API server accepts requests up to 3
+// MiB.
 const (
 	mostRendered = 16 << 20 // bytes
-	mostRepeated = 4 << 20  // bytes that a function repeats by a number
+	mostRepeated = 4 << 20  // bytes of the result of a function that repeats a string
 )
 
-// bounded is a writer that refuses to write more than mostRendered bytes.
+// bounded is a writer that fails after mostRendered bytes.
 type bounded struct{ to *bytes.Buffer }
 
 func (b bounded) Write(p []byte) (int, error) {
 	if b.to.Len()+len(p) > mostRendered {
-		return 0, &Error{Msg: fmt.Sprintf("it renders over %d MiB", mostRendered>>20), Hint: "an API server takes requests of 3 MiB"}
+		return 0, &Error{Msg: fmt.Sprintf("it renders more than %d MiB", mostRendered>>20), Hint: "an API server accepts requests up to 3 MiB"}
 	}
 	return b.to.Write(p)
 }
@@ -124,12 +125,12 @@ func documents(text []byte) ([]map[string]any, error) {
 		case ok:
 			all = append(all, unlisted(object)...)
 		case one != nil:
-			return nil, &Error{Msg: fmt.Sprintf("what it renders is no object: %.60q", fmt.Sprint(one)), Hint: "a manifest has fields: apiVersion, kind, metadata"}
+			return nil, &Error{Msg: fmt.Sprintf("it does not render an object: %.60q", fmt.Sprint(one)), Hint: "a manifest has fields: apiVersion, kind, metadata"}
 		}
 	}
 }
 
-// unlisted returns the items of a List, as kubectl does. It returns any other document unchanged.
+// unlisted returns the items of a List, as kubectl does. It returns any other document as the only element.
 func unlisted(document map[string]any) []map[string]any {
 	listed, ok := document["items"].([]any)
 	if !ok || document["apiVersion"] != "v1" || document["kind"] != "List" {
@@ -147,8 +148,8 @@ func unlisted(document map[string]any) []map[string]any {
 // separator matches a line between documents.
 var separator = regexp.MustCompile(`(?m)^---([ \t].*)?$`)
 
-// Line returns the line at which a document begins in the text, from 1. It returns 1 if the text itself does not contain of
-// documents.
+// Line returns the line, counted from 1, at which a document begins in the text. of is the number of rendered documents;
+// Line returns 1 if the text itself contains a different number of them.
 func (t *Template) Line(document, of int) int {
 	begins := []int{0}
 	for _, at := range separator.FindAllStringIndex(t.text, -1) {
@@ -203,13 +204,14 @@ func readError(err error) *Error {
 // yamlLine matches the errors of go.yaml.in/yaml.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError converts a YAML error in the rendered text. It quotes the line, because line numbers differ from the template's.
+// yamlError converts a YAML error in the rendered text. It quotes the line, because line numbers differ from the
+// template's.
 func yamlError(err error, rendered []byte) *Error {
 	m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
 	if m == nil {
-		return &Error{Msg: "what it renders is no YAML: " + err.Error()}
+		return &Error{Msg: "it does not render valid YAML: " + err.Error()}
 	}
-	e := &Error{Msg: "what it renders is no YAML: " + m[2]}
+	e := &Error{Msg: "it does not render valid YAML: " + m[2]}
 	if line, _ := strconv.Atoi(m[1]); line > 0 {
 		if lines := strings.Split(string(rendered), "\n"); line <= len(lines) {
 			e.Msg += fmt.Sprintf(", at %.60q", strings.TrimSpace(lines[line-1]))

@@ -123,8 +123,8 @@ func TestErrorsOfTemplates(t *testing.T) {
 		"a: {{nosuch 1}}":              `line 1: there is no function "nosuch" (use a sprig function that does not read the environment, the clock or the network)`,
 		"a: 1\nb: {{.size}}":           `line 2: <.size>: there is no value "size" (give it one: vars: {size: ...})`,
 		"a: {{env \"HOME\"}}":          `line 1: there is no function "env" (use a sprig function that does not read the environment, the clock or the network)`,
-		"- 1\n- 2":                     `what it renders is no object: "[1 2]" (a manifest has fields: apiVersion, kind, metadata)`,
-		"a: 1\n{{if true}}b: [{{end}}": `what it renders is no YAML: did not find expected node content, at "b: ["`,
+		"- 1\n- 2":                     `it does not render an object: "[1 2]" (a manifest has fields: apiVersion, kind, metadata)`,
+		"a: 1\n{{if true}}b: [{{end}}": `it does not render valid YAML: did not find expected node content, at "b: ["`,
 		"a: {{randInt 5 5}}":           `line 1: <randInt 5 5>: error calling randInt: randInt 5 5: there is no number from 5 up to 5`,
 	} {
 		tmpl, err := Parse(text)

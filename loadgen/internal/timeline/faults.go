@@ -14,9 +14,9 @@ import (
 type Fault struct {
 	ID           string
 	Kind, Detail string
-	On           []string // names of components; empty for a fault of nodes
+	On           []string // names of the faulty components; empty for a fault of nodes
 	Begin        time.Time
-	End          *time.Time // nil if the timeline has no end
+	End          *time.Time // nil if the timeline does not contain the end
 }
 
 // String returns the kind of the fault and its components or detail.
@@ -30,7 +30,7 @@ func (f Fault) String() string {
 // Over reports whether the fault had ended at a time.
 func (f Fault) Over(at time.Time) bool { return f.End != nil && !f.End.After(at) }
 
-// EndOr returns when the fault ended, or last if the timeline has no end.
+// EndOr returns when the fault ended, or last if the timeline does not contain the end.
 func (f Fault) EndOr(last time.Time) time.Time {
 	if f.End == nil {
 		return last
@@ -38,20 +38,20 @@ func (f Fault) EndOr(last time.Time) time.Time {
 	return *f.End
 }
 
-// Hits reports whether the fault is on a component.
+// Hits reports whether the component is one of the faulty components.
 func (f Fault) Hits(component string) bool { return slices.Contains(f.On, component) }
 
-// nodesPrefix is the prefix of the IDs of faults of nodes. The control plane does not assign IDs to these faults.
+// nodesPrefix is the prefix of the IDs that the timeline assigns to faults of nodes; the control plane assigns none.
 const nodesPrefix = "nodes-"
 
 func (f Fault) ofNodes() bool { return strings.HasPrefix(f.ID, nodesPrefix) }
 
-// faults pairs the begins and ends of faults, in the order of their events. A fault of simulated
-// nodes lasts until the nodes recover.
+// faults pairs the events that begin and end faults. all is in the order of the beginnings. A fault of simulated nodes
+// lasts until the nodes recover.
 type faults struct {
 	all  []Fault
 	open map[string]int // indexes of faults that have not ended, by ID
-	// nodes counts the faults of nodes.
+	// nodes is the number of faults of nodes so far.
 	nodes int
 }
 
@@ -88,9 +88,8 @@ func (p *faults) end(id string, at time.Time) {
 	}
 }
 
-// about describes the fault's kind. It treats an unknown kind as one for which the
-// supervisor ends processes, so that the fault accounts only for the exits that the
-// supervisor marks as its own.
+// about returns the properties of the fault's kind. It treats an unknown kind as one for which the supervisor ends
+// processes, so that the fault explains only exits that the supervisor marks as its own.
 func (f Fault) about() control.FaultKind {
 	kind, ok := control.FaultKindOf(f.Kind)
 	if !ok {
@@ -102,18 +101,18 @@ func (f Fault) about() control.FaultKind {
 // stops reports whether the supervisor ends processes for the fault.
 func (f Fault) stops() bool { return f.about().Process == control.ProcessEnded }
 
-// silences reports whether the fault's components do not answer while it is in force.
+// silences reports whether the faulty components do not answer during the fault.
 func (f Fault) silences() bool { return f.about().Silences }
 
-// silencesElected reports whether schedulers and controller managers may not answer
-// while the fault is in force. They ask an API server to authorize scrapes.
+// silencesElected reports whether schedulers and controller managers may not answer during the fault. To authorize a
+// scrape, they send a request to an API server.
 func (f Fault) silencesElected() bool {
 	return f.about().Isolates || f.silences() && (f.isOn(control.KindEtcd) || f.isOn(control.KindAPIServer))
 }
 
-// accountsFor reports whether the fault explains that a component ended by itself. marked
-// reports whether the supervisor marks the exits that it requested. A fault for which the
-// supervisor ends processes explains exits of the fault's components only without marks.
+// accountsFor reports whether the fault explains that a component ended by itself. marked is set if the supervisor marks
+// the exits that it requested; then a fault for which the supervisor ends processes does not explain the unmarked exits
+// of the faulty components.
 func (f Fault) accountsFor(x Exit, marked bool) bool {
 	reachesEtcd := f.isOn(control.KindEtcd) || f.about().ReachesEtcd
 	switch {
@@ -127,45 +126,44 @@ func (f Fault) accountsFor(x Exit, marked bool) bool {
 	return false
 }
 
-// isOn reports whether the fault is on a component of a kind.
+// isOn reports whether one of the faulty components is of the given kind.
 func (f Fault) isOn(kind string) bool {
 	return slices.ContainsFunc(f.On, func(name string) bool { return control.ComponentKind(name) == kind })
 }
 
-// isElected reports whether a component needs a lease to live.
+// isElected reports whether a component exits when it loses its lease.
 func isElected(name string) bool {
 	kind := control.ComponentKind(name)
 	return slices.Contains(control.ElectedKinds(), kind)
 }
 
 const (
-	// quotaRestarts is how long before its begin a fault may have ended a process. An
-	// etcdQuota restarts the members one after another before it is in force.
+	// quotaRestarts is how long before its beginning a fault may have ended a process. An etcdQuota restarts the members
+	// one after another before it takes effect.
 	quotaRestarts = time.Minute
-	// catchUp is how long after an outage it may still cause lost scrapes: a scrape that
-	// began during the outage, and the time to catch up.
+	// catchUp is how long after an outage scrapes may still fail: it covers a scrape that began during the outage, and
+	// the time that the component needs to catch up.
 	catchUp = 15 * time.Second
-	// aftermath is how long a fault accounts for exits after its end, or after a start that
-	// it made necessary. The supervisor uses the same time
+	// aftermath is the time after the end of a fault in which the fault explains exits. It is also the time after the
+	// start of a process that the fault made necessary. The supervisor uses the same time
 	// (controlplane/internal/supervisor/exits.go).
 	aftermath = 30 * time.Second
 )
 
-// Outage is a time in which a fault, or a handover of its lease, kept a component away. Scrapes of the component may be
-// missing, and its process may have been replaced.
+// Outage is a time in which a component was unavailable because of a fault or a handover of its lease. Its scrapes may
+// be missing, and its process may have been replaced.
 type Outage struct {
 	From, Until time.Time
-	Fault       string // kind of the fault, or handover
+	Fault       string // the fault's kind, or the constant handover
 }
 
-// handover replaces the kind of the fault if a component handed its lease over.
+// handover is the Fault of an Outage if the component handed over its lease.
 const handover = "handover of its lease"
 
-// Outages are the outages of a run by component, in no particular order.
+// Outages has the outages of a run by component, in no particular order.
 type Outages map[string][]Outage
 
-// Fault returns the kind of a fault that kept a component away at some time between from
-// and until, both included, or "".
+// Fault returns the Fault of an outage of the component that overlaps the time from from to until, both included, or "".
 func (all Outages) Fault(component string, from, until time.Time) string {
 	for _, o := range all[component] {
 		if !o.From.After(until) && !o.Until.Before(from) {
@@ -179,23 +177,21 @@ func (all Outages) add(component string, from, back time.Time, kind string) {
 	all[component] = append(all[component], Outage{from.Add(-clockSkew), back.Add(catchUp), kind})
 }
 
-// Outages returns the outages of the run, and the exits that no fault accounts for in
-// chronological order.
+// Outages returns the outages of the run, and in chronological order the exits that no fault explains.
 //
-// A component that a fault stops or ends is away from the fault's begin until it is
-// ready again. Schedulers and controller managers are also away while a fault affects the
-// API servers or etcd, because they ask an API server to authorize scrapes. A component
-// whose process ended is away until the next process is ready, if a fault accounts for the
-// exit (see docs/reference/objectives.md, "Components under a fault") or if the component
-// handed its lease over. An exit that a person requested from the supervisor without a
-// fault, for example to restore etcd, is neither an outage nor unexplained.
+// A component that a fault stops or ends is unavailable from the fault's beginning until it is ready again. Schedulers
+// and controller managers are also unavailable while a fault affects the API servers or etcd, because they need an API
+// server to authorize scrapes. A component whose process ended is unavailable until the next process is ready, if a
+// fault explains the exit (see docs/reference/objectives.md, "Components under a fault") or the component handed over
+// its lease. If a person made the supervisor end a process without a fault, for example to restore etcd, the exit is
+// neither an outage nor unexplained.
 func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 	outages = Outages{}
 	for i := range t.Faults {
 		t.addSilences(outages, &t.Faults[i])
 	}
 	marked := slices.ContainsFunc(t.events, func(e result.Event) bool { return e.Expected })
-	revived := map[string]*Fault{} // by component: the fault that accounts for its last exit, if it ended by itself
+	revived := map[string]*Fault{} // by component: the fault that explains its last exit, if it ended by itself
 	for _, x := range t.Exits {
 		cause := t.cause(x, revived[x.Component], marked)
 		switch {
@@ -213,8 +209,7 @@ func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 	return outages, unexplained
 }
 
-// addSilences adds the outages of components that cannot answer during the whole
-// fault.
+// addSilences adds an outage for each component that cannot answer during the whole fault.
 func (t *Timeline) addSilences(outages Outages, f *Fault) {
 	if !f.silences() && !f.silencesElected() {
 		return
@@ -237,11 +232,11 @@ func (t *Timeline) addSilences(outages Outages, f *Fault) {
 	}
 }
 
-// end returns the end of a fault. A fault without an end lasts until the last event.
+// end returns the end of a fault. It is the last event if the timeline does not contain the end.
 func (t *Timeline) end(f *Fault) time.Time { return f.EndOr(t.events[len(t.events)-1].Time) }
 
-// back returns when a component that ended between from and until was ready again. If it did not end, or was ready before until,
-// back returns until.
+// back returns when a component that ended between from and until was ready again. It returns until if the component did
+// not end or was ready before until.
 func (t *Timeline) back(component string, from, until time.Time) time.Time {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return at.After(until.Add(catchUp)) })
 	if n == 0 {
@@ -256,9 +251,8 @@ func (t *Timeline) back(component string, from, until time.Time) time.Time {
 	return until
 }
 
-// cause returns the fault that accounts for an exit, or nil. Of several
-// faults it returns the latest. revived is the fault that accounts for the previous
-// exit, after which the process was started.
+// cause returns the fault that explains an exit, or nil. If several faults explain it, cause returns the latest. revived
+// is the fault that explains the previous exit, after which this process was started.
 func (t *Timeline) cause(x Exit, revived *Fault, marked bool) *Fault {
 	within := func(f *Fault, before, after time.Duration) bool {
 		return !x.Time.Before(f.Begin.Add(-before)) && !x.Time.After(t.end(f).Add(after))
@@ -272,7 +266,7 @@ func (t *Timeline) cause(x Exit, revived *Fault, marked bool) *Fault {
 				return &t.Faults[i]
 			}
 		}
-		for i := range t.Faults { // the next fault to be in force
+		for i := range t.Faults { // the next fault to take effect
 			if its(&t.Faults[i], quotaRestarts) {
 				return &t.Faults[i]
 			}

@@ -17,9 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Writer appends events to timeline.jsonl, each synced to disk before Append
-// returns, so that the timeline of a killed run is complete up to its last event.
-// It is safe for concurrent use.
+// Writer appends events to timeline.jsonl. Append syncs each event to disk before it returns, so the timeline of a
+// killed run is complete up to its last event. A Writer is safe for concurrent use.
 type Writer struct {
 	mu    sync.Mutex
 	f     *os.File
@@ -53,7 +52,7 @@ func (w *Writer) Append(e result.Event) error {
 	return nil
 }
 
-// Register exposes the phases and faults written so far as metrics.
+// Register exposes the phases and faults in the written events as metrics.
 func (w *Writer) Register(r prometheus.Registerer) error {
 	if err := r.Register(w.marks); err != nil {
 		return fmt.Errorf("register the timeline's metrics: %w", err)
@@ -61,7 +60,7 @@ func (w *Writer) Register(r prometheus.Registerer) error {
 	return nil
 }
 
-// InForce returns the written faults that have begun but not ended.
+// InForce returns the faults that have begun but not ended according to the written events.
 func (w *Writer) InForce() (all []Fault) {
 	w.marks.mu.Lock()
 	defer w.marks.mu.Unlock()
@@ -76,9 +75,8 @@ func (w *Writer) InForce() (all []Fault) {
 // Close closes the file.
 func (w *Writer) Close() error { return w.f.Close() }
 
-// Read reads the events of the run in dir. It skips a last line that was cut off, for
-// example by a kill. A run without a timeline has no events. Every error is a
-// *result.Damaged.
+// Read reads the events of the run in dir. It skips an incomplete last line, which a kill may leave. It returns no
+// events if the file does not exist. Every error is a *result.Damaged.
 func Read(dir string) ([]result.Event, error) {
 	events, err := result.ReadLines[result.Event](dir, result.TimelineFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,15 +85,15 @@ func Read(dir string) ([]result.Event, error) {
 	return events, err
 }
 
-// onNodes is the label "on" of faults of simulated nodes, which affect no component.
+// onNodes is the value of the label "on" for faults of simulated nodes, which affect no component.
 const onNodes = "nodes"
 
-// marks exposes the phases and faults of a timeline as metrics. A Grafana next to the run
-// draws them into its dashboards. A fault without length, such as a kill, is not in force
-// at any scrape; only the time of its begin shows it.
+// marks exposes the phases and faults of a timeline as metrics, so that a Grafana can show them in its dashboards during
+// the run. A fault without duration, such as a kill, is not active at any scrape; only the time of its beginning shows
+// it.
 type marks struct {
 	mu     sync.Mutex
-	phases map[string]bool // whether the phase is active, by name
+	phases map[string]bool // by name; true while the phase is active
 	faults faults
 }
 

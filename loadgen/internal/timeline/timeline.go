@@ -1,6 +1,5 @@
-// Package timeline owns the events of a run. It appends them to timeline.jsonl, reads
-// them, exposes phases and faults as metrics, and derives faults, exits, outages
-// and leaders from them.
+// Package timeline handles the events of a run. It appends them to timeline.jsonl and reads them, exposes phases and
+// faults as metrics, and derives faults, exits, outages and leaders from the events.
 package timeline
 
 import (
@@ -13,13 +12,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// clockSkew is the maximum difference between two reports of one moment, such as a kill
-// and the end of the killed process.
+// clockSkew is the maximum difference between the times of two events that happen at the same moment, such as a kill and
+// the end of the killed process.
 const clockSkew = time.Second
 
 // Timeline holds the faults, exits and leaders of a run.
 type Timeline struct {
-	Faults  []Fault  // in the order of their begin
+	Faults  []Fault  // in the order in which they began
 	Exits   []Exit   // in chronological order
 	Leaders []Leader // in chronological order
 
@@ -34,14 +33,13 @@ type Exit struct {
 	Time      time.Time
 	Detail    string
 	Expected  bool // the supervisor had requested the exit
-	Handover  bool // the component handed its lease over and is started again
-	// Ready is when the next process was ready. It is zero if no process was ready before
-	// the next exit.
+	Handover  bool // the component handed over its lease and is restarted
+	// Ready is when the next process was ready. It is zero if no process was ready before the next exit.
 	Ready time.Time
 
-	started  time.Time // start of the process that ended; zero for the first process, which was ready when the run began
+	started  time.Time // start of the process that ended; zero for the first process, which was ready before the run began
 	starting bool      // the process was not ready yet
-	back     time.Time // when any later process was ready; zero if none was
+	back     time.Time // when the next process that became ready was ready; zero if none was
 }
 
 // Leader is a component that became the leader of its kind.
@@ -51,10 +49,10 @@ type Leader struct {
 	Since time.Time
 }
 
-// process is the state of a component's process while the events are read.
+// process is the state of a component's processes while the events are read.
 type process struct {
 	exits   []int // indices in Timeline.Exits
-	back    int   // number of exits that were followed by a ready process
+	back    int   // number of exits after which some process became ready
 	started time.Time
 	ready   bool
 }
@@ -106,8 +104,7 @@ func (t *Timeline) follow(e result.Event) {
 	}
 }
 
-// ExitBetween returns the last exit of a component after one time and before another,
-// or nil.
+// ExitBetween returns the last exit of a component between after and before, both excluded, or nil.
 func (t *Timeline) ExitBetween(component string, after, before time.Time) *Exit {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return !at.Before(before) })
 	if n == 0 || !t.Exits[exits[n-1]].Time.After(after) {
@@ -125,7 +122,8 @@ func (t *Timeline) ExitAfter(component string, after time.Time) *Exit {
 	return &t.Exits[exits[n]]
 }
 
-// exitsUntil returns the exits of a component, and the number of exits before the first one that over accepts.
+// exitsUntil returns the exits of a component, and the number of those before the first one for whose time over returns
+// true.
 func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n int, exits []int) {
 	if p := t.processes[component]; p != nil {
 		exits = p.exits
@@ -133,8 +131,8 @@ func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n in
 	return sort.Search(len(exits), func(i int) bool { return over(t.Exits[exits[i]].Time) }), exits
 }
 
-// FaultOn returns the latest fault that affected a component at a time or ended at most
-// grace before it, or nil.
+// FaultOn returns the latest fault on a component that had begun at the time at and had not ended more than grace before
+// it, or nil.
 func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) *Fault {
 	for i, f := range slices.Backward(t.Faults) {
 		if f.Hits(component) && !f.Begin.After(at.Add(clockSkew)) && (f.End == nil || !f.End.Add(grace).Before(at)) {
@@ -144,7 +142,7 @@ func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) 
 	return nil
 }
 
-// FaultsWithin returns the faults that began between two times, both included.
+// FaultsWithin returns the faults that began between from and until, both included.
 func (t *Timeline) FaultsWithin(from, until time.Time) []Fault {
 	var all []Fault
 	for _, f := range t.Faults {
@@ -155,9 +153,8 @@ func (t *Timeline) FaultsWithin(from, until time.Time) []Fault {
 	return all
 }
 
-// CheckPhases returns an error unless the timeline has exactly one start and one end of
-// each measured phase, at the measured times. A timeline that lacks phases may lack
-// faults and exits, too.
+// CheckPhases returns an error unless the timeline has exactly one start and one end of each measured phase, at the
+// measured times. A timeline that lacks phases may also lack faults and exits.
 func (t *Timeline) CheckPhases(phases []result.Phase) error {
 	type bound struct {
 		kind result.EventKind
@@ -176,11 +173,11 @@ func (t *Timeline) CheckPhases(phases []result.Phase) error {
 		}{{result.EventPhaseStart, "start", p.Start}, {result.EventPhaseEnd, "end", p.End}} {
 			switch at := times[bound{b.kind, p.Name}]; {
 			case len(at) == 0:
-				return fmt.Errorf("it does not tell the %s of phase %s", b.what, p.Name)
+				return fmt.Errorf("it lacks the %s of phase %s", b.what, p.Name)
 			case len(at) > 1:
-				return fmt.Errorf("it tells the %s of phase %s %d times", b.what, p.Name, len(at))
+				return fmt.Errorf("it has the %s of phase %s %d times", b.what, p.Name, len(at))
 			case !at[0].Equal(b.at):
-				return fmt.Errorf("it tells the %s of phase %s at %s, and %s at %s", b.what, p.Name,
+				return fmt.Errorf("it has the %s of phase %s at %s, and %s at %s", b.what, p.Name,
 					at[0].UTC().Format(clock), result.MeasurementsFile, b.at.UTC().Format(clock))
 			}
 		}

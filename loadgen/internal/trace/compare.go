@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// CompareOptions describe the replay. The zero value is a replay at the trace's speed with one copy.
+// CompareOptions describe the replay. The zero value means the speed of the trace and one copy.
 type CompareOptions struct {
 	// Speed and Copies are the settings of the replay. Zero means 1.
 	Speed  float64
@@ -18,39 +18,42 @@ type CompareOptions struct {
 
 // Comparison compares a trace with the recording of its replay.
 type Comparison struct {
-	// Requests is the number of requests in the trace, times the copies. Replayed is the number of requests of the replay
-	// in the recording.
+	// Requests is the number of requests in the trace, multiplied by the number of copies. Replayed is the number of
+	// requests in the recording that the replay sent.
 	Requests int64 `json:"requests"`
 	Replayed int64 `json:"replayed"`
-	// Setup is the number of other requests in the recording: requests that created objects, and requests of other clients.
+	// Setup is the number of other requests in the recording: requests that created objects, and requests of other
+	// clients.
 	Setup int64 `json:"setup"`
-	// RateError is the largest Error of Groups.
+	// RateError is the largest Error in Groups.
 	RateError float64 `json:"rateError"`
-	// Dispersion is the dispersion of the trace at the replay's speed. It is not compared for several copies, because
-	// they are shifted at random and the trace does not tell their dispersion.
+	// Dispersion is the dispersion of the trace at the speed of the replay. ReplayedDispersion is the dispersion of the
+	// recording. With several copies, Dispersion equals ReplayedDispersion: the copies are shifted at random, so the
+	// expected dispersion is unknown.
 	Dispersion         float64 `json:"dispersion"`
 	ReplayedDispersion float64 `json:"replayedDispersion"`
-	// DispersionError is the difference as a fraction of Dispersion, or of 1 if Dispersion is less.
+	// DispersionError is the difference between the two as a fraction of Dispersion, or of 1 if Dispersion is less than
+	// 1.
 	DispersionError float64 `json:"dispersionError"`
-	// Groups are the verbs, resources and actors, largest differences first.
+	// Groups compares the requests by verb, resource and actor, in descending order of Error.
 	Groups []GroupComparison `json:"groups"`
 }
 
-// GroupComparison compares the requests of one verb, resource and actor.
+// GroupComparison compares the requests with the same verb, resource and actor.
 type GroupComparison struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	Actor    string `json:"actor"`
 	Requests int64  `json:"requests"`
 	Replayed int64  `json:"replayed"`
-	// Error is the difference as a fraction of Requests, or 1 if the trace has no such request.
+	// Error is the difference between the numbers as a fraction of Requests, or 1 if the trace has no such request.
 	Error float64 `json:"error"`
 }
 
-// replayUser matches a user of a replay. It consists of the load, the copy and the user of the trace.
+// replayUser matches the name of a user of a replay, which consists of the load, the copy and the user in the trace.
 var replayUser = regexp.MustCompile(`^stormglass:tenant:[^:]+-\d+:(.*)$`)
 
-// traced returns the user of the trace for whom an actor acts, and whether the actor belongs to a replay.
+// traced returns the user in the trace as whom an actor sends requests, and whether the actor belongs to a replay.
 func (a Actor) traced() (user string, replayed bool) {
 	if m := replayUser.FindStringSubmatch(a.As); m != nil {
 		return m[1], true
@@ -59,7 +62,7 @@ func (a Actor) traced() (user string, replayed bool) {
 }
 
 // Compare compares a trace file with the recording of its replay, which must keep the names of users. If the recording
-// has users of a replay, only their requests are compared. Times count from the first request of each file.
+// has users of a replay, Compare compares only their requests. Times are relative to the first request of each file.
 func Compare(path, recording string, o CompareOptions) (Comparison, error) {
 	speed, copies := cmp.Or(o.Speed, 1), int64(cmp.Or(o.Copies, 1))
 	a, err := read(path, speed)
@@ -73,7 +76,7 @@ func Compare(path, recording string, o CompareOptions) (Comparison, error) {
 	c := Comparison{Requests: a.total * copies, Replayed: b.total, Setup: b.others}
 	seconds := int(a.last / 1e6)
 	c.Dispersion, c.ReplayedDispersion = dispersion(a.bins, seconds), dispersion(b.bins, seconds)
-	if copies > 1 { // the trace does not tell the dispersion of copies that are shifted at random
+	if copies > 1 { // the copies are shifted at random, so the expected dispersion is unknown
 		c.Dispersion = c.ReplayedDispersion
 	}
 	c.DispersionError = math.Abs(c.ReplayedDispersion-c.Dispersion) / max(c.Dispersion, 1)
@@ -98,12 +101,12 @@ func Compare(path, recording string, o CompareOptions) (Comparison, error) {
 
 type comparedKey struct{ verb, resource, actor string }
 
-// compared counts the requests of one trace.
+// compared counts the requests in one trace file.
 type compared struct {
 	groups        map[comparedKey]int64
 	bins          []int32
 	total, others int64
-	last          Micros // since the first request
+	last          Micros // time of the last request since the first
 }
 
 // add counts a request at a time since the first request.
@@ -116,13 +119,13 @@ func (c *compared) add(key comparedKey, at Micros) {
 	c.bins[at/1e6]++
 }
 
-// renewal is a lease request, which keeps its interval at any speed.
+// renewal is a request that renews a Lease. It keeps its interval at any speed of the replay.
 type renewal struct {
 	key comparedKey
 	at  Micros
 }
 
-// read counts the requests of a trace as a replay at a speed sends them.
+// read counts the requests in a trace, at the times at which a replay with the given speed sends them.
 func read(path string, speed float64) (*compared, error) {
 	r, err := Open(path)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // Trace is a whole trace in memory. It needs about 40 bytes per request.
 type Trace struct {
 	Header
-	// Shapes are the distinct shapes of requests, Objects the objects that they name.
+	// Shapes are the distinct shapes of the requests. Objects are the distinct objects that the requests name.
 	Shapes  []Shape
 	Objects []Object
 	// Namespaces are the namespaces of requests for namespaced resources, in the order of their first request.
@@ -37,7 +37,7 @@ type Entry struct {
 // None is the index for a missing namespace or object.
 const None = -1
 
-// Exact is the ResourceVersion of a shape whose requests name a specific version.
+// Exact is the ResourceVersion of a shape whose requests ask for a specific version.
 const Exact = "exact"
 
 // Shape holds the properties that many requests share.
@@ -77,8 +77,8 @@ func (s Shape) Collective() bool {
 	return slices.Contains([]string{"list", "watch", "deletecollection"}, s.Verb)
 }
 
-// RenewsLease reports whether a request belongs to the renewal of a lease. The holder reads and writes the lease at a
-// fixed interval, which the speed of a replay does not change.
+// RenewsLease reports whether a request may be part of the renewal of a Lease. The holder reads and writes the Lease at
+// a fixed interval, which does not depend on the speed of a replay.
 func RenewsLease(verb, group, resource string) bool {
 	return group == "coordination.k8s.io" && resource == "leases" && slices.Contains([]string{"get", "update", "patch"}, verb)
 }
@@ -101,7 +101,7 @@ func LoadFile(path string) (*Trace, error) {
 	return r.whole()
 }
 
-// LoadData is like LoadFile for the contents of a file. path is its name in errors.
+// LoadData is LoadFile for the contents of a file. path is the name of the file in errors.
 func LoadData(path string, data []byte) (*Trace, error) {
 	r, err := open(path, io.NopCloser(bytes.NewReader(data)))
 	if err != nil {
@@ -128,7 +128,8 @@ func (r *Reader) whole() (*Trace, error) {
 	return t, err
 }
 
-// Load reads a whole trace into memory. It returns the reader's error for a request, or an error with the request's number.
+// Load reads a whole trace into memory. It returns the error that requests yields, or an error with the number of an
+// invalid request.
 func Load(h Header, requests iter.Seq2[Request, error]) (*Trace, error) {
 	b := builder{
 		t: &Trace{Header: h}, shapes: map[Shape]int32{}, objects: map[Object]int32{}, namespaces: map[string]int32{},
@@ -192,7 +193,7 @@ func (b *builder) add(r Request) {
 	b.t.Entries = append(b.t.Entries, e)
 }
 
-// index returns the index of a value in a list without duplicates. It appends a new value.
+// index returns the index of a value in a list without duplicates. It appends the value if it is new.
 func index[T comparable](known map[T]int32, list *[]T, value T) int32 {
 	i, ok := known[value]
 	if !ok {
@@ -202,7 +203,7 @@ func index[T comparable](known map[T]int32, list *[]T, value T) int32 {
 	return i
 }
 
-// cutName removes metadata.name=NAME from a field selector.
+// cutName removes metadata.name=NAME from a field selector and returns NAME.
 func cutName(selector string) (rest, name string) {
 	if !strings.Contains(selector, "metadata.name=") {
 		return selector, ""

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// Maximum lengths of lines, in bytes. The header contains all actors.
+// Maximum lengths of lines, in bytes. The header is longer because it contains all actors.
 const (
 	longestHeader = 64 << 20
 	longestLine   = 1 << 20
@@ -34,17 +34,17 @@ type Reader struct {
 	err    error
 }
 
-// Open opens a trace and reads its header. An invalid file gives a usage error: one line with
-// the file, the line and the field.
+// Open opens a trace and reads its header. For an invalid file it returns a usage error: one line with the file, the
+// line and the field.
 func Open(path string) (*Reader, error) {
 	f, err := userfile.Open(path, math.MaxInt64)
 	if err != nil {
-		return nil, exitcode.Usagef("trace %s: %w (`loadgen record` makes one)", path, err)
+		return nil, exitcode.Usagef("trace %s: %w (create one with `loadgen record`)", path, err)
 	}
 	return open(path, f)
 }
 
-// open reads the header of a trace. It closes the file on an error.
+// open reads the header of a trace. It closes f if it fails.
 func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 	r := &Reader{path: path, file: f}
 	from := bufio.NewReaderSize(f, 256<<10)
@@ -61,11 +61,11 @@ func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 	err = r.decode(&r.header, longestHeader)
 	switch {
 	case errors.Is(err, io.EOF):
-		err = exitcode.Usagef("trace %s: it is empty (`loadgen record` makes one)", path)
+		err = exitcode.Usagef("trace %s: it is empty (create one with `loadgen record`)", path)
 	case err == nil:
 		err = r.wrong(r.header.Check())
 	case exitcode.IsUsage(err):
-		err = exitcode.Usagef("%w: is this a trace? (`loadgen record` makes one)", err)
+		err = exitcode.Usagef("%w: is this a trace? (create one with `loadgen record`)", err)
 	}
 	if err != nil {
 		f.Close()
@@ -77,8 +77,8 @@ func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 // Header returns the trace's header.
 func (r *Reader) Header() Header { return r.header }
 
-// Next reads the next request. It returns io.EOF after the last request, and an error if there
-// are fewer requests than the header says.
+// Next reads the next request. It returns io.EOF after the last request, or an error if there are fewer requests than
+// the header states.
 func (r *Reader) Next(into *Request) error {
 	if r.err != nil {
 		return r.err
@@ -105,7 +105,7 @@ func (r *Reader) Next(into *Request) error {
 // Close closes the file.
 func (r *Reader) Close() error { return r.file.Close() }
 
-// decode reads the value of the next line that is not blank. It returns io.EOF at the end.
+// decode reads the value in the next line that is not blank. It returns io.EOF at the end.
 func (r *Reader) decode(into any, longest int) error {
 	for {
 		err := r.lines.next(longest)
@@ -133,7 +133,7 @@ func (r *Reader) decode(into any, longest int) error {
 	return nil
 }
 
-// wrong adds the file and the line to an error. It returns nil for nil.
+// wrong adds the file and the line to an error. It returns nil if err is nil.
 func (r *Reader) wrong(err error) error {
 	if err == nil {
 		return nil
@@ -157,15 +157,15 @@ func jsonError(err error) error {
 
 var errLong = errors.New("the line is too long")
 
-// feed gives a decoder one line at a time, so that errors can name their line.
+// feed passes one line at a time to a decoder, so that errors can name the line.
 type feed struct {
 	from   *bufio.Reader
 	number int64
-	line   []byte // without white space at its ends
+	line   []byte // without white space at either end
 	unread []byte
 }
 
-// next advances to the next line.
+// next advances to the next line, which must not be longer than longest.
 func (f *feed) next(longest int) error {
 	f.line = f.line[:0]
 	f.number++
@@ -200,7 +200,7 @@ func trim(line []byte) []byte {
 	return line
 }
 
-// Read returns the rest of the line.
+// Read reads the rest of the line.
 func (f *feed) Read(p []byte) (int, error) {
 	if len(f.unread) == 0 {
 		return 0, io.EOF

@@ -14,16 +14,16 @@ type Summary struct {
 	Length   Micros `json:"length"`
 	// Rate is the number of requests per second.
 	Rate float64 `json:"rate"`
-	// Dispersion is the variance of the arrivals in bins of equal length, divided by their mean:
-	// 1 for random arrivals, more for bursts, 0 for even arrivals or fewer than two bins.
+	// Dispersion is the variance of the number of arrivals in bins of equal length, divided by its mean: 1 for random
+	// arrivals, more for bursts, 0 for even arrivals or fewer than two bins.
 	Dispersion float64 `json:"dispersion"`
-	// Groups count the requests by verb, resource and actor, most requests first.
+	// Groups has the number of requests by verb, resource and actor, in descending order of requests.
 	Groups []Group `json:"groups"`
 	// Watches describes how long watches were open.
 	Watches Lengths `json:"watches"`
 }
 
-// Lengths are quantiles of times, rounded down to three digits.
+// Lengths are quantiles of durations, rounded down to three digits.
 type Lengths struct {
 	Count int64  `json:"count"`
 	P50   Micros `json:"p50"`
@@ -31,7 +31,7 @@ type Lengths struct {
 	Max   Micros `json:"max"`
 }
 
-// Group counts the requests of one verb, resource and actor.
+// Group counts the requests with the same verb, resource and actor.
 type Group struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"` // such as deployments.apps or pods/status
@@ -41,24 +41,24 @@ type Group struct {
 	Rate     float64 `json:"rate"`
 }
 
-// Share counts the requests that share one property, Of.
+// Share counts the requests for which one property has the value Of.
 type Share[K cmp.Ordered] struct {
 	Of       K       `json:"of"`
 	Requests int64   `json:"requests"`
 	Rate     float64 `json:"rate"`
 }
 
-// ByVerb counts the requests by verb, most requests first.
+// ByVerb returns the number of requests by verb, in descending order.
 func (s *Summary) ByVerb() []Share[string] {
 	return shares(s, func(g *Group) string { return g.Verb })
 }
 
-// ByResource counts the requests by resource, most requests first.
+// ByResource returns the number of requests by resource, in descending order.
 func (s *Summary) ByResource() []Share[string] {
 	return shares(s, func(g *Group) string { return g.Resource })
 }
 
-// ByActor counts the requests by the index of their actor, most requests first.
+// ByActor returns the number of requests by index of their actor, in descending order.
 func (s *Summary) ByActor() []Share[int] {
 	return shares(s, func(g *Group) int { return g.Actor })
 }
@@ -85,12 +85,12 @@ func perSecond(n int64, length Micros) float64 {
 	return float64(n) / length.D().Seconds()
 }
 
-// Tally counts requests for a Summary, in any order of time. It is not safe for concurrent use.
+// Tally counts requests for a Summary. The requests may be in any order of time. It is not safe for concurrent use.
 type Tally struct {
 	bin     Micros
 	groups  map[groupKey]int64
 	bins    []int32
-	watches map[Micros]int64 // by length, rounded down to three digits
+	watches map[Micros]int64 // number of watches by duration, rounded down to three digits
 	total   int64
 }
 
@@ -99,7 +99,7 @@ type groupKey struct {
 	actor                              int
 }
 
-// NewTally returns a tally that computes the dispersion in bins of the given length. Zero means one second.
+// NewTally returns a Tally that computes the dispersion in bins of length bin. Zero means one second.
 func NewTally(bin time.Duration) *Tally {
 	return &Tally{
 		bin:    Micros(cmp.Or(bin, time.Second) / time.Microsecond),
@@ -140,7 +140,7 @@ func (t *Tally) Summary(length Micros) Summary {
 	return s
 }
 
-// threeDigits rounds a time down to three digits.
+// threeDigits rounds a duration down to three digits.
 func threeDigits(m Micros) Micros {
 	unit := Micros(1)
 	for m/unit >= 1000 {
@@ -149,7 +149,7 @@ func threeDigits(m Micros) Micros {
 	return m / unit * unit
 }
 
-// lengths returns quantiles of counted times, by the nearest rank.
+// lengths returns the quantiles of durations by the nearest rank. counts has the number of watches by duration.
 func lengths(counts map[Micros]int64) (l Lengths) {
 	times := slices.Sorted(maps.Keys(counts))
 	for _, n := range counts {
@@ -169,8 +169,7 @@ func lengths(counts map[Micros]int64) (l Lengths) {
 	return l
 }
 
-// dispersion returns the variance of the first n counts divided by their mean. It takes
-// missing counts as zero.
+// dispersion returns the variance of the first n counts divided by their mean. Missing counts are zero.
 func dispersion(counts []int32, n int) float64 {
 	if n < 2 {
 		return 0
@@ -191,8 +190,7 @@ func dispersion(counts []int32, n int) float64 {
 	return squares / float64(n-1) / mean
 }
 
-// Check reads a whole trace and returns its header and summary. It fails with an error for the
-// first invalid line.
+// Check reads a whole trace and returns its header and summary. It returns an error for the first invalid line.
 func Check(path string) (Header, Summary, error) {
 	r, err := Open(path)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package trace holds the requests that clients sent to a cluster's API servers, as recorded
-// from audit logs. Loads of kind "replay" send them again.
+// Package trace reads and writes the requests that clients sent to a cluster's API servers, as recorded from audit logs.
+// Loads of kind "replay" send them again.
 //
-// A trace file is JSON with one value per line: the Header, then the Requests in the order of
-// At. A file whose name ends in .gz is compressed with gzip.
+// A trace file is JSON with one value per line: the Header, then the Requests ordered by At. A file whose name ends in
+// .gz is compressed with gzip.
 package trace
 
 import (
@@ -19,7 +19,7 @@ const Longest = 31 * 24 * time.Hour
 
 // Header is the first line of a trace.
 type Header struct {
-	// Trace is the format's Version.
+	// Trace is the version of the format.
 	Trace int `json:"trace"`
 	// Start is when the recording begins. Length is the time from Start to the end of the last request.
 	Start  time.Time `json:"start"`
@@ -28,7 +28,7 @@ type Header struct {
 	Requests int64 `json:"requests"`
 	// Actors are the clients. Requests refer to them by index.
 	Actors []Actor `json:"actors"`
-	// Dropped counts the requests that were left out, by reason.
+	// Dropped has the number of requests that were left out, by reason.
 	Dropped map[string]int64 `json:"dropped,omitempty"`
 	// Source describes what the trace was recorded from.
 	Source string `json:"source"`
@@ -74,8 +74,8 @@ type Request struct {
 	Subresource string `json:"subresource,omitempty"`
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
-	// LabelSelector, FieldSelector, Limit and ResourceVersion are query parameters. Paged reports
-	// whether the query has a continue token, for a page of a list after the first.
+	// LabelSelector, FieldSelector, Limit and ResourceVersion are query parameters. Paged reports whether the request
+	// has a continue token: it asks for a page of a list after the first.
 	LabelSelector   string `json:"labelSelector,omitempty"`
 	FieldSelector   string `json:"fieldSelector,omitempty"`
 	Limit           int64  `json:"limit,omitempty"`
@@ -83,13 +83,13 @@ type Request struct {
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// InitialEvents reports whether a watch begins with sendInitialEvents.
 	InitialEvents bool `json:"initialEvents,omitempty"`
-	// Took is the time until the response was complete or, for a watch, how long it was open. Zero means unknown.
+	// Took is the duration of the request or, for a watch, how long it was open. Zero means unknown.
 	Took Micros `json:"took,omitempty"`
 	// Code is the HTTP status of the response. Zero means unknown.
 	Code int `json:"code,omitempty"`
 	// PatchType is the content type of a patch, if known.
 	PatchType string `json:"patchType,omitempty"`
-	// Size is the size of the body in bytes, if the log has bodies.
+	// Size is the size of the request body in bytes, if the log has bodies.
 	Size int `json:"size,omitempty"`
 	// DryRun reports whether the request was a dry run, which changes nothing.
 	DryRun bool `json:"dryRun,omitempty"`
@@ -108,11 +108,11 @@ func objectName(group, resource, subresource string) string {
 	return resource
 }
 
-// LongRunning reports whether the request stays open until its client or a timeout ends
-// it: a watch, or a stream to a pod.
+// LongRunning reports whether the request stays open until its client or a timeout ends it: a watch, or a stream to a
+// pod.
 func (r *Request) LongRunning() bool { return LongRunning(r.Verb, r.Subresource) }
 
-// LongRunning reports whether requests with a verb and a subresource are long-running, by kube-apiserver's list.
+// LongRunning reports whether kube-apiserver treats requests with this verb and subresource as long-running.
 func LongRunning(verb, subresource string) bool {
 	switch subresource {
 	case "exec", "attach", "portforward", "proxy", "log":
@@ -130,9 +130,9 @@ func (m Micros) D() time.Duration { return time.Duration(m) * time.Microsecond }
 // Snapshot counts the objects of a cluster and describes their sizes.
 type Snapshot struct {
 	Nodes int64 `json:"nodes"`
-	// PodsPerNode are quantiles over the nodes.
+	// PodsPerNode has quantiles of the number of pods per node.
 	PodsPerNode Quantiles `json:"podsPerNode"`
-	// Resources are the resources that have objects, most objects first.
+	// Resources are the resources that have objects, ordered by descending number of objects.
 	Resources []ResourceCount `json:"resources"`
 }
 
@@ -144,9 +144,9 @@ type ResourceCount struct {
 	Objects  int64  `json:"objects"`
 	// Namespaces is the number of namespaces with at least one of the objects, or 0 for a cluster-scoped resource.
 	Namespaces int64 `json:"namespaces,omitempty"`
-	// PerNamespace are quantiles of the number of objects over these namespaces.
+	// PerNamespace has quantiles of the number of objects in each of these namespaces.
 	PerNamespace Quantiles `json:"perNamespace,omitzero"`
-	// Bytes are quantiles of the JSON size of the Sampled objects.
+	// Bytes has quantiles of the JSON size of objects, measured on Sampled objects.
 	Bytes   Quantiles `json:"bytes,omitzero"`
 	Sampled int64     `json:"sampled,omitempty"`
 }
@@ -206,7 +206,7 @@ func (r *Request) Check(h *Header, after Micros) error {
 	case r.Size < 0:
 		return fmt.Errorf("size: %d is negative", r.Size)
 	case r.Code != 0 && (r.Code < 100 || r.Code > 599):
-		return fmt.Errorf("code: %d is no HTTP status", r.Code)
+		return fmt.Errorf("code: %d is not an HTTP status", r.Code)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func header(requests int64) Header {
 	return Header{
 		Start: time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC), Length: 60e6, Requests: requests,
 		Actors: []Actor{{Name: "system:serviceaccount:shop:operator", UserAgent: "shop-operator/v0.4.1 (linux/amd64)"}, {Name: "jane", As: "root"}},
-		Source: "a test", Dropped: map[string]int64{"kubelets": 7}, Notes: []string{"audit.log: 1 of 3 lines are no JSON"},
+		Source: "a test", Dropped: map[string]int64{"kubelets": 7}, Notes: []string{"audit.log: 1 of 3 lines are not JSON"},
 	}
 }
 
@@ -114,10 +114,10 @@ func TestBadTraceIsNamedByLineAndField(t *testing.T) {
 		return `{"actor":0,"verb":"get","version":"v1","resource":"pods",` + with + "}\n"
 	}
 	for content, want := range map[string]string{
-		"":                                    "trace FILE: it is empty (`loadgen record` makes one)",
-		"\n\n":                                "trace FILE: it is empty (`loadgen record` makes one)",
-		`{"kind":"Event"}` + "\n":             "FILE:1: unknown field \"kind\": is this a trace? (`loadgen record` makes one)",
-		"hello\n":                             "FILE:1: invalid character 'h' looking for beginning of value: is this a trace? (`loadgen record` makes one)",
+		"":                                    "trace FILE: it is empty (create one with `loadgen record`)",
+		"\n\n":                                "trace FILE: it is empty (create one with `loadgen record`)",
+		`{"kind":"Event"}` + "\n":             "FILE:1: unknown field \"kind\": is this a trace? (create one with `loadgen record`)",
+		"hello\n":                             "FILE:1: invalid character 'h' looking for beginning of value: is this a trace? (create one with `loadgen record`)",
 		`{"trace":2}` + "\n":                  "FILE:1: trace: format 2 is unknown (this program reads 1)",
 		`{"trace":1}` + "\n":                  "FILE:1: start: the time is missing",
 		line1 + get(`"at":1`):                 "FILE:2: the trace ends after 1 of 2 requests (the file is cut)",

@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Writer writes a trace file. The file gets its name only when it is complete.
+// Writer writes a trace file. The file gets its final name only when it is complete.
 type Writer struct {
 	path    string
 	header  Header
@@ -28,7 +28,7 @@ type Writer struct {
 	err     error
 }
 
-// Create creates a trace with the number of requests in the header. It sets the header's Trace field.
+// Create creates a trace file. h.Requests must be the number of requests that will be written. Create sets h.Trace.
 func Create(path string, h Header) (*Writer, error) {
 	h.Trace = Version
 	if err := h.Check(); err != nil {
@@ -51,7 +51,7 @@ func Create(path string, h Header) (*Writer, error) {
 	return w, w.closeOn(w.err)
 }
 
-// Write adds a request. It fails if the request is invalid or on a disk error; no request can follow an error.
+// Write adds a request. It fails if the request is invalid or cannot be written. After an error, all further calls fail.
 func (w *Writer) Write(r *Request) error {
 	if w.err == nil {
 		if err := r.Check(&w.header, w.last); err != nil {
@@ -77,7 +77,7 @@ func (w *Writer) put(value any) {
 	}
 }
 
-// Close completes the trace and gives the file its name. After an error it removes the file.
+// Close completes the trace and gives the file its final name. After an error it removes the file.
 func (w *Writer) Close() error {
 	if w.err == nil && w.written != w.header.Requests {
 		w.err = fmt.Errorf("write trace %s: %d requests were written, its header has %d", w.path, w.written, w.header.Requests)
@@ -103,10 +103,10 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Discard removes the file.
+// Discard removes the unfinished file.
 func (w *Writer) Discard() { _ = w.closeOn(errors.New("discarded")) }
 
-// closeOn returns err. If err is not nil, it removes the file first.
+// closeOn returns err. If err is not nil, it also closes and removes the file.
 func (w *Writer) closeOn(err error) error {
 	if err != nil {
 		w.file.Close()

@@ -1,4 +1,4 @@
-// Package wakeup ends the waits of a goroutine on time also in an idle process.
+// Package wakeup ends the waits of a goroutine on time, even in an idle process.
 package wakeup
 
 import (
@@ -10,44 +10,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wakeup is a timerfd that the runtime waits for as it does for sockets. Waiting
-// for it alone is both cheaper and more exact than a timer of Go's:
+// Wakeup is a timerfd for which the runtime waits as it does for sockets. Waiting only for the timerfd is both cheaper
+// and more exact than a Go timer:
 //
-//   - Setting a Go timer that is due first breaks the wait of the thread that
-//     polls the network, and when it is due another thread is woken besides the
-//     one that runs it. Here the polling thread runs the waiting goroutine itself.
-//   - Go rounds the waits of an idle process up to a millisecond
-//     (runtime/netpoll_epoll.go: epoll_wait counts in them).
+//   - Setting a Go timer that is due first interrupts the thread that polls the
+//     network. When the timer is due, another thread is woken in addition to the
+//     one that runs it. With a timerfd, the polling thread runs the waiting
+//     goroutine itself.
+//   - In an idle process, Go rounds waits up to a millisecond, the unit of
+//     epoll_wait (runtime/netpoll_epoll.go).
 //   - The runtime's monitor, which sleeps until the next Go timer is due, is not
 //     woken at all.
 //
-// Where a goroutine must select, on a Go timer, a wakeup set for the same time
-// still ends an idle process' wait on time. One goroutine waits.
+// If a goroutine must select on a Go timer, a Wakeup set for the same time still ends the wait of an idle process on
+// time. Only one goroutine may wait.
 type Wakeup struct {
 	file *os.File
-	raw  syscall.RawConn // nil: no timerfd
+	raw  syscall.RawConn // nil if there is no timerfd
 
 	state atomic.Int32 // awake, asleep or rung
 
-	// The waiting goroutine's.
+	// The fields below belong to the waiting goroutine.
 	start   time.Time
 	until   time.Duration
-	failure error // to set the timer
+	failure error // error of setting the timer
 	after   unix.ItimerSpec
-	arm     func(fd uintptr)      // these are kept: no closure for each sleep
+	arm     func(fd uintptr)      // method values, kept to avoid a new closure for each wait
 	settle  func(fd uintptr) bool // of wait
 }
 
-// States of a wakeup. A ring is never lost: it resets the timer of a sleeping goroutine, and keeps one that is
+// States of a Wakeup. A ring is never lost: it fires the timer of a sleeping goroutine, and prevents a goroutine that is
 // awake from falling asleep.
 const (
 	awake int32 = iota
 	asleep
-	rung // and not yet heard
+	rung // but the ring has not ended a wait yet
 )
 
-// New makes a wakeup that does nothing where there is no timerfd, or where time.Now is not the machine's
-// clock, as in testing/synctest.
+// New returns a Wakeup. The Wakeup does nothing if there is no timerfd, or if time.Now is not the machine's clock, as in
+// testing/synctest.
 func New() *Wakeup {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil || time.Since(time.Unix(now.Unix())).Abs() > time.Hour {
@@ -57,7 +58,7 @@ func New() *Wakeup {
 	if err != nil {
 		return &Wakeup{}
 	}
-	a := &Wakeup{file: os.NewFile(uintptr(fd), "timerfd")} // non-blocking: the runtime's poller takes it
+	a := &Wakeup{file: os.NewFile(uintptr(fd), "timerfd")} // non-blocking, so the runtime's poller handles it
 	if a.raw, err = a.file.SyscallConn(); err != nil {
 		a.file.Close()
 		return &Wakeup{}
@@ -66,19 +67,19 @@ func New() *Wakeup {
 	return a
 }
 
-// Wait returns when until has passed since start, or on a ring. False: it cannot tell.
+// Wait returns true when until has passed since start, or after a ring. It returns false if it cannot wait.
 func (a *Wakeup) Wait(start time.Time, until time.Duration) bool {
 	if a.raw == nil {
 		return false
 	}
 	a.start, a.until = start, until
 	err := a.raw.Read(a.settle)
-	a.state.Store(awake) // a ring before this is answered by our waking
+	a.state.Store(awake) // we are awake, so earlier rings are done
 	return err == nil && a.failure == nil
 }
 
-// The runtime calls settled before it waits for the descriptor and whenever it is ready. Setting the timer again
-// resets its count, which is never read: the runtime's epoll is edge-triggered.
+// The runtime calls settled before it waits for the descriptor, and whenever the descriptor is ready. Setting the timer
+// again resets the timer's count, which is never read: the runtime's epoll is edge-triggered.
 func (a *Wakeup) settled(fd uintptr) bool {
 	a.state.CompareAndSwap(asleep, awake)
 	wait := a.until - time.Since(a.start)
@@ -92,19 +93,19 @@ func (a *Wakeup) settled(fd uintptr) bool {
 	return !a.state.CompareAndSwap(awake, asleep)
 }
 
-// Ring ends the wait under way, or the next one at once. It is safe for concurrent use.
+// Ring ends the current wait, or the next one at once. It is safe for concurrent use.
 func (a *Wakeup) Ring() {
 	if a.raw != nil && a.state.Swap(rung) == asleep {
-		_ = a.raw.Control(ringNow) // an error means closed: no wait is under way
+		_ = a.raw.Control(ringNow) // an error means that the file is closed, so nothing waits
 	}
 }
 
-// ringNow sets the timer to go off at once.
+// ringNow makes the timer fire at once.
 func ringNow(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.Timespec{Nsec: 1}}, nil)
 }
 
-// Set wakes an idle process after d, in addition to a Go timer of the same length.
+// Set wakes an idle process after d. Use it in addition to a Go timer of the same length.
 func (a *Wakeup) Set(d time.Duration) {
 	if a.raw == nil {
 		return
@@ -114,10 +115,10 @@ func (a *Wakeup) Set(d time.Duration) {
 }
 
 func (a *Wakeup) armed(fd uintptr) {
-	_ = unix.TimerfdSettime(int(fd), 0, &a.after, nil) // without it we are a millisecond late
+	_ = unix.TimerfdSettime(int(fd), 0, &a.after, nil) // if it fails, we are a millisecond late
 }
 
-// Close comes after the last wait.
+// Close releases the timer. Call it after the last Wait.
 func (a *Wakeup) Close() {
 	if a.file != nil {
 		a.file.Close()

@@ -1,11 +1,11 @@
 //go:build !linux
 
-// Package wakeup ends the waits of a goroutine on time also in an idle process.
+// Package wakeup ends the waits of a goroutine on time, even in an idle process.
 package wakeup
 
 import "time"
 
-// Wakeup does nothing here: on a Go timer an idle process is up to a millisecond late.
+// Wakeup does nothing on this system. With a Go timer, an idle process wakes up to a millisecond late.
 type Wakeup struct{}
 
 func New() *Wakeup                                 { return &Wakeup{} }

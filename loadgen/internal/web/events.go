@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// mostStreams is how many browsers can follow the state of the run; others are refused.
+	// mostStreams is the maximum number of browsers that receive the state of the run; more are refused.
 	mostStreams = 32
-	// tellWithin bounds the writing of a state: a browser that does not read in time is dropped.
+	// tellWithin is the time limit for writing a state. A browser that does not read in time is disconnected.
 	tellWithin = 5 * time.Second
-	// fetchWithin bounds how long the end of a run waits for browsers to fetch the report.
+	// fetchWithin is the maximum time that the end of a run waits for browsers to fetch the report.
 	fetchWithin = 15 * time.Second
 )
 
-// state is the state of the run for the page's script.
+// state is the state of the run that the page's script receives.
 type state struct {
 	Word    string   `json:"word"`
 	Line    string   `json:"line"`
 	Phase   string   `json:"phase"` // the phase in progress; empty between phases
 	Paused  bool     `json:"paused"`
 	Steps   []string `json:"steps"`
-	Version int      `json:"version"` // of the page that is available
-	Final   bool     `json:"final"`   // the report is available
+	Version int      `json:"version"` // version of the page that is available
+	Final   bool     `json:"final"`   // whether the report is available
 }
 
 func stateOf(n run.Snapshot, steps []string) state {
@@ -40,7 +40,7 @@ func stateOf(n run.Snapshot, steps []string) state {
 	return s
 }
 
-// word returns the word for the state of the run.
+// word returns the state of the run as one word.
 func word(n run.Snapshot) string {
 	switch {
 	case n.Failure != "":
@@ -63,7 +63,7 @@ func phaseOf(n run.Snapshot) string {
 	return ""
 }
 
-// serveEvents sends a browser the state whenever it changes (server-sent events).
+// serveEvents sends a browser the state at each change, as server-sent events.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !s.join() {
 		http.Error(w, fmt.Sprintf("%d browsers follow the run already", mostStreams), http.StatusServiceUnavailable)
@@ -82,7 +82,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		_ = to.SetWriteDeadline(time.Now().Add(tellWithin)) // if it cannot be set, the write has no bound
+		_ = to.SetWriteDeadline(time.Now().Add(tellWithin)) // if this fails, the write has no time limit
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", text); err != nil || to.Flush() != nil || now.Final {
 			return
 		}
@@ -110,8 +110,8 @@ func (s *Server) leave() {
 	s.streams--
 }
 
-// Finish gives the report of the run in dir to the browsers that follow it, waits until they have fetched it, for at most some
-// seconds or until hurry is closed, and ends the server.
+// Finish makes the report of the run in dir available to the connected browsers. It waits until they have fetched it,
+// for at most fetchWithin or until hurry is closed, and then closes the server.
 func (s *Server) Finish(dir string, hurry <-chan struct{}) error {
 	if s == nil {
 		return nil

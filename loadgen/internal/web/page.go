@@ -27,25 +27,25 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The page is made in the generator's process: at most once per pageEvery, and so rarely that making it takes at most one part in
-// leastRest of the time. On a busy machine that would be a long pause, so mostRest bounds it.
+// The generator's own process creates the page: at most once per pageEvery, and so rarely that it uses at most
+// 1/leastRest of the time. On a busy machine the pause could become long, so mostRest limits it.
 const (
 	pageEvery = 3 * time.Second
 	leastRest = 50
 	mostRest  = 15 * time.Second
 )
 
-// pages keeps the latest page.
+// pages caches the latest page.
 type pages struct {
-	making sync.Mutex // held while a page is made
+	making sync.Mutex // held while a page is being created
 
 	mu      sync.Mutex
 	text    []byte
 	version int
-	fresh   time.Time // until when it is not made again
+	fresh   time.Time // until then, the page is not created again
 }
 
-// next is the version of the page that is available now.
+// next returns the version of the page that get would return now.
 func (p *pages) next() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *pages) next() int {
 	return p.version + 1
 }
 
-// get returns the page, and makes it again if it is old.
+// get returns the page. It calls write to create a new page if the last one is too old.
 func (p *pages) get(write func() ([]byte, error)) (text []byte, version int, err error) {
 	p.making.Lock()
 	defer p.making.Unlock()
@@ -73,7 +73,7 @@ func (p *pages) get(write func() ([]byte, error)) (text []byte, version int, err
 	return p.text, p.version, nil
 }
 
-// servePage answers with the page of the run in progress.
+// servePage serves the page of the run in progress.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	n := s.snapshot
@@ -85,10 +85,10 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Page-Version", strconv.Itoa(version))
-	_, _ = w.Write(text) // an error means that the browser has gone
+	_, _ = w.Write(text) // an error means that the browser is gone
 }
 
-// write makes the page from what the run has recorded so far.
+// write creates the page from the data that the run has recorded so far.
 func (s *Server) write(ctx context.Context, n run.Snapshot) (page []byte, err error) {
 	l := report.Live{Word: strings.ToLower(word(n)), Headline: headline(n), Starting: n.Dir == ""}
 	rec, text := &rundir.Recorded{}, []byte(nil)
@@ -123,7 +123,7 @@ func headline(n run.Snapshot) string {
 	phase := phaseOf(n)
 	switch {
 	case len(n.Phases) == 0:
-		return "The control plane and the nodes are made ready."
+		return "The control plane and the nodes are starting."
 	case phase != "" && n.Gates > 0:
 		return fmt.Sprintf("Phase %s is running. The gates are judged at the end.", phase)
 	case phase != "":
@@ -132,7 +132,7 @@ func headline(n run.Snapshot) string {
 	return "No phase is running."
 }
 
-// read reads what a run has written so far. It sets Ended to now.
+// read reads the files that a run has written so far. It sets Ended to now.
 func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
 	rec := &rundir.Recorded{Dir: dir}
 	var err error
@@ -161,7 +161,8 @@ func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
 	return rec, text, nil
 }
 
-// unmeasured returns the phases of a timeline that have no measurements: the last one, which is in progress or has just ended.
+// unmeasured returns the phases of a timeline that have no measurements: the last one, which is in progress or has just
+// ended.
 func unmeasured(measured []result.Phase, events []result.Event, now time.Time) (more []result.Phase) {
 	known := map[string]bool{}
 	for _, p := range measured {

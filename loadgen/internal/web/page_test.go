@@ -89,7 +89,7 @@ func TestPageOfAHalfRun(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if page, err = s.write(t.Context(), run.Snapshot{}); err != nil || !strings.Contains(string(page), "made ready") {
+	if page, err = s.write(t.Context(), run.Snapshot{}); err != nil || !strings.Contains(string(page), "are starting") {
 		t.Errorf("before the start: %v", err)
 	}
 }

@@ -1,9 +1,9 @@
-// Package web serves the page of a run in progress: the report as far as it exists, the state of the run, and buttons that
-// command it.
+// Package web serves the page of a run in progress: the report so far, the state of the run, and buttons to control the
+// run.
 //
-// It is for browsers on this machine. It listens only on loopback addresses and answers only under names of this machine, so
-// that no page can reach it by its own name (DNS rebinding). Its paths begin with a random token. It refuses commands from pages
-// of other origins.
+// The page is for browsers on this machine. The server listens only on loopback addresses and answers only requests for
+// host names of this machine, so that no website can reach it through its own name (DNS rebinding). Its paths begin with
+// a random token. It refuses commands from pages of other origins.
 package web
 
 import (
@@ -21,30 +21,30 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// Server is the page of one run. It is safe for concurrent use.
+// Server serves the page of one run. It is safe for concurrent use.
 type Server struct {
 	listener net.Listener
 	token    string
 	http     *http.Server
-	served   chan struct{} // closed when nothing is served any more
+	served   chan struct{} // closed when http has stopped
 	control  *run.Control
 	pages    pages
 
 	mu       sync.Mutex
 	snapshot run.Snapshot
-	steps    []string      // the last ones
-	changed  chan struct{} // closed when there is something new
-	streams  int           // browsers that follow the state
-	final    []byte        // the report, when the run is over; nil: the run is in progress
-	fetched  chan struct{} // takes each fetch of the report
+	steps    []string      // the last mostSteps steps
+	changed  chan struct{} // closed and replaced at each change of the state
+	streams  int           // number of browsers that receive the state
+	final    []byte        // the report; nil while the run is in progress
+	fetched  chan struct{} // receives a value for each fetch of the report
 }
 
-// Open listens on an address of this machine, HOST:PORT; port 0 takes a free one.
+// Open listens at an address of this machine, HOST:PORT; port 0 selects a free port.
 func Open(addr string) (*Server, error) {
 	if err := loopback.Check(addr, true); err != nil {
 		return nil, exitcode.Usagef("--web: %w", err)
 	}
-	host, _, _ := net.SplitHostPort(addr) // it has been checked
+	host, _, _ := net.SplitHostPort(addr) // Check has validated it
 	if !loopback.Is(host) {
 		return nil, exitcode.Usagef("--web: %s is open to the network, and any client that reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)", addr)
 	}
@@ -57,10 +57,11 @@ func Open(addr string) (*Server, error) {
 	}, nil
 }
 
-// URL is the page's address, with the token.
+// URL returns the URL of the page, including the token.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" + s.token + "/" }
 
-// Start begins to serve a run that control commands. It returns the run's display, which passes everything on to next.
+// Start begins to serve a run, which the page's buttons control through control. It returns the run's Progress, which
+// passes everything on to next.
 func (s *Server) Start(control *run.Control, next run.Progress) run.Progress {
 	s.control = control
 	s.http = &http.Server{
@@ -73,7 +74,7 @@ func (s *Server) Start(control *run.Control, next run.Progress) run.Progress {
 	return &display{next, s}
 }
 
-// Close ends all answers. On a nil server it does nothing.
+// Close stops the server and ends all responses. On a nil server it does nothing.
 func (s *Server) Close() error {
 	if s == nil {
 		return nil
@@ -86,16 +87,16 @@ func (s *Server) Close() error {
 	return err
 }
 
-// display passes on what a run shows, and keeps it for the page.
+// display passes a run's progress on, and keeps it for the page.
 type display struct {
 	run.Progress
 	server *Server
 }
 
-// mostSteps is how many steps are kept for the page.
+// mostSteps is the number of steps that are kept for the page.
 const mostSteps = 5
 
-// Step is one line about something done or begun.
+// Step passes on one line about a step that was done or has begun, and keeps it.
 func (d *display) Step(line string) {
 	d.Progress.Step(line)
 	d.server.change(func(s *Server) {
@@ -103,13 +104,13 @@ func (d *display) Step(line string) {
 	})
 }
 
-// Live takes the state of the run.
+// Live passes on the state of the run, and keeps it.
 func (d *display) Live(n run.Snapshot) {
 	d.Progress.Live(n)
 	d.server.change(func(s *Server) { s.snapshot = n })
 }
 
-// change makes a change and notifies the browsers.
+// change applies a change and notifies the browsers.
 func (s *Server) change(f func(*Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +119,7 @@ func (s *Server) change(f func(*Server)) {
 	s.changed = make(chan struct{})
 }
 
-// guard lets through requests from this machine with the token, except commands from pages of another origin.
+// guard passes on requests for this machine that have the token, except commands from pages of another origin.
 func (s *Server) guard(h http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -129,7 +130,7 @@ func (s *Server) guard(h http.Handler) http.Handler {
 		token, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		switch {
 		case !loopback.Is(host):
-			http.Error(w, "this address is for this machine only: ask for it as 127.0.0.1", http.StatusForbidden)
+			http.Error(w, "this address is only for this machine: use 127.0.0.1", http.StatusForbidden)
 			return
 		case subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1:
 			http.Error(w, "wrong token: use the whole address that loadgen printed", http.StatusNotFound)
@@ -147,7 +148,7 @@ func (s *Server) guard(h http.Handler) http.Handler {
 	})
 }
 
-// handler serves the paths below the token.
+// handler returns the handler for the paths below the token.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{token}/{$}", s.serveRoot)
@@ -169,7 +170,7 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// serveRoot answers with the report if it exists, else with the page.
+// serveRoot serves the report if it exists, otherwise the page.
 func (s *Server) serveRoot(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	final := s.final
@@ -183,7 +184,7 @@ func (s *Server) serveRoot(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush() // before the run's process ends
 		select {
 		case s.fetched <- struct{}{}:
-		default: // more fetches than are awaited
+		default: // Finish waits for fewer fetches
 		}
 	}
 }

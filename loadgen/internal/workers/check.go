@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// CheckAddress refuses a text that is not an address with a port. The error names the flag.
+// CheckAddress returns an error unless address is HOST:PORT. The error names the flag.
 func CheckAddress(flag, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
@@ -23,7 +23,8 @@ func CheckAddress(flag, address string) error {
 	return nil
 }
 
-// Check refuses a number of workers among which the scenario's loads and nodes cannot be divided. Errors name the load.
+// Check returns an error if the loads and nodes of a scenario cannot be divided among the workers. The error names the
+// load.
 func Check(o Options, s *scenario.Scenario) error {
 	switch {
 	case o.Count == 0 && o.Listen == "" && o.Starter == nil:
@@ -59,9 +60,9 @@ func Check(o Options, s *scenario.Scenario) error {
 	return nil
 }
 
-// WholeNodes returns why the scenario's nodes stay in the coordinator, or "" if workers divide them or the scenario has
-// none. A node's kubelet API is found by its address and port on one machine: nodes whose API the scenario needs are
-// not divided.
+// WholeNodes returns why the scenario's nodes are not divided and stay in the coordinator. It returns "" if workers
+// divide them or the scenario has none. Nodes whose kubelet API the scenario needs are not divided, because the API is
+// found by address and port on one machine.
 func WholeNodes(s *scenario.Scenario) string {
 	if s.Nodes.Count == 0 {
 		return ""
@@ -86,7 +87,7 @@ func WholeNodes(s *scenario.Scenario) string {
 	return ""
 }
 
-// Whole returns the names of the loads that workers do not divide: the coordinator runs them.
+// Whole returns the names of the loads that are not divided. The coordinator runs them.
 func Whole(s *scenario.Scenario) (names []string) {
 	for _, l := range s.Loads() {
 		if !kind.Divides(l.Kind) {

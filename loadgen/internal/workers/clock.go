@@ -8,15 +8,17 @@ import (
 const (
 	// exchanges is the number of exchanges in a comparison of clocks.
 	exchanges = 16
-	// MaxClockOffset is the largest allowed offset of a worker's clock from the coordinator's.
+	// MaxClockOffset is the maximum offset of a worker's clock from the coordinator's clock.
 	MaxClockOffset = 5 * time.Millisecond
 )
 
-// exchange is one query of the other side's time: when it was sent and answered by our clock, and the answer.
+// exchange is one query of the other side's time: when our side sent it and got the response, by our clock, and the time
+// in the response.
 type exchange struct{ asked, answered, theirs time.Time }
 
-// compareClocks uses the fastest exchange. The other clock was read between question and answer, most likely in the
-// middle, so the offset is wrong by at most half of that time (Cristian 1989).
+// compareClocks returns the offset of the fastest exchange. The other side read its clock between the query and the
+// response, most likely in the middle, so the offset is wrong by at most half of the exchange's duration (Cristian
+// 1989).
 func compareClocks(all []exchange) clock {
 	var best clock
 	for i, e := range all {
@@ -28,21 +30,21 @@ func compareClocks(all []exchange) clock {
 	return best
 }
 
-// check refuses clocks that are too far apart.
+// check returns an error if the clocks differ by more than MaxClockOffset.
 func (c clock) check() error {
 	if c.Offset.Abs() <= MaxClockOffset {
 		return nil
 	}
-	way := "before"
+	way := "ahead of"
 	if c.Offset < 0 {
 		way = "behind"
 	}
-	return fmt.Errorf("its clock is %v %s the coordinator's, of at most %v (synchronise the clocks of the machines, as with chrony)",
+	return fmt.Errorf("its clock is %v %s the coordinator's, the limit is %v (synchronise the clocks of the machines, for example with chrony)",
 		c.Offset.Abs().Round(10*time.Microsecond), way, MaxClockOffset)
 }
 
-// here converts a time of the coordinator's clock to the worker's.
+// here converts a time of the coordinator's clock to the worker's clock.
 func (c clock) here(t time.Time) time.Time { return t.Round(0).Add(c.Offset) }
 
-// there converts a time of the worker's clock to the coordinator's.
+// there converts a time of the worker's clock to the coordinator's clock.
 func (c clock) there(t time.Time) time.Time { return t.Round(0).Add(-c.Offset) }

@@ -37,7 +37,7 @@ func TestOffsetIsWithinItsUncertainty(t *testing.T) {
 
 func TestClocksApartAreRefused(t *testing.T) {
 	for offset, want := range map[time.Duration]string{
-		6 * time.Millisecond: "6ms before", -time.Second: "1s behind", 5 * time.Millisecond: "", -5 * time.Millisecond: "",
+		6 * time.Millisecond: "6ms ahead", -time.Second: "1s behind", 5 * time.Millisecond: "", -5 * time.Millisecond: "",
 	} {
 		err := clock{Offset: offset}.check()
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "synchronise")) {

@@ -1,6 +1,7 @@
-// Package workers divides the loads and the simulated nodes of one run among several generators. The coordinator, package
-// run, keeps all else: the run directory, objects, identities, scrapes, actions, the choice of faults, the loads that cannot
-// be divided (kind.Divides), and nodes whose kubelet API the scenario needs (WholeNodes).
+// Package workers divides the loads and the simulated nodes of one run among several generators. The coordinator,
+// package run, does everything else: it handles the run directory, objects, credentials, scrapes and actions, and
+// chooses the nodes for faults. It also runs the loads that cannot be divided (kind.Divides) and the nodes whose kubelet
+// API the scenario needs (WholeNodes).
 //
 // # Flow of data
 //
@@ -11,19 +12,20 @@
 //
 // # Connection
 //
-// Each worker holds one TLS 1.3 connection to the coordinator. An authority made for the run signs the coordinator's
-// certificate; the worker shows a token. Messages are JSON, each after its length in four bytes. Nothing is sent twice:
-// when a connection breaks, the worker is lost, and the run ends and cannot be judged. A restarted worker is refused.
+// Each worker has one TLS 1.3 connection to the coordinator. A CA that is created for the run signs the coordinator's
+// certificate; the worker sends a token. Messages are JSON, each preceded by its length in four bytes. Nothing is sent
+// twice: if a connection breaks, the worker is lost, and the run ends and cannot be judged. A restarted worker is
+// refused.
 //
 // # Time
 //
-// Clocks are compared before every phase in 16 exchanges. The fastest exchange counts, and the comparison may be wrong
-// by half of its duration. Loads begin at a future time that the coordinator sends to all workers; a worker that learns
-// it too late is late, and ends the run. Latencies of deliveries from another worker's acknowledgement have both
-// workers' uncertainty added.
+// Clocks are compared before every phase in 16 exchanges. The fastest exchange counts; the measured offset may be wrong
+// by half of its duration. Loads begin at a future time that the coordinator sends to all workers. A worker that
+// receives it too late ends the run. The latency of a delivery that is measured from another worker's acknowledgement
+// has the uncertainty of both workers' clocks added.
 //
 // # Merging
 //
-// Distributions come as counts of histograms, never as quantiles; slots are added where they end together; counters and
-// histograms of metrics are added.
+// Workers send distributions as counts of histograms, never as quantiles. Slots are added where the slots of all workers
+// end together. Counters and histograms of metrics are added.
 package workers

@@ -19,22 +19,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Most is the largest number of workers.
+// Most is the maximum number of workers.
 const Most = 256
 
-// Options configure a run's workers. The zero value: no workers, the run's process does all.
+// Options configure the workers of a run. With the zero value, there are no workers: the run's own process does all
+// work.
 type Options struct {
-	// Count of workers.
+	// Count is the number of workers.
 	Count int
-	// Listen is the address, HOST:PORT, at which workers join; "" is a free port of 127.0.0.1.
+	// Listen is the address, HOST:PORT, at which workers join; "" means a free port of 127.0.0.1.
 	Listen string
-	// Advertise is the address, HOST or HOST:PORT, at which workers reach the coordinator; "" is the address of Listen.
+	// Advertise is the address, HOST or HOST:PORT, at which workers reach the coordinator; "" means the address of
+	// Listen.
 	Advertise string
-	// Starter starts the workers. Nil: they are started separately.
+	// Starter starts the workers. Nil means that the user starts them.
 	Starter Starter
-	// Carried says that the starter brings the workers' connections: there is no address to join at.
+	// Carried is set if the Starter makes the connections to the workers, so there is no address to join at.
 	Carried bool
-	// Within bounds the time until all have joined; 0 is five minutes.
+	// Within is the time limit until all workers have joined; 0 means five minutes.
 	Within time.Duration
 }
 
@@ -42,21 +44,21 @@ const defaultWithin = 5 * time.Minute
 
 // Invitation holds the data that workers need to join.
 type Invitation struct {
-	// Address of the coordinator, HOST:PORT; empty: connections are given to Take.
+	// Address is the coordinator's address, HOST:PORT. It is empty if connections are passed to Take instead.
 	Address string
 	// Run is the run's id.
 	Run string
 	// CAFile and TokenFile are arguments of `loadgen worker`; CA and Token are their contents.
 	CAFile, TokenFile string
 	CA, Token         string
-	// Count of workers. Their indexes are 0 to Count-1.
+	// Count is the number of workers. Their indexes are 0 to Count-1.
 	Count int
-	// Dir is the directory for their logs.
+	// Dir is the directory for the workers' logs.
 	Dir string
-	// Take serves the worker at the other end of a connection until one side ends it. joined: the peer was accepted as
-	// a worker.
+	// Take serves the worker at the other end of a connection until either side closes it. joined reports whether the
+	// peer was accepted as a worker.
 	Take func(net.Conn) (joined bool, err error)
-	// Tell reports in one line, once, what delays a worker.
+	// Tell reports once, in one line, what delays a worker.
 	Tell func(format string, args ...any)
 }
 
@@ -64,7 +66,7 @@ type Invitation struct {
 type Started struct {
 	// Stop ends the workers that still run, and returns when all have ended.
 	Stop func() error
-	// API is how the workers reach the target's API server. Nil: as the coordinator does.
+	// API is how the workers reach the target's API server. Nil means in the same way as the coordinator.
 	API *API
 }
 
@@ -76,13 +78,13 @@ type API struct {
 
 // Starter starts the workers of a run.
 type Starter interface {
-	// Start starts them. ended is called when one ends, in order or not.
+	// Start starts the workers. It calls ended when a worker ends, normally or not.
 	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (Started, error)
-	// Describe describes what Start will create for the run with that id, for the user to confirm.
+	// Describe describes, for the user to confirm, what Start will create for the run with that id.
 	Describe(count int, run string) string
 }
 
-// Describe describes the workers of the run with that id. It returns "" without workers.
+// Describe describes the workers of the run with that id. It returns "" if there are no workers.
 func (o Options) Describe(run string) string {
 	switch {
 	case o.Count == 0:
@@ -93,36 +95,36 @@ func (o Options) Describe(run string) string {
 	return o.Starter.Describe(o.Count, run)
 }
 
-// Fleet is the workers of a run. A nil Fleet has no workers, and its methods do nothing.
+// Fleet represents the workers of a run. A nil Fleet has no workers; its methods do nothing.
 type Fleet struct {
 	options  Options
 	build    string
 	secrets  *secrets
-	listener net.Listener // nil: connections are carried
+	listener net.Listener // nil if the Starter makes the connections
 	step     func(format string, args ...any)
 	serving  sync.WaitGroup
-	started  Started // of the workers that were started here
-	dir      string  // with the credentials; "": none were written
+	started  Started // the workers that the Starter started
+	dir      string  // of the credentials; "" if none were written
 
 	mu      sync.Mutex
-	members []*member // by index; nil: it has not joined
+	members []*member // by index; nil for a worker that has not joined
 	changed chan struct{}
-	peers   map[*link]bool  // that have not been admitted
-	told    map[string]bool // bounds that workers passed, and reasons of refusals, that were reported
-	refused int             // of these reasons
-	last    string          // the newest refusal, in a line
+	peers   map[*link]bool  // not admitted yet
+	told    map[string]bool // reported lines: exceeded limits, and reasons for refusals
+	refused int             // number of refusals in told
+	last    string          // the latest refusal, in one line
 	failed  error
 	failing chan struct{} // closed with failed
 	ending  bool
-	begin   time.Time // of the loads that start now
+	begin   time.Time // when the loads that are being started begin
 	loads   map[string]*remote
 
 	scenario *scenario.Scenario
 	samples  *samples.Recorder
-	nodes    *node.Config // that workers divide; nil: they do not
+	nodes    *node.Config // nodes that the workers divide; nil for none
 }
 
-// Open listens for workers of a build. It returns nil if the options have no workers.
+// Open listens for workers of the given build. It returns nil if the options have no workers.
 func Open(o Options, build func() string, step func(format string, args ...any)) (*Fleet, error) {
 	if o.Count == 0 {
 		return nil, nil
@@ -135,7 +137,7 @@ func Open(o Options, build func() string, step func(format string, args ...any))
 	}
 	s, err := newSecrets()
 	if err != nil {
-		return nil, exitcode.Environmentf("make the workers' credentials: %w", err)
+		return nil, exitcode.Environmentf("create the workers' credentials: %w", err)
 	}
 	f := &Fleet{
 		options: o, build: build(), secrets: s, step: step, started: Started{Stop: func() error { return nil }},
@@ -154,7 +156,7 @@ func Open(o Options, build func() string, step func(format string, args ...any))
 	return f, nil
 }
 
-// Invite writes the workers' credentials to dir and starts the workers for the run with that id, or prints how to start
+// Invite writes the workers' credentials to dir, and starts the workers for the run with that id or prints how to start
 // them.
 func (f *Fleet) Invite(ctx context.Context, dir, run string) error {
 	if f == nil {
@@ -187,7 +189,8 @@ func (f *Fleet) Invite(ctx context.Context, dir, run string) error {
 	return nil
 }
 
-// address returns where workers reach the coordinator, HOST:PORT, or "" if connections are carried.
+// address returns the address at which workers reach the coordinator, HOST:PORT, or "" if the Starter makes the
+// connections.
 func (f *Fleet) address() string {
 	if f.options.Carried {
 		return ""
@@ -197,7 +200,7 @@ func (f *Fleet) address() string {
 		if _, _, err := net.SplitHostPort(host); err == nil {
 			return host
 		}
-		_, port, _ := net.SplitHostPort(own) // it has one
+		_, port, _ := net.SplitHostPort(own) // own always has a port
 		return net.JoinHostPort(host, port)
 	}
 	return own
@@ -211,7 +214,7 @@ func (f *Fleet) Where() string {
 	return "at " + f.address()
 }
 
-// ended notes that a worker that was started here has ended.
+// ended records that a worker that the Starter started has ended.
 func (f *Fleet) ended(index int, why error) {
 	f.mu.Lock()
 	m, ending := f.members[index], f.ending
@@ -225,7 +228,7 @@ func (f *Fleet) ended(index int, why error) {
 	}
 }
 
-// each calls fn for all members concurrently, and returns the first error by index.
+// each calls fn for all members concurrently. It returns the error of the member with the lowest index.
 func (f *Fleet) each(fn func(*member) error) error {
 	errs := make([]error, len(f.members))
 	var all sync.WaitGroup
@@ -241,21 +244,21 @@ func (f *Fleet) each(fn func(*member) error) error {
 	return nil
 }
 
-// joined returns the members so far.
+// joined returns the members that have joined so far.
 func (f *Fleet) joined() []*member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m == nil })
 }
 
-// remote returns the divided load of that name, or nil.
+// remote returns the divided load with that name, or nil.
 func (f *Fleet) remote(name string) *remote {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.loads[name]
 }
 
-// recorder returns the recorder of the workers' slots, or nil before Join.
+// recorder returns the recorder of the workers' slots. It returns nil before Join.
 func (f *Fleet) recorder() *samples.Recorder {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -269,7 +272,7 @@ func (f *Fleet) uncertainty() (most time.Duration) {
 	return most
 }
 
-// renewEvery is how often a renewed token is read again.
+// renewEvery is the interval at which the token file of the target is read again.
 const renewEvery = 5 * time.Second
 
 func (f *Fleet) renewToken(t load.Target) {
@@ -286,7 +289,7 @@ func (f *Fleet) renewToken(t load.Target) {
 			return
 		}
 		token, err := tokenOf(t.Config)
-		if err != nil || token == last { // it is read again
+		if err != nil || token == last { // the next tick reads it again
 			continue
 		}
 		last = token
@@ -299,13 +302,13 @@ func (f *Fleet) renewToken(t load.Target) {
 // over returns a channel that is closed when the first member is gone or the run has ended.
 func (f *Fleet) over() <-chan struct{} { return f.members[0].gone }
 
-// lead is how far in the future loads begin. The workers must learn of the start within it.
+// lead is the time between the decision to start a load and its beginning. All workers must receive the call within it.
 const lead = 250 * time.Millisecond
 
-// answerWithin bounds the wait for answers at the start of a phase or fault.
+// answerWithin is the maximum wait for the workers' answers at the start of a phase or fault.
 const answerWithin = 30 * time.Second
 
-// startTime returns when loads begin that start now. Loads of one phase begin at the same time.
+// startTime returns the time at which loads begin that are started now. It is the same for all loads of a phase.
 func (f *Fleet) startTime() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -333,7 +336,7 @@ func (f *Fleet) BeginPhase(name string, at time.Time) {
 	}
 }
 
-// Watch returns why a worker was lost, or nil when ctx ends.
+// Watch waits until a worker is lost, and returns why. It returns nil when ctx ends.
 func (f *Fleet) Watch(ctx context.Context) error {
 	if f == nil {
 		<-ctx.Done()
@@ -357,7 +360,7 @@ func (f *Fleet) Failed() error {
 	return f.failed
 }
 
-// endWithin bounds the end of the workers.
+// endWithin is the time limit for ending the workers.
 const endWithin = 15 * time.Second
 
 // End collects the last results and ends the workers.
@@ -370,14 +373,14 @@ func (f *Fleet) End() {
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
-	_ = f.each(func(m *member) error { // what a lost one measured last is known
+	_ = f.each(func(m *member) error { // the last results of a lost member are already here
 		_, err := m.call(ctx, call{Verb: verbEnd})
 		m.leave()
 		return err
 	})
 }
 
-// Close closes the connections, stops the workers that were started here, and removes their credentials.
+// Close closes the connections, stops the workers that the Starter started, and removes their credentials.
 func (f *Fleet) Close() error {
 	if f == nil {
 		return nil
@@ -389,7 +392,7 @@ func (f *Fleet) Close() error {
 	}
 	f.mu.Unlock()
 	if f.listener != nil {
-		_ = f.listener.Close() // a second time: it is closed
+		_ = f.listener.Close() // it may be closed already
 	}
 	for _, m := range f.joined() {
 		m.leave()

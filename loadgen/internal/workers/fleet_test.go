@@ -328,7 +328,7 @@ func TestClocksAreCompared(t *testing.T) {
 	}
 	b := newBench(t, 2, reads, off(time.Second))
 	err := b.join()
-	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "before the coordinator's") || !strings.Contains(err.Error(), "synchronise") {
+	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "ahead of the coordinator's") || !strings.Contains(err.Error(), "synchronise") {
 		t.Errorf("a second apart: %v", err)
 	}
 	b = newBench(t, 2, reads, off(2*time.Millisecond))

@@ -16,25 +16,25 @@ import (
 // ask is a worker's request for the credentials of one of its nodes.
 type ask struct {
 	ID   int64  `json:"id"`
-	Node string `json:"node,omitempty"` // "": the kube-proxies'
+	Node string `json:"node,omitempty"` // "" means the identity of all kube-proxies
 }
 
-// given is the answer: a certificate or a token.
+// given is the coordinator's response to ask: a certificate or a token.
 type given struct {
 	ID    int64  `json:"id"`
 	Cert  []byte `json:"cert,omitempty"` // PEM
 	Key   []byte `json:"key,omitempty"`
-	Token string `json:"token,omitempty"` // NodeTokens renews it
+	Token string `json:"token,omitempty"` // a later message.NodeTokens renews it
 	Error string `json:"error,omitempty"`
 }
 
-// renewedTokens provides node identities with renewed tokens.
+// renewedTokens is implemented by node identities that renew tokens.
 type renewedTokens interface {
-	// Token returns a node's newest token, or "" if it has none.
+	// Token returns the newest token of a node, or "" if the node has none.
 	Token(node string) string
 }
 
-// give sends a worker the credentials of a node, from the coordinator's identities.
+// give sends the worker the credentials of one of its nodes.
 func (m *member) give(a ask) {
 	g, err := m.credentials(a.Node)
 	if err != nil {
@@ -84,7 +84,7 @@ func (m *member) owns(nodeName string) bool {
 	return ok && err == nil && digits == strconv.Itoa(number) && number >= 0 && number < nodes.Spec.Count && number%len(m.fleet.members) == m.index
 }
 
-// renewNodeTokens sends workers the renewed tokens of their nodes.
+// renewNodeTokens sends the workers the renewed tokens of their nodes.
 func (f *Fleet) renewNodeTokens() {
 	if f.nodes == nil {
 		return
@@ -109,7 +109,7 @@ func (f *Fleet) renewNodeTokens() {
 	}
 }
 
-// renewed returns the tokens that the worker does not have yet.
+// renewed returns the tokens that changed since they were last sent to the worker.
 func (m *member) renewed(t renewedTokens) map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,10 +122,10 @@ func (m *member) renewed(t renewedTokens) map[string]string {
 	return all
 }
 
-// askedIdentities provides the credentials of a worker's nodes by asking the coordinator.
+// askedIdentities provides the credentials of a worker's nodes, which it requests from the coordinator.
 type askedIdentities struct {
 	send func(message) error
-	base *rest.Config // names the server and how to verify it
+	base *rest.Config // the server, and how to verify it
 
 	mu      sync.Mutex
 	last    int64
@@ -139,7 +139,7 @@ func newAskedIdentities(send func(message) error, base *rest.Config) *askedIdent
 	}
 }
 
-// For requests a node's credentials.
+// For requests the credentials of a node.
 func (a *askedIdentities) For(ctx context.Context, nodeName string) (*rest.Config, error) {
 	g, err := a.ask(ctx, nodeName)
 	if err != nil {
@@ -159,7 +159,7 @@ func (a *askedIdentities) For(ctx context.Context, nodeName string) (*rest.Confi
 	return c, nil
 }
 
-// ForProxies requests the single identity of all kube-proxies.
+// ForProxies requests the identity that all kube-proxies share.
 func (a *askedIdentities) ForProxies(ctx context.Context) (*rest.Config, error) {
 	return a.For(ctx, "")
 }
@@ -190,7 +190,7 @@ func (a *askedIdentities) ask(ctx context.Context, nodeName string) (given, erro
 	}
 }
 
-// take processes an answer of the coordinator.
+// take processes a response of the coordinator.
 func (a *askedIdentities) take(g given) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -200,7 +200,7 @@ func (a *askedIdentities) take(g given) {
 	}
 }
 
-// renew stores tokens that the coordinator has renewed.
+// renew stores tokens that the coordinator renewed.
 func (a *askedIdentities) renew(tokens map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

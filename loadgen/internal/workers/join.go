@@ -18,20 +18,20 @@ func (f *Fleet) accept() {
 	for {
 		conn, err := f.listener.Accept()
 		if err != nil {
-			return // closed
+			return // the listener was closed
 		}
-		f.serving.Go(func() { _, _ = f.serve(newLink(conn)) }) // no worker: a port scan, or one with another authority
+		f.serving.Go(func() { _, _ = f.serve(newLink(conn)) }) // an error means that the peer is not a worker of this run, for example a port scan
 	}
 }
 
-// takeConn serves the worker at the other end of a connection that a starter brings.
+// takeConn serves the worker at the other end of a connection that the Starter made.
 func (f *Fleet) takeConn(conn net.Conn) (joined bool, err error) {
 	return f.serve(newLink(tls.Server(conn, f.secrets.tls)))
 }
 
 const helloWithin = 10 * time.Second
 
-// serve talks to a peer until it is gone. joined: the peer was a worker of this run.
+// serve serves a peer until it is gone. joined reports whether the peer was a worker.
 func (f *Fleet) serve(l *link) (joined bool, err error) {
 	defer l.conn.Close()
 	f.mu.Lock()
@@ -56,8 +56,8 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 	m, refusal := f.admit(l, *first.Hello)
 	if refusal != "" {
 		f.tellRefused(l.conn.RemoteAddr(), refusal)
-		_ = l.send(message{Refused: refusal}) // it may be gone
-		return true, nil                      // as far as its starter goes
+		_ = l.send(message{Refused: refusal}) // the worker may be gone
+		return true, nil                      // so that the Starter does not try again
 	}
 	m.serve()
 	return true, nil
@@ -65,7 +65,7 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 
 var errOver = errors.New("the run is over")
 
-// admit makes a worker a member, or returns why it is refused.
+// admit makes a worker a member, or returns why the worker is refused.
 func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +80,7 @@ func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	case h.Index < 0 || h.Index >= n:
 		return nil, fmt.Sprintf("there is no worker %d: the run has %d, from 0 to %d", h.Index, n, n-1)
 	case f.members[h.Index] != nil:
-		return nil, fmt.Sprintf("worker %d has joined already (%s): one that starts again would repeat what was sent", h.Index, f.members[h.Index].name)
+		return nil, fmt.Sprintf("worker %d has joined already (%s): a restarted worker would repeat requests that were sent", h.Index, f.members[h.Index].name)
 	case f.ending || f.failed != nil:
 		return nil, errOver.Error()
 	}
@@ -90,13 +90,13 @@ func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	return m, ""
 }
 
-// notify wakes goroutines that wait for members. The caller holds mu.
+// notify wakes the goroutines that wait for members. The caller holds mu.
 func (f *Fleet) notify() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-// tell reports a line about a worker, once.
+// tell reports a line about a worker, unless the same line was reported before.
 func (f *Fleet) tell(format string, args ...any) {
 	line := shown(fmt.Sprintf(format, args...))
 	f.mu.Lock()
@@ -108,11 +108,11 @@ func (f *Fleet) tell(format string, args ...any) {
 	}
 }
 
-// mostRefusals bounds the reported refusals: anybody on the network can cause any number of them.
+// mostRefusals is the maximum number of reported refusals, because anybody on the network can cause any number of them.
 const mostRefusals = 20
 
-// tellRefused reports why a peer was refused, once for each reason. A reason contains nothing that the peer sent before
-// it showed the token.
+// tellRefused reports why a peer was refused, once for each reason. A reason contains no text from a peer that has not
+// sent the right token.
 func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	f.mu.Lock()
 	f.last = fmt.Sprintf("a worker at %s was refused: %s", from, refusal)
@@ -127,7 +127,7 @@ func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	}
 }
 
-// fail ends the run. The first reason counts.
+// fail ends the run. Only the first error counts.
 func (f *Fleet) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,8 +137,8 @@ func (f *Fleet) fail(err error) {
 	}
 }
 
-// Join waits until all workers have joined, gives them their shares of the scenario's loads and nodes, and compares
-// clocks.
+// Join waits until all workers have joined, sends them their shares of the scenario's loads and nodes, and measures the
+// offsets of their clocks.
 func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, id string) error {
 	if f == nil {
 		return nil
@@ -177,7 +177,7 @@ func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, i
 	}
 	f.serving.Go(func() { f.renewToken(t) })
 	f.serving.Go(f.renewNodeTokens)
-	f.step("%d workers joined; their clocks are known to %v", len(f.members), f.uncertainty().Round(time.Microsecond))
+	f.step("%d workers joined; their clock offsets are known to within %v", len(f.members), f.uncertainty().Round(time.Microsecond))
 	return nil
 }
 
@@ -201,13 +201,13 @@ func (f *Fleet) awaitMembers(ctx context.Context) error {
 			if last != "" {
 				last = "; " + last
 			}
-			return exitcode.Environmentf("workers %s of %d did not join %s within %v%s (do they run, and can they be reached?)",
+			return exitcode.Environmentf("workers %s of %d did not join %s within %v%s (are they running, and can they reach this address?)",
 				strings.Join(missing, ", "), f.options.Count, f.Where(), f.options.Within, last)
 		}
 	}
 }
 
-// missing returns the indexes of workers that have not joined. The caller holds mu.
+// missing returns the indexes of the workers that have not joined. The caller holds mu.
 func (f *Fleet) missing() (all []string) {
 	for i, m := range f.members {
 		if m == nil {

@@ -105,7 +105,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		"another build":   {func(w *Worker) { w.Build = "v2" }, "the worker is loadgen v2, the coordinator v1", true},
 		"no such index":   {func(w *Worker) { w.Index = 2 }, "there is no worker 2: the run has 2, from 0 to 1", true},
 		"a negative one":  {func(w *Worker) { w.Index = -1 }, "indexes begin at 0", false},
-		"no such file":    {func(w *Worker) { w.CAFile += "x" }, "take the file that the coordinator wrote", false},
+		"no such file":    {func(w *Worker) { w.CAFile += "x" }, "use the file that the coordinator wrote", false},
 		"no certificate":  {func(w *Worker) { w.CAFile = w.TokenFile }, "no PEM certificate", false},
 		"no port":         {func(w *Worker) { w.Coordinator = "coordinator" }, "not HOST:PORT", false},
 		"another program": {func(w *Worker) { w.Coordinator = strings.TrimPrefix(b.server.Config().Host, "https://") }, "is not the coordinator of --ca", false},

@@ -18,23 +18,24 @@ import (
 
 // Local starts workers as child processes on this machine.
 type Local struct {
-	// Binary is the path of loadgen; "" is this program.
+	// Binary is the path of loadgen; "" means the current program.
 	Binary string
 }
 
-// Workers get endAfter to end by themselves, then killAfter to end after this process tells them that it no longer
-// needs them. A suspended worker does neither, and is killed.
+// A worker has endAfter to end by itself. Then this process closes the worker's pipe, and the worker has killAfter to
+// end. A suspended worker does neither, and is killed.
 const (
 	endAfter  = 2 * time.Second
 	killAfter = 5 * time.Second
 )
 
-// Describe says how many processes there will be.
+// Describe returns how many processes Start starts.
 func (l Local) Describe(count int, _ string) string {
 	return fmt.Sprintf("%d processes of this machine", count)
 }
 
-// Start starts them. They end when this process ends, for any reason; signals of the terminal do not reach them.
+// Start starts the processes. They end when this process ends, for any reason. Signals of the terminal do not reach
+// them.
 func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why error)) (Started, error) {
 	binary := l.Binary
 	if binary == "" {
@@ -52,13 +53,13 @@ func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why 
 			return nil
 		}
 		for _, c := range children {
-			_ = c.alive.Close() // it may have ended
+			_ = c.alive.Close() // the worker may have ended
 		}
 		if awaitEnd(over, killAfter) {
 			return nil
 		}
 		for _, c := range children {
-			_ = c.cmd.Process.Kill() // it may have ended
+			_ = c.cmd.Process.Kill() // the worker may have ended
 		}
 		<-over
 		return nil
@@ -93,7 +94,7 @@ func awaitEnd(over <-chan struct{}, within time.Duration) bool {
 type child struct {
 	cmd   *exec.Cmd
 	log   string
-	alive *os.File // closed when it has ended
+	alive *os.File // closing it tells the process to end
 }
 
 func startChild(binary string, i Invitation, index int) (*child, error) {
@@ -113,7 +114,7 @@ func startChild(binary string, i Invitation, index int) (*child, error) {
 	return c, nil
 }
 
-// wait returns why the process ended: the last line of its log, unless it ended in order.
+// wait waits until the process has ended and returns why it ended: the last line of its log, unless it ended normally.
 func (c *child) wait() error {
 	err := c.cmd.Wait()
 	_ = c.alive.Close()

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// lostAfter is how long the other side may be silent.
+	// lostAfter is the time after which a peer that sends nothing counts as lost.
 	lostAfter = 15 * time.Second
-	// aliveEvery is how often each side gives a sign of life.
+	// aliveEvery is the interval at which each side sends a heartbeat.
 	aliveEvery = time.Second
-	// mostPosted bounds the messages that wait to be sent to one worker.
+	// mostPosted is the maximum number of messages that wait to be sent to one worker.
 	mostPosted = 1 << 14
 )
 
@@ -29,32 +29,32 @@ type LostError struct {
 	Why   string
 }
 
-// Error returns one line.
+// Error returns the error in one line.
 func (e *LostError) Error() string { return fmt.Sprintf("worker %d (%s) %s", e.Index, e.Name, e.Why) }
 
-// Unjudged returns true, because the rest of the run's load continued without the worker.
+// Unjudged returns true, because the run's load continued without this worker.
 func (e *LostError) Unjudged() bool { return true }
 
-// member is a worker as the coordinator sees it.
+// member is the coordinator's view of a worker.
 type member struct {
 	fleet *Fleet
 	index int
 	name  string
 	link  *link
 	out   chan message
-	gone  chan struct{} // closed when it is lost or has left
+	gone  chan struct{} // closed when the worker is lost or has left
 	once  sync.Once
-	ctx   context.Context // ends then too
+	ctx   context.Context // canceled when gone is closed
 	end   context.CancelFunc
 
 	mu      sync.Mutex
-	lost    *LostError // nil: it is there, or has left in order
+	lost    *LostError // nil unless the worker was lost
 	calls   map[int64]chan reply
 	next    int64
 	clock   clock
 	live    map[string]load.Live
 	nodes   node.Live
-	tokens  map[string]string // of nodes, that it was given last
+	tokens  map[string]string // tokens of nodes that were last sent to the worker
 	results results
 	metrics [][]byte
 	ready   chan reply // the reply to the welcome
@@ -69,7 +69,7 @@ func newMember(f *Fleet, l *link, h hello) *member {
 	return m
 }
 
-// serve receives until the worker is gone.
+// serve receives messages until the worker is gone.
 func (m *member) serve() {
 	var sending sync.WaitGroup
 	defer sending.Wait()
@@ -79,7 +79,7 @@ func (m *member) serve() {
 		if err != nil {
 			switch {
 			case isTimeout(err):
-				m.lose(fmt.Sprintf("was lost: nothing came from it for %v", lostAfter))
+				m.lose(fmt.Sprintf("was lost: no message from it for %v", lostAfter))
 			case errors.Is(err, io.EOF):
 				m.lose("was lost: it closed the connection")
 			default:
@@ -91,7 +91,7 @@ func (m *member) serve() {
 	}
 }
 
-// sendAll sends posted messages and signs of life.
+// sendAll sends the posted messages, and heartbeats.
 func (m *member) sendAll() {
 	tick := time.NewTicker(aliveEvery)
 	defer tick.Stop()
@@ -110,17 +110,17 @@ func (m *member) sendAll() {
 	}
 }
 
-// post sends a message later. It does not block.
+// post queues a message for sending. It does not block.
 func (m *member) post(next message) {
 	select {
 	case m.out <- next:
 	case <-m.gone:
 	default:
-		m.lose(fmt.Sprintf("was lost: it does not read what it is sent (%d messages)", mostPosted))
+		m.lose(fmt.Sprintf("was lost: it does not read its messages (%d messages)", mostPosted))
 	}
 }
 
-// lose ends the run because of this worker.
+// lose marks the worker as lost, and fails the run unless the run is already ending.
 func (m *member) lose(why string) {
 	err := &LostError{Index: m.index, Name: m.name, Why: why}
 	m.fleet.mu.Lock()
@@ -137,7 +137,7 @@ func (m *member) lose(why string) {
 	})
 }
 
-// leave ends the connection in order.
+// leave closes the connection to a worker that was not lost.
 func (m *member) leave() { m.once.Do(m.close) }
 
 func (m *member) close() {
@@ -151,7 +151,7 @@ func (m *member) close() {
 	}
 }
 
-// whyGone returns why calls are no longer answered.
+// whyGone returns why the worker no longer answers calls.
 func (m *member) whyGone() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -232,10 +232,10 @@ func (m *member) takeReply(r reply) {
 	}
 }
 
-// call asks the worker and waits for its reply.
+// call sends a call to the worker and waits for its reply.
 func (m *member) call(ctx context.Context, c call) (reply, error) { return m.await(ctx, m.ask(c)) }
 
-// ask sends a call, whose reply await returns.
+// ask sends a call and returns the channel on which await receives the reply.
 func (m *member) ask(c call) <-chan reply {
 	answer := make(chan reply, 1)
 	m.mu.Lock()
@@ -261,13 +261,14 @@ func (m *member) await(ctx context.Context, answer <-chan reply) (reply, error) 
 	}
 }
 
-// bounded returns a context for a call with an immediate answer. Its cause on timeout is a LostError for the worker.
+// bounded returns a context for a call that the worker answers at once. After a timeout, its cause is a LostError for
+// the worker.
 func (m *member) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.Background(), answerWithin,
 		&LostError{Index: m.index, Name: m.name, Why: fmt.Sprintf("did not answer within %v", answerWithin)})
 }
 
-// welcome sends the worker its share and waits until the worker has made it.
+// welcome sends the worker its share, and waits until the worker has created it.
 func (m *member) welcome(ctx context.Context, w welcome) error {
 	m.post(message{Welcome: &w})
 	select {
@@ -283,7 +284,7 @@ func (m *member) welcome(ctx context.Context, w welcome) error {
 	}
 }
 
-// compareClock measures the worker's clock and sends it the result.
+// compareClock measures the offset of the worker's clock and sends it to the worker.
 func (m *member) compareClock(ctx context.Context) error {
 	var all []exchange
 	for range exchanges {

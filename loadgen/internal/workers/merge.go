@@ -12,18 +12,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// resultsWithin bounds the wait for the results of all workers.
+// resultsWithin is the maximum wait for the results of all workers.
 const resultsWithin = 10 * time.Second
 
-// AddTo adds the results of the divided loads to the phases, and the results of each worker. For a lost worker it uses
-// the last report.
+// AddTo adds the results of the divided loads to the phases, and the results of each worker to m. For a lost worker it
+// uses the last report.
 func (f *Fleet) AddTo(m *result.Measurements) error {
 	if f == nil || f.scenario == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), resultsWithin)
 	defer cancel()
-	_ = f.each(func(m *member) error { // the last report is used
+	_ = f.each(func(m *member) error { // on an error, the last report is used
 		_, err := m.call(ctx, call{Verb: verbResults})
 		return err
 	})
@@ -50,8 +50,8 @@ func (f *Fleet) AddTo(m *result.Measurements) error {
 	return nil
 }
 
-// AddCost adds the cost of workers to the coordinator's cost: the sum for CPU time, otherwise the maximum of any
-// process.
+// AddCost adds the cost of the workers to the coordinator's cost: the sum of the CPU times, and the maximum of all
+// processes for everything else.
 func AddCost(g *result.Generator, all []result.Worker) {
 	for _, w := range all {
 		o := w.Generator
@@ -69,8 +69,8 @@ func AddCost(g *result.Generator, all []result.Worker) {
 	}
 }
 
-// Saturation returns one line for each bound that a worker exceeded in a phase. Phase "" stands for the time outside of
-// any phase.
+// Saturation returns one line for each limit that a worker exceeded in a phase. Phase "" means the time outside of all
+// phases.
 func (f *Fleet) Saturation(phase string) (lines []string) {
 	if f == nil {
 		return nil
@@ -85,7 +85,7 @@ func (f *Fleet) Saturation(phase string) (lines []string) {
 	return lines
 }
 
-// tellSaturation reports each bound that a worker exceeded. It reports a bound immediately and only once.
+// tellSaturation reports each limit that a worker exceeded, once.
 func (f *Fleet) tellSaturation(all []results) {
 	for i, r := range all {
 		for _, phase := range slices.Sorted(maps.Keys(r.Saturated)) {
@@ -128,7 +128,7 @@ func (m *member) summary(r results) result.Worker {
 	return w
 }
 
-// partsOf returns the workers' parts of a load in a phase.
+// partsOf returns the parts of a load that the workers sent in a phase.
 func partsOf(all []results, loadName, phase string) (parts []load.Part) {
 	for _, r := range all {
 		for _, p := range r.Loads[loadName] {
@@ -140,7 +140,7 @@ func partsOf(all []results, loadName, phase string) (parts []load.Part) {
 	return parts
 }
 
-// addLoad adds the shares of one load to its phase.
+// addLoad adds the merged parts of a load to a phase.
 func addLoad(p *result.Phase, kind string, parts []load.Part) error {
 	requests, err := mergeRequests(parts)
 	if err != nil {
@@ -164,7 +164,7 @@ func addLoad(p *result.Phase, kind string, parts []load.Part) error {
 	return err
 }
 
-// mergeRequests adds the requests of each kind.
+// mergeRequests merges the requests of all parts by verb, resource, variant and tenant.
 func mergeRequests(parts []load.Part) ([]result.Requests, error) {
 	type key struct{ verb, resource, variant, tenant string }
 	var order []key
@@ -189,7 +189,7 @@ func mergeRequests(parts []load.Part) ([]result.Requests, error) {
 	return all, nil
 }
 
-// addRequests adds requests of one kind. Rates refer to the longest time in which requests were due.
+// addRequests adds up requests of one kind. The rates are per second of the longest time in which requests were due.
 func addRequests(parts []load.RequestsPart) (sum result.Requests, err error) {
 	sum = parts[0].Sums
 	sum.Outcomes = maps.Clone(sum.Outcomes)
@@ -295,7 +295,7 @@ func mergeLatency[T any](parts []T, from func(T) latency.Counts) (result.Latency
 	return h.Latency(), nil
 }
 
-// addKnown adds two counts. It returns nil if a count is not known.
+// addKnown adds two counts. It returns nil if either count is unknown.
 func addKnown(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return nil

@@ -14,10 +14,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// metricsWithin bounds the wait for the metrics of all workers at a scrape.
+// metricsWithin is the maximum wait for the metrics of all workers at a scrape.
 const metricsWithin = 2 * time.Second
 
-// Register exposes the sum of the workers' load metrics: each series equals the series of a single generator.
+// Register exposes the sums of the workers' load metrics. Each series has the value that a single generator would have.
 func (f *Fleet) Register(registry prometheus.Registerer) error {
 	if f == nil {
 		return nil
@@ -30,7 +30,7 @@ type collector struct{ fleet *Fleet }
 // Describe describes nothing, because the metrics depend on the scenario.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect asks all workers. For a worker that does not answer it uses the last report.
+// Collect calls all workers. For a worker that does not answer, it uses the last metrics.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), metricsWithin)
 	defer cancel()
@@ -38,7 +38,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	if len(all) < c.fleet.options.Count || c.fleet.recorder() == nil {
 		return
 	}
-	_ = c.fleet.each(func(m *member) error { // the last are taken
+	_ = c.fleet.each(func(m *member) error { // on an error, the last metrics are used
 		_, err := m.call(ctx, call{Verb: verbMetrics})
 		return err
 	})
@@ -59,7 +59,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// merged is a merged metric, ready to be written.
+// merged is the sum of a metric of all workers.
 type merged struct {
 	desc   *prometheus.Desc
 	metric *dto.Metric
@@ -98,7 +98,7 @@ func unpackMetrics(packed [][]byte) (families []*dto.MetricFamily, err error) {
 	return families, nil
 }
 
-// mergeMetrics adds the series of equal name and labels. Families and series stay ordered.
+// mergeMetrics adds up series with equal names and labels. Families and series are sorted.
 func mergeMetrics(sets [][]*dto.MetricFamily) []*dto.MetricFamily {
 	byName := map[string]*dto.MetricFamily{}
 	series := map[string]*dto.Metric{}
@@ -133,7 +133,7 @@ func mergeMetrics(sets [][]*dto.MetricFamily) []*dto.MetricFamily {
 
 func labelKey(m *dto.Metric) string {
 	var b strings.Builder
-	for _, l := range m.GetLabel() { // registries write them in order
+	for _, l := range m.GetLabel() { // registries sort the labels
 		b.WriteString("\x00" + l.GetName() + "\x01" + l.GetValue())
 	}
 	return b.String()
@@ -169,7 +169,7 @@ func addHistogram(to, from *dto.Histogram) {
 	}
 	to.ZeroCount = proto.Uint64(to.GetZeroCount() + from.GetZeroCount())
 	to.ZeroThreshold = proto.Float64(math.Max(to.GetZeroThreshold(), from.GetZeroThreshold()))
-	// A registry halves the resolution of a histogram with too many buckets: use the coarser resolution.
+	// A registry halves the resolution of a histogram with too many buckets, so use the coarser of both.
 	schema := min(to.GetSchema(), from.GetSchema())
 	buckets := nativeBuckets(to, schema)
 	for i, n := range nativeBuckets(from, schema) {
@@ -179,7 +179,8 @@ func addHistogram(to, from *dto.Histogram) {
 	to.PositiveSpan, to.PositiveDelta = nativeSpans(buckets)
 }
 
-// nativeBuckets returns the counts by index at a schema that is not finer than the histogram's. Durations are positive.
+// nativeBuckets returns the counts by bucket index, at a schema that is at most the schema of h. It reads only positive
+// buckets, because durations are positive.
 func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	buckets := map[int32]int64{}
 	shift := h.GetSchema() - schema
@@ -204,7 +205,8 @@ func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	return buckets
 }
 
-// nativeSpans returns the counts as spans of consecutive buckets, and differences of counts.
+// nativeSpans returns buckets in the encoding of native histograms: spans of consecutive buckets, and differences
+// between their counts.
 func nativeSpans(buckets map[int32]int64) (spans []*dto.BucketSpan, deltas []int64) {
 	indexes := make([]int32, 0, len(buckets))
 	for i := range buckets {
@@ -221,7 +223,7 @@ func nativeSpans(buckets map[int32]int64) (spans []*dto.BucketSpan, deltas []int
 		deltas = append(deltas, buckets[i]-last)
 		last, next = buckets[i], i+1
 	}
-	if spans == nil { // client_golang marks a native histogram without values like this
+	if spans == nil { // this is how client_golang marks a native histogram without values
 		spans = []*dto.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}}
 	}
 	return spans, deltas

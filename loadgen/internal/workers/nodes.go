@@ -24,11 +24,11 @@ type nodesSetup struct {
 	Labels     map[string]string `json:"labels,omitempty"`
 	Taints     []corev1.Taint    `json:"taints,omitempty"`
 	Restricted bool              `json:"restricted,omitempty"`
-	Cloud      bool              `json:"cloud,omitempty"` // there is a cloud; the coordinator reports instances to it
+	Cloud      bool              `json:"cloud,omitempty"` // whether there is a cloud, to which the coordinator reports instances
 }
 
-// DivideNodes assigns the nodes of a configuration to the workers. Call it before Join. The workers have the nodes'
-// metrics; the coordinator makes the nodes' credentials, and reports their instances to the cloud.
+// DivideNodes assigns the nodes of a configuration to the workers. Call it before Join. The workers export the metrics
+// of the nodes. The coordinator creates their credentials and reports their instances to the cloud.
 func (f *Fleet) DivideNodes(c node.Config) (*Nodes, error) {
 	var parts []node.Part
 	for index := range f.options.Count {
@@ -50,12 +50,12 @@ func (f *Fleet) nodesSetup() *nodesSetup {
 	return &nodesSetup{Prefix: c.NamePrefix, Labels: c.Labels, Taints: c.Taints, Restricted: c.Restricted, Cloud: c.Cloud != nil}
 }
 
-// Start registers the nodes of all workers, which begin at the same time.
+// Start registers the nodes of all workers from the same time.
 func (n *Nodes) Start(ctx context.Context) error {
 	return n.Divided.Start(load.StartAt(ctx, n.fleet.startTime()))
 }
 
-// nodesPart is the nodes of one worker, which has joined.
+// nodesPart is the part of the nodes that belongs to one worker, which has joined.
 type nodesPart struct {
 	fleet *Fleet
 	index int
@@ -65,7 +65,7 @@ var _ node.Part = nodesPart{}
 
 func (p nodesPart) member() *member { return p.fleet.members[p.index] }
 
-// Start returns when the worker's nodes are Ready.
+// Start registers the worker's nodes. It returns when they are Ready.
 func (p nodesPart) Start(ctx context.Context) error {
 	m := p.member()
 	answer, err := m.call(ctx, call{Verb: verbNodesStart, At: load.StartOf(ctx)})
@@ -76,19 +76,19 @@ func (p nodesPart) Start(ctx context.Context) error {
 	return err
 }
 
-// Able asks the worker which of its nodes a fault may hit.
+// Able returns the numbers of the worker's nodes that a fault of the given kind may affect.
 func (p nodesPart) Able(kind string) ([]int, error) {
 	answer, err := p.ask(call{Verb: verbNodesAble, Fault: &node.Fault{Kind: kind}})
 	return answer.Numbers, err
 }
 
-// Hit makes the worker begin a fault of its nodes.
+// Hit makes the worker begin a fault on its nodes with the given numbers.
 func (p nodesPart) Hit(fault node.Fault, numbers []int) error {
 	_, err := p.ask(call{Verb: verbNodesHit, Fault: &fault, Numbers: numbers})
 	return err
 }
 
-// ask makes a call with an immediate answer. A worker that does not answer ends the run.
+// ask sends a call that the worker answers at once. If the worker does not answer, the run ends.
 func (p nodesPart) ask(c call) (reply, error) {
 	ctx, cancel := p.member().bounded()
 	defer cancel()
@@ -99,7 +99,7 @@ func (p nodesPart) ask(c call) (reply, error) {
 	return answer, err
 }
 
-// Live returns the worker's last report.
+// Live returns the last state of the nodes that the worker reported.
 func (p nodesPart) Live() node.Live {
 	m := p.member()
 	m.mu.Lock()
@@ -107,7 +107,7 @@ func (p nodesPart) Live() node.Live {
 	return m.nodes
 }
 
-// Tally returns the worker's last report.
+// Tally returns the last results of the nodes that the worker reported.
 func (p nodesPart) Tally() node.Tally {
 	m := p.member()
 	m.mu.Lock()
@@ -118,17 +118,17 @@ func (p nodesPart) Tally() node.Tally {
 	return *m.results.Nodes
 }
 
-// Stop returns when the worker's nodes have ended, or it is lost.
+// Stop stops the worker's nodes. It returns when they have ended or the worker is lost.
 func (p nodesPart) Stop(ctx context.Context) {
-	_, _ = p.member().call(ctx, call{Verb: verbNodesStop}) // a worker that is lost has no nodes any more
+	_, _ = p.member().call(ctx, call{Verb: verbNodesStop}) // a lost worker has no nodes any more
 }
 
-// late gives up a worker that learned of a start after it.
+// late marks a worker as lost because it received the call for a start too late.
 func (m *member) late(answer reply) {
 	m.lose(fmt.Sprintf("was late: %s (is its machine overloaded, or the network slow?)", answer.Error))
 }
 
-// checkTally refuses renewals that no histogram can contain.
+// checkTally returns an error if no histogram can contain the reported renewals.
 func (r *results) checkTally() error {
 	if r == nil || r.Nodes == nil {
 		return nil

@@ -15,19 +15,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// nodesShare is a worker's share of the nodes. A nil nodesShare has no nodes, and its methods do nothing.
+// nodesShare is a worker's share of the nodes. A nil nodesShare has no nodes; its methods do nothing.
 type nodesShare struct {
 	fleet *node.Fleet
-	asked *askedIdentities // nil: they share the load's identity
+	asked *askedIdentities // nil if the nodes share the load's identity
 
 	mu       sync.Mutex
-	cancel   context.CancelFunc // of the start
+	cancel   context.CancelFunc // cancels the start
 	starting sync.WaitGroup
-	stalled  time.Duration // while they registered
+	stalled  time.Duration // time that the generator did not run while the nodes registered
 	over     bool
 }
 
-// newNodes makes the worker's share of the nodes. Nothing is sent yet.
+// newNodes creates the worker's share of the nodes. It sends no requests.
 func (s *session) newNodes(in welcome, told *scenario.Scenario, config *rest.Config) (*nodesShare, error) {
 	own := in.Share.Part(told.Nodes.Count)
 	if in.Nodes == nil || own == 0 {
@@ -55,15 +55,15 @@ func (s *session) newNodes(in welcome, told *scenario.Scenario, config *rest.Con
 	return n, err
 }
 
-// coordinatorsCloud is a cloud to which the coordinator reports instances.
+// coordinatorsCloud ignores changes of instances, because the coordinator reports them to the cloud.
 type coordinatorsCloud struct{}
 
 func (coordinatorsCloud) ChangeInstances(context.Context, control.Instances) error { return nil }
 
-// spareDescriptors is the number of descriptors that a worker needs for everything else.
+// spareDescriptors is the number of descriptors that a worker needs in addition to the connections of its nodes.
 const spareDescriptors = 256
 
-// checkDescriptors refuses nodes if this machine does not allow their number of connections.
+// checkDescriptors returns an error if the descriptor limit of this machine is too low for the connections of own nodes.
 func checkDescriptors(spec scenario.Nodes, own int) error {
 	var limit syscall.Rlimit
 	if spec.Fidelity == node.Shared || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
@@ -79,27 +79,27 @@ func checkDescriptors(spec scenario.Nodes, own int) error {
 	return nil
 }
 
-// tell makes the coordinator show a line to the user.
+// tell sends a line to the coordinator, which shows it to the user.
 func (s *session) tell(format string, args ...any) {
-	_ = s.link.send(message{Step: fmt.Sprintf(format, args...)}) // a connection that fails ends the session
+	_ = s.link.send(message{Step: fmt.Sprintf(format, args...)}) // if the connection fails, the session ends
 }
 
-// mostLate is the longest delay with which a worker may learn of a start. It sends overdue requests late, as after a
-// stall.
+// mostLate is the maximum delay with which a worker may receive the start of a load or of nodes. After a shorter delay
+// it sends the overdue requests late, as after a stall.
 const mostLate = 5 * time.Second
 
-// startsAt returns when a call's start begins on this machine's clock. late is the reply if the start is too long ago,
+// startsAt returns when a call starts by this machine's clock. late is the reply to send if the start is too long ago,
 // otherwise nil.
 func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	at := s.clock.Load().here(c.At)
 	if by := s.now().Sub(at); by > mostLate {
 		return start, &reply{Late: true, Error: fmt.Sprintf("it received the start of %s %v late", what, by.Round(time.Millisecond))}
 	}
-	// A test's clock is not the machine's.
+	// In tests, s.now may differ from the machine's clock.
 	return time.Now().Add(at.Sub(s.now().Round(0))), nil
 }
 
-// obeyNodes executes a call about the nodes.
+// obeyNodes executes a call about nodes.
 func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() reply)) {
 	n := s.nodes
 	switch {
@@ -143,7 +143,8 @@ func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() repl
 	}
 }
 
-// begin returns the context of the start, which stop ends. It returns false if the nodes have ended.
+// begin returns the context for starting the nodes; stop cancels it. It returns false if the nodes were stopped or
+// started already.
 func (n *nodesShare) begin(ctx context.Context) (context.Context, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,10 +156,10 @@ func (n *nodesShare) begin(ctx context.Context) (context.Context, bool) {
 	return ctx, true
 }
 
-// nodesEndWithin bounds the end of a worker's nodes.
+// nodesEndWithin is the time limit for stopping a worker's nodes.
 const nodesEndWithin = 10 * time.Second
 
-// stop ends the nodes, and their start if it is still running. Objects stay.
+// stop stops the nodes, and cancels their start if it is in progress. The nodes' objects are not deleted.
 func (n *nodesShare) stop(ctx context.Context) {
 	if n == nil {
 		return
@@ -175,7 +176,7 @@ func (n *nodesShare) stop(ctx context.Context) {
 	n.fleet.Stop(ctx)
 }
 
-// tally returns the nodes' tally so far, or nil if the worker has no nodes.
+// tally returns the measurements of the nodes so far, or nil if the worker has no nodes.
 func (n *nodesShare) tally() *node.Tally {
 	if n == nil {
 		return nil

@@ -19,44 +19,45 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// protocolVersion must be raised with every change of the messages.
+// protocolVersion must be increased with every change of the messages.
 const protocolVersion = 2
 
 const (
-	// largestHello bounds the bytes read from a peer that has not shown the token.
+	// largestHello is the maximum number of bytes read from a peer that has not yet sent the token.
 	largestHello = 16 << 10
-	// largestOfWorker bounds the messages of a worker: histograms. JSON takes several times as much memory.
+	// largestOfWorker is the maximum size of a worker's message, which may contain histograms. JSON takes several times
+	// as much memory.
 	largestOfWorker = 64 << 20
-	// largestMessage bounds the messages of the coordinator: a scenario with its traces.
+	// largestMessage is the maximum size of a message of the coordinator, which may contain a scenario with its traces.
 	largestMessage = 512 << 20
-	// longestShown bounds the bytes that are shown of a peer's text.
+	// longestShown is the maximum number of bytes of a peer's text that are displayed.
 	longestShown = 300
-	// A message is sent in pieces, each within a time limit.
+	// A message is sent in pieces of this size, each within this time limit.
 	piece       = 64 << 10
 	writeWithin = 10 * time.Second
 )
 
-// message has one field set, or none as a sign of life.
+// message has one field set, or none for a heartbeat.
 type message struct {
 	Hello   *hello   `json:"hello,omitempty"`
-	Refused string   `json:"refused,omitempty"` // why the coordinator does not take the worker
+	Refused string   `json:"refused,omitempty"` // why the coordinator refuses the worker
 	Welcome *welcome `json:"welcome,omitempty"`
 	Clock   *clock   `json:"clock,omitempty"`
-	Token   string   `json:"token,omitempty"` // of the load's identity, renewed
+	Token   string   `json:"token,omitempty"` // the load's renewed token
 	Call    *call    `json:"call,omitempty"`
-	Reply   *reply   `json:"reply,omitempty"` // with ID 0: the worker has made its share, or why not
+	Reply   *reply   `json:"reply,omitempty"` // with ID 0: the worker has created its share, or why it failed
 
 	Slot   *samples.Slot        `json:"slot,omitempty"`
-	Live   map[string]load.Live `json:"live,omitempty"`   // of loads, once a second
-	Opened string               `json:"opened,omitempty"` // a load whose watches are all open
-	Over   string               `json:"over,omitempty"`   // a load without further arrivals
-	Acks   []load.Ack           `json:"acks,omitempty"`   // by the coordinator's clock
+	Live   map[string]load.Live `json:"live,omitempty"`   // by load, once a second
+	Opened string               `json:"opened,omitempty"` // the load whose watches are all open
+	Over   string               `json:"over,omitempty"`   // the load that has no further arrivals
+	Acks   []load.Ack           `json:"acks,omitempty"`   // times are by the coordinator's clock
 
-	Nodes      *node.Live        `json:"nodes,omitempty"`      // of the worker's nodes, once a second
+	Nodes      *node.Live        `json:"nodes,omitempty"`      // state of the worker's nodes, once a second
 	Step       string            `json:"step,omitempty"`       // a line for the user
-	Ask        *ask              `json:"ask,omitempty"`        // for the credentials of a node
-	Given      *given            `json:"given,omitempty"`      // the answer
-	NodeTokens map[string]string `json:"nodeTokens,omitempty"` // renewed, by node
+	Ask        *ask              `json:"ask,omitempty"`        // request for the credentials of a node
+	Given      *given            `json:"given,omitempty"`      // response to Ask
+	NodeTokens map[string]string `json:"nodeTokens,omitempty"` // renewed tokens, by node
 }
 
 // hello is a worker's first message.
@@ -65,53 +66,53 @@ type hello struct {
 	Build    string `json:"build"`
 	Token    string `json:"token"`
 	Index    int    `json:"index"`
-	Name     string `json:"name"` // host and process
+	Name     string `json:"name"` // host and process of the worker
 }
 
-// welcome is the answer, once all workers have joined.
+// welcome is the coordinator's response to hello, sent once all workers have joined.
 type welcome struct {
 	Share    load.Share        `json:"share"`
 	Scenario []byte            `json:"scenario"`
-	Files    map[string][]byte `json:"files,omitempty"` // that the scenario names
+	Files    map[string][]byte `json:"files,omitempty"` // files that the scenario refers to
 	Target   target            `json:"target"`
-	Nodes    *nodesSetup       `json:"nodes,omitempty"` // nil: the workers do not divide them
+	Nodes    *nodesSetup       `json:"nodes,omitempty"` // nil if the workers do not divide the nodes
 }
 
-// clock relates a worker's clock to the coordinator's.
+// clock relates a worker's clock to the coordinator's clock.
 type clock struct {
 	Offset      time.Duration `json:"offset"`      // of the worker's before the coordinator's
 	Uncertainty time.Duration `json:"uncertainty"` // by how much Offset may be wrong
 }
 
-// call asks a worker to do something. Its reply has the same ID.
+// call tells a worker to execute Verb. Its reply has the same ID.
 type call struct {
-	ID   int64     `json:"id"` // 0: no reply is wanted
+	ID   int64     `json:"id"` // 0 if no reply is expected
 	Verb string    `json:"verb"`
 	Load string    `json:"load,omitempty"`
-	Name string    `json:"name,omitempty"` // of a phase
+	Name string    `json:"name,omitempty"` // name of the phase
 	At   time.Time `json:"at,omitzero"`    // by the coordinator's clock
 
 	Fault   *node.Fault `json:"fault,omitempty"`
-	Numbers []int       `json:"numbers,omitempty"` // of nodes
+	Numbers []int       `json:"numbers,omitempty"` // numbers of nodes
 }
 
-// The verbs of calls.
+// Verbs of calls.
 const (
-	verbTime    = "time"    // tell the time
-	verbPrepare = "prepare" // a load
-	verbPhase   = "phase"   // one begins
-	verbRun     = "run"     // a load, from At on; the reply comes at its end
-	verbStop    = "stop"    // a load
-	verbPause   = "pause"   // all loads, at At; no reply
-	verbResume  = "resume"  // all loads, at At; no reply
-	verbSettle  = "settle"  // a load
-	verbMetrics = "metrics" // of the loads
-	verbResults = "results" // so far
-	verbEnd     = "end"     // the worker; the reply has the last results
+	verbTime    = "time"    // return the worker's time
+	verbPrepare = "prepare" // prepare a load
+	verbPhase   = "phase"   // a phase begins
+	verbRun     = "run"     // run a load, beginning at At; the reply comes when it ends
+	verbStop    = "stop"    // stop a load
+	verbPause   = "pause"   // pause all loads at At; no reply
+	verbResume  = "resume"  // resume all loads at At; no reply
+	verbSettle  = "settle"  // settle a load
+	verbMetrics = "metrics" // return the metrics of the loads
+	verbResults = "results" // return the results so far
+	verbEnd     = "end"     // end the worker; the reply has the last results
 
-	verbNodesStart = "nodes-start" // register its nodes, from At on; the reply comes when they are Ready
-	verbNodesAble  = "nodes-able"  // the numbers of its nodes that Fault may hit
-	verbNodesHit   = "nodes-hit"   // begin Fault of the nodes of Numbers
+	verbNodesStart = "nodes-start" // register the worker's nodes, beginning at At; the reply comes when they are Ready
+	verbNodesAble  = "nodes-able"  // return the numbers of the worker's nodes that Fault may affect
+	verbNodesHit   = "nodes-hit"   // begin Fault on the nodes with these Numbers
 	verbNodesStop  = "nodes-stop"
 )
 
@@ -119,30 +120,30 @@ const (
 type reply struct {
 	ID      int64     `json:"id"`
 	Error   string    `json:"error,omitempty"`
-	Late    bool      `json:"late,omitempty"` // the worker came too late to begin
+	Late    bool      `json:"late,omitempty"` // the call arrived too late to begin at At
 	Time    time.Time `json:"time,omitzero"`
 	Results *results  `json:"results,omitempty"`
-	Metrics [][]byte  `json:"metrics,omitempty"` // families in protobuf
-	Numbers []int     `json:"numbers,omitempty"` // of nodes
+	Metrics [][]byte  `json:"metrics,omitempty"` // metric families as protobuf
+	Numbers []int     `json:"numbers,omitempty"` // numbers of nodes
 
-	at time.Time // when it was received
+	at time.Time // when the reply was received
 }
 
 // results holds a worker's measurements so far.
 type results struct {
 	Loads     map[string][]load.Part `json:"loads"`
 	Generator result.Generator       `json:"generator"`
-	// Saturated: bounds that the worker passed, by phase; "": outside of any
+	// Saturated has the limits that the worker exceeded, by phase; "" means outside of all phases.
 	Saturated map[string][]string `json:"saturated,omitempty"`
-	Nodes     *node.Tally         `json:"nodes,omitempty"` // nil: it has none
+	Nodes     *node.Tally         `json:"nodes,omitempty"` // nil if the worker has no nodes
 }
 
-// link sends and receives messages.
+// link sends and receives messages over a connection.
 type link struct {
 	conn   net.Conn
 	in     *bufio.Reader
-	within time.Duration // for the next piece that is received
-	until  time.Time     // for all that is received; zero: no limit
+	within time.Duration // time limit for receiving the next piece
+	until  time.Time     // deadline for receiving everything; zero means none
 
 	mu sync.Mutex // held while a message is sent
 }
@@ -153,7 +154,7 @@ func newLink(conn net.Conn) *link {
 	return l
 }
 
-// pieces reads a message in pieces, each within the link's time limit: a large message may take longer in total.
+// pieces reads in pieces, each within the link's time limit, so a large message as a whole may take longer.
 type pieces struct{ *link }
 
 func (p pieces) Read(b []byte) (int, error) {
@@ -165,7 +166,7 @@ func (p pieces) Read(b []byte) (int, error) {
 	return p.conn.Read(b)
 }
 
-// send writes a message. It is safe for concurrent use.
+// send sends a message. It is safe for concurrent use.
 func (l *link) send(m message) error {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -185,7 +186,7 @@ func (l *link) send(m message) error {
 	return nil
 }
 
-// shown makes a peer's text safe to display: one short line without control characters.
+// shown makes a peer's text safe to display: one line of limited length without control characters.
 func shown(text string) string {
 	if len(text) > longestShown {
 		text = strings.ToValidUTF8(text[:longestShown], "") + "..."
@@ -202,7 +203,7 @@ func (l *link) receive(most uint32, within time.Duration) (m message, err error)
 	}
 	n := binary.BigEndian.Uint32(size[:])
 	if n > most {
-		return m, fmt.Errorf("a message of %d bytes, of at most %d", n, most)
+		return m, fmt.Errorf("a message of %d bytes, the limit is %d", n, most)
 	}
 	data, err := io.ReadAll(io.LimitReader(l.in, int64(n)))
 	if err != nil {
@@ -212,12 +213,12 @@ func (l *link) receive(most uint32, within time.Duration) (m message, err error)
 		return m, io.ErrUnexpectedEOF
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		return m, fmt.Errorf("no message of a worker or coordinator: %w", err)
+		return m, fmt.Errorf("not a message of a worker or coordinator: %w", err)
 	}
 	return m, nil
 }
 
-// isTimeout reports whether nothing arrived in time.
+// isTimeout reports whether err means that nothing arrived in time.
 func isTimeout(err error) bool {
 	var late net.Error
 	return errors.As(err, &late) && late.Timeout()

@@ -13,18 +13,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// remote is a load that all workers share. The fleet keeps its phases and results.
+// remote is a load that all workers divide. The fleet announces its phases and adds its results.
 type remote struct {
 	load.Plain
 	fleet *Fleet
 	name  string
-	open  *allSaid // of watches; nil if it has none
+	open  *allSaid // whether all watches are open; nil if the load has no watches
 	over  *allSaid
 }
 
 var _ load.Load = (*remote)(nil)
 
-// allSaid is done when every worker has reported once.
+// allSaid waits until every worker has reported once; then it closes done.
 type allSaid struct {
 	done chan struct{}
 
@@ -51,7 +51,7 @@ func (a *allSaid) say(index int) {
 	}
 }
 
-// newRemote returns nil for a load that is not divided.
+// newRemote returns the remote for a load, or nil if the load is not divided.
 func newRemote(f *Fleet, at scenario.PlacedLoad) *remote {
 	if !kind.Divides(at.Kind) {
 		return nil
@@ -63,7 +63,7 @@ func newRemote(f *Fleet, at scenario.PlacedLoad) *remote {
 	return r
 }
 
-// Load returns the load of that name in all workers, or nil if it is not divided or there are no workers.
+// Load returns the load with that name in all workers, or nil if it is not divided or there are no workers.
 func (f *Fleet) Load(name string) load.Load {
 	if f == nil {
 		return nil
@@ -82,7 +82,7 @@ func (r *remote) opened(index int) {
 
 func (r *remote) ranOut(index int) { r.over.say(index) }
 
-// Prepare makes every worker create its share of the objects.
+// Prepare calls all workers to create their shares of the objects.
 func (r *remote) Prepare(ctx context.Context) error {
 	return r.fleet.each(func(m *member) error {
 		_, err := m.call(ctx, call{Verb: verbPrepare, Load: r.name})
@@ -90,12 +90,12 @@ func (r *remote) Prepare(ctx context.Context) error {
 	})
 }
 
-// Run makes all workers begin at the same time, and stops them when ctx ends or one has failed.
+// Run runs the load on all workers from the same time. It stops the workers when ctx ends or a worker has failed.
 func (r *remote) Run(ctx context.Context) error {
 	running, fail := context.WithCancel(ctx)
 	defer fail()
 	at := r.fleet.startTime()
-	answers := make([]<-chan reply, len(r.fleet.members)) // ask all to run before any is asked to stop
+	answers := make([]<-chan reply, len(r.fleet.members)) // send all calls to run before any call to stop
 	for i, m := range r.fleet.members {
 		answers[i] = m.ask(call{Verb: verbRun, Load: r.name, At: at})
 	}
@@ -125,10 +125,10 @@ func (r *remote) Run(ctx context.Context) error {
 	return err
 }
 
-// BeginPhase does nothing: the fleet announces a phase once for all loads.
+// BeginPhase does nothing, because the fleet announces a phase once for all loads.
 func (r *remote) BeginPhase(string, time.Time) {}
 
-// AllOpen returns a channel that is closed when the watches of all workers are established.
+// AllOpen returns a channel that is closed when the watches of all workers are open.
 func (r *remote) AllOpen() <-chan struct{} {
 	if r.open == nil {
 		return nil
@@ -141,16 +141,16 @@ func (r *remote) Over() <-chan struct{} { return r.over.done }
 
 // Settle waits until the watches of all workers have delivered the writes.
 func (r *remote) Settle(ctx context.Context) {
-	_ = r.fleet.each(func(m *member) error { // the results show what is lost
+	_ = r.fleet.each(func(m *member) error { // the results show missing deliveries
 		_, err := m.call(ctx, call{Verb: verbSettle, Load: r.name})
 		return err
 	})
 }
 
-// AddTo does nothing: the fleet adds all loads.
+// AddTo does nothing, because the fleet adds the results of all loads.
 func (r *remote) AddTo(*result.Measurements) {}
 
-// Live adds up the workers' last reports. P99 is the worst worker's.
+// Live returns the sums of the workers' last reports. P99 is the highest of all workers.
 func (r *remote) Live() (sum load.Live) {
 	for _, m := range r.fleet.members {
 		l := m.liveOf(r.name)

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// serverName is in the coordinator's certificate, independently of its address: workers reach it through services and
-// forwarded ports.
+// serverName is the name in the coordinator's certificate. It does not depend on the address, because workers reach the
+// coordinator through Services and forwarded ports.
 const serverName = "coordinator.stormglass.invalid"
 
-// certificateLife is the lifetime of a run's authority.
+// certificateLife is the lifetime of a run's CA.
 const certificateLife = 31 * 24 * time.Hour
 
 // secrets authenticate the coordinator and its workers to each other.
@@ -30,7 +30,7 @@ type secrets struct {
 	tls   *tls.Config
 }
 
-// newSecrets makes the authority, the certificate and the token of one run.
+// newSecrets creates the CA, the server certificate and the token of one run.
 func newSecrets() (*secrets, error) {
 	now := time.Now()
 	authority := &x509.Certificate{
@@ -69,13 +69,13 @@ func newSecrets() (*secrets, error) {
 	}, nil
 }
 
-// holds reports whether a token is the run's, in constant time.
+// holds reports whether token is the token of the run. It compares in constant time.
 func (s *secrets) holds(token string) bool {
 	is, shown := sha256.Sum256([]byte(s.token)), sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(is[:], shown[:]) == 1
 }
 
-// clientTLS returns the TLS configuration of a worker, which trusts only the run's authority.
+// clientTLS returns the TLS configuration of a worker, which trusts only the CA of the run.
 func clientTLS(ca []byte) (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {

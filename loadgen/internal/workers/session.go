@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// session is a worker's part of a run.
+// session is a worker's part in a run.
 type session struct {
 	link     *link
 	now      func() time.Time
@@ -29,7 +29,7 @@ type session struct {
 	token    apiclient.Token
 	loads    map[string]load.Load
 	order    []string
-	nodes    *nodesShare          // nil: it has none
+	nodes    *nodesShare          // nil if the worker has no nodes
 	registry *prometheus.Registry // of the loads and nodes
 	self     *generator.SelfMeter
 	samples  *samples.Recorder
@@ -37,18 +37,18 @@ type session struct {
 	beside   sync.WaitGroup
 
 	mu     sync.Mutex
-	stops  map[string]context.CancelFunc // of loads that run
+	stops  map[string]context.CancelFunc // of the running loads
 	phases []string
-	acks   []load.Ack // to be sent
+	acks   []load.Ack // not sent yet
 
-	// sending is held while acks are sent: messages after a sendAcks come after all acks.
+	// sending is held while acks are sent, so a message sent after sendAcks returned follows all acks.
 	sending sync.Mutex
 }
 
 // learner is a load that uses the writes of other workers.
 type learner interface{ Learn(load.Ack) }
 
-// newSession makes the worker's share of the loads and nodes. It sends nothing to the target yet.
+// newSession creates the worker's share of the loads and nodes. It sends nothing to the target.
 func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	s := &session{
 		link: l, now: now, loads: map[string]load.Load{}, registry: prometheus.NewRegistry(), stops: map[string]context.CancelFunc{},
@@ -91,7 +91,8 @@ func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	return s, nil
 }
 
-// readScenario reads the scenario from the coordinator, with its files. Without files it needs no directory.
+// readScenario reads the scenario and its files from the coordinator's message. It needs a directory only if there are
+// files.
 func readScenario(in welcome) (*scenario.Scenario, error) {
 	if len(in.Files) == 0 {
 		return scenario.ParseRecorded(result.ScenarioFile, in.Scenario)
@@ -116,7 +117,7 @@ func readScenario(in welcome) (*scenario.Scenario, error) {
 
 func (s *session) coordinatorNow() time.Time { return s.clock.Load().there(s.now()) }
 
-// acknowledged records a measured write of this worker. The other workers learn of it soon.
+// acknowledged records a measured write of this worker, for the coordinator to pass on to the other workers.
 func (s *session) acknowledged(a load.Ack) {
 	c := s.clock.Load()
 	a.At, a.Uncertain = c.there(a.At), c.Uncertainty
@@ -125,7 +126,7 @@ func (s *session) acknowledged(a load.Ack) {
 	s.acks = append(s.acks, a)
 }
 
-// ackEvery is how often acknowledged writes are sent.
+// ackEvery is the interval at which acknowledged writes are sent.
 const ackEvery = 20 * time.Millisecond
 
 func (s *session) sendAcks() error {
@@ -141,7 +142,7 @@ func (s *session) sendAcks() error {
 	return s.link.send(message{Acks: acks})
 }
 
-// learn processes writes of other workers.
+// learn passes the writes of other workers to the loads that use them.
 func (s *session) learn(acks []load.Ack) {
 	c := s.clock.Load()
 	for _, a := range acks {
@@ -152,8 +153,8 @@ func (s *session) learn(acks []load.Ack) {
 	}
 }
 
-// run obeys the coordinator until the run has ended. It returns an error if the connection fails; the loads have ended
-// then.
+// run executes the coordinator's messages until the run has ended. It returns an error if the connection fails; the
+// loads have ended by then.
 func (s *session) run(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer s.beside.Wait()
@@ -163,7 +164,7 @@ func (s *session) run(parent context.Context) error {
 	recording, stopRecording := context.WithCancel(ctx)
 	defer stopRecording()
 	var recorder sync.WaitGroup
-	recorder.Go(func() { _ = s.samples.Run(recording) }) // a connection that fails ends the session below
+	recorder.Go(func() { _ = s.samples.Run(recording) }) // if the connection fails, receive below fails too
 	s.beside.Go(func() {
 		for apiclient.Pause(ctx, ackEvery) && s.sendAcks() == nil {
 		}
@@ -211,7 +212,7 @@ func (s *session) run(parent context.Context) error {
 	}
 }
 
-// announce sends a message after a channel is closed.
+// announce sends a message once done is closed.
 func (s *session) announce(ctx context.Context, done <-chan struct{}, m message) {
 	if done == nil {
 		return
@@ -219,7 +220,7 @@ func (s *session) announce(ctx context.Context, done <-chan struct{}, m message)
 	s.beside.Go(func() {
 		select {
 		case <-done:
-			_ = s.link.send(m) // a connection that fails ends the session
+			_ = s.link.send(m) // if the connection fails, the session ends
 		case <-ctx.Done():
 		}
 	})
@@ -244,7 +245,7 @@ func (s *session) obey(ctx context.Context, c call) {
 		s.beside.Go(func() {
 			r := do()
 			r.ID = c.ID
-			_ = s.link.send(message{Reply: &r}) // a connection that fails ends the session
+			_ = s.link.send(message{Reply: &r}) // if the connection fails, the session ends
 		})
 	}
 	switch c.Verb {

@@ -21,7 +21,7 @@ type target struct {
 	Token       string                   `json:"token,omitempty"`
 	UserAgent   string                   `json:"userAgent,omitempty"`
 	Impersonate rest.ImpersonationConfig `json:"impersonate"`
-	Plain       bool                     `json:"plain,omitempty"` // no compression
+	Plain       bool                     `json:"plain,omitempty"` // disable compression
 
 	Namespace    string              `json:"namespace,omitempty"`
 	Namespaces   []string            `json:"namespaces,omitempty"`
@@ -31,8 +31,8 @@ type target struct {
 	Seed         int64               `json:"seed"`
 }
 
-// targetOf returns the target for a worker, which reaches it at api. Nil: at the coordinator's address. Key and token
-// files are read.
+// targetOf returns the target for a worker. The worker reaches the API server as described by api or, if api is nil, in
+// the same way as the coordinator. targetOf reads the key and token files.
 func targetOf(t load.Target, api *API) (target, error) {
 	c := rest.CopyConfig(t.Config)
 	if api != nil {
@@ -43,7 +43,7 @@ func targetOf(t load.Target, api *API) (target, error) {
 	case c.ExecProvider != nil, c.AuthProvider != nil:
 		return target{}, errors.New("workers cannot run the credential plugin of the load's identity")
 	case c.Dial != nil, c.Proxy != nil:
-		return target{}, errors.New("the cluster is reached through a proxy, which workers do not go through (run from where it is reached directly)")
+		return target{}, errors.New("the cluster is reached through a proxy, which workers cannot use (run from a machine that reaches it directly)")
 	}
 	if err := rest.LoadTLSFiles(c); err != nil {
 		return target{}, fmt.Errorf("read the TLS files of the load's identity: %w", err)
@@ -60,7 +60,7 @@ func targetOf(t load.Target, api *API) (target, error) {
 	}, nil
 }
 
-// tokenOf returns the current token of an identity, or "" if it has none.
+// tokenOf returns the current token of a client configuration, or "" if it has none.
 func tokenOf(c *rest.Config) (string, error) {
 	if c.BearerTokenFile == "" {
 		return c.BearerToken, nil
@@ -72,7 +72,7 @@ func tokenOf(c *rest.Config) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// config returns how a worker reaches the API server. token adds the current token to requests.
+// config returns the client configuration for a worker. token adds the current token to requests.
 func (t target) config(token *apiclient.Token) *rest.Config {
 	c := &rest.Config{
 		Host: t.Host, APIPath: t.APIPath, TLSClientConfig: t.TLS, UserAgent: t.UserAgent, Impersonate: t.Impersonate,

@@ -17,24 +17,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// Worker is one worker.
+// Worker holds the options of one worker process.
 type Worker struct {
-	// Coordinator is its address, HOST:PORT. Empty: the coordinator connects to Listen.
+	// Coordinator is the coordinator's address, HOST:PORT. If it is empty, the coordinator connects to Listen.
 	Coordinator string
-	// Listen is the worker's own address, HOST:PORT.
+	// Listen is the worker's own address, HOST:PORT, at which it waits if Coordinator is empty.
 	Listen string
 	// CAFile and TokenFile are the files that the coordinator wrote.
 	CAFile, TokenFile string
-	// Index of the worker, from 0.
+	// Index is the worker's index, from 0.
 	Index int
-	// Build must equal the coordinator's.
+	// Build must equal the coordinator's build.
 	Build string
-	// Within bounds the time until the coordinator is reached; 0 is five minutes.
+	// Within is the time limit for reaching the coordinator; 0 means five minutes.
 	Within time.Duration
 	// Step receives progress messages of one line each.
 	Step func(format string, args ...any)
 
-	now func() time.Time // for tests; nil: the clock
+	now func() time.Time // for tests; nil means time.Now
 }
 
 const (
@@ -43,8 +43,8 @@ const (
 	dialWithin = 10 * time.Second
 )
 
-// Work joins the coordinator and does this worker's share until the run has ended. Bad arguments and refusals are usage
-// errors; an unreachable or lost coordinator is an environment error.
+// Work joins the coordinator and generates this worker's share of the load until the run has ended. Invalid arguments
+// and refusals are usage errors; an unreachable or lost coordinator is an environment error.
 func (w Worker) Work(ctx context.Context) error {
 	if w.Within == 0 {
 		w.Within = defaultWithin
@@ -64,15 +64,15 @@ func (w Worker) Work(ctx context.Context) error {
 	}
 	ca, err := userfile.Read(w.CAFile, userfile.Text)
 	if err != nil {
-		return exitcode.Usagef("--ca %s: %w (take the file that the coordinator wrote)", w.CAFile, err)
+		return exitcode.Usagef("--ca %s: %w (use the file that the coordinator wrote)", w.CAFile, err)
 	}
 	config, err := clientTLS(ca)
 	if err != nil {
-		return exitcode.Usagef("--ca %s: %w (take the file that the coordinator wrote)", w.CAFile, err)
+		return exitcode.Usagef("--ca %s: %w (use the file that the coordinator wrote)", w.CAFile, err)
 	}
 	token, err := userfile.Read(w.TokenFile, userfile.Text)
 	if err != nil {
-		return exitcode.Usagef("--token %s: %w (take the file that the coordinator wrote)", w.TokenFile, err)
+		return exitcode.Usagef("--token %s: %w (use the file that the coordinator wrote)", w.TokenFile, err)
 	}
 	dial := w.reach
 	if w.Coordinator == "" {
@@ -83,7 +83,7 @@ func (w Worker) Work(ctx context.Context) error {
 		return err
 	}
 	defer l.conn.Close()
-	// A context that ends must not wait for the next message.
+	// When ctx ends, Work must not wait for the next message.
 	defer context.AfterFunc(ctx, func() { _ = l.conn.Close() })()
 	err = w.join(ctx, l, strings.TrimSpace(string(token)))
 	if ctx.Err() != nil {
@@ -92,7 +92,7 @@ func (w Worker) Work(ctx context.Context) error {
 	return err
 }
 
-// reach connects to the coordinator, and retries until the time is over.
+// reach connects to the coordinator, and retries for as long as Within.
 func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 	until := time.Now().Add(w.Within)
 	told := false
@@ -107,7 +107,7 @@ func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 			return nil, ctx.Err()
 		}
 		if stranger := new(x509.UnknownAuthorityError); errors.As(err, stranger) || errors.As(err, new(x509.HostnameError)) {
-			return nil, exitcode.Usagef("what answers at %s is not the coordinator of --ca %s (is the file of an earlier run?)", w.Coordinator, w.CAFile)
+			return nil, exitcode.Usagef("the server at %s is not the coordinator of --ca %s (is the file from an earlier run?)", w.Coordinator, w.CAFile)
 		}
 		if !time.Now().Add(dialAgain).Before(until) {
 			return nil, exitcode.Environmentf("the coordinator at %s was not reached within %v: %w (is the run still active, and can this machine reach that address?)",
@@ -115,7 +115,7 @@ func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 		}
 		if !told {
 			told = true
-			w.Step("the coordinator at %s is not reached: %v; trying until %s", w.Coordinator, cause(err), until.Format(time.TimeOnly))
+			w.Step("the coordinator at %s cannot be reached: %v; trying until %s", w.Coordinator, cause(err), until.Format(time.TimeOnly))
 		}
 		if !apiclient.Pause(ctx, dialAgain) {
 			return nil, ctx.Err()
@@ -149,12 +149,12 @@ func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
 		if err == nil {
 			return newLink(secure), nil
 		}
-		_ = conn.Close() // it has failed
-		w.Step("what connected from %s is not the coordinator of --ca %s: %v", conn.RemoteAddr(), w.CAFile, cause(err))
+		_ = conn.Close() // the handshake has failed
+		w.Step("the peer at %s is not the coordinator of --ca %s: %v", conn.RemoteAddr(), w.CAFile, cause(err))
 	}
 }
 
-// cause returns a network error without its addresses.
+// cause returns a network error without addresses.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -163,7 +163,7 @@ func cause(err error) error {
 	return err
 }
 
-// join introduces the worker, waits for its share and does it.
+// join introduces the worker to the coordinator, waits for the worker's share and serves it.
 func (w Worker) join(ctx context.Context, l *link, token string) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -175,7 +175,7 @@ func (w Worker) join(ctx context.Context, l *link, token string) error {
 	}
 	alive, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() { // ends with the connection at the latest
+	go func() { // ends when the connection ends, or earlier
 		for apiclient.Pause(alive, aliveEvery) && l.send(message{}) == nil {
 		}
 	}()
@@ -193,22 +193,22 @@ func (w Worker) join(ctx context.Context, l *link, token string) error {
 	}
 }
 
-// lost says that the coordinator is gone.
+// lost returns the error that the coordinator is gone.
 func (w Worker) lost(err error) error {
 	switch {
 	case isTimeout(err):
-		err = fmt.Errorf("nothing came from it for %v", lostAfter)
+		err = fmt.Errorf("no message from it for %v", lostAfter)
 	case errors.Is(err, io.EOF):
 		err = errors.New("it closed the connection")
 	}
 	return exitcode.Environmentf("the coordinator at %s is gone: %w; its run has ended, and load has stopped", w.Coordinator, err)
 }
 
-// serve makes the loads and obeys the coordinator.
+// serve creates the loads and executes the coordinator's calls.
 func (w Worker) serve(ctx context.Context, l *link, in welcome) error {
 	s, err := newSession(l, in, w.now)
 	if err != nil {
-		_ = l.send(message{Reply: &reply{Error: err.Error()}}) // it notices the end
+		_ = l.send(message{Reply: &reply{Error: err.Error()}}) // the coordinator notices if this fails
 		return err
 	}
 	err = s.run(ctx)

@@ -25,11 +25,11 @@ import (
 )
 
 const (
-	// DeploymentLabel names the deploy that an object comes from.
+	// DeploymentLabel is the label with the name of the deploy that an object comes from.
 	DeploymentLabel = "stormglass.dev/deployment"
 	// RevisionAnnotation counts the updates of a pod template. A rolling update changes only this annotation.
 	RevisionAnnotation = "stormglass.dev/revision"
-	// Image of the pods. Simulated nodes pull nothing.
+	// Image is the image of the pods. Simulated nodes pull nothing.
 	Image = "pause:3.10.1"
 
 	fieldManager = "stormglass"
@@ -50,7 +50,7 @@ func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 	switch a.Kind {
 	case "deploy":
 		if now.revision != "" && now.generation != deleted {
-			next = now.revision // there already: the same again
+			next = now.revision // the workload exists: apply the same revision again
 		}
 		d, err := w.object(a, next)
 		if err != nil {
@@ -114,7 +114,7 @@ func revisionAfter(revision string) string {
 	return strconv.Itoa(n + 1)
 }
 
-// become patches a workload after telling the tracker.
+// become tells the tracker about a change of a workload, and then patches the workload.
 func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64, revision string, how types.PatchType, patch any) error {
 	asked := time.Now()
 	var workload string
@@ -127,7 +127,7 @@ func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64
 		}
 		t.want(a.Name, replicas, revision)
 		switch workload {
-		case scenario.CronJob: // its runs come later
+		case scenario.CronJob: // its runs begin later
 			return
 		case scenario.DaemonSet:
 			pods = t.up
@@ -179,7 +179,7 @@ func (w *Workload) patch(ctx context.Context, kind, name string, how types.Patch
 	if err != nil {
 		return fail(err)
 	}
-	o, err := decode(namespaceKind, msg) // its metadata
+	o, err := decode(namespaceKind, msg) // read only its metadata
 	if err != nil {
 		return fail(err)
 	}
@@ -202,7 +202,7 @@ func (w *Workload) labels(name string) map[string]string {
 	return l
 }
 
-// template returns the template of a deploy's pods. Fields not set have upstream's defaults.
+// template returns the template of a deploy's pods. Fields that are not set get the defaults of Kubernetes.
 func (w *Workload) template(a scenario.Action, revision string) (corev1.PodTemplateSpec, error) {
 	requests := corev1.ResourceList{}
 	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: a.CPU, corev1.ResourceMemory: a.Memory} {
@@ -268,12 +268,13 @@ func (w *Workload) podGroup(a scenario.Action) *schedulingv1beta1.PodGroup {
 	}
 }
 
-// evictAfter replaces the tolerations of 300 s that the DefaultTolerationSeconds admission plugin adds.
+// evictAfter returns tolerations that replace those of 300 s, which the DefaultTolerationSeconds admission plugin would
+// add.
 func evictAfter(a scenario.Action) []corev1.Toleration {
 	if a.EvictAfter == 0 {
 		return nil
 	}
-	seconds := int64(math.Ceil(a.EvictAfter.D().Seconds())) // the API knows whole seconds
+	seconds := int64(math.Ceil(a.EvictAfter.D().Seconds())) // the API has only whole seconds
 	var out []corev1.Toleration
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		out = append(out, corev1.Toleration{
@@ -307,7 +308,7 @@ func updatePatch(workload string, a scenario.Action, revision string) any {
 	case s.RollingUpdate == nil:
 	case workload == scenario.Deployment:
 		spec["strategy"] = s
-	default: // the same under another name
+	default: // the same field has another name
 		spec["updateStrategy"] = s
 	}
 	return map[string]any{"spec": spec}

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// demand is a demand for CPU of a Deployment. Its Ready pods share the demand evenly.
+// demand is a demand for CPU that a Deployment serves. Its Ready pods share the demand evenly.
 type demand struct {
 	cores   float64
 	each    float64 // what a pod uses now, in cores

@@ -70,7 +70,8 @@ func (d *deployment) eachOpen(f func(*job)) {
 	}
 }
 
-// wantJobs is called before the request, like want: from then on a Job's pods are missing.
+// wantJobs sets up the Job of a deploy, or forgets the Jobs of a workload without replicas. Like want, it is called before
+// the request: from then on a Job's pods are missing.
 func (t *tracker) wantJobs(name string, d *deployment) {
 	switch {
 	case d.replicas == 0:
@@ -83,7 +84,7 @@ func (t *tracker) wantJobs(name string, d *deployment) {
 func (t *tracker) sawJob(o object) {
 	d := t.deployments[o.deployment]
 	if d == nil || !d.hasJobs() || d.generation == deleted {
-		return // labelled as the run's, but not by us
+		return // it has the run's label, but no deploy created it
 	}
 	j := d.jobs[o.name]
 	if j == nil {
@@ -132,10 +133,10 @@ const runGrace = 10 * time.Second
 type schedule struct {
 	since time.Time
 	every time.Duration
-	begun map[int64]bool // by the minute, as their Jobs' names have it
+	begun map[int64]bool // by the minute in the name of the run's Job
 }
 
-// begin is called when the API server has accepted the workload.
+// begin starts the schedule of a CronJob, once the API server has accepted the CronJob.
 func (s *schedule) begin(d *deployment, at time.Time) {
 	if d.workload() == scenario.CronJob && s.since.IsZero() && d.generation != deleted {
 		s.since, s.every = at, max(d.deploy.Every.D(), time.Minute)

@@ -23,8 +23,7 @@ func kindOf(workload string) kind {
 	return k
 }
 
-// workloadOf returns the kind with the given name, in any case. ok is false if the
-// name is not a workload's.
+// workloadOf returns the kind with the given name, in any case. ok is false if the name is not the kind of a workload.
 func workloadOf(name string) (k kind, ok bool) {
 	switch {
 	case strings.EqualFold(name, scenario.StatefulSet):
@@ -47,12 +46,12 @@ func (k kind) api() string {
 	return "/apis/apps/v1"
 }
 
-// served reports whether a deploy makes a Service. A StatefulSet's is headless.
+// served reports whether a deploy makes a Service. The Service of a StatefulSet is headless.
 func served(a scenario.Action) bool {
 	return a.Service || a.Kind == "deploy" && a.WorkloadKind() == scenario.StatefulSet
 }
 
-// object makes the workload that `deploy` applies. Fields not set have upstream's defaults.
+// object makes the workload that `deploy` applies. Fields that are not set get the defaults of Kubernetes.
 func (w *Workload) object(a scenario.Action, revision string) (runtime.Object, error) {
 	pod, err := w.template(a, revision)
 	if err != nil {

@@ -16,9 +16,9 @@ type object struct {
 	generation                 int64
 	deleting                   bool // has a deletionTimestamp
 	deployment, revision       string
-	job                        string // Pod: that it is of
+	job                        string // Pod: the Job that it belongs to
 
-	ready     bool   // Pod, Node: condition Ready is True; Node: and a cloud-controller-manager has no more to do
+	ready     bool   // Pod, Node: condition Ready is True; Node: and no cloud-controller-manager has yet to initialize it
 	ended     bool   // Pod: Failed or Succeeded, never to run again
 	succeeded bool   // Pod
 	nodeName  string // Pod
@@ -26,7 +26,7 @@ type object struct {
 	endpoints []string // EndpointSlice: UIDs of the pods that are ready in it
 
 	specReplicas int64 // Deployment, ReplicaSet, StatefulSet; a Job's completions
-	// Deployment, StatefulSet; a DaemonSet has no replicas.
+	// Status of a Deployment, StatefulSet or DaemonSet; a DaemonSet has no replicas.
 	observed, replicas, updated, available int64
 
 	// Job: how many pods have succeeded, and whether it has ended.
@@ -47,7 +47,7 @@ const (
 	replicaSetKind
 	sliceKind
 	statusKind
-	namespaceKind // of what a load deletes; followed on demand, as those below
+	namespaceKind // namespaces that loads delete; followed on demand, as are the kinds below
 	statefulSetKind
 	daemonSetKind
 	jobKind
@@ -74,7 +74,7 @@ const (
 	deploymentStatusUpdated   = 3
 	deploymentStatusAvailable = 4
 
-	statefulSetStatusUpdated   = 5 // those before as a Deployment's
+	statefulSetStatusUpdated   = 5 // the fields before it have the numbers of a Deployment
 	statefulSetStatusAvailable = 11
 
 	daemonSetStatusObserved  = 5
@@ -145,7 +145,7 @@ func decode(k kind, msg []byte) (object, error) {
 	return o, err
 }
 
-// mark reads the labels and annotations that we set.
+// mark reads the labels and annotations that the tracker needs.
 func (o *object) mark(key, value []byte) {
 	switch string(key) {
 	case DeploymentLabel:
@@ -177,7 +177,7 @@ func (o *object) condition(status []byte, conditions protowire.Number) error {
 	return err
 }
 
-// uninitialized is the taint that cloud-controller-manager removes.
+// uninitialized is the taint that cloud-controller-manager removes from a Node once it has initialized it.
 const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
 func initialized(nodeSpec []byte) (bool, error) {
@@ -195,7 +195,7 @@ func initialized(nodeSpec []byte) (bool, error) {
 
 // status reads the status of a Deployment, a StatefulSet or a DaemonSet, by the numbers of its fields.
 func (o *object) status(m protobuf.Object, observed, updated, available protowire.Number) error {
-	o.specReplicas = 1 // the API's default; the server writes it out
+	o.specReplicas = 1 // the API's default; the server always sends the value
 	if err := o.replicasWanted(m.Spec, specReplicas); err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ type Live struct {
 // count adds a pod to the sums, or takes it out of them (by = -1).
 func (t *tracker) count(p *pod, by int64) {
 	if p.ended && !p.deleting {
-		return // it stays, Failed, but its ReplicaSet has forgotten it
+		return // the pod still exists, but its controller no longer counts it
 	}
 	failed, d := t.failed[p.nodeName], t.of(p.deployment)
 	switch {

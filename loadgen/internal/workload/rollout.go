@@ -97,7 +97,7 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	for _, uid := range o.endpoints {
 		p := t.pods[uid]
 		switch {
-		case p == nil && !listed: // its events come on another stream, and later
+		case p == nil && !listed: // the pod's events come on another stream, and later
 			if _, early := t.endpoints[uid]; !early {
 				t.forgetEarly(at)
 				t.endpoints[uid] = at
@@ -111,7 +111,7 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 // Early endpoints: a slice may be ahead of its pods' events, or behind the pods' deletion.
 const (
 	earlyFor  = time.Minute
-	mostEarly = 1000 // before the old ones are looked for
+	mostEarly = 1000 // number of early endpoints above which old ones are dropped
 )
 
 // forgetEarly drops endpoints whose pods did not appear in time.
@@ -131,7 +131,7 @@ func (t *tracker) served(p *pod, at time.Time, listed bool) {
 	t.toEndpoint(p)
 }
 
-// toEndpoint records the pod's last step when both its ends are known. The step took no time if the slice came first.
+// toEndpoint records the time from Ready to the EndpointSlice, once both are known. It is 0 if the slice came first.
 func (t *tracker) toEndpoint(p *pod) {
 	if p.measured && !p.endpointAt.IsZero() && !p.readyAt.IsZero() {
 		p.phase.toEndpoint.Record(max(0, p.endpointAt.Sub(p.readyAt)))

@@ -13,13 +13,13 @@ type tracker struct {
 	deployments map[string]*deployment
 	pods        map[string]*pod  // by UID: a name may be reused
 	nodes       map[string]*node // the run's simulated nodes, by name
-	held        map[string]int64 // existing pods, by their node
-	up          int64            // nodes that have not failed
+	held        map[string]int64 // number of existing pods, by node
+	up          int64            // number of nodes that have not failed
 	failed      map[string]bool  // nodes that the run has stopped
 	failures    []*failure
-	clocks      bool                 // some workload's clock of recovery runs
-	terminating map[string]time.Time // namespaces' UIDs, since they were seen to be deleted
-	endpoints   map[string]time.Time // pods' UIDs that a slice had before we saw the pod
+	clocks      bool                 // the recovery clock of a workload runs
+	terminating map[string]time.Time // when namespaces were first seen being deleted, by UID
+	endpoints   map[string]time.Time // when a slice first listed a pod that was not seen yet, by the pod's UID
 
 	phases map[string]*phase
 	phase  *phase
@@ -27,24 +27,24 @@ type tracker struct {
 	live Live
 	// onStartup is called with each measured pod startup, onDeletion with each measured deletion of a namespace.
 	onStartup, onDeletion func(time.Duration)
-	// stalled returns for how long the generator was not run, up to a time.
+	// stalled returns how long the generator was stalled in total until a time.
 	stalled func(time.Time) time.Duration
 }
 
-// deployment holds the request of a deploy, for any kind of workload, the workload's status, and the state of its pods
-// except those on failed nodes.
+// deployment holds what was requested for a workload of any kind, the workload's status, and the state of its pods except
+// those on failed nodes.
 type deployment struct {
 	replicas   int64 // for a Job, and for each Job of a CronJob, its completions
 	revision   string
-	generation int64 // that the status has to have observed
+	generation int64 // generation that the status must have observed
 
-	deploy         *scenario.Action // that made it
+	deploy         *scenario.Action // the action that created it
 	needed, enough int64            // replicas for its demand, and the number that satisfies an autoscaler; 0: none
 
 	exists bool // seen by the watch and not deleted
 	status object
 
-	service bool     // it has one
+	service bool     // it has a Service
 	rollout *rollout // of the last change; nil before the first
 
 	good  int64 // Ready, of the current revision, not being deleted
@@ -70,7 +70,7 @@ type pod struct {
 	measured bool
 	// Arrival times: first seen, bound, Ready, in an EndpointSlice. Zero if not yet.
 	firstSeen, boundAt, readyAt, endpointAt time.Time
-	stalledBefore                           time.Duration // until it was first seen
+	stalledBefore                           time.Duration // how long the generator had been stalled when the pod was first seen
 }
 
 type node struct{ ready bool }
@@ -79,7 +79,8 @@ type node struct{ ready bool }
 type failure struct {
 	at    time.Time
 	nodes []string
-	// awaitsNotReady until all nodes were seen NotReady; awaitsRecovery until all workloads are whole again.
+	// awaitsNotReady is true until all nodes were seen NotReady; awaitsRecovery is true until all workloads are whole
+	// again.
 	awaitsNotReady, awaitsRecovery bool
 }
 
@@ -110,7 +111,7 @@ func newTracker(onStartup func(time.Duration), stalled func(time.Time) time.Dura
 	return t
 }
 
-// longest is the highest resolved startup time: longer ones count as clamped.
+// longest is the longest startup time that is resolved; longer ones count as clamped.
 const longest = time.Hour
 
 func (t *tracker) beginPhase(name string) {
@@ -143,7 +144,8 @@ func (t *tracker) results() map[string]result.Workload {
 	return out
 }
 
-// want is called before the request, so that no earlier state can be mistaken for the state after it.
+// want records the state that a change requests. It is called before the request, so that no earlier state can be mistaken
+// for the state after it.
 func (t *tracker) want(name string, replicas int64, revision string) {
 	d := t.of(name)
 	if replicas == 0 {
@@ -152,7 +154,7 @@ func (t *tracker) want(name string, replicas int64, revision string) {
 	t.scaled(d, replicas, d.needed)
 	d.revision = revision
 	t.wantJobs(name, d)
-	// A generation that no status reaches, until the answer has the real one.
+	// No status reaches this generation. The answer to the request replaces it by the real one.
 	d.generation = 1 << 62
 	t.recount()
 }
@@ -176,7 +178,7 @@ func (t *tracker) of(name string) *deployment {
 	return d
 }
 
-// saw processes one object at its arrival. Listed objects may be older than they look.
+// saw processes one object at its arrival. Listed objects may have existed long before their arrival.
 func (t *tracker) saw(o object, at time.Time, listed bool) {
 	switch o.kind {
 	case podKind:
@@ -193,7 +195,7 @@ func (t *tracker) saw(o object, at time.Time, listed bool) {
 		n.ready = o.ready
 	case deploymentKind, statefulSetKind, daemonSetKind, cronJobKind:
 		if o.deployment == "" {
-			return // labelled as the run's, but not by us
+			return // it has the run's label, but no deploy created it
 		}
 		d := t.of(o.name)
 		d.exists, d.status = true, o

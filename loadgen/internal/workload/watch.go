@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// pageSize bounds the memory of a list; kubectl and client-go use the same.
+	// pageSize is the size of the pages of a list, which bounds its memory; kubectl and client-go use the same size.
 	pageSize = "500"
 	maxRetry = 5 * time.Second
 )
@@ -140,7 +140,7 @@ func (w *Workload) watch(ctx context.Context, k kind, path, version string) (str
 	return version, end
 }
 
-// Retry repeats ask, which must be idempotent, while the error is transient and the workload's patience lasts.
+// Retry repeats ask, which must be idempotent, while its error is transient, for at most the workload's patience.
 func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	began := time.Now()
 	for failures := 1; ; failures++ {

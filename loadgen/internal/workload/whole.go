@@ -46,8 +46,8 @@ func (t *tracker) whole(d *deployment) bool {
 	return d.good == d.replicas && d.other == 0 && d.replicas >= d.enough
 }
 
-// agrees reports whether a workload's status says that it is whole. A Job's status says less than its pods; a
-// DaemonSet's status includes pods on failed nodes.
+// agrees reports whether a workload's status says that it is whole. The status of a Job is not checked, because it says
+// less than its pods. The status of a DaemonSet includes pods on failed nodes.
 func (t *tracker) agrees(d *deployment) bool {
 	s := d.status
 	switch {
@@ -73,7 +73,7 @@ func (t *tracker) liveNow() Live {
 // clock measures the time from a failure or a return of nodes, if it left a workload not whole, until the workload is
 // whole again. It keeps the last time.
 type clock struct {
-	since time.Time // zero: neither yet
+	since time.Time // zero: no failure or return yet
 	runs  bool
 	took  time.Duration
 }

@@ -24,28 +24,28 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Options of a Workload.
+// Options configure a Workload.
 type Options struct {
-	// Namespace of all objects. It must exist.
+	// Namespace is the namespace of all objects. It must exist.
 	Namespace string
-	// Labels of every object. They select the run's pods, workloads and nodes. Required.
+	// Labels are the labels of every object. They select the run's pods, workloads and nodes. Required.
 	Labels map[string]string
-	// NodeSelector and Tolerations bring every pod only to the run's nodes.
+	// NodeSelector and Tolerations place every pod on the run's nodes only.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
-	// DeviceClass of the devices that pods claim. Empty: pods claim no devices.
+	// DeviceClass is the class of the devices that pods claim. Empty means that pods claim no devices.
 	DeviceClass string
-	// Registerer of the metrics; nil for none.
+	// Registerer registers the metrics; nil means no metrics.
 	Registerer prometheus.Registerer
-	// Retry is the first wait after a failed list or watch, doubled up to 5 s. Zero: 100 ms.
+	// Retry is the first wait after a failed list or watch, doubled up to 5 s. Zero means 100 ms.
 	Retry time.Duration
-	// Stalls tells when the generator was not run. Nil: unknown.
+	// Stalls measures how long the generator was stalled. Nil means that this is unknown.
 	Stalls *stall.Meter
-	// Namespaces: measure how long the deletion of namespaces with the labels takes.
+	// Namespaces says that the deletion of namespaces with the labels is measured.
 	Namespaces bool
-	// Kinds of deployed workloads other than Deployments.
+	// Kinds are the kinds of deployed workloads other than Deployments.
 	Kinds []string
-	// Patience is how long an action is repeated while the control plane is away. Zero: not at all.
+	// Patience is how long an action is repeated while the control plane is unavailable. Zero means no repetition.
 	Patience time.Duration
 }
 
@@ -96,8 +96,8 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 	return w, nil
 }
 
-// Run watches the run's objects until ctx ends, and survives lost connections and versions. A first list that is
-// refused (401, 403, 404) is an error.
+// Run watches the run's objects until ctx ends. It continues after lost connections and expired resourceVersions. A first
+// list that is refused (401, 403, 404) is an error.
 func (w *Workload) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -148,7 +148,7 @@ func (w *Workload) change(f func(*tracker)) {
 	for c := range w.waiters {
 		select {
 		case c <- struct{}{}:
-		default: // it has not looked since the last change
+		default: // the waiter has not checked since the last change
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (w *Workload) Synced() bool {
 	})
 }
 
-// AllPodsReady reports whether every named workload, or every workload without names, is whole on live nodes, and
+// AllPodsReady reports whether every named workload, or every workload if names is empty, is whole on live nodes, and
 // whether the workloads' statuses agree.
 func (w *Workload) AllPodsReady(names ...string) bool {
 	return w.Synced() && ask(w, func(t *tracker) bool { return t.allPodsReady(names...) })
@@ -219,9 +219,9 @@ func (w *Workload) NotReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.notReady(names) })
 }
 
-// NodesFailed starts the clocks of a failure: NotReadyAfter runs until the API server reports these nodes as NotReady,
-// and RecoveredAfter until every workload is whole on other nodes. Each is reported in the phase in which it stops. A
-// failure that takes no pod has no recovery.
+// NodesFailed starts the clocks of a failure: NotReadyAfter runs until the API server reports these nodes as NotReady, and
+// RecoveredAfter until every workload is whole on other nodes. Each is reported in the phase in which it stops. A failure
+// after which every workload is still whole has no recovery.
 func (w *Workload) NodesFailed(at time.Time, names []string) {
 	w.change(func(t *tracker) { t.nodesFailed(at, names) })
 }

@@ -1,9 +1,9 @@
-// Chart renders a Helm chart as `helm template` does, with Helm's own engine, and prints the rendered files as JSON, by their names
-// in the chart:
+// Chart renders a Helm chart with Helm's own engine, as `helm template` does, and prints the rendered files as JSON, by their names in
+// the chart:
 //
 //	go run . CHART RELEASE NAMESPACE REVISION <values.yaml
 //
-// Values that the chart's schema refuses, and templates that fail, are errors. It is a separate module because of Helm.
+// It fails if the chart's schema refuses the values or if a template fails. It is a separate module because it depends on Helm.
 package main
 
 import (
@@ -34,7 +34,7 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	}
 	revision, err := strconv.Atoi(args[3])
 	if err != nil {
-		return fmt.Errorf("revision %q is no number", args[3])
+		return fmt.Errorf("revision %q is not a number", args[3])
 	}
 	chart, err := loader.Load(args[0])
 	if err != nil {

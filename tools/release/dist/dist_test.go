@@ -190,7 +190,7 @@ func TestModuleLists(t *testing.T) {
 	}
 }
 
-// platform is one of the manifest for krew.
+// platform is one platform in the manifest for krew.
 type platform struct {
 	URI      string
 	SHA256   string `yaml:"sha256"`

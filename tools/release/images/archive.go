@@ -27,7 +27,7 @@ type entry struct {
 	data  []byte
 }
 
-// layer is one of these files, all of the release's time.
+// layer returns a layer with the given files, which all have the time of the release.
 func (r release) layer(entries ...entry) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -50,11 +50,11 @@ func (r release) layer(entries ...entry) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
-// authorities are those that Mozilla trusts without further conditions, as PEM.
+// authorities returns the certificate authorities that Mozilla trusts without constraints, as PEM.
 func authorities() ([]byte, error) {
 	var all bytes.Buffer
 	for root := range bundle.Roots() {
-		if root.Constraint != nil { // a PEM file cannot say it
+		if root.Constraint != nil { // a PEM file cannot contain the constraint
 			continue
 		}
 		if err := pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {
@@ -64,7 +64,7 @@ func authorities() ([]byte, error) {
 	return all.Bytes(), nil
 }
 
-// write writes an image of all platforms as an OCI archive, which appears whole or not at all.
+// write writes an image for all platforms as an OCI archive, and returns the digest of its index. It writes the file atomically.
 func (r release) write(image, file string) (v1.Hash, error) {
 	index, err := r.index(image)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r release) write(image, file string) (v1.Hash, error) {
 	return digest, os.Rename(whole, file)
 }
 
-// archive writes the files below dir, in the order of their names, as a tar file of a time.
+// archive writes the files below dir to a tar file, in the order of their names and with the same modification time.
 func archive(file, dir string, at time.Time) error {
 	out, err := os.Create(file)
 	if err != nil {

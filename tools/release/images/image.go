@@ -14,20 +14,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is the user that runs the programs. Of the image's files it owns only its home.
+// user is the ID of the user that runs the programs. It owns only its home directory in the image.
 const user = 65532
 
-// home is the working directory: runs are written below it.
+// home is the working directory, below which runs are written.
 const home = "/home/stormglass"
 
-// programsOf lists the programs of an image, the one it runs first; nil: there is no such image.
+// programsOf returns the programs of an image, the entrypoint first; nil if there is no such image.
 func programsOf(image string) []string {
 	return map[string][]string{"loadgen": {"loadgen"}, "controlplane": {"controlplane", "loadgen"}}[image]
 }
 
 func imageNames() []string { return []string{"loadgen", "controlplane"} }
 
-// release is what images are made of.
+// release is the input of the images.
 type release struct {
 	programs   string // directory with a folder for each platform
 	repository string
@@ -36,10 +36,10 @@ type release struct {
 	platforms  []v1.Platform
 }
 
-// tag is the name of an image.
+// tag returns the name of an image with its tag.
 func (r release) tag(image string) string { return r.repository + "/" + image + ":" + r.version }
 
-// index is the image of each platform.
+// index returns an index with the image for each platform.
 func (r release) index(image string) (v1.ImageIndex, error) {
 	names := programsOf(image)
 	if names == nil {
@@ -63,7 +63,7 @@ func (r release) index(image string) (v1.ImageIndex, error) {
 // image returns the image for one platform: a base layer, and one layer for each program.
 func (r release) image(programs []string, base v1.Layer, p v1.Platform) (v1.Image, error) {
 	layers := []v1.Layer{base}
-	for _, name := range slices.Backward(programs) { // what changes least first
+	for _, name := range slices.Backward(programs) { // the program that changes least comes first
 		data, err := os.ReadFile(filepath.Join(r.programs, p.OS+"_"+p.Architecture, name))
 		if err != nil {
 			return nil, err
@@ -105,7 +105,8 @@ func (r release) image(programs []string, base v1.Layer, p v1.Platform) (v1.Imag
 	return mutate.ConfigFile(image, config)
 }
 
-// baseLayer has what a program finds of a system: users, directories it may write to, authorities of certificates.
+// baseLayer returns the layer with the files that a program expects of a system: users, writable directories, and certificate
+// authorities.
 func (r release) baseLayer() (v1.Layer, error) {
 	roots, err := authorities()
 	if err != nil {

@@ -180,7 +180,7 @@ func TestImagesAreReproducible(t *testing.T) {
 	}
 }
 
-// What cannot be made is one line, and leaves no archive.
+// If an image cannot be written, the command prints one line and leaves no archive.
 func TestImagesRefuse(t *testing.T) {
 	whole := programs(t)
 	for _, c := range []struct {
@@ -189,8 +189,8 @@ func TestImagesRefuse(t *testing.T) {
 		want string
 	}{
 		{[]string{"-programs", whole}, 2, "images: -programs and -out are needed"},
-		{[]string{"-programs", whole, "-out", "OUT", "-created", "today"}, 2, `images: -created "today" is no time`},
-		{[]string{"-programs", whole, "-out", "OUT", "-platforms", "darwin/arm64"}, 2, `"darwin/arm64" is no platform of images`},
+		{[]string{"-programs", whole, "-out", "OUT", "-created", "today"}, 2, `images: -created "today" is not a time`},
+		{[]string{"-programs", whole, "-out", "OUT", "-platforms", "darwin/arm64"}, 2, `"darwin/arm64" is not a platform of the images`},
 		{[]string{"-programs", whole, "-out", "OUT", "-platforms", "linux/riscv64"}, 1, "images: loadgen: open "},
 		{[]string{"-programs", whole, "-out", "OUT", "grafana"}, 1, "images: grafana: there is no such image (loadgen, controlplane)"},
 	} {

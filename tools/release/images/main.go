@@ -1,10 +1,10 @@
-// images writes container images of the programs, from scratch, as OCI archives that podman, ctr and crane read:
+// Images writes container images of the programs as OCI archives, which podman, ctr and crane read. The images have no base image:
 //
-//	images -programs DIR -out DIR [-repository NAME] [-version V] [-created TIME] [-platforms LIST] [IMAGE...]
+//	images -programs DIR -out OUT [-repository NAME] [-version V] [-created TIME] [-platforms LIST] [IMAGE...]
 //
-// DIR has a folder for each platform, as linux_amd64, with its programs in it. IMAGE is loadgen (that program) or
-// controlplane (both); without one both are written, as OUT/loadgen.tar and OUT/controlplane.tar. An archive has the
-// image of each platform. The same programs, version and time give the same archive.
+// DIR has a directory for each platform, such as linux_amd64, with the programs for it. IMAGE is loadgen, which has the program
+// loadgen, or controlplane, which has both programs; without IMAGE, both images are written. The archive OUT/IMAGE.tar has the image
+// for each platform. The same programs, version and time give the same archive.
 package main
 
 import (
@@ -36,7 +36,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	at, err := time.Parse(time.RFC3339, *created)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("-created %q is no time (as 2026-11-25T23:36:00Z)", *created)
+		err = fmt.Errorf("-created %q is not a time (write it as 2026-11-25T23:36:00Z)", *created)
 	case *programs == "" || *out == "":
 		err = fmt.Errorf("-programs and -out are needed")
 	}
@@ -48,7 +48,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	for p := range strings.SplitSeq(*platforms, ",") {
 		platform, err := v1.ParsePlatform(p)
 		if err != nil || platform.OS != "linux" || platform.Architecture == "" {
-			fmt.Fprintf(stderr, "images: -platforms: %q is no platform of images (as linux/amd64)\n", p)
+			fmt.Fprintf(stderr, "images: -platforms: %q is not a platform of the images (write it as linux/amd64)\n", p)
 			return 2
 		}
 		r.platforms = append(r.platforms, *platform)

@@ -1,11 +1,10 @@
-// Package kubeversion gives the linked Kubernetes components their version in builds without the linker flags of
-// the Makefile, as `go install` makes them. Without it they say v0.0.0-master+$Format:%H$, which kubectl
-// does not parse. Import it for its effect.
+// Package kubeversion sets the version of the linked Kubernetes components in builds without the Makefile's linker
+// flags, such as builds by `go install`. Otherwise the components would report v0.0.0-master+$Format:%H$, which
+// kubectl cannot parse. Import it for its side effect.
 //
-// Kubernetes copies its version into registries of metrics and kubernetes_build_info while its packages are
-// initialized, so a call from main would be too late. Go initializes the packages that are ready in the order of
-// their import paths: this one, which imports only the versions, comes before any package of k8s.io that uses
-// them.
+// Kubernetes copies its version into metric registries and kubernetes_build_info while its packages are initialized,
+// so a call from main would be too late. Go initializes packages whose imports are ready in the order of their import
+// paths. This package imports only the version packages, so it comes before any package of k8s.io that uses them.
 package kubeversion
 
 import (
@@ -17,7 +16,7 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// These are Kubernetes' own variables, which its build sets by the linker.
+// These variables belong to Kubernetes, whose own build sets them with the linker.
 
 //go:linkname gitVersion k8s.io/component-base/version.gitVersion
 var gitVersion string
@@ -40,7 +39,7 @@ var clientVersion string
 //go:linkname clientCommit k8s.io/client-go/pkg/version.gitCommit
 var clientCommit string
 
-// placeholder stands in the variables of a module's source; `git archive` would replace it.
+// placeholder is part of the variables' values in a module's source, where `git archive` has not replaced it.
 const placeholder = "$Format:"
 
 func init() {
@@ -59,11 +58,11 @@ func init() {
 	clientVersion, clientCommit = v, "unknown"
 	parts := strings.SplitN(strings.TrimPrefix(v, "v"), ".", 3)
 	gitMajor, gitMinor = parts[0], parts[1]
-	_ = version.SetDynamicVersion(v) // of the version just set it takes any
+	_ = version.SetDynamicVersion(v) // cannot fail: it accepts the version just set
 }
 
-// release is the version of Kubernetes to which the linked k8s.io/component-base belongs: v1.37.1 publishes it
-// as v0.37.1.
+// release returns the version of Kubernetes that the linked k8s.io/component-base belongs to. Kubernetes v1.37.1
+// publishes it as v0.37.1.
 func release(linked []*debug.Module) (v string, ok bool) {
 	for _, m := range linked {
 		if m.Path != "k8s.io/component-base" {

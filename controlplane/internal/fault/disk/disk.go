@@ -1,19 +1,16 @@
-// Package disk is the noisy neighbour: something else on etcd's disk that
-// writes and fsyncs, as the API server's audit log, an image pull or a database
-// on the same volume does. Where etcd is stacked with others its own fsync
-// waits in the same queue and the same journal.
+// Package disk simulates a noisy neighbour of etcd: a process that writes and fsyncs on etcd's disk, like the API
+// server's audit log, an image pull or a database on the same volume. The fsyncs of a stacked etcd then wait in the
+// same queue and the same journal.
 //
-// The neighbour is a separate process (Main), so that it can be ended, and its cost measured,
-// separately. It unlinks its files right after creating them, so none remain however it
-// ends, also by SIGKILL.
+// The neighbour is a separate process (Main), so that it can be ended, and its cost measured, separately. It unlinks
+// its files right after creating them, so that none remain however it ends, even by SIGKILL.
 //
 // Limits:
 //   - The effect depends on the disk. The neighbour reports how much it wrote; etcd's own
 //     histogram shows the effect on etcd.
-//   - On a file system in memory a sync is free: the neighbour costs some CPU
-//     there and no disk. A writer makes at most maxRounds rounds per second, so
-//     that it does not become a test of the CPU.
-//   - It needs Writers times Size of free space, and looks for twice as much.
+//   - On a file system in memory an fsync is free: there the neighbour costs some CPU and no disk. A writer makes at
+//     most maxRounds rounds per second, so that this CPU load stays small.
+//   - It needs Writers times Size of free space, and requires twice as much before it starts.
 package disk
 
 import (
@@ -44,45 +41,44 @@ const (
 	DefaultSize    = 1 << 20
 )
 
-// maxRounds per second and writer.
+// maxRounds is the maximum number of rounds per second of each writer.
 const maxRounds = 100
 
 // Options configure the neighbour.
 type Options struct {
-	// Dir is the directory to write in: it decides which disk.
+	// Dir is the directory to write in, which determines the disk.
 	Dir string
-	// Writers is the number of writers that write and fsync at the same time, each to its own file.
-	// Zero: DefaultWriters.
+	// Writers is the number of writers that write and fsync at the same time, each to its own file. Zero means
+	// DefaultWriters.
 	Writers int
-	// Size in bytes that a writer writes before it fsyncs; then it truncates the file and starts
-	// again. Zero: DefaultSize.
+	// Size is the number of bytes that a writer writes before each fsync. After the fsync it truncates the file and
+	// starts again. Zero means DefaultSize.
 	Size int64
-	// Ready is called once, when each writer has written for the first time and is about to fsync:
-	// the load on the disk has begun. How long the first fsync takes depends on the disk.
+	// Ready is called once, when all writers have written for the first time and are about to fsync: the load on the
+	// disk has begun. How long the first fsync takes depends on the disk.
 	Ready func()
 }
 
 // Stats holds the neighbour's writes and their times.
 type Stats struct {
-	// Syncs that were completed, and the bytes written before them.
+	// Syncs is the number of completed fsyncs, and Bytes the number of bytes written before them.
 	Syncs int64 `json:"syncs"`
 	Bytes int64 `json:"bytes"`
-	// SlowestSync is the time of the slowest fsync, Syncing the sum of all.
+	// SlowestSync is the time of the slowest fsync, and Syncing the total time of all fsyncs.
 	SlowestSync time.Duration `json:"slowestSyncNanoseconds"`
 	Syncing     time.Duration `json:"syncingNanoseconds"`
 }
 
-// complete fills in the defaults and checks that there is room. control.Fault has checked
-// the bounds.
+// complete fills in the defaults and checks that there is enough space. control.Fault has checked the bounds.
 func (o *Options) complete() error {
 	o.Writers, o.Size = cmp.Or(o.Writers, DefaultWriters), cmp.Or(o.Size, DefaultSize)
 	free, err := process.FreeBytes(o.Dir)
 	if err != nil {
 		return fmt.Errorf("disk neighbour: %w", err)
 	}
-	// As a quotient, for the product may not fit in 64 bits.
+	// Divide instead of multiplying, because the product may not fit in 64 bits.
 	if uint64(o.Size) > free/2/uint64(o.Writers) {
-		return fmt.Errorf("disk neighbour: %d writers of %d bytes in %s need twice that free, there are %d bytes", o.Writers, o.Size, o.Dir, free)
+		return fmt.Errorf("disk neighbour: %d writers of %d bytes in %s need twice that much free space, but only %d bytes are free", o.Writers, o.Size, o.Dir, free)
 	}
 	return nil
 }
@@ -143,7 +139,7 @@ func (s *Stats) add(other Stats) {
 	s.SlowestSync = max(s.SlowestSync, other.SlowestSync)
 }
 
-// chunk is the most that is written at once.
+// chunk is the maximum number of bytes per write.
 const chunk = 1 << 20
 
 type writer struct {
@@ -153,7 +149,7 @@ type writer struct {
 	stats Stats
 }
 
-// written is an *os.File.
+// written has the methods of *os.File that a writer uses.
 type written interface {
 	io.WriteSeeker
 	Truncate(int64) error
@@ -165,8 +161,8 @@ func (w *writer) run(ctx context.Context, begun func()) error {
 	pace := time.NewTicker(time.Second / maxRounds)
 	defer pace.Stop()
 	for {
-		// Emptied, so that each round allocates new blocks and writes the
-		// file system's journal, which neighbours share.
+		// Truncate the file, so that each round allocates new blocks and writes to the file system's journal, which
+		// neighbours share.
 		if err := w.file.Truncate(0); err != nil {
 			return err
 		}
@@ -219,8 +215,8 @@ func createUnlinked(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// OtherFileSystem finds a writable directory that is on another device than dir: a separate disk,
-// as external etcd has it, that its neighbours do not share.
+// OtherFileSystem returns a writable directory on another device than dir. It stands for the separate disk of an
+// external etcd, which neighbours do not share.
 func OtherFileSystem(dir string) (string, error) {
 	return otherFileSystem(dir, []candidate{
 		{"/dev/shm", "/dev/shm"},
@@ -244,7 +240,7 @@ func otherFileSystem(dir string, candidates []candidate) (string, error) {
 		}
 		lacks = append(lacks, fmt.Sprintf("%s: %v", c.name, why))
 	}
-	return "", fmt.Errorf("no other file system than that of %s can be written to (%s)", dir, strings.Join(lacks, "; "))
+	return "", fmt.Errorf("no writable file system other than that of %s (%s)", dir, strings.Join(lacks, "; "))
 }
 
 func (c candidate) check(own uint64) error {
@@ -279,14 +275,14 @@ const Program = "disk-neighbour"
 // ReadyLine is printed by Main when all writers have begun (Options.Ready).
 const ReadyLine = "disk-neighbour: writing"
 
-// Args are the arguments of Main that mean the options.
+// Args returns the arguments of Main for the options.
 func Args(o Options) []string {
 	return []string{"--dir", o.Dir, "--writers", strconv.Itoa(o.Writers), "--size", strconv.FormatInt(o.Size, 10)}
 }
 
-// Main is the program. It writes until SIGTERM or SIGINT, prints ReadyLine when
-// it is at it and a line of Stats as JSON at the end. Exit codes: 0 ended by
-// a signal, 2 usage, 4 it could not write.
+// Main is the neighbour's program. It writes until SIGTERM or SIGINT. It prints ReadyLine when all writers write, and
+// at the end its Stats as a line of JSON. Exit codes: 0 if ended by a signal, 2 for a usage error, 4 if it could not
+// write.
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -303,13 +299,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
-	case err != nil: // flag has said it
+	case err != nil: // flag has printed the error
 		return 2
 	case flags.NArg() > 0:
 		fmt.Fprintf(stderr, "%s: takes no arguments, got %q\n", Program, flags.Arg(0))
 		return 2
 	case o.Dir == "":
-		fmt.Fprintf(stderr, "%s: --dir is needed\n", Program)
+		fmt.Fprintf(stderr, "%s: --dir is required\n", Program)
 		return 2
 	}
 	stats, err := Run(ctx, o)

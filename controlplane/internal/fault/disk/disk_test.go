@@ -69,7 +69,7 @@ func (s slow) Sync() error                  { <-s.begun; return nil }
 func TestBadOptions(t *testing.T) {
 	dir := t.TempDir()
 	for want, o := range map[string]Options{
-		"there are":      {Dir: dir, Size: 1 << 62, Writers: 200},
+		"are free":       {Dir: dir, Size: 1 << 62, Writers: 200},
 		"no such file":   {Dir: filepath.Join(dir, "missing")},
 		"not a director": {Dir: file(t, dir)},
 	} {
@@ -116,7 +116,7 @@ func (u *untilReady) Write(p []byte) (int, error) {
 
 func TestUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--dir is needed":      nil,
+		"--dir is required":    nil,
 		`no arguments, got "x`: {"--dir", "/", "x"},
 		"invalid value":        {"--dir", "/", "--writers", "many"},
 	} {

@@ -15,10 +15,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
-// A question and its answer are a JSON message each, a packet of the socket.
+// question and reply are JSON messages, each in one packet of the socket.
 type question struct {
 	Seq int64 `json:"seq"`
-	// Set a delay; Clear it; neither is a question for the counters.
+	// Set sets a delay, and Clear clears it. A question with neither asks only for the counters.
 	Set   *Delay `json:"set,omitempty"`
 	Clear bool   `json:"clear,omitempty"`
 }
@@ -32,9 +32,9 @@ type reply struct {
 // maxMessage bounds a message; the longest is some 200 bytes.
 const maxMessage = 4 << 10
 
-// StartAgent starts the child's side, if the parent asked for it by AgentEnv.
-// Call it once, first thing in main. It returns at once; the agent lives as
-// long as the process. When the supervisor's end closes, a delay is cleared.
+// StartAgent starts the child's side if the parent has set AgentEnv. Call it once, at the beginning of main. It
+// returns immediately; the agent runs until the process ends. When the supervisor's end of the socket closes, the
+// agent clears the delay.
 func StartAgent() error {
 	number, ok, err := process.TakeNumber(AgentEnv, "not a descriptor")
 	if err != nil || !ok {
@@ -90,12 +90,11 @@ type Agent struct {
 	seq  int64
 }
 
-// NewAgent returns a supervisor's side and the child's end of it. Pass that to
-// the child (exec.Cmd.ExtraFiles) with its number there in AgentEnv, and close
-// it here once the child has started, so that a child's end is noticed. A
-// restarted child needs a new Agent.
+// NewAgent returns the supervisor's side, and the child's end of the socket. Pass that end to the child
+// (exec.Cmd.ExtraFiles), with its descriptor number there in AgentEnv. Close it in the supervisor once the child has
+// started, so that the child's end is noticed. A restarted child needs a new Agent.
 func NewAgent() (agent *Agent, child *os.File, err error) {
-	// Packets: an answer that came too late cannot be mixed up with the next.
+	// The socket keeps packets apart, so that a late answer is not mixed up with the next one.
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("socketpair of an fsync agent: %w", err)
@@ -118,10 +117,9 @@ func socket(f *os.File) (net.Conn, error) {
 	return conn, nil
 }
 
-// Set makes the child's calls wait; it replaces an earlier delay. When it
-// returns the delay is in force for every call that begins. The context bounds
-// the wait for the child's answer; give it a deadline, because a stopped child
-// does not answer, and applies the request when it continues.
+// Set delays the child's fsync calls and replaces an earlier delay. When it returns, the delay is in force for every
+// call that begins. ctx bounds the wait for the child's answer. Give it a deadline, because a stopped child does not
+// answer, and applies the request when it continues.
 func (a *Agent) Set(ctx context.Context, d Delay) error {
 	_, err := a.request(ctx, question{Set: &d})
 	return err
@@ -133,12 +131,12 @@ func (a *Agent) Clear(ctx context.Context) error {
 	return err
 }
 
-// Stats asks for the counters.
+// Stats returns the agent's counters.
 func (a *Agent) Stats(ctx context.Context) (Stats, error) {
 	return a.request(ctx, question{})
 }
 
-// Close ends the agent's service and clears a delay. The child keeps running.
+// Close closes the connection to the agent, which then clears its delay. The child keeps running.
 func (a *Agent) Close() error { return a.conn.Close() }
 
 func (a *Agent) request(ctx context.Context, q question) (Stats, error) {
@@ -151,7 +149,7 @@ func (a *Agent) request(ctx context.Context, q question) (Stats, error) {
 	case ctx.Err() != nil && errors.Is(err, os.ErrDeadlineExceeded):
 		return Stats{}, fmt.Errorf("the fsync agent does not answer: %w", context.Cause(ctx))
 	case err != nil:
-		return Stats{}, fmt.Errorf("ask the fsync agent: %w", err)
+		return Stats{}, fmt.Errorf("call the fsync agent: %w", err)
 	case got.Error != "":
 		return Stats{}, fmt.Errorf("the fsync agent: %s", got.Error)
 	}
@@ -172,7 +170,7 @@ func (a *Agent) exchange(ctx context.Context, q question) (reply, error) {
 	})
 	defer func() {
 		if !stop() {
-			<-expired // or it would end the next question
+			<-expired // otherwise it would end the next exchange
 		}
 	}()
 	message, err := json.Marshal(q)
@@ -192,7 +190,7 @@ func (a *Agent) exchange(ctx context.Context, q question) (reply, error) {
 		if err := json.Unmarshal(buf[:n], &got); err != nil {
 			return reply{}, err
 		}
-		if got.Seq == q.Seq { // an older one answers a question that was given up
+		if got.Seq == q.Seq { // an older answer belongs to a question that was given up
 			return got, nil
 		}
 	}

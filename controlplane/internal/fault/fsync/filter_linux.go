@@ -18,7 +18,7 @@ func Available() error {
 	result := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		// TSYNC_ESRCH is the latest of what Set needs, and means nothing by itself.
+		// TSYNC_ESRCH is the newest kernel feature that Set needs. By itself it has no effect.
 		fd, err := install([]unix.SockFilter{allow}, unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
 		if err == nil {
 			unix.Close(fd)
@@ -46,7 +46,7 @@ var (
 	notify = unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF}
 )
 
-// syncFilter hands fsync and fdatasync to the listener and allows the rest.
+// syncFilter returns a filter that hands fsync and fdatasync to the listener and allows all other calls.
 func syncFilter(arch uint32) []unix.SockFilter {
 	// struct seccomp_data begins with the call's number and the architecture.
 	load := func(offset uint32) unix.SockFilter {
@@ -66,11 +66,10 @@ func syncFilter(arch uint32) []unix.SockFilter {
 	}
 }
 
-// install puts a filter on this thread, which must be locked to its goroutine,
-// or with SECCOMP_FILTER_FLAG_TSYNC on all threads of the process, and gives
-// the listener of its notifications.
+// install installs a filter and returns the listener for its notifications. The filter applies to this thread, which
+// must be locked to its goroutine, or with SECCOMP_FILTER_FLAG_TSYNC to all threads of the process.
 func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) {
-	// Without privileges the kernel takes a filter only of threads that can never gain any.
+	// Without privileges, the kernel accepts a filter only from threads that can never gain privileges.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1, fmt.Errorf("no_new_privs: %w", err)
 	}
@@ -119,7 +118,7 @@ type answer struct {
 
 func receive(listener int) (notification, error) {
 	for {
-		var n notification // the kernel insists on zeros
+		var n notification // the kernel requires zeros
 		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n)))
 		switch errno {
 		case 0:

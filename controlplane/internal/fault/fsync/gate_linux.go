@@ -21,7 +21,7 @@ type gate struct {
 	stats    Stats
 }
 
-// set makes calls wait from now on. Those that wait already keep their time.
+// set delays calls from now on. Calls that wait already keep their delay.
 func (g *gate) set(d Delay) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,7 +97,7 @@ func (g *gate) hold(id uint64, fd int) {
 	})
 }
 
-// release continues a call, if it waits. The caller holds mu.
+// release continues the call with this ID if it still waits. The caller holds mu.
 func (g *gate) release(id uint64) {
 	timer, ok := g.waiting[id]
 	if !ok {
@@ -108,7 +108,7 @@ func (g *gate) release(id uint64) {
 	proceed(g.listener, id)
 }
 
-// pathOf is the path of an open descriptor. If it is not open, the call fails by itself.
+// pathOf returns the path of a descriptor, or "" if it is not open; the delayed call then fails by itself.
 func pathOf(fd int) string {
 	path, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	return path

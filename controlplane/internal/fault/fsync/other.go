@@ -14,10 +14,10 @@ func Available() error {
 	return fmt.Errorf("%w: it needs Linux's seccomp, this is %s", ErrUnavailable, runtime.GOOS)
 }
 
-// StartAgent does nothing: no supervisor asks for it here.
+// StartAgent does nothing, because no supervisor can use an agent on this system.
 func StartAgent() error { return nil }
 
-// Agent cannot be had here: NewAgent and its methods return the error of Available.
+// Agent is not available on this system: all methods except Close, and NewAgent, return the error of Available.
 type Agent struct{}
 
 func NewAgent() (*Agent, *os.File, error)           { return nil, nil, Available() }

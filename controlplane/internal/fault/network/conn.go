@@ -13,13 +13,13 @@ import (
 
 const dialPatience = 10 * time.Second
 
-// errCutOff ends a connection of a link that is closed.
+// errCutOff is the error of a connection whose link is closed.
 var errCutOff = errors.New("the link is closed")
 
 type conn struct {
-	number           int64        // of the link's, from 1
+	number           int64        // of the connection on its link, from 1
 	client, upstream *net.TCPConn // upstream is nil until it is dialled
-	out, back        *direction   // nil until then
+	out, back        *direction   // nil until upstream is dialled
 }
 
 func (c *conn) directions() []*direction {
@@ -36,11 +36,11 @@ func (c *conn) abort() {
 		reset(c.upstream)
 	}
 	for _, d := range c.directions() {
-		d.turn(Condition{}) // what hangs in the queue flows off
+		d.turn(Condition{}) // so that the queued data drains
 	}
 }
 
-// reset closes a connection so that its peer gets an error, not an end.
+// reset closes a connection so that its peer gets an error instead of an end of file.
 func reset(c *net.TCPConn) {
 	_ = c.SetLinger(0)
 	_ = c.Close()
@@ -163,7 +163,7 @@ func (l *Link) forward(c *conn, d *direction, from io.Reader, to *net.TCPConn) {
 	var reading sync.WaitGroup
 	reading.Go(func() { d.read(from) })
 	if _, err := io.Copy(to, d.out); err != nil {
-		// The receiver is gone: the sender learns it at once, as by a reset.
+		// The receiver is gone. Reset the sender's connection, so that it notices immediately.
 		l.mu.Lock()
 		c.abort()
 		l.mu.Unlock()
@@ -185,15 +185,15 @@ func (l *Link) close() {
 	l.running.Wait()
 }
 
-// errGivenUp ends a connection whose client is gone before it got through.
+// errGivenUp is the error of a connection whose client is gone before the link let it through.
 var errGivenUp = errors.New("the client gave up")
 
-// earlyBytes bounds what is read of a client that waits for the link.
+// earlyBytes bounds the bytes that are read from a client while its connection waits for the link.
 const earlyBytes = 64 << 10
 
-// early listens to a client while its connection waits for the link. Without it, the end of
-// a client that has given up would only be noticed when the link is restored, and each
-// attempt during a partition would hold a descriptor until then.
+// early reads from a client while its connection waits for the link. Without it, the end of a client that has given
+// up would be noticed only when the link is restored, and each attempt during a partition would hold a descriptor
+// until then.
 type early struct {
 	client *net.TCPConn
 	from   io.Reader // what the client sends
@@ -231,9 +231,9 @@ func (e *early) read() {
 	}
 }
 
-// stop ends the listening and gives all that the client sends, from the first byte.
+// stop ends the reading and returns a reader of everything that the client sends, from the first byte.
 func (e *early) stop() io.Reader {
-	_ = e.client.SetReadDeadline(time.Now()) // one that is closed is read no more either
+	_ = e.client.SetReadDeadline(time.Now()) // it fails only on a closed connection, which ends the read too
 	<-e.finished
 	_ = e.client.SetReadDeadline(time.Time{})
 	return io.MultiReader(bytes.NewReader(e.said), e.from)

@@ -10,18 +10,17 @@ import (
 	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
-// queued is the number of reads of a direction under way at most, as in toxiproxy.
+// queued is the maximum number of reads that wait in the queue of a direction, as in toxiproxy.
 const queued = 1024
 
-// direction carries the bytes of one connection one way: a reader puts them in
-// a queue with their time, a toxic takes them out when they are due, a writer
-// sends them on. There is one toxic at a time; turning to another one loses
-// nothing.
+// direction carries the bytes of one connection one way: a reader puts them in a queue with their time, a toxic takes
+// them out when they are due, a writer sends them on. There is one toxic at a time; switching to another toxic loses
+// no data.
 type direction struct {
 	in     chan *stream.StreamChunk
 	stub   *toxics.ToxicStub
 	out    *stream.ChanReader
-	random uint64 // numbers what is random in it, see streamOf
+	random uint64 // the number of its random stream, see streamOf
 	turns  chan turn
 	ended  chan struct{} // closed when the last toxic has ended
 }
@@ -56,9 +55,8 @@ type frozen struct{}
 
 func (frozen) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
 
-// turn makes the direction heed another condition, soon. The function waits
-// until it does, or has ended; false is that patience ran out. Only one caller
-// at a time (Link.mu).
+// turn makes the direction apply another condition soon. The returned function waits until the direction applies it
+// or has ended, and returns false if patience runs out first. The caller holds Link.mu.
 func (d *direction) turn(c Condition) (wait func(patience <-chan time.Time) bool) {
 	t := turn{d.toxic(c), make(chan struct{})}
 	select { // a turn not taken yet is out of date
@@ -104,13 +102,12 @@ func (d *direction) control(w *toxics.ToxicWrapper) {
 
 func (d *direction) read(source io.Reader) {
 	w := stream.NewChanWriter(d.in)
-	_, _ = io.Copy(w, source) // an end and a failure are the same: no more comes
+	_, _ = io.Copy(w, source) // an end and an error mean the same: no more data
 	w.Close()
 }
 
-// latency passes data on from the queue when it is due. toxiproxy has such a toxic, but its jitter
-// comes from the process's global source, so no two runs are alike, and its unit is the
-// millisecond.
+// latency passes data on from the queue when it is due. toxiproxy's own latency toxic is not used, because its jitter
+// comes from the process's global random source, so no two runs are alike, and its unit is the millisecond.
 type latency struct {
 	delay, jitter time.Duration
 	random        *rand.Rand // of one direction of one connection

@@ -1,28 +1,24 @@
-// Package network is the wire between two components, with its failures: a
-// link that is slow (another zone, a saturated switch) or cut (a partition).
+// Package network simulates the network between two components and its failures: a link can be slow (another zone, a
+// saturated switch) or cut (a partition).
 //
 // All traffic of a link passes through this process: a Listener forwards one port, a Proxy is an
 // HTTP CONNECT proxy of one component, with a link for each name that it connects to. Each link can
 // be delayed, cut and restored at any time, open connections included.
 //
-// A cut link drops packets and says nothing, as a partition does: open connections hang rather than
-// fail, new ones hang too, and neither side hears that the other has closed. If a client gives up a
-// new connection, the proxy forgets it, and the other side never hears of it. Keepalives,
-// heartbeats and timeouts are up to the components. When the link is restored, the bytes sent
-// meanwhile arrive, as TCP's retransmissions would.
+// A cut link drops packets silently, as a partition does: open connections hang rather than fail, new ones hang too,
+// and neither side notices that the other has closed. If a client gives up a new connection, the proxy forgets it,
+// and the other side never sees it. Keepalives, heartbeats and timeouts are up to the components. When the link is
+// restored, the bytes sent meanwhile arrive, as TCP's retransmissions would.
 //
 // Limits:
-//   - The kernel accepts a TCP connection before this process does, so a dial
-//     through a cut link succeeds, and the TLS handshake or the answer to CONNECT
-//     hangs. In production the dial itself would.
-//   - Loss shows as delay, as it does to TCP. A link has no bandwidth limit.
-//   - Delays count separately in each direction. They are late by the accuracy of a timer,
-//     some 100 microseconds. Opening a connection costs one round trip, as
-//     SYN and its answer do.
+//   - The kernel accepts a TCP connection before this process does, so a dial through a cut link succeeds, and the
+//     TLS handshake or the answer to CONNECT hangs. In production the dial itself would hang.
+//   - Packet loss appears as delay, as it does to TCP. A link has no bandwidth limit.
+//   - Delays count separately in each direction. They are inaccurate by some 100 microseconds, as timers are. Opening
+//     a connection takes one round trip, as SYN and its answer do.
 //   - A link that is neither slow nor cut costs each exchange some 20
 //     microseconds (the median of 1000-byte echoes: 35 through it, 15 without).
-//   - In each direction 1024 reads of up to 32 KiB may be under way; more is
-//     held back at the sender.
+//   - In each direction, up to 1024 reads of up to 32 KiB may be queued. Further data waits at the sender.
 //
 // The pipes and their transition from one condition to another are toxiproxy's (packages toxics and
 // stream). Its proxy is not used: it drops bytes when a toxic is removed while the receiver is
@@ -38,23 +34,21 @@ import (
 	"time"
 )
 
-// Condition is the state of a link. The zero value is a sound one. control.Fault has
-// checked its bounds.
+// Condition is the state of a link. The zero value means neither slow nor cut. control.Fault has checked its bounds.
 type Condition struct {
-	// Delay of data in each direction.
+	// Delay is the delay of data in each direction.
 	Delay time.Duration
-	// Jitter is added to or taken from Delay, evenly drawn up to so much. At most
-	// Delay. The order of bytes is kept.
+	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. At most Delay. The order
+	// of bytes is kept.
 	Jitter time.Duration
-	// Seed of the jitter: one seed draws one sequence in each direction of a link's
-	// first connection, another one of its second, and so on.
+	// Seed is the seed of the jitter. The same seed gives the same sequences: one for each direction of each
+	// connection of a link.
 	Seed int64
 	// Cut lets nothing through.
 	Cut bool
 }
 
-// Link is the wire from one component, which dials, to another. Its methods
-// may be called at the same time.
+// Link carries connections from one component, which dials, to another. Its methods are safe for concurrent use.
 type Link struct {
 	from, to, upstream string
 
@@ -74,11 +68,11 @@ func newLink(from, to, upstream string) *Link {
 	return l
 }
 
-// From is the component that dials, To the component that it reaches.
+// From returns the component that dials, To the component that it reaches.
 func (l *Link) From() string { return l.from }
 func (l *Link) To() string   { return l.to }
 
-// String is "etcd-0 -> etcd-1".
+// String returns a name such as "etcd-0 -> etcd-1".
 func (l *Link) String() string { return l.from + " -> " + l.to }
 
 // Delay makes the link slow; zero ends that. A cut stays.
@@ -86,12 +80,12 @@ func (l *Link) Delay(delay, jitter time.Duration, seed int64) {
 	l.change(func(c *Condition) { c.Delay, c.Jitter, c.Seed = delay, jitter, seed })
 }
 
-// Cut lets nothing through any more.
+// Cut stops all data on the link.
 func (l *Link) Cut() {
 	l.change(func(c *Condition) { c.Cut = true })
 }
 
-// Restore makes the link sound: neither cut nor slow.
+// Restore ends a cut and a delay.
 func (l *Link) Restore() {
 	l.change(func(c *Condition) { *c = Condition{} })
 }
@@ -106,7 +100,7 @@ func (l *Link) change(edit func(*Condition)) {
 	edit(&l.condition)
 	close(l.changed)
 	l.changed = make(chan struct{})
-	// All are notified before any is awaited: a stuck one delays no other.
+	// Notify all directions before waiting for any, so that a stuck one does not delay the others.
 	var turned []func(patience <-chan time.Time) bool
 	for conn := range l.conns {
 		for _, d := range conn.directions() {
@@ -122,10 +116,10 @@ func (l *Link) change(edit func(*Condition)) {
 	}
 }
 
-// turnPatience bounds how long a change waits for connections to heed it.
+// turnPatience bounds how long a change waits until connections apply it.
 const turnPatience = 50 * time.Millisecond
 
-// state is the condition, and a channel that is closed when it changes.
+// state returns the condition, and a channel that is closed when it changes.
 func (l *Link) state() (Condition, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,8 +132,8 @@ type Listener struct {
 	port *port
 }
 
-// Listen makes the link from one component to another. listen is an address of the loopback network
-// (port 0: any), upstream is where the other component listens; it need not be there yet.
+// Listen opens a link from one component to another. listen is a loopback address (port 0: any free port). upstream
+// is the address of the other component, which need not listen yet.
 func Listen(from, to, listen, upstream string) (*Listener, error) {
 	link := newLink(from, to, upstream)
 	p, err := open(listen, func(c *net.TCPConn) {
@@ -178,7 +172,7 @@ func open(address string, serve func(*net.TCPConn)) (*port, error) {
 	}
 	listener, err := net.ListenTCP("tcp", addr)
 	if err != nil {
-		return nil, err // it names the address
+		return nil, err // the error names the address
 	}
 	p := &port{listener: listener, serve: serve}
 	p.running.Go(p.accept)
@@ -192,13 +186,13 @@ func (p *port) accept() {
 			p.running.Go(func() { p.serve(c) })
 		case errors.Is(err, net.ErrClosed):
 			return
-		default: // out of descriptors: there may be some soon
+		default: // out of descriptors: some may be free soon
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
 }
 
-// stop may be called again.
+// stop closes the listener. It may be called again.
 func (p *port) stop() error {
 	if err := p.listener.Close(); !errors.Is(err, net.ErrClosed) {
 		return err

@@ -12,21 +12,20 @@ import (
 	"time"
 )
 
-// Target is another component as the proxied one names it.
+// Target is a component to which the proxied component connects.
 type Target struct {
-	// To is the component.
+	// To is the name of the component.
 	To string
-	// Host is the address in the proxied component's URLs:
-	// "etcd-1.stormglass.invalid:12380". It is never resolved, and of use to a Proxy only.
+	// Host is the address in the proxied component's URLs: "etcd-1.stormglass.invalid:12380". It is never resolved.
+	// Only a Proxy uses it.
 	Host string
 	// Upstream is where the other component really listens.
 	Upstream string
 }
 
-// Proxy is the forward proxy of one component: it speaks HTTP CONNECT and
-// nothing else. Give it to the component as HTTPS_PROXY ("http://" and its address). Go's
-// net/http goes past a proxy for loopback addresses and "localhost", but not
-// for other names, so the component must know its peers by such.
+// Proxy is the forward proxy of one component: it speaks HTTP CONNECT and nothing else. Give it to the component as
+// HTTPS_PROXY ("http://" and its address). Go's net/http bypasses a proxy for loopback addresses and "localhost", so
+// the component must know its peers by other names.
 type Proxy struct {
 	from  string
 	links map[string]*Link // by Target.Host
@@ -35,11 +34,11 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	closed bool
-	asking map[*net.TCPConn]struct{} // connections that have not yet said where to
+	asking map[*net.TCPConn]struct{} // connections whose CONNECT request has not been read yet
 }
 
-// ListenProxy makes the proxy of the component from, with a link to each
-// target. listen is an address of the loopback network (port 0: any).
+// ListenProxy starts the proxy of the component from, with a link to each target. listen is a loopback address (port
+// 0: any free port).
 func ListenProxy(from, listen string, targets []Target) (*Proxy, error) {
 	p := &Proxy{from: from, links: map[string]*Link{}, asking: map[*net.TCPConn]struct{}{}}
 	for _, t := range targets {
@@ -61,7 +60,7 @@ func ListenProxy(from, listen string, targets []Target) (*Proxy, error) {
 	return p, nil
 }
 
-// Links are the links to the targets, in their order.
+// Links returns the links to the targets, in the order of the targets.
 func (p *Proxy) Links() []*Link { return p.order }
 
 // Close ends the proxy and all connections, and waits for them.
@@ -80,7 +79,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// The bounds of saying where to: how long a connection may take, and how much it may say.
+// The bounds of a CONNECT request: the time that a client may take, and the bytes that it may send.
 const (
 	askPatience = 10 * time.Second
 	askBytes    = 64 << 10
@@ -96,7 +95,7 @@ func (p *Proxy) serve(c *net.TCPConn) {
 	link.carry(c, from, func(err error) error { return answer(c, err) })
 }
 
-// refusal says why a request is not served, with its HTTP status.
+// refusal is the error of a request that is not served, with its HTTP status.
 type refusal struct {
 	status int
 	why    string
@@ -128,7 +127,7 @@ func (p *Proxy) readConnect(c *net.TCPConn) (*Link, io.Reader, error) {
 		return nil, nil, refusal{http.StatusBadRequest, err.Error()}
 	}
 	if request.Method != http.MethodConnect {
-		return nil, nil, refusal{http.StatusMethodNotAllowed, "this proxy knows CONNECT only"}
+		return nil, nil, refusal{http.StatusMethodNotAllowed, "this proxy supports only CONNECT"}
 	}
 	link, ok := p.links[request.Host]
 	if !ok {

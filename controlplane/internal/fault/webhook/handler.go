@@ -22,7 +22,8 @@ import (
 const (
 	reviewPath = "/review"
 	probePath  = "/probe"
-	// maxReview bounds a review: etcd takes objects of up to 1.5 MiB, and a review holds one.
+	// maxReview is the maximum size of a review in bytes. etcd accepts objects of up to 1.5 MiB, and a review holds
+	// one.
 	maxReview = 8 << 20
 )
 
@@ -31,7 +32,7 @@ func serverOf(handler http.Handler, certificate tls.Certificate) *http.Server {
 		Handler:           handler,
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 10 * time.Second,
-		// A client that breaks off its handshake is nothing to tell a person.
+		// Aborted handshakes are not worth logging.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }
@@ -64,10 +65,10 @@ func (w *Webhook) review(out http.ResponseWriter, r *http.Request) {
 	allow(out, review, patch)
 }
 
-// annotation begins the key of the annotation that each mutating webhook adds.
+// annotation is the prefix of the key of the annotation that each mutating webhook adds.
 const annotation = "stormglass.dev/webhook-"
 
-// annotate is a JSON patch that adds an annotation to an object, or nil if it has it.
+// annotate returns a JSON patch that adds an annotation to an object, or nil if the object already has it.
 func annotate(object []byte, key string) ([]byte, error) {
 	var of meta.PartialObjectMetadata
 	if err := json.Unmarshal(object, &of); err != nil {
@@ -87,8 +88,7 @@ func annotate(object []byte, key string) ([]byte, error) {
 	return json.Marshal([]operation{{"add", "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1"), "reviewed"}})
 }
 
-// fails waits out the delay, unless the fault or the request ends before, and reports
-// whether to fail.
+// fails waits for the delay, or until the fault or the request ends, and reports whether the webhook is to fail.
 func (w *Webhook) fails(ctx context.Context) bool {
 	w.mu.Lock()
 	delay := w.options.Delay
@@ -101,7 +101,7 @@ func (w *Webhook) fails(ctx context.Context) bool {
 	select {
 	case <-timer.C:
 	case <-w.cleared:
-	case <-ctx.Done(): // no answer is read
+	case <-ctx.Done(): // nobody reads the answer
 	}
 	select {
 	case <-w.cleared:
@@ -111,7 +111,7 @@ func (w *Webhook) fails(ctx context.Context) bool {
 	}
 }
 
-// probe answers what Start and Clear look for.
+// probe answers the reviews by which Start and Clear detect whether the registration is in force.
 func (w *Webhook) probe(out http.ResponseWriter, r *http.Request) {
 	review, ok := decode(out, r)
 	if !ok {
@@ -136,12 +136,12 @@ func decode(out http.ResponseWriter, r *http.Request) (*admission.AdmissionRevie
 		http.Error(out, fmt.Sprintf("want an AdmissionReview of %s with a request", admission.SchemeGroupVersion), http.StatusBadRequest)
 		return nil, false
 	}
-	// The body's end, so that the connection's end is noticed while we wait.
+	// Read the body to its end, so that the server notices during the delay if the client closes the connection.
 	_, _ = io.Copy(io.Discard, r.Body)
 	return &review, true
 }
 
-// allow answers a review, with a JSON patch of its object unless it is nil.
+// allow answers a review with permission, and with a JSON patch of the object unless patch is nil.
 func allow(out http.ResponseWriter, review *admission.AdmissionReview, patch []byte) {
 	answer := admission.AdmissionReview{
 		Response: &admission.AdmissionResponse{UID: review.Request.UID, Allowed: true},
@@ -154,8 +154,8 @@ func allow(out http.ResponseWriter, review *admission.AdmissionReview, patch []b
 	_ = json.NewEncoder(out).Encode(answer) // an error means that the client is gone
 }
 
-// servingCertificate makes a certificate for 127.0.0.1 and the bundle that verifies it. Its
-// authority signs nothing else, and its keys stay in memory.
+// servingCertificate creates a certificate for 127.0.0.1 and the CA bundle that verifies it. The authority signs
+// nothing else, and the keys stay in memory.
 func servingCertificate(now time.Time) (certificate tls.Certificate, bundle []byte, err error) {
 	authority, err := pki.NewAuthority("webhook", now)
 	if err != nil {

@@ -16,15 +16,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// probeLabel marks the ConfigMap that a probe pretends to create; its value is
-// the registration's name.
+// probeLabel is the label of the ConfigMap that a probe creates as a dry run. Its value is the registration's name.
 const probeLabel = "stormglass.dev/webhook-probe"
 
 // probeEvery is the interval at which Start and Clear probe the API server.
 const probeEvery = 10 * time.Millisecond
 
-// hooks returns the webhooks that are slow or fail, and an additional one that is never
-// slow and sees only the probe. They come into force together.
+// hooks returns the webhooks that are slow or fail, and an additional one that is never slow and matches only the
+// probe. They come into force together.
 func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook {
 	o := w.options
 	resource, group, _ := strings.Cut(o.Resource, ".")
@@ -60,7 +59,7 @@ func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook
 		}
 		review := hook(name, path, group, resource)
 		review.FailurePolicy, review.TimeoutSeconds = &fail, timeout
-		// The probe of a webhook on configmaps is not to wait for it.
+		// The probe must not wait for a slow webhook on configmaps.
 		review.ObjectSelector = &meta.LabelSelector{
 			MatchExpressions: []meta.LabelSelectorRequirement{{Key: probeLabel, Operator: meta.LabelSelectorOpDoesNotExist}},
 		}
@@ -72,7 +71,7 @@ func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook
 	return append(all, probe)
 }
 
-// mutating are webhooks as mutating ones.
+// mutating converts validating webhooks to mutating ones.
 func (w *Webhook) mutating(hooks []admissionregistration.ValidatingWebhook) []admissionregistration.MutatingWebhook {
 	again := admissionregistration.NeverReinvocationPolicy
 	if w.options.Reinvoke {
@@ -105,9 +104,9 @@ func (w *Webhook) register(ctx context.Context, bundle []byte) (err error) {
 	return nil
 }
 
-// refused reports whether an error of register means that there is no registration, and
-// will be none: the API server was never reached, or refused the registration. A 5xx does
-// not count: etcd may have got the write.
+// refused reports whether an error of register means that no registration exists or will appear: the API server was
+// never reached, or it refused the registration. A status of 5xx does not count, because etcd may have received the
+// write.
 func refused(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return true
@@ -129,7 +128,7 @@ func Unregister(ctx context.Context, client kubernetes.Interface, name string) (
 	return true, err
 }
 
-// Registered are the names of all registrations that Start made.
+// Registered returns the names of all registrations that Start made.
 func Registered(ctx context.Context, client kubernetes.Interface) ([]string, error) {
 	api, ours := client.AdmissionregistrationV1(), meta.ListOptions{LabelSelector: managedBy + "=" + us}
 	validating, err := api.ValidatingWebhookConfigurations().List(ctx, ours)
@@ -157,8 +156,8 @@ func (w *Webhook) unregister(ctx context.Context) (found bool, err error) {
 	return found, err
 }
 
-// awaitProbe pretends to create a ConfigMap until the API server asks the
-// webhook about that, or no longer does.
+// awaitProbe creates a ConfigMap as a dry run, again and again, until the API server calls the webhook for it (if
+// asked is true) or no longer does (if asked is false).
 func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
 	var failure error
 	err := wait.PollUntilContextCancel(ctx, probeEvery, true, func(ctx context.Context) (bool, error) {
@@ -170,14 +169,14 @@ func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
 	case failure != nil:
 		return fmt.Errorf("find out whether the registration %s is in force: %w", w.options.Name, failure)
 	case err != nil:
-		return fmt.Errorf("the API server has not heard of a change to the registration %s: %w", w.options.Name, context.Cause(ctx))
+		return fmt.Errorf("the API server has not applied a change to the registration %s yet: %w", w.options.Name, context.Cause(ctx))
 	}
 	return nil
 }
 
 func (w *Webhook) tryProbe(ctx context.Context) (asked bool, err error) {
 	select {
-	case <-w.probed: // of an earlier one
+	case <-w.probed: // left by an earlier probe
 	default:
 	}
 	probe := &core.ConfigMap{ObjectMeta: meta.ObjectMeta{

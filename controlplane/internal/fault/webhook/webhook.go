@@ -1,17 +1,15 @@
-// Package webhook is an admission webhook that is slow or fails: a policy
-// engine that is overloaded or gone, on which each create of a resource then
-// waits, or breaks if its failurePolicy is Fail.
+// Package webhook runs an admission webhook that is slow or fails, like a policy engine that is overloaded or gone.
+// Each request that creates a resource then waits for it, or fails if the failurePolicy is Fail.
 //
 // Start serves it on the loopback network with its own certificate and registers it with the API server; Clear ends its
 // effect and removes the registration; Close stops the server.
 //
 // Limits:
-//   - It is on CREATE of one resource, in all versions and namespaces. It allows everything
-//     it is asked, once it answers; a mutating one adds an annotation.
-//   - API servers hear of a registration by a watch. Start and Clear wait until the
-//     API server of the client has seen it; others may be some milliseconds late.
-//   - An API server gives up after its timeout by itself: a delay beyond that
-//     is the same as no answer.
+//   - The webhook applies to CREATE of one resource, in all versions and namespaces. It allows every request, once it
+//     answers; a mutating webhook also adds an annotation.
+//   - API servers learn of a registration by a watch. Start and Clear wait until the API server of the client applies
+//     it; others may be some milliseconds late.
+//   - An API server stops waiting after its timeout: a longer delay has the same effect as no answer.
 package webhook
 
 import (
@@ -32,29 +30,28 @@ import (
 
 // Options configure the webhook. control.Fault has checked their bounds.
 type Options struct {
-	// Name of the registration (the Validating- or MutatingWebhookConfiguration): a DNS
-	// label that no other has, as "stormglass-fault-7".
+	// Name is the unique name of the registration (the Validating- or MutatingWebhookConfiguration), a DNS label such
+	// as "stormglass-fault-7".
 	Name string
-	// Resource whose creation it is asked about, by plural name and group:
-	// "pods" or "deployments.apps".
+	// Resource is the resource whose creation calls the webhook, by plural name and group: "pods" or
+	// "deployments.apps".
 	Resource string
-	// Delay before each answer. Zero answers at once.
+	// Delay is the delay before each answer. Zero means no delay.
 	Delay time.Duration
-	// Jitter is added to or taken from Delay, evenly drawn up to so much. At
-	// most Delay.
+	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. At most Delay.
 	Jitter time.Duration
 	// Fails makes each answer a 500, after the delay.
 	Fails bool
-	// Ignore is failurePolicy Ignore: what gets no answer is allowed. Else Fail.
+	// Ignore sets failurePolicy to Ignore: a request without an answer is allowed. Otherwise it is Fail.
 	Ignore bool
-	// TimeoutSeconds is the API server's patience, 1 to 30. Zero: upstream's 10.
+	// TimeoutSeconds is the API server's timeout, 1 to 30. Zero means upstream's default of 10.
 	TimeoutSeconds int
 	// Count is the number of registered webhooks. They give the same answers.
 	Count int
 	// Mutates makes the webhooks mutating: each adds its own annotation. Reinvoke sets reinvocationPolicy to IfNeeded;
 	// otherwise it is Never.
 	Mutates, Reinvoke bool
-	// Seed of the jitter.
+	// Seed is the seed of the jitter.
 	Seed int64
 }
 
@@ -68,7 +65,7 @@ type Webhook struct {
 
 	served   chan error
 	probed   chan struct{} // gets a value when a probe was reviewed
-	cleared  chan struct{} // closed by Clear: all are allowed at once
+	cleared  chan struct{} // closed by Clear: all requests are then allowed at once
 	clearing sync.Once
 
 	mu     sync.Mutex
@@ -76,20 +73,19 @@ type Webhook struct {
 	gone   time.Time // when the registration was removed
 }
 
-// linger is how long the server keeps running after its registration was removed: an API server that has not seen the
-// removal yet must get its answer.
+// linger is how long the server keeps running after its registration was removed, because an API server that has not
+// seen the removal yet must still get an answer.
 const linger = time.Second
 
-// ErrUncertain is wrapped by Start's error when the registration may exist all the
-// same, or appear later: an API server that got the request has not answered, or has
-// not removed it again. The registration then has no server.
+// ErrUncertain is wrapped by Start's error if the registration may exist all the same, or appear later: the API
+// server got the request and has not answered, or has not removed the registration again. The registration then has
+// no server.
 var ErrUncertain = errors.New("the registration may still succeed")
 
-// Start serves the webhook and registers it, and returns when the API server
-// asks it. The configuration's user must be allowed to create and delete
-// Validating- and MutatingWebhookConfigurations, and to create ConfigMaps in the namespace
-// "default" (as a dry run; nothing is stored). If the context ends
-// before, or the API server cannot say for half a minute, all is undone, as far as that can be known (ErrUncertain).
+// Start serves the webhook, registers it, and returns when the API server calls it. The user of config must be
+// allowed to create and delete Validating- and MutatingWebhookConfigurations, and to create ConfigMaps in the
+// namespace "default" (as a dry run; nothing is stored). If ctx ends first, or the API server does not confirm the
+// registration within half a minute, Start undoes everything, as far as it can know (ErrUncertain).
 func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the probes come faster than the client's own limit
@@ -119,9 +115,9 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error
 	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // another's registration of that name stays
 }
 
-// enter registers the webhook and returns when the API server calls it. It retries for startWithin while the API server
-// cannot answer, for example while etcd elects a leader. sent means that a registration may exist, answered that it
-// does.
+// enter registers the webhook and returns when the API server calls it. It retries for startWithin while the API
+// server cannot answer, for example while etcd elects a leader. sent means that a registration may exist, and
+// answered that it does exist.
 func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -139,7 +135,7 @@ func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool
 		if answered {
 			failure = w.awaitProbe(ctx, true)
 		}
-		if err == nil || ctx.Err() == nil { // else the one before says more
+		if err == nil || ctx.Err() == nil { // otherwise the previous error says more
 			err = failure
 		}
 		return failure == nil, nil
@@ -147,7 +143,8 @@ func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool
 	return sent, answered, err
 }
 
-// startWithin bounds how long Start asks an API server again that cannot say, startAgain is how often.
+// startWithin bounds how long Start retries while the API server cannot answer. startAgain is the interval of the
+// retries.
 const (
 	startWithin = 30 * time.Second
 	startAgain  = 250 * time.Millisecond
@@ -175,17 +172,16 @@ func newWebhook(client kubernetes.Interface, o Options) *Webhook {
 	}
 }
 
-// Lost reports whether an earlier registration got no answer: once the current one is removed, the earlier one may take
-// effect.
+// Lost reports whether an earlier request to register got no answer. That request may still take effect once the
+// current registration is removed.
 func (w *Webhook) Lost() bool { return w.lost }
 
-// Address returns the address that it listens on: "127.0.0.1:12345".
+// Address returns the address that the webhook listens on: "127.0.0.1:12345".
 func (w *Webhook) Address() string { return w.address }
 
-// Clear ends the fault: from the moment it is called every review is allowed
-// at once, those that wait too. Then it removes the registration and returns when
-// the API server asks no more. After an error it can be called again; the
-// registration may be there, and harmless as long as the server runs.
+// Clear ends the fault. From the moment it is called, every review is allowed at once, including the reviews that
+// wait. Then Clear removes the registration and returns when the API server no longer calls the webhook. After an
+// error it can be called again; the registration may still exist, but is harmless as long as the server runs.
 func (w *Webhook) Clear(ctx context.Context) error {
 	w.clearing.Do(func() { close(w.cleared) })
 	w.mu.Lock()
@@ -206,8 +202,8 @@ func (w *Webhook) Clear(ctx context.Context) error {
 	return nil
 }
 
-// Close clears the fault if that was not done, and ends the server a second after the registration
-// was removed: until then API servers that have not heard of that get their answer.
+// Close clears the fault if that was not done. It stops the server a second after the registration was removed, so
+// that API servers that have not seen the removal yet still get an answer.
 func (w *Webhook) Close(ctx context.Context) error {
 	err := w.Clear(ctx)
 	w.mu.Lock()

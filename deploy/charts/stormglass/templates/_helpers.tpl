@@ -29,7 +29,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "stormglass.check" -}}
 {{- with .Values.scenario -}}
 {{- if and .name .text -}}{{- fail "scenario.name and scenario.text exclude each other (leave out one of them)" -}}{{- end -}}
-{{- if not (or .name .text) -}}{{- fail "scenario: which one? (scenario.name of a built-in one, or scenario.text)" -}}{{- end -}}
+{{- if not (or .name .text) -}}{{- fail "scenario is missing (set scenario.name to a built-in scenario, or set scenario.text)" -}}{{- end -}}
 {{- end -}}
 {{- if and .Values.results.claim .Values.results.size -}}{{- fail "results.claim and results.size exclude each other (leave out one of them)" -}}{{- end -}}
 {{- if and .Values.remoteWrite.secret (not .Values.remoteWrite.url) -}}{{- fail "remoteWrite.secret needs remoteWrite.url" -}}{{- end -}}
@@ -45,7 +45,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- else if hasKey $table.scenarios .Values.scenario.name -}}
 {{- toYaml (index $table.scenarios .Values.scenario.name) -}}
 {{- else -}}
-{{- fail (printf "scenario.name %q is no built-in scenario for a cluster that exists: one of %s" .Values.scenario.name (keys $table.scenarios | sortAlpha | join ", ")) -}}
+{{- fail (printf "scenario.name %q is not a built-in scenario for an existing cluster (choose one of %s)" .Values.scenario.name (keys $table.scenarios | sortAlpha | join ", ")) -}}
 {{- end -}}
 {{- end -}}
 

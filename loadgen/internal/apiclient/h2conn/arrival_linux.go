@@ -14,18 +14,18 @@ import (
 // socket(7)).
 type arrivals struct {
 	on      bool
-	waited  time.Duration // until the last read; of the read loop
+	waited  time.Duration // how long the bytes of the last read had waited; used by the read loop
 	message unix.Msghdr
 	piece   unix.Iovec
 	control [64]byte
 }
 
-// stamp asks the kernel to report the times, which it may not support.
+// stamp makes the kernel report arrival times. If the kernel does not support this, on stays false.
 func (a *arrivals) stamp(fd uintptr) {
 	a.on = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) == nil
 }
 
-// receive makes the system call of a read. It reads up to most bytes into p.
+// receive makes one read system call. It reads up to most bytes into p and sets waited.
 func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno syscall.Errno) {
 	a.piece.Base = unsafe.SliceData(p)
 	a.piece.SetLen(min(len(p), most))
@@ -40,7 +40,8 @@ func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno sys
 	return n, errno
 }
 
-// sinceStamp returns how long ago a control message's time was; zero without one or after a clock change.
+// sinceStamp returns the time since the timestamp in the control messages. It returns zero if there is none or the clock was
+// set back.
 func sinceStamp(control []byte, now time.Time) time.Duration {
 	for len(control) > 0 {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)

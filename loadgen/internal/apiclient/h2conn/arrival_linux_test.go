@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What had come and waited is known to have.
+// The wait of bytes that arrived before the read is reported.
 func TestSocketKnowsHowLongBytesWaited(t *testing.T) {
 	ours, theirs := sockets(t, nil)
 	waited := stampArrivals(ours)
@@ -29,7 +29,7 @@ func TestSocketKnowsHowLongBytesWaited(t *testing.T) {
 		if _, err := theirs.Write(buf); err != nil {
 			t.Fatal(err)
 		}
-		// Once they are there, and then for so long.
+		// Wait until the bytes have arrived, and then for the given time.
 		for backlog(ours) < int64(len(buf)) {
 			runtime.Gosched()
 		}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// backlog returns how many bytes of a socket are unread (SIOCINQ, tcp(7)); zero for others.
+// backlog returns how many received bytes of a socket are unread (SIOCINQ, tcp(7)), or zero if nc is not a socket.
 func backlog(nc net.Conn) int64 {
 	q := newQueues(nc)
 	return max(q.length(unix.SIOCINQ), 0)
@@ -19,7 +19,7 @@ type queues struct {
 	raw     syscall.RawConn // nil: no socket
 	request uint
 	answer  int64
-	ask     func(fd uintptr) // kept: no closure for each question
+	ask     func(fd uintptr) // kept, to avoid a closure for each call
 }
 
 func newQueues(nc net.Conn) *queues {
@@ -29,7 +29,7 @@ func newQueues(nc net.Conn) *queues {
 	}
 	q.ask = func(fd uintptr) {
 		var n int32
-		// Raw, as a socket's calls are.
+		// A raw system call, for the reason given at socket.
 		if _, _, errno := unix.RawSyscall(unix.SYS_IOCTL, fd, uintptr(q.request), uintptr(unsafe.Pointer(&n))); errno == 0 {
 			q.answer = int64(n)
 		}
@@ -37,7 +37,7 @@ func newQueues(nc net.Conn) *queues {
 	return q
 }
 
-// length returns a negative number if the length is unknown.
+// length returns the length of the queue that an ioctl request reads, or a negative number if it is unknown.
 func (q *queues) length(request uint) int64 {
 	q.request, q.answer = request, -1
 	if q.raw != nil {

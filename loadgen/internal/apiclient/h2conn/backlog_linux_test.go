@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// slowReader is a handler whose first call lasts until it is let go.
+// slowReader is a handler whose first call blocks until the test releases it.
 type slowReader struct {
 	*collector
 	busy, let chan struct{}
@@ -20,7 +20,7 @@ func (s *slowReader) Header(h Header) {
 	s.collector.Header(h)
 }
 
-// What the server has sent and we have not read is our backlog.
+// The backlog is the number of bytes that the server has sent and the client has not read.
 func TestBacklog(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: func(p *h2test.Peer, id uint32) {
 		p.Send(func(w *http2.Framer) {

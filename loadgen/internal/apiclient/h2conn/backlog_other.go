@@ -4,10 +4,10 @@ package h2conn
 
 import "net"
 
-// backlog is unknown on this platform.
+// backlog returns 0: the number of unread bytes is unknown on this platform.
 func backlog(net.Conn) int64 { return 0 }
 
-// queues of a socket cannot be read on this platform.
+// queues does nothing: the queues of a socket cannot be read on this platform.
 type queues struct{}
 
 func newQueues(net.Conn) *queues { return &queues{} }

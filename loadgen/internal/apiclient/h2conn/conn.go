@@ -1,12 +1,12 @@
-// Package h2conn is an HTTP/2 client connection for very many streams in little memory and CPU. It serves the watches
-// of a simulated kubelet, mostly silent, on a separate connection; tens of thousands of watches on a few connections;
-// and open-loop requests that must never wait for the network to be sent. net/http uses two goroutines and their pipes
-// for each stream. Here one goroutine reads the connection and hands each frame to its stream's Handler; an idle stream
-// costs one map entry.
+// Package h2conn is an HTTP/2 client connection for very many streams in little memory and CPU. It serves the watches of a
+// simulated kubelet, which are mostly silent, on a separate connection; tens of thousands of watches on a few connections; and
+// open-loop requests that must never wait for the network to be sent. net/http uses two goroutines and their pipes for each
+// stream. Here one goroutine reads the connection and hands each frame to its stream's Handler; an idle stream costs one map
+// entry.
 //
-// It implements a client's subset of RFC 9113: TLS with ALPN only, no push, no priorities, no dynamic header table. It
-// honours flow control, concurrency limits, GOAWAY, PING and SETTINGS. It closes a connection in error without sending
-// a GOAWAY. Nothing is ever sent twice.
+// It implements a client's subset of RFC 9113: TLS with ALPN only, no push, no priorities, no dynamic header table. It honours
+// flow control, concurrency limits, GOAWAY, PING and SETTINGS. After an error it closes a connection without sending GOAWAY. It
+// never sends a request twice.
 package h2conn
 
 import (
@@ -23,7 +23,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// The windows have the sizes of Go's own client, for the same back pressure as from a kubelet.
+// The windows have the same sizes as in Go's HTTP/2 client, so that they cause the same back pressure as a kubelet.
 const (
 	connWindow          = 1 << 30
 	defaultStreamWindow = 4 << 20
@@ -38,37 +38,37 @@ const defaultMaxStreams = 100
 // maxFrame is the largest frame that every peer accepts (RFC 9113, 4.2).
 const maxFrame = 16384
 
-// Buffers that decrypted frames are cut in: DATA need not fit.
+// Sizes of the buffers in which decrypted bytes are split into frames. A DATA frame may be larger.
 const (
 	smallBuffer = 1 << 10
 	largeBuffer = 32 << 10
 )
 
-// Options of a connection.
+// Options configures a connection.
 type Options struct {
-	// TLS is the client's side; it is not modified.
+	// TLS is the client's TLS configuration. It is not modified.
 	TLS *tls.Config
-	// DialContext opens the TCP connection; nil: net.Dialer.
+	// DialContext opens the TCP connection. Nil means net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// ReadBuffer is the number of bytes buffered below TLS, to save system calls. Zero means no buffer, for many silent
-	// connections.
+	// ReadBuffer is the size in bytes of a read buffer below TLS, which saves system calls. Zero means no buffer, which suits
+	// many silent connections.
 	ReadBuffer int
 	// Poller, if set, wakes the connection's reader together with other readers. It suits many mostly silent
 	// connections where a few milliseconds do not matter.
 	Poller *Poller
 	// StampArrivals makes Stream.Waited available, at the cost of a few hundred nanoseconds per read.
 	StampArrivals bool
-	// Deferred leaves received bytes unread until the Pool or the connection's owner calls Receive. It suits a client that wakes
-	// often enough anyway. With StampArrivals the arrival time of an answer is still known. It has an effect only on Linux and on
-	// TCP connections.
+	// Deferred leaves received bytes unread until the Pool or the connection's owner calls Receive. It suits a client that
+	// wakes up often anyway. With StampArrivals the arrival time of an answer is still known. It has an effect only on Linux
+	// and on TCP connections.
 	Deferred bool
-	// StreamWindow bounds what the server may send ahead on one stream, in bytes. Zero means 4 MiB, like Go's client.
+	// StreamWindow is the flow-control window of a stream in bytes. Zero means 4 MiB, as in Go's client.
 	StreamWindow uint32
-	// Queued makes a goroutine do the writing: it sends together what was queued meanwhile, and opening a stream never
-	// waits for the network. Without it the caller sends, including what others queue meanwhile.
+	// Queued makes a separate goroutine write. It sends all queued frames together, and opening a stream never waits for the
+	// network. Without Queued the caller writes, including frames that others queue meanwhile.
 	Queued bool
-	// Ping is the silence before a PING. If no answer arrives within 15 s, the connection is lost. Zero means no pings,
-	// and a dead connection looks like a quiet one. client-go uses 30 s.
+	// Ping is how long the connection may be silent before a PING is sent. If no answer arrives within 15 s, the connection is
+	// lost. Zero means no pings, so that a dead connection looks like a quiet one. client-go uses 30 s.
 	Ping time.Duration
 	// Urgent is how many streams Open keeps free for urgent requests: a node with a hundred starting pods must still
 	// renew its lease. TryOpen keeps none free.
@@ -86,31 +86,31 @@ type Conn struct {
 	settled   chan struct{} // closed by the server's first SETTINGS
 	pool      *Pool         // nil: not in a pool
 
-	// Used by the read loop, or by Receive, which reading then guards.
+	// These fields are used by the read loop or, on a deferred connection, by Receive. reading guards them.
 	reading     sync.Mutex
 	lastReceive time.Time
-	deferred    deferral       // nil: a read loop reads
+	deferred    deferral       // nil if a read loop reads
 	over        bool           // every handler has been notified of the end
-	waited      *time.Duration // until the last read; nil: unknown
+	waited      *time.Duration // how long the bytes of the last read had waited; nil if unknown
 	frames      frameReader
 	fields      fieldReader
 	block       blockReader
-	lastRead    atomic.Int64 // since born, for pings
+	lastRead    atomic.Int64 // nanoseconds since born, for pings
 
 	mu            sync.Mutex
-	change        sync.Cond // a free stream, or the end of the connection
-	wake          sync.Cond // for the writer: something is queued, or the end
+	change        sync.Cond // signals a free stream, or the end of the connection
+	wake          sync.Cond // wakes the writer: something is queued, or the connection has ended
 	out, spare    []byte    // bytes to send; the spare buffer
-	replies       int       // frames in out that the server made us send
+	replies       int       // number of frames in out that the server caused
 	writing       bool
-	unanswered    int       // bytes sent since an answer left no stream open
-	queues        *queues   // of the kernel's, with Options.Queued
-	deadline      time.Time // write deadline now in force
+	unanswered    int       // bytes sent since the last time that no stream was open
+	queues        *queues   // the kernel's queues, with Options.Queued
+	deadline      time.Time // current write deadline
 	written       chan struct{}
-	resized       bool // the header table's size was announced
+	resized       bool // whether the header table's size was announced
 	streams       map[uint32]*Stream
-	current       *Stream   // whose handler is being called
-	blocked       []*Stream // with a body that flow control does not admit yet
+	current       *Stream   // the stream whose handler is being called
+	blocked       []*Stream // streams whose body waits for flow control
 	nextID        uint32
 	maxStreams    int
 	sendWindow    int64
@@ -119,7 +119,7 @@ type Conn struct {
 	err           error
 	goAway        error
 	ping          *time.Timer
-	pinged        time.Duration // when the PING under way was sent; 0: none
+	pinged        time.Duration // when the unanswered PING was sent; 0 if none exists
 }
 
 // Dial connects to addr ("host:port") and waits for the server's settings. Its error is a *DialError.
@@ -127,7 +127,7 @@ func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
 	return dial(ctx, addr, o, nil)
 }
 
-// DialTimeout bounds a connection's TCP and TLS handshakes, like a kubelet's.
+// DialTimeout is the time limit for the TCP and TLS handshakes together, as in a kubelet.
 const DialTimeout = 30 * time.Second
 
 func dial(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error) {
@@ -147,7 +147,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	}
 	config := o.TLS.Clone()
 	config.NextProtos = []string{http2.NextProtoTLS}
-	// Small records at first help a browser; here each is a system call.
+	// Small first records help a browser, but here each record costs a system call.
 	config.DynamicRecordSizingDisabled = true
 	if config.ServerName == "" {
 		config.ServerName = host
@@ -173,7 +173,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	var waited *time.Duration
 	if o.StampArrivals {
 		if waited = stampArrivals(raw); waited == nil {
-			later = nil // what waits unread would be late
+			later = nil // without arrival times, answers that wait unread would count as late
 		}
 	}
 	below := raw
@@ -207,7 +207,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	}
 }
 
-// take puts a connection under the poller or, without a poller, makes it a socket.
+// take adds a connection to the poller. If p is nil, it turns the connection into a socket instead.
 func (p *Poller) take(nc net.Conn) (net.Conn, error) {
 	if p == nil {
 		return unscheduled(nc), nil
@@ -215,7 +215,7 @@ func (p *Poller) take(nc net.Conn) (net.Conn, error) {
 	return p.add(nc)
 }
 
-// buffered reads ahead.
+// buffered is a connection with a read buffer.
 type buffered struct {
 	net.Conn
 	r *bufio.Reader
@@ -290,18 +290,18 @@ func (c *Conn) busy() bool {
 	return len(c.streams) > 0
 }
 
-// usable is called with mu held.
+// usable returns nil if new streams can be opened, otherwise the reason. The caller holds mu.
 func (c *Conn) usable() error {
 	if c.err != nil {
 		return c.err
 	}
 	if c.goAway == nil && c.nextID > 1<<30 {
-		c.goAway = ErrGoAway // our own: the stream ids are used up
+		c.goAway = ErrGoAway // the client has used up its stream ids
 	}
 	return c.goAway
 }
 
-// Done is closed when the connection has ended and every Handler has been notified.
+// Done returns a channel that is closed when the connection has ended and every Handler has been notified.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Err returns why the connection ended, or nil while it is open.
@@ -331,7 +331,7 @@ func (c *Conn) fail(err error) {
 	c.mu.Unlock()
 }
 
-// failLocked records the first error and wakes all waiters. The read loop tells the streams.
+// failLocked records the first error and wakes all waiters. The read loop notifies the streams. The caller holds mu.
 func (c *Conn) failLocked(err error) {
 	if c.err != nil {
 		return
@@ -345,6 +345,6 @@ func (c *Conn) failLocked(err error) {
 	// Not tls.Conn.Close, which would wait for a stuck writer.
 	_ = c.raw.Close()
 	if c.deferred != nil {
-		go c.Receive() // no read loop finds the end
+		go c.Receive() // there is no read loop to notify the streams
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unwatched is a TCP connection whose incoming data wakes no goroutine. Its reads wait only until deferReads is called, for
-// the handshake.
+// unwatched is a TCP connection whose incoming data wakes no goroutine. Its reads wait for data only until deferReads is
+// called, which allows the handshake.
 type unwatched struct {
 	descriptor
 	deferred atomic.Bool
@@ -68,7 +68,7 @@ func (u *unwatched) Read(p []byte) (int, error) {
 func (u *unwatched) Write(p []byte) (int, error) { return u.write(p, u.awaitWritable) }
 
 func (u *unwatched) awaitWritable(deadline time.Time) error {
-	wait := 50 * time.Millisecond // Close waits for it
+	wait := 50 * time.Millisecond // short, because Close waits for it
 	if !deadline.IsZero() {
 		if wait = min(wait, time.Until(deadline)); wait <= 0 {
 			return os.ErrDeadlineExceeded
@@ -78,7 +78,7 @@ func (u *unwatched) awaitWritable(deadline time.Time) error {
 	return nil
 }
 
-// await waits until the descriptor is ready or closed, or the time is over.
+// await waits until the descriptor is ready or closed, or the time most has passed.
 func (u *unwatched) await(events int16, most time.Duration) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
@@ -87,9 +87,9 @@ func (u *unwatched) await(events int16, most time.Duration) {
 	}
 }
 
-// Close implements net.Conn. It ends a wait.
+// Close implements net.Conn. It ends a waiting read.
 func (u *unwatched) Close() error {
-	_ = u.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) }) // which sends nothing
+	_ = u.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) }) // sends nothing to the peer
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.close()

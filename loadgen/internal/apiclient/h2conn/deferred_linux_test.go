@@ -77,7 +77,7 @@ func TestDeferredConnectionEnds(t *testing.T) {
 	}
 }
 
-// halting gives a byte at a time, and nothing in between.
+// halting returns one byte at a time, and errNothing in between.
 type halting struct {
 	text  []byte
 	ready bool

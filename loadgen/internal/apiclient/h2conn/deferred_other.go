@@ -4,5 +4,5 @@ package h2conn
 
 import "net"
 
-// deferReads changes nothing here.
+// deferReads returns the connection unchanged: deferred reads are not supported in this build.
 func deferReads(nc net.Conn) (net.Conn, deferral, error) { return nc, nil, nil }

@@ -13,19 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is a TCP connection that the runtime does not watch. The embedding type defines how reads and writes wait.
-// crypto/tls ensures that there is one reader and one writer at a time. It has no read deadline.
+// descriptor is a TCP connection that the runtime's poller does not watch. The embedding type defines how reads and writes
+// wait. crypto/tls ensures that there is one reader and one writer at a time. It has no read deadline.
 type descriptor struct {
 	local, remote net.Addr
 
 	mu       sync.RWMutex
-	fd       int // below 0: closed
+	fd       int // negative if closed
 	deadline time.Time
 }
 
-// takeOver makes d the connection's descriptor, and closes the connection.
+// takeOver duplicates the descriptor of a connection into d, and closes the connection.
 func (d *descriptor) takeOver(tcp *net.TCPConn) error {
-	defer tcp.Close() // the runtime forgets its descriptor
+	defer tcp.Close() // the runtime's poller forgets the descriptor
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (d *descriptor) close() error {
 	return err
 }
 
-// SetLinger works like TCPConn's.
+// SetLinger works like net.TCPConn.SetLinger.
 func (d *descriptor) SetLinger(seconds int) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -119,11 +119,11 @@ func (d *descriptor) SetLinger(seconds int) error {
 func (d *descriptor) LocalAddr() net.Addr  { return d.local }
 func (d *descriptor) RemoteAddr() net.Addr { return d.remote }
 
-// SetDeadline and SetReadDeadline are not supported.
+// SetDeadline and SetReadDeadline return os.ErrNoDeadline: only write deadlines are supported.
 func (d *descriptor) SetDeadline(time.Time) error     { return os.ErrNoDeadline }
 func (d *descriptor) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// SetWriteDeadline applies to writes that begin to wait after it.
+// SetWriteDeadline sets the deadline of writes that begin to wait after the call.
 func (d *descriptor) SetWriteDeadline(t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Errors of a connection that accepts no more streams. Its earlier streams may be tried again on another
-// connection.
+// Errors of a connection that accepts no more streams. Requests may be tried again on another connection.
 var (
 	ErrClosed = errors.New("connection closed")
 	ErrGoAway = errors.New("server is closing the connection (GOAWAY)")
@@ -17,16 +16,16 @@ var (
 // ErrNoHTTP2 means that the server accepts TLS connections but does not offer HTTP/2 on them.
 var ErrNoHTTP2 = errors.New("does not offer HTTP/2")
 
-// ErrBusy means that all streams that the server allows are in use. Calls that do not wait return it.
+// ErrBusy means that all streams that the server allows are in use. It is returned by calls that do not wait.
 var ErrBusy = errors.New("no free stream")
 
-// errNoPong: see Options.Ping.
+// errNoPong means that the server did not answer a PING; see Options.Ping.
 var errNoPong = errors.New("no answer to a PING for 15 s")
 
 // ErrTruncated ends an answer with fewer bytes than its content-length.
 var ErrTruncated = errors.New("answer ended before its content-length")
 
-// DialError is the error of a connection that could not be made. A refused connection wraps syscall.ECONNREFUSED.
+// DialError means that a connection could not be established. A refused connection wraps syscall.ECONNREFUSED.
 type DialError struct {
 	Addr string
 	Err  error
@@ -48,10 +47,10 @@ type ResetError struct{ Code http2.ErrCode }
 
 func (e *ResetError) Error() string { return fmt.Sprintf("stream reset by the server: %s", e.Code) }
 
-// GoAwayError is an ErrGoAway with the server's reasons.
+// GoAwayError is an ErrGoAway with the reason that the server gave.
 type GoAwayError struct {
 	Code  http2.ErrCode
-	Debug string // as the server put it; its first 200 bytes
+	Debug string // the first 200 bytes of the server's debug data
 }
 
 func (e *GoAwayError) Error() string {
@@ -61,11 +60,11 @@ func (e *GoAwayError) Error() string {
 	return fmt.Sprintf("%v: %s: %q", ErrGoAway, e.Code, e.Debug)
 }
 
-// Is makes a GoAwayError an ErrGoAway.
+// Is makes errors.Is(e, ErrGoAway) true.
 func (e *GoAwayError) Is(target error) bool { return target == ErrGoAway }
 
-// ProtocolError means that the server violated RFC 9113 or a bound. It ends the connection or, if Stream is not
-// 0, one stream.
+// ProtocolError means that the server violated RFC 9113 or a limit of this client. It ends the connection or, if Stream is not
+// 0, only that stream.
 type ProtocolError struct {
 	Code   http2.ErrCode
 	Reason string
@@ -79,12 +78,12 @@ func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("protocol error of the server: %s (%s)", e.Reason, e.Code)
 }
 
-// violation returns a connection's ProtocolError of the kind PROTOCOL_ERROR.
+// violation returns a ProtocolError of the connection with the code PROTOCOL_ERROR.
 func violation(reason string) *ProtocolError {
 	return &ProtocolError{Code: http2.ErrCodeProtocol, Reason: reason}
 }
 
-// malformed returns a PROTOCOL_ERROR of one stream.
+// malformed returns a ProtocolError of one stream with the code PROTOCOL_ERROR.
 func malformed(stream uint32, reason string) *ProtocolError {
 	return &ProtocolError{Code: http2.ErrCodeProtocol, Reason: reason, Stream: stream}
 }

@@ -14,21 +14,21 @@ type frame struct {
 	kind  http2.FrameType
 	flags http2.Flags
 	id    uint32
-	// payload excludes padding and priority. For DATA it is one piece of the frame; last marks the final piece.
+	// payload excludes padding and priority. For DATA it is one piece of the frame.
 	payload []byte
-	// size is the contribution of a DATA frame's piece to flow control, padding included.
+	// size is the number of bytes that count for flow control in a piece of DATA, padding included.
 	size int
 	last bool
 }
 
-// frameReader splits the bytes from a server into frames. It returns DATA as it arrives, so DATA need not fit
-// the buffer. Errors are *ProtocolError (reading may continue if it has a Stream), or the reader's: io.EOF
-// between frames, io.ErrUnexpectedEOF within one.
+// frameReader splits the bytes from a server into frames. It returns DATA piece by piece as it arrives, so a DATA frame may be
+// larger than the buffer. Errors are *ProtocolError (reading may continue if its Stream is not 0), or errors of the reader:
+// io.EOF between frames, io.ErrUnexpectedEOF within a frame.
 type frameReader struct {
 	r     io.Reader
 	small int // length of buf, unless a frame needs more
 	buf   []byte
-	at    int // buf[at:end] is read and not handed out
+	at    int // buf[at:end] has been read but not returned
 	end   int
 
 	data  frame  // the current DATA frame
@@ -72,7 +72,7 @@ func (f *frameReader) next() (frame, error) {
 	if err != nil {
 		return fr, unexpected(err)
 	}
-	if err := f.order(fr); err != nil { // once for each frame: a read may have been tried again
+	if err := f.order(fr); err != nil { // after need, which may be called again for the same frame
 		return fr, err
 	}
 	f.at += frameHeaderLen + length
@@ -111,7 +111,7 @@ func (f *frameReader) need(n int) ([]byte, error) {
 	return f.buf[f.at : f.at+n], nil
 }
 
-// room makes place for n bytes from at on.
+// room makes room for n bytes at the start of the buffer, and moves buf[at:end] there.
 func (f *frameReader) room(n int) {
 	to := f.buf
 	if n > len(f.buf) || len(f.buf) > f.small && n <= f.small && f.end-f.at <= f.small {
@@ -128,7 +128,7 @@ func (f *frameReader) fill() error {
 	n, err := f.r.Read(f.buf[f.end:])
 	f.end += n
 	if n > 0 {
-		return nil // an error comes again
+		return nil // the next read returns the error again
 	}
 	if err == nil {
 		err = io.ErrNoProgress
@@ -143,7 +143,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// order keeps header blocks in one piece (RFC 9113, 4.3).
+// order fails if another frame interrupts a header block (RFC 9113, 4.3).
 func (f *frameReader) order(fr frame) error {
 	switch {
 	case f.block != 0 && (fr.kind != http2.FrameContinuation || fr.id != f.block):
@@ -160,7 +160,7 @@ func (f *frameReader) order(fr frame) error {
 	return nil
 }
 
-// check refuses what RFC 9113, section 6, does not allow, and takes padding and priority off the payload.
+// check fails if RFC 9113, section 6, does not allow the frame. It removes padding and priority from the payload.
 func (fr *frame) check() error {
 	n := len(fr.payload)
 	size := func(ok bool) error {
@@ -205,14 +205,14 @@ func (fr *frame) check() error {
 		return size(n == 4)
 	case http2.FrameWindowUpdate:
 		if n == 4 && fr.number() == 0 {
-			return malformed(fr.id, "WINDOW_UPDATE of 0") // of the connection where id is 0
+			return malformed(fr.id, "WINDOW_UPDATE of 0") // an error of the connection if id is 0
 		}
 		return size(n == 4)
 	}
 	return nil
 }
 
-// unpad removes the padding of DATA and HEADERS, whose flags are the same.
+// unpad removes the padding of DATA and HEADERS, and the priority of HEADERS. Both kinds use the same padding flag.
 func (fr *frame) unpad() error {
 	pad := 0
 	if fr.flags.Has(http2.FlagDataPadded) {
@@ -241,7 +241,7 @@ func (fr *frame) wrongLength() error {
 	return &ProtocolError{Code: http2.ErrCodeFrameSize, Reason: fr.kind.String() + " frame of a wrong length"}
 }
 
-// number returns the payload of WINDOW_UPDATE, or the last stream of GOAWAY.
+// number returns the increment of a WINDOW_UPDATE, or the last stream id of a GOAWAY.
 func (fr *frame) number() uint32 { return binary.BigEndian.Uint32(fr.payload) & (1<<31 - 1) }
 
 func appendFrame(b []byte, kind http2.FrameType, flags http2.Flags, id uint32, length int) []byte {

@@ -19,8 +19,7 @@ func told(kind http2.FrameType, flags http2.Flags, id uint32, payload []byte) st
 	return fmt.Sprintf("%v %x %d %x", kind, flags, id, payload)
 }
 
-// ours reads all frames with the package's reader, the pieces of DATA put
-// together again, and the errors between and after them.
+// ours reads all frames with the package's reader, with the pieces of DATA joined, and the errors between and after them.
 func ours(r io.Reader, size int) (all []string) {
 	fr := newFrameReader(r, size)
 	var data []byte
@@ -50,7 +49,7 @@ func ours(r io.Reader, size int) (all []string) {
 	}
 }
 
-// theirs is the same with the standard decoder.
+// theirs does the same with the standard decoder.
 func theirs(p []byte) (all []string) {
 	fr := http2.NewFramer(nil, bytes.NewReader(p))
 	fr.SetMaxReadFrameSize(maxFrame)
@@ -119,20 +118,18 @@ func raw(p []byte, n int) (header, payload []byte) {
 	}
 }
 
-// whole tells that the frame after those seen is all there.
+// whole reports whether the next frame is complete.
 func whole(p []byte, seen []string) bool {
 	_, payload := raw(p, len(seen))
 	return payload != nil
 }
 
-// foreign frames are not for clients, or were refused by ours: what is in them
-// does not matter.
+// foreign reports whether a frame is not for clients, or was rejected by ours, so that its contents do not matter.
 func foreign(kind http2.FrameType) bool {
 	return kind == http2.FramePushPromise || kind == http2.FramePriorityUpdate
 }
 
-// FuzzFrames: the same frames and the same errors as the standard decoder's,
-// however the bytes come in.
+// FuzzFrames checks that the reader returns the same frames and errors as the standard decoder, in pieces of any size.
 func FuzzFrames(f *testing.F) {
 	for _, seed := range seeds() {
 		f.Add(seed)
@@ -182,7 +179,7 @@ func seeds() [][]byte {
 	}
 }
 
-// answerBlock is a header block as Go's server encodes it.
+// answerBlock returns a header block as Go's server encodes it.
 func answerBlock(status int) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
@@ -197,8 +194,7 @@ func answerBlock(status int) []byte {
 	return b.Bytes()
 }
 
-// A field that is named by its place in the static table alone is empty there:
-// it is not as if it had not been sent.
+// A field that is sent only as an index of the static table has the value in the table, which is empty. It counts as sent.
 func TestEmptyFieldsOfTheTable(t *testing.T) {
 	var got fields
 	for _, block := range [][]byte{{0x88, 0x9c}, {0x88, 0x0f, 0x0d, 0x01, '5', 0x9c}} {

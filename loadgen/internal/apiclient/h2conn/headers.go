@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Bounds of one header block, far more than an API server's answer has.
+// Limits for one header block, far above what an API server sends.
 const (
 	maxHeaderBlock   = 64 << 10
 	maxContinuations = 32
@@ -18,7 +18,7 @@ type blockReader struct {
 	ended  bool // END_STREAM
 }
 
-// headers puts a header block together and hands it on.
+// headers assembles a header block and passes it to header when it is complete.
 func (c *Conn) headers(f frame) error {
 	whole := f.flags.Has(http2.FlagHeadersEndHeaders)
 	b := &c.block
@@ -69,7 +69,7 @@ func (c *Conn) header(id uint32, block []byte, ended bool) error {
 		c.finish(s, false)
 		return malformed(id, h.invalid)
 	}
-	if !s.headed && h.Status >= 200 { // before it informational ones, after it trailers
+	if !s.headed && h.Status >= 200 { // neither an informational answer nor trailers
 		s.headed, s.length = true, h.length
 		if s.head || h.Status == http.StatusNotModified {
 			s.length = -1

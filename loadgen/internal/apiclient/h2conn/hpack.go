@@ -8,9 +8,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// No dynamic table on either side (SETTINGS_HEADER_TABLE_SIZE is 0). This costs a few hundred bytes more
-// on the wire for each answer, but saves 8 KB of tables for each node. A header block can be read without
-// state from earlier blocks, and unwanted fields can be skipped.
+// Neither side uses a dynamic table (SETTINGS_HEADER_TABLE_SIZE is 0). This costs a few hundred more bytes on the wire for each
+// answer, but saves 8 KB of tables for each node. A header block can be read without state from earlier blocks, and unwanted
+// fields can be skipped.
 
 // Indexes of the static table (RFC 7541, appendix A).
 const (
@@ -34,14 +34,14 @@ var staticStatuses = [...]int{200, 204, 206, 304, 400, 404, 500}
 type fields struct {
 	Header
 	length  int64 // content-length; -1: none
-	pseudo  bool  // there were pseudo-header fields
+	pseudo  bool  // the block has pseudo-header fields
 	invalid string
 }
 
-// fieldReader reads header blocks. It decodes only the wanted values, but no names.
+// fieldReader reads header blocks. It decodes only the values of wanted fields; it compares names in their encoded form.
 type fieldReader struct {
 	scratch bytes.Buffer
-	// The last content type, cached in its encoded form: servers send few.
+	// The last content type, encoded and decoded. Servers send few different ones, so most need no decoding.
 	typeCoded []byte
 	typeHuff  bool
 	typeText  string
@@ -67,7 +67,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 			if index, block, ok = cutInt(block, 7); !ok || index == 0 || index > staticLast {
 				return false
 			}
-		case b&0xe0 == 0x20: // a new size of the dynamic table: 0 again
+		case b&0xe0 == 0x20: // dynamic table size update; only 0 is allowed
 			if index, block, ok = cutInt(block, 5); !ok || index != 0 {
 				return false
 			}
@@ -90,7 +90,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 				return false
 			}
 			if index <= staticLastStatus && index >= staticStatus {
-				index = staticStatus // only the name counts
+				index = staticStatus // the field has the name of this entry, but its own value
 			}
 			b = 0
 		}
@@ -105,7 +105,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 		case !pseudo:
 			regular = true
 		}
-		// The wanted fields have empty values in the static table, which count too.
+		// Apart from :status, a fully indexed wanted field has an empty value, which is stored too.
 		if (b == 0 || !pseudo) && !r.value(index, value, f) {
 			return false
 		}
@@ -121,7 +121,7 @@ func (r *fieldReader) value(index int, v coded, f *fields) bool {
 		n := number(text)
 		if len(text) != 3 || n < 100 {
 			f.invalid = "no HTTP status"
-			n = -1 // but one was there
+			n = -1 // marks :status as present
 		}
 		f.Status = int(n)
 		return ok
@@ -135,7 +135,7 @@ func (r *fieldReader) value(index int, v coded, f *fields) bool {
 		return ok
 	case staticRetryAfter:
 		text, ok := r.text(v)
-		// A date, which HTTP allows too, is not used by API servers.
+		// HTTP also allows a date, but API servers do not send dates.
 		f.RetryAfter = time.Duration(max(0, min(number(text), math.MaxInt32))) * time.Second
 		return ok
 	case staticContentType:
@@ -176,7 +176,7 @@ func (r *fieldReader) text(v coded) ([]byte, bool) {
 	return r.scratch.Bytes(), err == nil
 }
 
-// literalNames are the wanted names, which a server may spell out.
+// literalNames are the names of the wanted fields, for servers that send them as literals.
 var literalNames = func() (names []literalName) {
 	for index, name := range map[int]string{
 		staticStatus: ":status", staticContentLength: "content-length",
@@ -192,11 +192,11 @@ type literalName struct {
 	plain, huff []byte
 }
 
-// colon is the Huffman code of ':', 7 bits.
+// colon is the Huffman code of ':', which has 7 bits.
 const colon = 0x5c
 
-// indexOf returns the index of a spelled-out name: 0 if unwanted, -1 for a pseudo-header field not allowed
-// in an answer.
+// indexOf returns the static index of a literal name. It returns 0 for an unwanted field, and -1 for a pseudo-header field that
+// is not allowed in an answer.
 func indexOf(name coded) int {
 	for _, n := range literalNames {
 		if name.huff && bytes.Equal(name.bytes, n.huff) || !name.huff && bytes.Equal(name.bytes, n.plain) {
@@ -209,7 +209,7 @@ func indexOf(name coded) int {
 	return 0
 }
 
-// cutInt takes an integer off p (RFC 7541, 5.1).
+// cutInt parses the integer at the start of p (RFC 7541, 5.1).
 func cutInt(p []byte, prefix uint) (n int, rest []byte, ok bool) {
 	if len(p) == 0 {
 		return 0, nil, false
@@ -234,7 +234,7 @@ func cutInt(p []byte, prefix uint) (n int, rest []byte, ok bool) {
 	return 0, nil, false
 }
 
-// cutString takes a string literal off p (RFC 7541, 5.2).
+// cutString parses the string literal at the start of p (RFC 7541, 5.2).
 func cutString(p []byte) (s coded, rest []byte, ok bool) {
 	if len(p) == 0 {
 		return s, nil, false

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller wakes the readers of many connections together. With the runtime's own poller each answer that arrives
-// while the process is idle wakes it, which costs more than reading the answer. This poller looks every few
-// milliseconds as long as data arrives; otherwise it waits for the next data.
+// Poller wakes the readers of many connections together. With the runtime's poller, each answer that arrives while the process
+// is idle wakes the process, which costs more than reading the answer. This poller checks for data every few milliseconds while
+// data keeps arriving, and otherwise waits for the next data.
 //
-// Sockets are in one epoll set, out of the runtime's sight; a second set, which the runtime watches, holds the first
-// and reports it once at a time (EPOLLONESHOT).
+// Sockets are in an epoll set that the runtime does not watch. The runtime watches a second epoll set, which contains the first
+// one and reports it once each time it is armed (EPOLLONESHOT).
 type Poller struct {
 	every   time.Duration
 	sockets int
@@ -31,7 +31,7 @@ type Poller struct {
 	of map[int32]*polled // by descriptor
 }
 
-// NewPoller returns a poller that looks at its connections at most once in the given time. Close it after them.
+// NewPoller returns a poller that checks its connections at most once per interval. Close the connections before the poller.
 func NewPoller(every time.Duration) (*Poller, error) {
 	p := &Poller{every: every, ended: make(chan struct{}), of: map[int32]*polled{}}
 	var err error
@@ -40,7 +40,7 @@ func NewPoller(every time.Duration) (*Poller, error) {
 	}
 	gate, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err == nil {
-		err = unix.SetNonblock(gate, true) // so that the runtime watches it
+		err = unix.SetNonblock(gate, true) // required for the runtime to watch it
 		p.gate = os.NewFile(uintptr(gate), "poller")
 	}
 	var raw syscall.RawConn
@@ -61,10 +61,10 @@ func NewPoller(every time.Duration) (*Poller, error) {
 	return p, nil
 }
 
-// once is the gate's interest in the sockets.
+// once is the event for which the gate watches the set of sockets.
 var once = unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
 
-// Close ends the poller. Connections that are still open would never read again.
+// Close ends the poller. Reads on connections that are still open would never return.
 func (p *Poller) Close() {
 	p.gate.Close()
 	<-p.ended
@@ -77,13 +77,13 @@ func (p *Poller) run(gate syscall.RawConn) {
 	opened := func(fd uintptr) bool { return ready(int(fd), events[:1]) != 0 }
 	for gate.Read(opened) == nil {
 		for n := p.look(events); n > 0; n = p.look(events) {
-			if n < len(events) { // otherwise there are more
+			if n < len(events) { // otherwise more events are ready now
 				time.Sleep(p.every)
 			}
 		}
 		rearmed := gate.Control(func(fd uintptr) {
 			interest := once
-			_ = unix.EpollCtl(int(fd), unix.EPOLL_CTL_MOD, p.sockets, &interest) // both are open
+			_ = unix.EpollCtl(int(fd), unix.EPOLL_CTL_MOD, p.sockets, &interest) // cannot fail: both descriptors are open
 		})
 		if rearmed != nil {
 			return
@@ -91,7 +91,7 @@ func (p *Poller) run(gate syscall.RawConn) {
 	}
 }
 
-// look wakes the goroutines that wait for a ready connection. It returns the number of ready connections, or -1 on
+// look wakes the goroutines that wait for connections that are ready now. It returns the number of ready connections, or -1 on
 // error.
 func (p *Poller) look(events []unix.EpollEvent) (n int) {
 	n = ready(p.sockets, events)
@@ -101,7 +101,7 @@ func (p *Poller) look(events []unix.EpollEvent) (n int) {
 		e := &events[i]
 		s := p.of[e.Fd]
 		if s == nil {
-			continue // it was closed
+			continue // the connection was closed
 		}
 		if e.Events&^unix.EPOLLOUT != 0 {
 			signal(s.readable)
@@ -113,7 +113,8 @@ func (p *Poller) look(events []unix.EpollEvent) (n int) {
 	return n
 }
 
-// ready polls without waiting and without notifying Go's scheduler, like a socket's calls.
+// ready returns the number of ready descriptors. It does not wait and, like the system calls of socket, does not notify Go's
+// scheduler.
 func ready(set int, events []unix.EpollEvent) int {
 	for {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(set), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
@@ -134,7 +135,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// add puts a TCP connection under the poller. It returns other connections unchanged.
+// add adds a TCP connection to the poller. It returns other connections unchanged.
 func (p *Poller) add(nc net.Conn) (net.Conn, error) {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -158,7 +159,7 @@ func (p *Poller) add(nc net.Conn) (net.Conn, error) {
 	return s, nil
 }
 
-// polled is a TCP connection of a Poller, which wakes its reads and writes.
+// polled is a TCP connection whose waiting reads and writes a Poller wakes.
 type polled struct {
 	descriptor
 	poller             *Poller

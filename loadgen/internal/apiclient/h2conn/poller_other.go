@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Poller leaves connections to the runtime here.
+// Poller does nothing in this build: the runtime polls the connections.
 type Poller struct{}
 
 // NewPoller returns a poller that does nothing.

@@ -8,34 +8,35 @@ import (
 	"time"
 )
 
-// restoreAfter is the pause after a failed replacement of a lost connection while there are others.
+// restoreAfter is how long the pool waits after a failed dial before it replaces a lost connection, if it has other
+// connections.
 const restoreAfter = time.Second
 
-// Pool holds the connections of one client to one server. Streams alternate between the first connections, as many
-// as the spread, and then fill further ones: one connection is one write loop at the server, whose queue would be
-// measured. Lost connections are forgotten, and nothing is sent again. It is safe for concurrent use.
+// Pool holds the connections of one client to one server. Streams alternate between the first spread connections, and use
+// further connections when these are full. A server has one write loop per connection: with a single connection, its queue
+// would be measured. Lost connections are dropped, and no request is sent again. A Pool is safe for concurrent use.
 type Pool struct {
 	addr    string
 	options Options
 	spread  int
-	ctx     context.Context // of dials
+	ctx     context.Context // for dials
 	cancel  context.CancelFunc
 
 	mu        sync.Mutex
-	conns     []*Conn // that take new streams
-	leaving   []*Conn // that do not, after a GOAWAY, and have some to finish
+	conns     []*Conn // accept new streams
+	leaving   []*Conn // accept no new streams, but have open streams
 	next      int
-	dialling  *dialling // in progress; nil if no dial is
+	dialling  *dialling // current dial; nil if none exists
 	failures  int64
 	failure   error
 	restoreAt time.Time
 	closed    bool
-	reads     []*Conn // of Receive, reused
+	reads     []*Conn // used by Receive; reused
 
-	// A leaf: taken with mu and with a connection's mu held.
+	// rmu may be locked while mu or a connection's mu is held. No other lock is taken while it is held.
 	rmu     sync.Mutex
 	starved atomic.Bool   // a goroutine waits for changed
-	changed chan struct{} // the last that was made
+	changed chan struct{} // returned by Changed
 }
 
 // dialling is one attempt to open a connection.
@@ -44,7 +45,7 @@ type dialling struct {
 	err  error
 }
 
-// NewPool makes a pool that dials on first use. A spread below 1 counts as 1.
+// NewPool returns a pool that dials on first use. A spread below 1 counts as 1.
 func NewPool(addr string, o Options, spread int) *Pool {
 	p := &Pool{addr: addr, options: o, spread: max(spread, 1), changed: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -77,8 +78,8 @@ func (p *Pool) Open(ctx context.Context) error {
 	}
 }
 
-// TryAcquire returns a connection with a free stream, which is not reserved. If no connection has one, it starts a
-// dial, one at a time, and returns ErrBusy; Changed reports when to try again. After Close it returns ErrClosed.
+// TryAcquire returns a connection with a free stream, but does not reserve the stream. If there is no free stream, it starts a
+// dial, unless one is running, and returns ErrBusy; Changed reports when to try again. After Close it returns ErrClosed.
 func (p *Pool) TryAcquire() (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +88,7 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	}
 	c := p.pick()
 	if c == nil {
-		// From now on every stream that ends wakes the waiters. The second pick finds a stream that ended before.
+		// From now on, every stream that ends wakes the waiters. The second pick finds streams that ended before.
 		p.starve()
 		if c = p.pick(); c == nil {
 			p.dial()
@@ -100,7 +101,7 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	return c, nil
 }
 
-// Acquire is TryAcquire, but waits while it returns ErrBusy. If a dial fails, the error is a *DialError.
+// Acquire is like TryAcquire, but waits for a free stream. If a dial fails, the error is a *DialError.
 func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	for {
 		before, _ := p.Failed()
@@ -119,7 +120,7 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	}
 }
 
-// Changed returns a channel that is closed when, after an ErrBusy, trying again may succeed, or a dial has failed.
+// Changed returns a channel that is closed when another attempt after an ErrBusy may succeed, or when a dial has failed.
 func (p *Pool) Changed() <-chan struct{} {
 	p.rmu.Lock()
 	defer p.rmu.Unlock()
@@ -145,8 +146,8 @@ func (p *Pool) Backlog() int64 {
 	return sum
 }
 
-// Receive reads what has arrived on deferred connections: on all, or only on those with open streams. Calls must not
-// overlap.
+// Receive reads the data that has arrived on deferred connections: on all of them, or only on those with open streams. Calls
+// must not overlap.
 func (p *Pool) Receive(all bool) {
 	p.mu.Lock()
 	p.reads = append(append(p.reads[:0], p.conns...), p.leaving...)
@@ -159,7 +160,7 @@ func (p *Pool) Receive(all bool) {
 	clear(p.reads)
 }
 
-// Close ends all connections and waits for their ends. Streams end with ErrClosed. Handlers may not call it.
+// Close ends all connections and waits until they have ended. Streams end with ErrClosed. Handlers must not call it.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -182,7 +183,7 @@ func (p *Pool) Close() {
 func (p *Pool) pick() *Conn {
 	first := min(p.spread, len(p.conns))
 	for i, c := range p.conns {
-		if i < first { // in turns
+		if i < first { // in turn
 			i = (p.next + i) % first
 			c = p.conns[i]
 		}
@@ -201,7 +202,7 @@ func (p *Pool) pick() *Conn {
 	return nil
 }
 
-// sort removes connections that accept no new streams from the rotation. The caller holds mu.
+// sort moves connections that accept no new streams from conns to leaving. The caller holds mu.
 func (p *Pool) sort() {
 	p.conns = slices.DeleteFunc(p.conns, func(c *Conn) bool {
 		if c.Usable() {
@@ -212,7 +213,7 @@ func (p *Pool) sort() {
 	})
 }
 
-// dial opens a connection for all waiters. The caller holds mu.
+// dial starts to open a connection for all waiters, unless a dial is running. The caller holds mu.
 func (p *Pool) dial() *dialling {
 	if p.dialling != nil {
 		return p.dialling
@@ -232,7 +233,7 @@ func (p *Pool) dial() *dialling {
 			p.failures++
 			p.failure = err
 			p.restoreAt = time.Now().Add(restoreAfter)
-		case c.Err() == nil: // else it has ended, and is forgotten, already
+		case c.Err() == nil: // otherwise it has already ended
 			p.conns = append(p.conns, c)
 		}
 		p.mu.Unlock()
@@ -253,7 +254,7 @@ func (p *Pool) ended(c *Conn) {
 	p.notify()
 }
 
-// starve makes Changed wait for the next change. The caller holds mu.
+// starve makes Changed return a channel that the next change closes. The caller holds mu.
 func (p *Pool) starve() {
 	p.rmu.Lock()
 	defer p.rmu.Unlock()

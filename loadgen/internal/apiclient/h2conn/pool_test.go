@@ -37,8 +37,7 @@ func openOn(t *testing.T, p *Pool) (*Conn, *Stream, *collector) {
 	return c, s, h
 }
 
-// Streams go round the spread; when all those connections are full, and only
-// then, there is another.
+// Streams alternate between the first connections. Only when all of them are full, another is opened.
 func TestPoolGoesInTurns(t *testing.T) {
 	s := silent(t)
 	p := pool(t, s, 3)

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// deferral is a connection whose reads return errNothing instead of waiting once deferReads was called.
+// deferral is a connection whose reads never wait after deferReads was called: without data they return errNothing.
 type deferral interface{ deferReads() }
 
-// errNothing means that no data has arrived and that the read does not wait. crypto/tls treats it as temporary.
+// errNothing means that no data has arrived. crypto/tls treats it as temporary, so reading may continue later.
 var errNothing error = nothing{}
 
 type nothing struct{}
@@ -34,8 +34,8 @@ func (c *Conn) read() {
 	c.tellEnd()
 }
 
-// Receive reads what has arrived on a deferred connection and calls the streams' handlers. On others it does
-// nothing.
+// Receive reads the data that has arrived on a deferred connection and calls the streams' handlers. On other connections it
+// does nothing.
 func (c *Conn) Receive() { c.ReceiveAfter(0) }
 
 // ReceiveAfter is like Receive, but does nothing if the last call was less than d ago.
@@ -76,8 +76,7 @@ func (c *Conn) readFrame() bool {
 	return c.failed(err)
 }
 
-// failed ends the stream that the error belongs to, or the connection. It returns true if the connection
-// survives.
+// failed ends the stream that the error belongs to, or the whole connection. It returns true if the connection is still usable.
 func (c *Conn) failed(err error) bool {
 	var protocol *ProtocolError
 	switch {
@@ -147,9 +146,9 @@ func (c *Conn) handle(f frame) error {
 	case http2.FrameGoAway:
 		c.goingAway(f)
 	case http2.FramePushPromise, http2.FramePriorityUpdate:
-		return violation(f.kind.String() + " is not for us") // RFC 9113, 8.4; RFC 9218, 7.1
+		return violation(f.kind.String() + " frame, which a server must not send") // RFC 9113, 8.4; RFC 9218, 7.1
 	}
-	return nil // anything else may be ignored (RFC 9113, 4.1)
+	return nil // all other frames may be ignored (RFC 9113, 4.1)
 }
 
 // opened fails for a frame on a stream that was never opened (RFC 9113, 5.1).
@@ -193,7 +192,7 @@ func (c *Conn) data(f frame) error {
 	return err
 }
 
-// begin finds the stream whose handler is called next; nil if it has ended.
+// begin returns the stream whose handler is called next, or nil if the stream has ended.
 func (c *Conn) begin(id uint32) *Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +200,7 @@ func (c *Conn) begin(id uint32) *Stream {
 	return c.current
 }
 
-// finish follows a handler's call. It ends the stream if the answer has ended or was given up.
+// finish is called after a handler's method. It ends the stream if the answer is complete or was given up.
 func (c *Conn) finish(s *Stream, ended bool) {
 	c.mu.Lock()
 	c.current = nil
@@ -214,7 +213,7 @@ func (c *Conn) finish(s *Stream, ended bool) {
 			c.unanswered = 0
 		}
 		if stopped && unsent {
-			// The server has its answer and the rest of the body is not sent.
+			// The server has answered; the rest of the request's body is not sent.
 			c.out = appendNumber(c.out, http2.FrameRSTStream, s.id, uint32(http2.ErrCodeNo))
 		}
 		if s.length > 0 {
@@ -278,7 +277,7 @@ func (c *Conn) settings(f frame) error {
 	return nil
 }
 
-// goingAway ends the streams that the server did not take on. The connection ends with the last other.
+// goingAway ends the streams that the server did not accept. The connection ends when the last other stream ends.
 func (c *Conn) goingAway(f frame) {
 	debug := f.payload[8:]
 	err := &GoAwayError{http2.ErrCode(binary.BigEndian.Uint32(f.payload[4:])), string(debug[:min(len(debug), 200)])}

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// to is a connection to a server that is made for the test.
+// to returns a connection to a server that is started for the test.
 func to(t *testing.T, s *h2test.Server, o Options) *Conn {
 	t.Helper()
 	o.TLS = s.TLS()
@@ -143,7 +143,7 @@ func TestErrorsAreTyped(t *testing.T) {
 	}
 }
 
-// Only the stream at fault ends where RFC 9113 lets the connection live.
+// If RFC 9113 allows the connection to continue after an error, only the affected stream ends.
 func TestMalformedAnswerLeavesTheConnection(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: func(p *h2test.Peer, id uint32) {
 		if id == 1 {
@@ -162,7 +162,7 @@ func TestMalformedAnswerLeavesTheConnection(t *testing.T) {
 	}
 }
 
-// A first frame that is not SETTINGS, and a server that says nothing.
+// A server whose first frame is not SETTINGS, and a server that sends nothing.
 func TestServerWithoutHTTP2(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Greet: func(p *h2test.Peer) { p.Send(func(w *http2.Framer) { _ = w.WritePing(false, [8]byte{}) }) }})
 	var dial *DialError
@@ -221,7 +221,7 @@ func TestSilentServerIsPinged(t *testing.T) {
 	}
 }
 
-// A server that asks and never reads does not fill our memory.
+// A server that sends requests for answers and never reads does not use up the client's memory.
 func TestFloodOfPingsEndsTheConnection(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: func(p *h2test.Peer, _ uint32) {
 		for range 1_000_000 { // never reads meanwhile; ends with the connection

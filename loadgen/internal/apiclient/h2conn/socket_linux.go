@@ -11,17 +11,13 @@ import (
 	"unsafe"
 )
 
-// socket is a TCP connection that reads and writes without notifying Go's
-// scheduler. The system calls never block because the descriptor is
-// non-blocking. The first system call that the scheduler sees after an idle
-// period wakes the runtime's monitor thread (runtime/proc.go, entersyscall).
-// That thread then checks every 20 µs or so whether the call hangs: a quarter
-// of the CPU of a few thousand small requests a second, each finding an idle
-// process.
+// socket is a TCP connection that reads and writes without notifying Go's scheduler. The system calls never block because the
+// descriptor is non-blocking. The first system call that the scheduler sees after an idle period wakes the runtime's monitor
+// thread (runtime/proc.go, entersyscall). That thread then checks about every 20 µs whether the call hangs. With a few thousand
+// small requests a second to an idle process, this takes a quarter of the CPU.
 //
-// crypto/tls ensures that there is one reader and one writer at a time. Under
-// the race detector connections stay unchanged, because internal/poll tells the
-// detector that what is read was written before.
+// crypto/tls ensures that there is one reader and one writer at a time. This file is not built with the race detector, which
+// needs internal/poll to see that a read happens after the write.
 type socket struct {
 	*net.TCPConn
 	raw     syscall.RawConn
@@ -29,8 +25,7 @@ type socket struct {
 	arrivals
 }
 
-// most bounds the bytes of one system call, because the garbage collector has to wait
-// for it.
+// most is the maximum number of bytes of one system call. The garbage collector has to wait for the call.
 const most = 64 << 10
 
 // unscheduled turns a TCP connection into a socket. It returns other connections
@@ -42,15 +37,15 @@ func unscheduled(nc net.Conn) net.Conn {
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return nc // it is closed, as the first write will find
+		return nc // it is closed; the first write reports that
 	}
 	s := &socket{TCPConn: tcp, raw: raw}
 	s.in.step, s.out.step = s.read, s.out.write
 	return s
 }
 
-// stampArrivals makes each read report how long its bytes had waited. It returns nil if
-// that is unknown.
+// stampArrivals makes each read store how long its bytes had waited, and returns a pointer to that time. It returns nil if this
+// is not supported.
 func stampArrivals(nc net.Conn) (waited *time.Duration) {
 	switch s := nc.(type) {
 	case *socket:
@@ -90,14 +85,14 @@ func (s *socket) failed(op string, err error) error {
 	if errno, ok := err.(syscall.Errno); ok {
 		return &net.OpError{Op: op, Net: "tcp", Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: os.NewSyscallError(op, errno)}
 	}
-	return err // of the runtime: the deadline, or that it is closed
+	return err // an error of the runtime: deadline exceeded or closed
 }
 
 type transfer struct {
-	p     []byte // what is left
-	n     int    // what was moved
+	p     []byte // bytes left to move
+	n     int    // number of bytes moved
 	errno syscall.Errno
-	step  func(fd uintptr) bool // read or write, kept: no closure for each call
+	step  func(fd uintptr) bool // read or write; kept, to avoid a closure for each call
 }
 
 // run calls step when the descriptor may be ready, until it returns true.
@@ -111,7 +106,7 @@ func (t *transfer) run(p []byte, ready func(func(fd uintptr) bool) error) (int, 
 	return t.n, err
 }
 
-// read is done after one piece, or the end.
+// read returns true after one piece, at the end or on an error.
 func (s *socket) read(fd uintptr) bool {
 	if !s.on {
 		return s.in.move(syscall.SYS_READ, fd)
@@ -119,7 +114,7 @@ func (s *socket) read(fd uintptr) bool {
 	return s.in.moved(func() (uintptr, syscall.Errno) { return s.receive(fd, s.in.p, most) })
 }
 
-// write is done when nothing is left.
+// write returns true when nothing is left or on an error.
 func (t *transfer) write(fd uintptr) bool {
 	for len(t.p) > 0 && t.errno == 0 {
 		if !t.move(syscall.SYS_WRITE, fd) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// eachSocket runs a test with connections as Dial has them, without a poller and with one.
+// eachSocket runs a test with connections like those of Dial, without and with a poller.
 func eachSocket(t *testing.T, test func(t *testing.T, p *Poller)) {
 	t.Run("runtime", func(t *testing.T) { test(t, nil) })
 	t.Run("poller", func(t *testing.T) {
@@ -46,7 +46,7 @@ func sockets(t *testing.T, p *Poller) (ours net.Conn, theirs *net.TCPConn) {
 	return ours, peer.(*net.TCPConn)
 }
 
-// More than the kernel has room for, so that a write is many, both ways.
+// More data than the kernel can buffer, so that a write takes many system calls, in both directions.
 func TestSocketMovesAll(t *testing.T) { eachSocket(t, testSocketMovesAll) }
 
 func testSocketMovesAll(t *testing.T, p *Poller) {

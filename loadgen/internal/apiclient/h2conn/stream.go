@@ -13,20 +13,20 @@ import (
 // Request is the request of a stream.
 type Request struct {
 	Method string
-	// Path with its query, percent-encoded.
+	// Path includes the query and is percent-encoded.
 	Path   string
 	Accept string
-	// ContentType of Body, where there is one.
+	// ContentType is the type of Body, if there is a body.
 	ContentType string
 	Body        []byte
 	UserAgent   string
-	// Extra are further headers, such as Authorization. May be nil.
+	// Extra holds further headers, such as Authorization. It may be nil.
 	Extra http.Header
-	// Urgent requests may use the last of the server's concurrent streams.
+	// Urgent requests may use the streams that Options.Urgent keeps free.
 	Urgent bool
 }
 
-// Header holds the part of a response's headers that is kept.
+// Header holds the fields of a response's header that are kept.
 type Header struct {
 	Status      int
 	ContentType string
@@ -34,39 +34,39 @@ type Header struct {
 	RetryAfter time.Duration
 }
 
-// Handler receives a stream's response in order, on the connection's read loop. It must not block, nor call Open
-// and RoundTrip.
+// Handler receives a stream's response in order, on the connection's read loop. Its methods must not block, and must not call
+// Open or RoundTrip.
 type Handler interface {
 	Header(Header)
-	// Data receives a piece of the body, valid during the call only.
+	// Data receives a piece of the body, which is valid only during the call.
 	Data([]byte)
-	// End is the last call, with nil for a whole response, or *ResetError, *GoAwayError, *LostError,
-	// *ProtocolError, ErrTruncated, ErrClosed, or what CancelWith was given.
+	// End is the last call. The error is nil if the response is complete, otherwise a *ResetError, *GoAwayError, *LostError,
+	// *ProtocolError, ErrTruncated, ErrClosed, or the argument of CancelWith.
 	End(error)
 }
 
-// Stream is one request under way. The zero value is ready for TryOpen.
+// Stream is one request in flight. The zero value is ready for TryOpen.
 type Stream struct {
 	conn    *Conn
 	id      uint32
 	handler Handler
 
-	// Under conn.mu.
+	// conn.mu guards these fields.
 	sendWindow int64
 	kept       []byte // memory for rest
-	rest       []byte // of the body, when flow control held it back
-	held       bool   // the owner gives the window back
+	rest       []byte // the part of the body that waits for flow control
+	held       bool   // set by HoldWindow: only Release returns the window
 	unreported int    // bytes read since the stream's last WINDOW_UPDATE
-	stopped    error  // End is due with this, once the call under way returns
+	stopped    error  // error for End, which the read loop calls after the current handler call
 
-	// The read loop's.
+	// The read loop uses these fields.
 	headed bool  // headers were read
-	length int64 // bytes of body to come; below 0: unknown
+	length int64 // remaining bytes of the body; negative if unknown
 	head   bool
 }
 
-// Waited returns how long the bytes that the Handler is receiving had waited to be read, or 0 if unknown. With
-// several pieces it counts the last. Only the Handler's methods may call it.
+// Waited returns how long the bytes that the Handler is receiving had waited to be read, or 0 if unknown. If they arrived in
+// several pieces, it is the time of the last piece. Only the Handler's methods may call it.
 func (s *Stream) Waited() time.Duration {
 	if s.conn == nil || s.conn.waited == nil {
 		return 0
@@ -74,11 +74,11 @@ func (s *Stream) Waited() time.Duration {
 	return *s.conn.waited
 }
 
-// Deferred reports whether the connection is read by calls of Receive alone.
+// Deferred reports whether the connection is read only by calls of Receive.
 func (s *Stream) Deferred() bool { return s.conn != nil && s.conn.deferred != nil }
 
-// Open sends a request. It waits for a free stream. It copies the part of the body that flow control does not
-// admit yet and sends it later. After an error the handler is not called.
+// Open sends a request. It waits for a free stream. If flow control does not allow the whole body yet, Open copies the rest,
+// and it is sent later. After an error the handler is not called.
 func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 	t := NewTemplate(*r)
 	c.mu.Lock()
@@ -120,19 +120,20 @@ func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
 	return s, nil
 }
 
-// TryOpen sends a request made from a template. It does not wait and, in the long run, does not allocate. It
-// copies path and body. It returns ErrBusy if all streams that the server allows are in use, otherwise the errors
-// of Err and ErrGoAway. After an error nothing was sent and the handler is not called.
+// TryOpen sends a request made from a template. It does not wait for a free stream and, once buffers have grown, does not
+// allocate. It copies path and body. It returns ErrBusy if all streams that the server allows are in use, or the connection's
+// error or ErrGoAway if it accepts no more. After an error nothing was sent, and the handler is not called.
 //
-// The caller owns s. It may use s for another request once the handler's End is called, but never after Cancel:
-// use CancelWith. On a connection without Options.Queued the call may wait for the network.
+// The caller owns s. It may use s for another request once the handler's End has been called. A stream that ended by Cancel,
+// which does not call End, cannot be reused; use CancelWith. On a connection without Options.Queued the call may wait for the
+// network.
 func (c *Conn) TryOpen(s *Stream, t *Template, path, body []byte, h Handler) error {
 	c.mu.Lock()
 	defer c.unlock()
 	return c.try(s, t, path, body, h)
 }
 
-// TryQueue is like TryOpen but does not send. The caller must call Flush.
+// TryQueue is like TryOpen, but only queues the request. The caller must call Flush.
 func (c *Conn) TryQueue(s *Stream, t *Template, path, body []byte, h Handler) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +168,7 @@ func open[T string | []byte](c *Conn, s *Stream, t *Template, path T, body []byt
 	}
 }
 
-// free returns how many more streams may be opened now. It fails if no stream ever can be opened.
+// free returns how many more streams may be opened now. It returns an error if the connection accepts no more streams.
 func (c *Conn) free() (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,8 +184,8 @@ func (s *Stream) Cancel() bool {
 	return c.cancel(s, http2.ErrCodeCancel)
 }
 
-// CancelWith cancels the stream and ends it with err. It calls End itself or, if a handler call is running,
-// leaves that to the read loop. It returns false if the stream has ended or is ending with another error.
+// CancelWith cancels the stream and ends it with err. It calls the handler's End itself, unless another handler call is
+// running: then the read loop calls End afterwards. It returns false if the stream has already ended or been cancelled.
 func (s *Stream) CancelWith(err error) bool {
 	c := s.conn
 	c.mu.Lock()
@@ -203,7 +204,7 @@ func (s *Stream) CancelWith(err error) bool {
 	return true
 }
 
-// cancel resets the stream. The caller holds mu.
+// cancel removes the stream and queues a RST_STREAM. It returns false if the stream has already ended. The caller holds mu.
 func (c *Conn) cancel(s *Stream, code http2.ErrCode) bool {
 	if !c.remove(s) {
 		return false
@@ -212,7 +213,7 @@ func (c *Conn) cancel(s *Stream, code http2.ErrCode) bool {
 	return true
 }
 
-// remove takes the stream off the connection, once. The caller holds mu.
+// remove removes the stream from the connection. It returns false if that was done before. The caller holds mu.
 func (c *Conn) remove(s *Stream) bool {
 	if c.streams[s.id] != s {
 		return false
@@ -233,20 +234,20 @@ func (c *Conn) freed() {
 		c.pool.freed()
 	}
 	if c.goAway != nil && len(c.streams) == 0 {
-		c.failLocked(c.goAway) // nothing is left to do on it
+		c.failLocked(c.goAway) // its last stream has ended
 	}
 }
 
-// maxBody bounds a response that is read into memory.
+// maxBody is the maximum size, in bytes, of a response that RoundTrip reads into memory.
 const maxBody = 64 << 20
 
-// Response is a whole response.
+// Response is a complete response.
 type Response struct {
 	Header
 	Body []byte
 }
 
-// RoundTrip sends a request and waits for the whole response or the end of ctx.
+// RoundTrip sends a request and waits for the complete response or the end of ctx.
 func (c *Conn) RoundTrip(ctx context.Context, r *Request) (*Response, error) {
 	w := &waiter{done: make(chan struct{})}
 	s, err := c.Open(r, w)

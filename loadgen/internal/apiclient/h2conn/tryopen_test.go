@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// End is called once, and then the memory may be used again.
+// End is called once, and then the stream may be reused.
 func TestCancelWithEndsOnce(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(200, []byte("{}"))})
 	c := to(t, s, Options{Queued: true})

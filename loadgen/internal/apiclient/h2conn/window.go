@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// take splits off the part of body that may be sent in one frame, and charges the windows. The caller holds mu.
+// take splits off the part of body that may be sent now in one frame, and deducts it from the windows. The caller holds mu.
 func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	n := int(max(0, min(int64(len(body)), c.sendWindow, s.sendWindow, maxFrame)))
 	c.sendWindow -= int64(n)
@@ -14,7 +14,7 @@ func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	return body[:n], body[n:]
 }
 
-// push queues what flow control admits of body, and returns the rest. The caller holds mu.
+// push queues the part of body that flow control allows now, and returns the rest. The caller holds mu.
 func (c *Conn) push(s *Stream, body []byte) []byte {
 	for len(body) > 0 {
 		var part []byte
@@ -30,7 +30,7 @@ func (c *Conn) push(s *Stream, body []byte) []byte {
 	return body
 }
 
-// resume queues what flow control held back, in order. The caller holds mu.
+// resume queues, in order, the parts of bodies that waited for flow control. The caller holds mu.
 func (c *Conn) resume() {
 	c.blocked = slices.DeleteFunc(c.blocked, func(s *Stream) bool {
 		if c.sendWindow > 0 {
@@ -73,14 +73,14 @@ func (c *Conn) window(f frame) error {
 	return nil
 }
 
-// received accounts DATA that was read. Windows are given back in large steps. The caller holds mu.
+// received counts DATA that was read, and returns windows to the server in large steps. The caller holds mu.
 func (c *Conn) received(s *Stream, size int, last bool) error {
 	if c.unreported += size; c.unreported >= connWindow/2 {
 		c.out = appendNumber(c.out, http2.FrameWindowUpdate, 0, uint32(c.unreported))
 		c.unreported = 0
 	}
 	if s == nil {
-		return nil // given up
+		return nil // the stream has ended
 	}
 	window := int(c.options.StreamWindow)
 	if s.unreported += size; s.unreported > window {
@@ -92,22 +92,22 @@ func (c *Conn) received(s *Stream, size int, last bool) error {
 	return nil
 }
 
-// credit gives n bytes of a stream's window back. The caller holds mu.
+// credit returns n bytes of a stream's window to the server. The caller holds mu.
 func (c *Conn) credit(s *Stream, n int) {
 	s.unreported -= n
 	c.out = appendNumber(c.out, http2.FrameWindowUpdate, s.id, uint32(n))
 }
 
-// HoldWindow makes a slow consumer of the stream: only Release returns its window to the server. Call it before
-// half of the window has arrived.
+// HoldWindow makes the stream a slow consumer: only Release returns its window to the server. Call it before half of the window
+// has arrived.
 func (s *Stream) HoldWindow() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.held = true
 }
 
-// Release lets the server send n more bytes on a held stream, at most what has arrived since. It returns the
-// number.
+// Release returns up to n bytes of the window of a held stream to the server, at most as many as have arrived. It returns the
+// number of bytes.
 func (s *Stream) Release(n int) int {
 	c := s.conn
 	c.mu.Lock()

@@ -10,8 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// The body goes out as the windows allow, also after one went below zero, without
-// a waiting goroutine.
+// The body is sent as the windows allow, also after a window became negative, without a waiting goroutine.
 func TestBodyFollowsTheWindows(t *testing.T) {
 	got := make(chan int, 100)
 	var peer atomic.Pointer[h2test.Peer]
@@ -55,7 +54,7 @@ func TestBodyFollowsTheWindows(t *testing.T) {
 	}
 }
 
-// A held stream gives back what its owner says.
+// A held stream returns only as much of its window as its owner releases.
 func TestHeldWindow(t *testing.T) {
 	updates := make(chan uint32, 100)
 	s := h2test.Serve(t, h2test.Options{

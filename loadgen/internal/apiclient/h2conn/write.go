@@ -7,26 +7,28 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// writeTimeout is how long the server may leave our bytes unread.
+// writeTimeout is the minimum time after which a write that makes no progress fails.
 const writeTimeout = 15 * time.Second
 
 // pingTimeout is how long the answer to a PING may take.
 const pingTimeout = 15 * time.Second
 
-// maxReplies bounds the frames queued at the server's request, as in Go's server: a server that sends requests and does
-// not read must not fill our memory.
+// maxReplies is the maximum number of queued frames that answer frames of the server, as in Go's server. It limits the memory
+// that a server can use up by not reading them.
 const maxReplies = 10_000
 
-// handedOver bounds the bytes that Flush sends itself, including those in flight. It is less than any socket's buffer.
+// handedOver is the maximum number of unacknowledged bytes with which Flush still writes itself. It is less than the buffer of
+// any socket.
 const handedOver = 8 << 10
 
-// Write buffers up to these sizes are kept.
+// Write buffers of up to this many bytes are kept for reuse.
 const (
 	keptBuffer       = 4 << 10
 	keptBufferQueued = 256 << 10
 )
 
-// unlock releases mu and makes the writer, the caller, or the goroutine that is already writing send what is queued.
+// unlock makes sure that queued frames are sent, and releases mu. With Options.Queued the writer sends them, otherwise the
+// goroutine that is already writing or the caller.
 func (c *Conn) unlock() {
 	defer c.mu.Unlock()
 	switch {
@@ -52,8 +54,8 @@ func (c *Conn) write() {
 	}
 }
 
-// Flush sends what TryQueue has queued. With Options.Queued it never waits: it hands small amounts of data to the kernel itself,
-// which is cheaper than waking the writer.
+// Flush sends the requests that TryQueue has queued. With Options.Queued it never waits: it writes small amounts of data
+// itself, which is cheaper than waking the writer.
 func (c *Conn) Flush() {
 	c.mu.Lock()
 	defer c.unlock()
@@ -64,8 +66,8 @@ func (c *Conn) Flush() {
 	}
 }
 
-// hasRoom reports whether the kernel surely accepts n bytes in addition to the unacknowledged ones. Few bytes are unacknowledged
-// if the server has answered all requests except the latest; otherwise hasRoom asks the kernel.
+// hasRoom reports whether the socket's send buffer certainly has room for n more bytes. It has if little was sent since the
+// server last answered all requests; otherwise hasRoom asks the kernel.
 func (c *Conn) hasRoom(n int) bool {
 	if c.unanswered+n <= handedOver {
 		return true
@@ -74,7 +76,7 @@ func (c *Conn) hasRoom(n int) bool {
 	return unsent >= 0 && unsent+int64(n) <= handedOver
 }
 
-// flush sends until nothing is queued. The caller holds mu, which is released meanwhile.
+// flush sends until nothing is queued. The caller holds mu, which flush releases while it writes.
 func (c *Conn) flush() {
 	c.writing = true
 	for len(c.out) > 0 && c.err == nil {
@@ -83,7 +85,7 @@ func (c *Conn) flush() {
 	c.writing = false
 }
 
-// send sends what is queued. The caller holds mu, which is released meanwhile, and has set writing.
+// send sends all queued bytes. The caller holds mu, which send releases while it writes, and has set writing.
 func (c *Conn) send() {
 	b := c.out
 	c.out, c.spare, c.replies = c.spare, nil, 0
@@ -104,7 +106,8 @@ func (c *Conn) send() {
 }
 
 func (c *Conn) transmit(b []byte) error {
-	// Moving a deadline costs a timer operation, so it is moved only once in a while.
+	// Each new deadline costs a timer operation, so a deadline is set for twice the timeout and renewed only when half of that
+	// is left.
 	if now := time.Now(); c.deadline.Sub(now) < writeTimeout {
 		c.deadline = now.Add(2 * writeTimeout)
 		if err := c.nc.SetWriteDeadline(c.deadline); err != nil {
@@ -115,10 +118,10 @@ func (c *Conn) transmit(b []byte) error {
 	return err
 }
 
-// reply counts a frame that the server made us queue. The caller holds mu.
+// reply counts a queued frame that answers a frame of the server. The caller holds mu.
 func (c *Conn) reply() {
 	if c.replies++; c.replies > maxReplies {
-		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "it asks for answers and does not read them"})
+		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "the server requests answers but does not read them"})
 	}
 }
 
@@ -136,9 +139,9 @@ func appendPing(b []byte, flags http2.Flags, data []byte) []byte {
 	return append(appendFrame(b, http2.FramePing, flags, 0, 8), data...)
 }
 
-// alive runs on the ping timer: it pings a silent server and gives up a server that did not answer.
+// alive runs on the ping timer. It pings a silent server, and ends the connection if the server did not answer the last PING.
 func (c *Conn) alive() {
-	c.Receive() // the answer may have come
+	c.Receive() // on a deferred connection, the answer may wait unread
 	c.mu.Lock()
 	defer c.unlock()
 	if c.err != nil {

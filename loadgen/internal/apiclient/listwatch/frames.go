@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Frames cuts the body of a watch, fed in pieces of any size, into events.
+// Frames splits the body of a watch into events. The body may arrive in pieces of any size.
 type Frames struct {
-	// Lines: an event is a line, as in JSON. Otherwise it stands behind four bytes of length, as in protobuf.
+	// Lines means that each event is a line, as in JSON. Otherwise each event follows its length in four bytes, as in protobuf.
 	Lines bool
 
 	rest []byte // the beginning of an event
@@ -37,7 +37,8 @@ func (f *Frames) Feed(p []byte, take func(event []byte) error) error {
 	return nil
 }
 
-// cut finds the first event of p; after is beyond p if the event is incomplete.
+// cut returns the bounds of the first event in p, and where the next event begins. If the event is incomplete, after is greater
+// than len(p).
 func (f *Frames) cut(p []byte) (begin, end, after int) {
 	if f.Lines {
 		if end = bytes.IndexByte(p, '\n'); end < 0 {

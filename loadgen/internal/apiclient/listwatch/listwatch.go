@@ -1,9 +1,9 @@
-// Package listwatch is the common part of all clients that list and then watch: what to ask next, and after which
-// wait (Machine), how to ask it (AppendQuery), and where one event ends and the next begins (Frames). It follows
-// client-go's reflector (client-go/tools/cache/reflector.go).
+// Package listwatch is the common part of all clients that list and then watch: which request to make next, and how long to
+// wait before it (Machine), the query of the request (AppendQuery), and the bounds of events (Frames). It follows client-go's
+// reflector (client-go/tools/cache/reflector.go).
 //
-// It has no goroutine and sends nothing. Simulated nodes and the watches of a load, tens of thousands of them, call
-// it on the read loop of their connection; a workload and a history call it between requests.
+// It has no goroutine and sends nothing. Simulated nodes, and the tens of thousands of watches of a load, call it on the read
+// loop of their connection. Workloads and histories call it between requests.
 package listwatch
 
 import (
@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// ShortestWatch is the least time that a watch asks to last; the most is twice that.
+	// ShortestWatch is the minimum timeout of a watch; the maximum is twice as long.
 	ShortestWatch = 5 * time.Minute
-	// TooShort is the life of a watch without events that counts as failed.
+	// TooShort is the minimum duration of a watch without events; a shorter one counts as failed.
 	TooShort = time.Second
-	// MostEvent bounds one watch event in bytes, as client-go does (rest/watch, through serializer/streaming).
+	// MostEvent is the maximum size of a watch event in bytes, as in client-go (rest/watch, through serializer/streaming).
 	MostEvent = 16 << 20
 )
 
 // ErrMalformed is the error of a stream that contains anything other than events.
 var ErrMalformed = errors.New("malformed stream")
 
-// Backoff returns client-go's wait after consecutive failed watches.
+// Backoff returns the wait of client-go after consecutive failed watches.
 func Backoff() apiclient.Backoff {
 	return apiclient.Backoff{First: 800 * time.Millisecond, Most: 30 * time.Second}
 }
 
-// Length returns how long a watch asks to last, from one to two times least; random is from 0 to 1.
+// Length returns the timeout of a watch, from one to two times least; random is from 0 to 1.
 func Length(least time.Duration, random float64) time.Duration {
 	return least + time.Duration(random*float64(least))
 }
@@ -40,18 +40,18 @@ func Length(least time.Duration, random float64) time.Duration {
 type Question uint8
 
 const (
-	// Watch asks for the changes after a version.
+	// Watch requests the changes after a version.
 	Watch Question = iota
-	// WatchList asks for the state as initial events, and for the changes after it.
+	// WatchList requests the state as initial events, and the changes after it.
 	WatchList
-	// List asks for the state from the server's cache, not older than the version known.
+	// List requests the state from the server's cache, not older than the known version.
 	List
-	// FreshList asks for the state as a consistent read.
+	// FreshList requests the state with a consistent read.
 	FreshList
 )
 
-// AppendQuery appends the query of a question. version is the newest known resourceVersion, or 0; timeout applies to
-// watches; selector holds further parameters, each preceded by an "&".
+// AppendQuery appends the query of a request. version is the newest known resourceVersion, or 0. timeout applies only to
+// watches. selector holds further parameters, each preceded by an "&".
 func AppendQuery(b []byte, q Question, version uint64, timeout time.Duration, selector string) []byte {
 	switch {
 	case q == FreshList && selector == "":

@@ -12,32 +12,32 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// Machine decides the next step of one list-then-watch after each request. It must be used by one goroutine at a time.
+// Machine decides, after each request of one list-then-watch, which request is next. Only one goroutine at a time may use it.
 type Machine struct {
 	// Backoff is the wait after consecutive failures.
 	Backoff apiclient.Backoff
-	// State is the question that reads the state again after a 410.
+	// State is the request that reads the state again after a 410.
 	State Question
 	// Next is the current request, or the next one. The caller sets it to Watch when the initial events of a WatchList have
 	// ended.
 	Next Question
-	// WaitExpired adds a wait even after the first of consecutive 410s, because many watches would list at once.
+	// WaitExpired adds a wait even after the first of consecutive 410s. Without it many watches would list at the same time.
 	WaitExpired bool
 	// WaitLost adds a wait after a watch that was lost instead of ending in order.
 	WaitLost bool
 
-	failures int // in a row
+	failures int // consecutive failures
 }
 
 // End is how a request ended.
 type End struct {
-	// Up: a watch was answered with 200.
+	// Up means that a watch was answered with 200.
 	Up bool
-	// Events and bookmarks that a watch brought, and how long it lasted.
+	// Events is the number of events and bookmarks of a watch, and Lived how long it lasted.
 	Events int
 	Lived  time.Duration
-	// Err is nil for an end in order. It wraps a *Refusal or an apierrors.StatusError where the server refused, by its
-	// answer or an ERROR event.
+	// Err is nil if the request ended in order. It wraps a *Refusal or an apierrors.StatusError if the server refused the
+	// request with a status or an ERROR event.
 	Err error
 }
 
@@ -64,11 +64,11 @@ func refusal(err error) Refusal {
 	return r
 }
 
-// Verdict is the meaning of an end.
+// Verdict is how a request's end is classified.
 type Verdict uint8
 
 const (
-	// Failed: the same question is asked again, or a FreshList if a List is not possible.
+	// Failed: the same request is made again, or a FreshList if a List is not possible.
 	Failed Verdict = iota
 	// Resumed: the watch continues from the last version that it saw.
 	Resumed
@@ -95,7 +95,7 @@ func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
 	case m.Next == List && (expired || refused.Status == http.StatusGatewayTimeout):
 		m.Next = FreshList // the version is too old to list, or newer than the server has
 	case m.Next == WatchList && expired:
-		v, m.Next = Expired, FreshList // the same question would fail again
+		v, m.Next = Expired, FreshList // the same request would fail again
 	case watched && expired:
 		v, m.Next = Expired, m.State
 	case m.Next == WatchList && (refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusBadRequest):
@@ -106,7 +106,7 @@ func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
 		return Resumed, 0
 	}
 	m.failures++
-	// A connection that goes away has not begun the request.
+	// With a GOAWAY, the server has not begun to process the request.
 	unsent := !e.Up && errors.Is(e.Err, h2conn.ErrGoAway)
 	if m.failures == 1 && (unsent || v == Expired && !m.WaitExpired) {
 		return v, 0

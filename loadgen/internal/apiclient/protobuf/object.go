@@ -2,7 +2,7 @@ package protobuf
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Object is an object taken apart as far as its readers need it. Byte slices are parts of its message.
+// Object holds the fields of an object that its readers need. Byte slices point into its message.
 type Object struct {
 	Name, Namespace, UID, ResourceVersion []byte
 	Generation                            int64
@@ -10,7 +10,7 @@ type Object struct {
 	Spec, Status                          []byte // messages
 }
 
-// ReadObject reads the message of an object with metadata. It hands its labels and annotations to entry.
+// ReadObject reads the message of an object with metadata. It calls entry for each label and annotation.
 func ReadObject(msg []byte, entry func(key, value []byte)) (o Object, err error) {
 	err = Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
 		switch num {
@@ -77,8 +77,7 @@ func Field(msg []byte, number protowire.Number) (contents []byte, err error) {
 	return contents, err
 }
 
-// Ready returns the status of the condition Ready among the conditions in the fields with the given
-// number.
+// Ready returns the status of the condition Ready. The conditions are in the fields with the given number.
 func Ready(status []byte, conditions protowire.Number) (ready []byte, err error) {
 	err = Fields(status, func(num protowire.Number, b []byte, _ uint64) error {
 		if num != conditions {

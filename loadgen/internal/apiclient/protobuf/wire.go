@@ -1,7 +1,6 @@
-// Package protobuf reads the API server's protobuf without decoding objects into Go structs: whole pods
-// cost six times the CPU or more (BenchmarkDecodePod in workload), and most events are echoes of this
-// program's own writes. A reader of an object takes the fields it needs by their numbers, from
-// k8s.io/api/*/generated.proto. They never change.
+// Package protobuf reads the API server's protobuf without decoding objects into Go structs: whole pods cost six times the CPU
+// or more (BenchmarkDecodePod in workload), and most events are echoes of this program's own writes. A reader of an object
+// selects the fields that it needs by their numbers in k8s.io/api/*/generated.proto, which never change.
 package protobuf
 
 import (
@@ -34,10 +33,11 @@ const (
 	listMetaContinue        = 3
 )
 
-// ErrFormat is the error of data that is not what the API server writes.
+// ErrFormat means that data is not in the API server's format.
 var ErrFormat = errors.New("not Kubernetes protobuf")
 
-// Fields calls f for each field of a message: b is the contents of a string, bytes or message, v a number.
+// Fields calls f for each field of a message. b is the contents of a string, bytes or message field, and v the value of a
+// number.
 func Fields(msg []byte, f func(num protowire.Number, b []byte, v uint64) error) error {
 	for len(msg) > 0 {
 		num, typ, n := protowire.ConsumeTag(msg)
@@ -68,7 +68,7 @@ func Fields(msg []byte, f func(num protowire.Number, b []byte, v uint64) error) 
 
 func malformed(n int) error { return fmt.Errorf("%w: %w", ErrFormat, protowire.ParseError(n)) }
 
-// Unwrap takes the message of an object out of its envelope.
+// Unwrap returns the message of an object from its envelope.
 func Unwrap(data []byte) ([]byte, error) {
 	if len(data) < len(Envelope) || string(data[:len(Envelope)]) != Envelope {
 		return nil, ErrFormat
@@ -86,7 +86,7 @@ func Unwrap(data []byte) ([]byte, error) {
 	return raw, err
 }
 
-// Event reads a watch event: its type and the message of its object, a Status for ERROR.
+// Event returns the type of a watch event and the message of its object, which is a Status if the type is ERROR.
 func Event(frame []byte) (kind string, object []byte, err error) {
 	var raw []byte
 	err = Fields(frame, func(num protowire.Number, b []byte, _ uint64) error {
@@ -109,7 +109,7 @@ func Event(frame []byte) (kind string, object []byte, err error) {
 	return kind, object, err
 }
 
-// known spares an allocation per event.
+// known converts an event type to a string without an allocation.
 func known(kind []byte) string {
 	for _, k := range [...]string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"} {
 		if string(kind) == k {
@@ -122,10 +122,10 @@ func known(kind []byte) string {
 // ListMeta is the metadata of a list.
 type ListMeta struct {
 	ResourceVersion string
-	Continue        string // of the next page, empty on the last
+	Continue        string // token of the next page; empty on the last page
 }
 
-// List reads a list of any kind in its envelope and hands over its items.
+// List reads a list of any kind in its envelope. It calls item with the message of each item.
 func List(data []byte, item func(object []byte) error) (m ListMeta, err error) {
 	msg, err := Unwrap(data)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// wrapped is an object in its envelope, by the API's own encoder.
+// wrapped returns an object in its envelope, encoded by the API's encoder.
 func wrapped(t testing.TB, o interface{ Marshal() ([]byte, error) }, encoding string) []byte {
 	t.Helper()
 	raw, err := o.Marshal()
@@ -79,7 +79,7 @@ func TestForeignMessagesAreErrors(t *testing.T) {
 	}
 }
 
-// What a server sends must never make this program fall over.
+// No data from a server may cause a panic.
 func FuzzEvent(f *testing.F) {
 	f.Add(event(f, "ADDED", wrapped(f, &corev1.Pod{}, "")))
 	f.Add([]byte(Envelope))

@@ -10,30 +10,30 @@ import (
 	"time"
 )
 
-// Start returns the time at which all logs begin.
+// Start returns the start time of all logs.
 func Start() time.Time { return time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC) }
 
 // Options configure a log. Lines is required.
 type Options struct {
-	// Lines is the minimum number of lines. Watches that are still open at the end add more.
+	// Lines is the minimum number of lines. The ends of watches that are still open add more.
 	Lines int
 	Seed  uint64
 	// Rate is the number of requests per second. Zero means 500.
 	Rate float64
-	// Cluster selects another cluster with the same programs. Its service accounts have other uids.
+	// Cluster selects another cluster with the same programs but other uids of the service accounts.
 	Cluster int
 }
 
 // Truth describes the contents of a log.
 type Truth struct {
 	Lines int64
-	// System counts the requests of the control plane and of nodes, NoResource the non-resource
-	// requests, Clients the requests of other clients by verb.
+	// System counts the requests of the control plane and nodes. NoResource counts non-resource requests. Clients counts
+	// the requests of the other clients by verb.
 	System, NoResource int64
 	Clients            map[string]int64
 }
 
-// client is a program in the cluster with its share of all requests and the requests that it sends.
+// client is a program in the cluster with its share of all requests, and the kinds of requests that it sends.
 type client struct {
 	share           float64
 	user, agent     string
@@ -42,7 +42,7 @@ type client struct {
 	does            []deed
 }
 
-// deed is a kind of request that a client sends. Random numbers replace %d in its parts.
+// deed is a kind of request that a client sends. Random numbers replace the %d in its fields.
 type deed struct {
 	share                                                float64
 	verb, uri, group, version, resource, subresource, ns string
@@ -115,7 +115,7 @@ type writer struct {
 	truth   Truth
 }
 
-// request writes a request of one client, drawn by the shares.
+// request writes a request of a randomly chosen client. A client's probability is its share.
 func (w *writer) request(at time.Time) {
 	at = at.Truncate(time.Microsecond)
 	c := &w.clients[len(w.clients)-1]
@@ -151,7 +151,7 @@ func (w *writer) request(at time.Time) {
 	w.write(e, "ResponseComplete", at.Add(took))
 }
 
-// endBefore ends the watches that end before a time.
+// endBefore writes the end of the watches that end before now.
 func (w *writer) endBefore(now time.Time) {
 	for len(w.open) > 0 && w.open[0].end.Before(now) {
 		e := heap.Pop(&w.open).(event)
@@ -195,7 +195,7 @@ func (w *writer) write(e event, stage string, at time.Time) {
 	w.truth.Lines++
 }
 
-// uri fills the namespace and the name, or a number, into the URI of a deed.
+// uri returns the URI of a deed with the namespace and the name, or a number, filled in.
 func uri(d *deed, ns, name string, number int) string {
 	switch {
 	case d.verb == "watch":
@@ -210,7 +210,7 @@ func uri(d *deed, ns, name string, number int) string {
 	return d.uri
 }
 
-// fill formats a number into text, if text has a verb for it.
+// fill formats number into text if text contains a formatting verb.
 func fill(text string, number int) string {
 	for i := range len(text) {
 		if text[i] == '%' {

@@ -19,8 +19,9 @@ type Follower struct {
 // Follow returns a follower of the rules over an archive that can evaluate PromQL.
 func (s Ruleset) Follow(a *archive.Archive) *Follower { return &Follower{set: s, a: a} }
 
-// Firing evaluates the rules up to a moment, each group at its interval since the first call, and returns the alerts that
-// fire then. A rule that cannot be evaluated fires not; failed says why. An error is the context's, or of the rules.
+// Firing evaluates the rules up to the time at, and returns the alerts that fire then. Each group is evaluated at its
+// interval since the first call. An alert that cannot be evaluated does not fire; failed says why. Firing returns an error
+// if ctx ends or the rules are invalid.
 func (f *Follower) Firing(ctx context.Context, at time.Time) (all []Firing, failed map[string]error, err error) {
 	if f.r == nil {
 		samples, engine := f.a.Storage()

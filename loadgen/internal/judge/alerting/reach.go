@@ -11,19 +11,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Reach says when an alert can fire at all.
+// Reach says how soon an alert can fire.
 type Reach struct {
-	// Every is the alert's evaluation interval, or the longest interval of the records that it
-	// reads if that is longer.
+	// Every is the longest evaluation interval of the alert and the records that it reads.
 	Every time.Duration
-	// For is the time for which its condition must hold before it fires.
+	// For is the time for which the condition must hold before the alert fires.
 	For time.Duration
-	// Back is the minimum time that the alert looks back: the offset of its group plus the smallest
-	// offset of its selectors. It sees no newer data.
+	// Back is the minimum age of the data that the alert reads: the offset of its group plus the
+	// smallest offset of its selectors.
 	Back time.Duration
 }
 
-// Reach returns the longest reach of the alerts with the given name.
+// Reach returns the reach of the alerts with the given name: the longest of each time.
 func (s Ruleset) Reach(alert string) Reach {
 	var r Reach
 	for _, g := range s.Only(alert) {
@@ -38,19 +37,19 @@ func (s Ruleset) Reach(alert string) Reach {
 	return r
 }
 
-// next returns the first evaluation at or after start. first is the time of the first evaluation of
-// the rules.
+// next returns the time of the first evaluation at or after start. first is the time of the first
+// evaluation of the rules.
 func (r Reach) next(first, start time.Time) time.Time {
 	rounds := (start.Sub(first) + r.Every - 1) / r.Every
 	return first.Add(max(rounds, 0) * r.Every)
 }
 
 // Looks reports whether the alert is evaluated between start and end. first is the time of the
-// first evaluation of its rules.
+// first evaluation of the rules.
 func (r Reach) Looks(first, start, end time.Time) bool { return !r.next(first, start).After(end) }
 
-// Fires reports whether the alert would fire by a time if its condition held from the first scrape
-// on. first is the time of the first evaluation of its rules.
+// Fires reports whether the alert would fire by the time by if its condition held from the first
+// scrape on. first is the time of the first evaluation of the rules.
 func (r Reach) Fires(first, by time.Time) bool {
 	holds := r.next(first, first.Add(r.Back))
 	return !r.next(first, holds.Add(r.For)).After(by)
@@ -63,9 +62,9 @@ func offset(g alerts.Group) time.Duration {
 	return time.Duration(*g.QueryOffset)
 }
 
-// back returns the smallest offset of an expression's selectors, through the records that they
-// read. within lists records that are being followed already. An expression without selectors does
-// not look back.
+// back returns the smallest offset of the selectors of an expression. For a selector of a record, it
+// adds the offset within the record. within lists the records that are being followed already. An
+// expression without selectors does not look back.
 func (s Ruleset) back(expr string, within []string) time.Duration {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -92,7 +91,7 @@ func (s Ruleset) back(expr string, within []string) time.Duration {
 	return max(least, 0)
 }
 
-// recorded returns the time that the records with the given name look back, or 0 without such records.
+// recorded returns the time that the records with the given name look back, or 0 if none exist.
 func (s Ruleset) recorded(name string, within []string) time.Duration {
 	least := time.Duration(-1)
 	for _, g := range s {
@@ -108,21 +107,20 @@ func (s Ruleset) recorded(name string, within []string) time.Duration {
 	return max(least, 0)
 }
 
-// Hindsight says for how long an alert sees past events.
+// Hindsight says how long ago an event may be for an alert to fire because of it.
 type Hindsight struct {
-	// Longest is the maximum that its condition looks back: the largest range with its offsets,
-	// through the records that it reads. For is the time for which the condition must hold before
-	// it fires.
+	// Longest is the maximum time that the condition looks back: the largest range with its
+	// offsets, including those of the records that the alert reads. For is the time for which the
+	// condition must hold before the alert fires.
 	Longest, For time.Duration
-	// Shortest is the smallest range that it reads. Zero means it reads no range.
+	// Shortest is the smallest range that the alert reads. Zero means that it reads no range.
 	Shortest time.Duration
 }
 
-// Whole returns how long before it fires an alert may have begun to see its cause.
+// Whole returns the maximum time from the first effect of a cause on an alert to the firing.
 func (h Hindsight) Whole() time.Duration { return h.For + h.Longest }
 
-// Hindsight returns the longest hindsight of the alerts with the given name, and their smallest
-// range.
+// Hindsight returns the longest times of the alerts with the given name, and their smallest range.
 func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 	for _, g := range s.Only(alert) {
 		for _, x := range g.Rules {
@@ -139,9 +137,9 @@ func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 	return h
 }
 
-// ranges returns the smallest range of an expression, or 0 if it has none, and the maximum that it
-// looks back by ranges, subqueries and offsets, through the records that it reads. It skips the
-// records in within.
+// ranges returns the smallest range of an expression, or 0 if it has none, and the maximum time that
+// it looks back by ranges, subqueries and offsets. Both include the records that it reads, except
+// those in within.
 func (s Ruleset) ranges(expr string, within []string) (shortest, longest time.Duration) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {

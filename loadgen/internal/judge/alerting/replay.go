@@ -2,11 +2,11 @@
 // Prometheus' own code evaluates the rules (rules.Group.Eval) over the archive, with the
 // clock of the recording. What rules write is kept in memory; the archive is not touched.
 //
-// Unlike in Prometheus, all groups are evaluated at the same moments, one after another
-// in the order of their files, beginning at the archive's first scrape. Prometheus gives
-// each group an offset, so an alert on a record of another group may fire up to one
-// interval later there. A range that reaches back beyond the first scrape holds fewer
-// samples.
+// Unlike in Prometheus, groups with the same interval are evaluated at the same times, one
+// after another in the order of their files, beginning at the archive's first scrape.
+// Prometheus gives each group an offset, so in Prometheus an alert on a record of another
+// group may fire up to one interval later. A range that reaches back beyond the first
+// scrape holds fewer samples.
 package alerting
 
 import (
@@ -27,47 +27,49 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// defaultEvery is Prometheus' default evaluation interval, for groups that set none.
+// defaultEvery is the evaluation interval of groups that set none: the default of
+// Prometheus.
 const defaultEvery = time.Minute
 
 // Options configure a replay. The zero value is usable.
 type Options struct {
-	// Calm is the time for which alerts that still fire at the end are evaluated beyond
-	// it, as if every further scrape repeated the last one. Zero means not at all.
+	// Calm is the time after the end of the archive for which the alerts that fire at the
+	// end are evaluated further, as if every scrape repeated the last one. Zero means that
+	// they are not evaluated further.
 	Calm time.Duration
-	// Hidden lists data that the rules do not see.
+	// Hidden lists data that is hidden from the rules.
 	Hidden []Hidden
 }
 
-// Firing is one life of an alert, from the time its condition begins to hold to the time
-// it stops. An alert that comes back has another Firing.
+// Firing is the state of an alert from the time at which its condition begins to hold to the
+// time at which it no longer holds. An alert that fires again has another Firing.
 type Firing struct {
 	Alert string // the rule's name
 	// Labels are the labels of the result and of the rule, with alertname.
 	Labels  map[string]string
-	Summary string  // the annotation when the alert fired, or the last one before
-	Value   float64 // value of the expression at that time
+	Summary string  // the annotation when the alert fired, or the latest if it did not fire
+	Value   float64 // the value of the expression at that time
 	Pending time.Time
-	// Fired is when the alert fired. Zero means it was only pending.
+	// Fired is when the alert fired. Zero means that it was only pending.
 	Fired time.Time
 	// Resolved is when an evaluation first found that the condition no longer held. Zero
 	// means never.
 	Resolved time.Time
 }
 
-// History is the outcome of a replay.
+// History is the result of a replay.
 type History struct {
 	// Start and End are the archive's first and last scrape. After End the last scrape is
 	// repeated.
 	Start, End time.Time
 	// Rounds is the number of evaluations of groups.
 	Rounds int
-	// Firings are sorted by rule, and for each rule by time.
+	// Firings are sorted by rule, and by time within a rule.
 	Firings []Firing
-	// Failed says why an alert could not be evaluated: its own error, or the error of a
-	// record that it reads.
+	// Failed says, by alert, why the alert could not be evaluated: its own error, or the
+	// error of a record that it reads.
 	Failed map[string]error
-	// Written holds the series of the rules: records, ALERTS and ALERTS_FOR_STATE.
+	// Written holds the series that the rules wrote: records, ALERTS and ALERTS_FOR_STATE.
 	Written storage.Queryable
 }
 
@@ -142,8 +144,8 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 	return r.h, nil
 }
 
-// load creates the groups, due from a given time on. They take over the state of the
-// previous groups.
+// load replaces the groups by those of s, which are evaluated from a given time on. A group
+// that existed before keeps its state.
 func (r *replay) load(s Ruleset, scraped storage.Queryable, from time.Time) error {
 	seen := archive.Both(scraped, r.store)
 	opts := &rules.ManagerOptions{
@@ -262,8 +264,8 @@ func (r *replay) failed(rule rules.Rule, err error) {
 	}
 }
 
-// calm evaluates the alerts that still fire until none does, or until end. Pending alerts
-// stay pending, because the later data is unknown.
+// calm evaluates the alerts that fire at the end of the archive further, until none fires or
+// until end. Pending alerts stay pending, because the later data is unknown.
 func (r *replay) calm(ctx context.Context, archive storage.Queryable, end time.Time) error {
 	r.record(func(f *Firing) bool { return f.Fired.IsZero() })
 	for at := r.h.End; ; at = at.Add(time.Minute) {

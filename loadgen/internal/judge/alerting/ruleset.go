@@ -27,7 +27,7 @@ type Ruleset []alerts.Group
 func Shipped() (Ruleset, error) { return alerts.Load() }
 
 // Parse parses a Prometheus rule file; file is its name in errors. The error has one line for each
-// problem, with the line of the file.
+// problem, with the line number in the file.
 func Parse(file string, text []byte) (Ruleset, error) {
 	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, archive.NewParser(), slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
@@ -41,8 +41,8 @@ func Parse(file string, text []byte) (Ruleset, error) {
 }
 
 var (
-	// position matches the line and column at the start of a rulefmt error, once or twice. They are
-	// 0 if unknown.
+	// position matches the line and the column at the start of a rulefmt error, which may contain
+	// them twice. Both are 0 if unknown.
 	position = regexp.MustCompile(`^(?:(\d+):\d+: )?(?:(\d+):\d+: )?`)
 	yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
 	noField  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
@@ -92,8 +92,8 @@ func ruleErrors(file string, text []byte, errs []error) error {
 
 var quoted = regexp.MustCompile(`"([^"]+)"`)
 
-// lineOf returns the only line that contains the quoted text of an error, or 0 if no line or
-// several lines do.
+// lineOf returns the number of the only line that contains the quoted text of an error, or 0 if no
+// line or several lines contain it.
 func lineOf(text []byte, msg string) int {
 	m := quoted.FindStringSubmatch(msg)
 	if m == nil || strings.Count(string(text), m[1]) != 1 {
@@ -124,7 +124,7 @@ func (s Ruleset) Alerts() []string {
 	return all
 }
 
-// Find returns the alerting rules with the given name: several may share one.
+// Find returns the alerting rules with the given name. Several rules may share a name.
 func (s Ruleset) Find(alert string) []rulefmt.Rule {
 	return s.where(func(r rulefmt.Rule) bool { return r.Alert == alert && alert != "" })
 }
@@ -133,8 +133,8 @@ func (s Ruleset) records(name string) []rulefmt.Rule {
 	return s.where(func(r rulefmt.Rule) bool { return r.Record == name && name != "" })
 }
 
-// Only returns the rules that the named alerts need: the alerts, and the records that they read,
-// directly or through other records.
+// Only returns the rules that the named alerts need: the alerting rules, and the records that they
+// read, directly or through other records.
 func (s Ruleset) Only(names ...string) Ruleset {
 	keep := map[string]bool{} // records
 	all := false
@@ -171,9 +171,9 @@ func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 	return all
 }
 
-// follow visits the selectors of an expression that read no record, and the selectors of the
-// records that it reads. It adds the names of these records to seen. It reports whether a selector
-// may read any rule at all.
+// follow visits the selectors of an expression that read scraped metrics, and does the same for the
+// records that the expression reads. It adds the names of these records to seen. any is true if a
+// selector may read the series of any rule: it does not name a metric, or it names ALERTS.
 func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.VectorSelector)) (any bool) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {

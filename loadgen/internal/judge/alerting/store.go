@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// store holds the series written by rules, in memory. It must be used by only one
+// store holds the series that rules write, in memory. It must be used by only one
 // goroutine.
 type store struct {
 	byLabels map[string]*promql.Series
@@ -71,8 +71,8 @@ func matches(l labels.Labels, matchers []*labels.Matcher) bool {
 	return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) })
 }
 
-// appender writes immediately: Commit and Rollback do nothing. Rules call no method of
-// the embedded interface, which is nil.
+// appender appends to a store. It writes immediately: Commit and Rollback do nothing. The
+// embedded interface is nil, because rules do not call its other methods.
 type appender struct {
 	storage.Appender
 	store *store
@@ -98,7 +98,7 @@ func (appender) Commit() error                     { return nil }
 func (appender) Rollback() error                   { return nil }
 func (appender) SetOptions(*storage.AppendOptions) {}
 
-// querier selects series by a function; the rest is the inner querier's.
+// querier selects series by a function. All other methods are those of the embedded querier.
 type querier struct {
 	storage.Querier
 	selected func(context.Context, []*labels.Matcher) ([]promql.Series, error)
@@ -123,12 +123,12 @@ func (s *seriesSet) At() storage.Series                { return promql.NewStorag
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
-// Hidden selects series that the rules do not see for a time, as if a scrape
-// configuration had lost a job, or a family had been dropped before it was stored. As in
-// Prometheus, the series end with a staleness marker.
+// Hidden selects series that are hidden from the rules for a time, as if a job had been
+// removed from the scrape configuration, or a metric family had been dropped before it was
+// stored. As in Prometheus, the series end with a staleness marker.
 type Hidden struct {
 	Matchers []*labels.Matcher
-	// From is the first hidden scrape, and To the first visible one after it.
+	// From is the time of the first hidden scrape, and To of the first visible scrape after it.
 	From, To time.Time
 }
 
@@ -137,8 +137,8 @@ type Hidden struct {
 type view struct {
 	inner  storage.Queryable
 	hidden []Hidden
-	// end is the last scrape, and step the interval of its repetitions. Zero means no
-	// repetitions. Both are in milliseconds.
+	// end is the time of the last scrape, and step the interval of its repetitions, both in
+	// milliseconds. Zero means no repetitions.
 	end, step int64
 }
 

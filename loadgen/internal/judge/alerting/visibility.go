@@ -15,21 +15,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Visibility says whether the recorded data could make an alert fire.
+// Visibility says which recorded data an alert reads, and whether that data could make it fire.
 type Visibility struct {
-	// Blind says why the alert could not fire under any circumstances. Empty means it could.
+	// Blind says why the alert could not fire under any circumstances. Empty means that it could.
 	Blind string
 	// Unborn lists metrics that the alert reads and that had no series in the whole run, such as a
 	// counter before its first event.
 	Unborn []string
 	// Instances lists the instances whose metrics the alert reads, sorted. It excludes instances of
-	// which the alert reads only up: such an alert looks for lost scrapes.
+	// which the alert reads only the metric up, because such an alert is about lost scrapes.
 	Instances []string
 }
 
-// Known reports whether the rules of package alerts read a metric, by the name of its series. A
-// test checks against the components' source that they have these metrics, so a metric without
-// series had nothing to count. Metrics in drop, which the recorder dropped, are not known.
+// Known returns a function that reports whether a metric, by the name of its series, is known to
+// exist in a component: the rules of package alerts read it. A test checks these metrics against the
+// source of the components, so a known metric without series had nothing to count. Metrics in drop,
+// which the recorder dropped, are not known.
 func Known(drop []string) func(metric string) bool {
 	known := map[string]bool{}
 	for _, f := range metricnames.For(metricnames.Rules) {
@@ -84,16 +85,17 @@ func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, kno
 	return visible, seen.err
 }
 
-// WhyNoSeriesFits says why no series of an archive, scraped from first to last, can fit a selector:
-// no target of its job or instance was scraped, or its metric has no such label. Empty means that
-// one could fit, or that the metric has no series to show its labels.
+// WhyNoSeriesFits says why no series in an archive can fit a selector: no target with its job or
+// instance was scraped, or its metric does not have such a label. Empty means that a series could
+// fit, or that the labels of the metric are unknown because it has no series. first and last are the
+// times of the first and the last scrape.
 func WhyNoSeriesFits(ctx context.Context, a *archive.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
 	lookup := archived{ctx: ctx, a: a, first: first, last: last}
 	why := lookup.whyNoSeriesFits(selector)
 	return why, lookup.err
 }
 
-// archived queries an archive until the first error.
+// archived queries an archive. After the first error, which it keeps, it queries no more.
 type archived struct {
 	ctx         context.Context
 	a           *archive.Archive
@@ -101,7 +103,7 @@ type archived struct {
 	err         error
 }
 
-// whyNoSeriesFits is WhyNoSeriesFits with the error left in s.
+// whyNoSeriesFits is WhyNoSeriesFits, but stores an error in s.
 func (s *archived) whyNoSeriesFits(selector []*labels.Matcher) string {
 	jobs, targets := only(selector, model.JobLabel), targetMatchers(selector)
 	switch {
@@ -126,7 +128,7 @@ func (s *archived) whyNoSeriesFits(selector []*labels.Matcher) string {
 			return fmt.Sprintf("no series of %s has a label %s", metric, m.Name)
 		}
 	}
-	if metric == "up" { // up exists from the first scrape on
+	if metric == "up" { // every target has it from the first scrape on
 		return "no target fits " + text(metric, selector)
 	}
 	return ""
@@ -143,7 +145,7 @@ func (s *archived) ask(of func(context.Context, time.Time, time.Time, ...*labels
 	return found
 }
 
-// targets returns the instances that match and that the recorder scraped or tried to scrape.
+// targets returns the matching instances that the recorder scraped or tried to scrape.
 func (s *archived) targets(matchers []*labels.Matcher) []string {
 	return s.instances(append([]*labels.Matcher{archive.Equal(model.MetricNameLabel, "up")}, matchers...)...)
 }

@@ -13,7 +13,7 @@ type bounds struct{ least, most float64 }
 
 func (b bounds) width() float64 { return b.most - b.least }
 
-// fixedSchemas lists the flow schemas of components, nodes and probes. No load's user is in their subjects, so requests
+// fixedSchemas returns the flow schemas of components, nodes and probes. They do not match the users of loads, so requests
 // that wait there come from other clients.
 func fixedSchemas() []string {
 	return []string{
@@ -22,18 +22,19 @@ func fixedSchemas() []string {
 	}
 }
 
-// outside is the time of a call's requests that their SLI duration excludes, as means per request: waits in priority
-// and fairness, and webhooks (endpoints/metrics, MonitorRequest).
+// outside is the time that the SLI duration of a call excludes: waiting in priority and fairness, and webhooks
+// (endpoints/metrics, MonitorRequest). Times are means per request, in seconds.
 type outside struct {
 	seconds, resolution float64 // seconds below the resolution are meaningless
 	fairness, webhooks  bounds
-	asked               bool // a webhook ran for the operation
+	asked               bool // a webhook was called for the operation
 }
 
-// outside bounds the two parts of the time that a call's SLI duration excludes. Webhook metrics have only the
-// operation, and wait metrics only the flow schema; the sum of both is known for the call. So webhooks took at least
-// their total time minus the maximum that other calls of the operation can have taken. The rest waited, at most as long
-// as all requests of its schemas did.
+// outside returns bounds for the two parts of the time that the SLI duration of a call excludes: webhooks, and waits in
+// priority and fairness. Only the sum of both is known for the call, because webhook metrics have only the operation as a
+// label, and wait metrics only the flow schema. The lower bound of webhooks is their total time minus the maximum that
+// other calls of the operation can have taken. The rest is waiting, which is at most the wait of all requests in the flow
+// schemas that loads can have.
 func (w window) outside(c call) outside {
 	wet := w.total(famRequest, func(l map[string]string) bool { return c.is(l) && l["dry_run"] == "" })
 	o := outside{fairness: bounds{most: wet.mean()}}
@@ -64,16 +65,16 @@ func (w window) outside(c call) outside {
 	return o
 }
 
-// waits adds up the time in the queues of priority and fairness of requests that a load may have sent.
+// waits returns the total time in the queues of priority and fairness of the requests that a load may have sent.
 func (w window) waits() float64 {
 	return w.total(famWait, func(l map[string]string) bool {
 		return l["execute"] != "false" && !slices.Contains(fixedSchemas(), l["flow_schema"])
 	}).sum
 }
 
-// webhooks bounds the time that all requests of an operation waited for webhooks. Mutating webhooks are called one
-// after another. Validating webhooks are called in parallel: together they take as long as the slowest one, and at most
-// as long as their plugin.
+// webhooks returns bounds for the time that all requests of an operation waited for webhooks. Mutating webhooks are called
+// one after another. Validating webhooks are called in parallel: together they take at least as long as the slowest one,
+// and at most as long as the admission plugin that calls them.
 func (w window) webhooks(operation string) bounds {
 	if operation == "" {
 		return bounds{}
@@ -92,7 +93,7 @@ func (w window) webhooks(operation string) bounds {
 	return bounds{mutating + validating.least, mutating + validating.most}
 }
 
-// durations adds up the durations of all other calls of the operation.
+// durations returns the total duration of all other calls of the operation of c.
 func (w window) durations(c call) float64 {
 	verbs := verbsOf(c.operation)
 	return w.total(famRequest, func(l map[string]string) bool {
@@ -100,7 +101,8 @@ func (w window) durations(c call) float64 {
 	}).sum
 }
 
-// excesses adds up by how much the durations of all other calls of the operation exceed their SLI durations.
+// excesses returns the total time by which the durations of all other calls of the operation of c exceed their SLI
+// durations.
 func (w window) excesses(c call) float64 {
 	type key struct{ verb, group, resource, subresource string }
 	all, sli := map[key]total{}, map[key]total{}
@@ -121,9 +123,10 @@ func (w window) excesses(c call) float64 {
 	return sum
 }
 
-// plugins bounds the time of a call's request in admission without webhooks: plugins and policies. They are measured by
-// operation. Requests on one resource count as alike. Requests on other resources may have taken any part of the time,
-// up to their whole duration. mean covers all requests of the operation.
+// plugins returns bounds for the time that a request of a call spent in admission plugins and policies, without webhooks.
+// The API server measures this time by operation. All requests of the operation on the resource of c are taken to need the
+// same time. Requests on other resources may have taken any part of the total, up to their whole duration. mean is the mean
+// over all requests of the operation.
 func (w window) plugins(c call) (b bounds, mean float64) {
 	verbs := verbsOf(c.operation)
 	of := func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }
@@ -147,7 +150,8 @@ func (w window) plugins(c call) (b bounds, mean float64) {
 	return b, max(all/w.ofOperation(c.operation), b.least)
 }
 
-// served returns the histogram of requests that excludes most of the time outside of admission's plugins.
+// served returns the request histogram that is closest to the time in admission plugins: the SLI duration, if it was
+// recorded.
 func (w window) served() string {
 	if w.recorded(famSLI) {
 		return famSLI
@@ -155,8 +159,9 @@ func (w window) served() string {
 	return famRequest
 }
 
-// stored returns the time at etcd of an operation's writes to a resource, which does not belong to admission. A
-// graceful deletion is an update at etcd, so the time is unknown if there are both deletions and updates.
+// stored returns the time that the writes of an operation to a resource spent at etcd, which does not belong to admission.
+// A graceful deletion is an update at etcd, so the time of updates is unknown if there are deletions too; stored then
+// returns 0.
 func (w window) stored(o call, operation string) float64 {
 	write := map[string]string{"CREATE": "create", "UPDATE": "update", "DELETE": "delete"}[operation]
 	if operation == "UPDATE" && w.calls(o, "DELETE")+w.calls(o, deleteCollection) > 0 {
@@ -165,15 +170,17 @@ func (w window) stored(o call, operation string) float64 {
 	return w.total(famEtcd, func(l map[string]string) bool { return o.sameResource(l) && l["operation"] == write }).sum
 }
 
-// noticeableShare is the share of a client's mean below which bounds count as equal.
+// noticeableShare is the largest difference between a lower and an upper bound that counts as none, as a share of the mean
+// latency of the client.
 const noticeableShare = 0.01
 
-// smallShare is the share of a client's mean up to which plugins and policies count as equally slow for each request of
-// an operation, if it is unknown which resources' requests they handled.
+// smallShare is the largest uncertainty of the time in plugins and policies for which their mean over all requests of the
+// operation is used, as a share of the mean latency of the client. The time is uncertain if it is unknown on which
+// resources the requests spent it.
 const smallShare = 0.10
 
-// queues adds the parts for priority and fairness, and for admission. Time that may belong to either is a separate
-// part.
+// queues adds to a row the parts for priority and fairness, and for admission. Time that may belong to either becomes a
+// separate part.
 func (w window) queues(b *row, c call, all total, perRequest float64) {
 	o := w.outside(c)
 	tolerance := max(noticeableShare*b.ClientMean/max(perRequest, 1e-9), o.resolution)
@@ -204,7 +211,7 @@ func (w window) queues(b *row, c call, all total, perRequest float64) {
 	if !known && w.recorded(famSLI) {
 		both := min(o.seconds, o.webhooks.most+o.fairness.most) - waited - webhooks
 		b.part(result.PartAdmissionOrFairness, both*perRequest, ofCall, famRequest+" less "+famSLI, fmt.Sprintf(
-			"it cannot be told which: in all, priority and fairness took %s, webhooks %s", between(o.fairness, perRequest), between(o.webhooks, perRequest)))
+			"the split is not known: in all, priority and fairness took %s, webhooks %s", between(o.fairness, perRequest), between(o.webhooks, perRequest)))
 	}
 	if c.operation != "" {
 		w.admission(b, c, all, perRequest, webhooks, o.asked, tolerance)
@@ -215,8 +222,8 @@ func between(b bounds, perRequest float64) string {
 	return fmt.Sprintf("%.3g to %.3g ms", b.least*perRequest*1e3, b.most*perRequest*1e3)
 }
 
-// admission adds the time of a request in webhooks, plugins and policies. It leaves out time that may belong to
-// requests on other resources.
+// admission adds to a row the part for webhooks, plugins and policies. Time that may belong to requests on other resources
+// counts only towards the maximum of the part.
 func (w window) admission(b *row, c call, all total, perRequest, webhooks float64, asked bool, tolerance float64) {
 	if !w.recorded(famAdmission) {
 		b.warn("%s was not recorded: admission is in the unexplained", famAdmission)
@@ -231,7 +238,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 	if webhooks > 0 {
 		note = join(note, fmt.Sprintf("webhooks included: %.3g ms", webhooks*perRequest*1e3))
 	} else if asked {
-		note = join(note, "no time of webhooks is certain to be in it")
+		note = join(note, "webhooks were called, but none of their time is certain to be included")
 	}
 	seconds := plugins.least
 	switch {
@@ -245,7 +252,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 		p := &b.Parts[len(b.Parts)-1]
 		most := (webhooks + plugins.most) * perRequest
 		p.Most = &most
-		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more, or other resources' requests took it", (plugins.most-seconds)*perRequest*1e3))
+		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more; metrics cannot tell whether these requests or those of other resources took it", (plugins.most-seconds)*perRequest*1e3))
 	}
 }
 

@@ -155,7 +155,7 @@ func TestAuditSeparatesOwnRequests(t *testing.T) {
 		"alone": {auditOf(100, "patch", "configmaps", "", 11), 0, "audit",
 			[]string{"lag 1", "connect 0", "wire 1", "filters 0.3", "fairness 2", "admission 0.5", "etcd 4", "unexplained 4.2"}, nil},
 		"in a crowd": {auditOf(100, "patch", "configmaps", "", 11), 900, "audit",
-			[]string{"lag 1", "connect 0", "wire 1", "unexplained 11"}, []string{"the API server is not taken apart: of 1000 such requests 10% were ours"}},
+			[]string{"lag 1", "connect 0", "wire 1", "unexplained 11"}, []string{"the API server's time is not split: only 10% of 1000 such requests were ours"}},
 		"incomplete": {auditOf(40, "patch", "configmaps", "", 11), 0, "metrics",
 			[]string{"lag 1", "connect 0", "wire 2", "filters 0.3", "fairness 2", "admission 0.5", "etcd 4", "unexplained 3.2"},
 			[]string{"the audit log has 40 requests, we had answers to 100: it is not used"}},

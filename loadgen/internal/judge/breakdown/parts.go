@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// serverParts splits the API server's time. c is a call with the totals all;
-// perRequest is the number of calls for each request that was sent.
+// serverParts adds to a row the parts of the API server's time. all is the total of
+// the call c. perRequest is the number of calls per sent request.
 func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	if w.recorded(famFilter) {
 		b.part(result.PartFilters, w.filters()*perRequest, ofServer, famFilter+" but priorityandfairness", "")
@@ -23,8 +23,8 @@ func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	w.cache(b, c, perRequest)
 }
 
-// filters returns the mean time of a request in the filters before its handler. It
-// excludes priority and fairness, which is a separate part.
+// filters returns the mean time that a request spends in the filters before its
+// handler. It excludes the filter of priority and fairness, which is a separate part.
 func (w window) filters() float64 {
 	byName := w.by(famFilter, "filter", func(map[string]string) bool { return true })
 	delete(byName, "priorityandfairness")
@@ -40,8 +40,9 @@ func (w window) ofOperation(operation string) float64 {
 	return w.total(famRequest, func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }).count
 }
 
-// etcd adds the calls to etcd for the resource that belong to this verb: the number
-// of each operation per request, times the mean of the operation.
+// etcd adds to a row the part for the calls to etcd that belong to the verb and the
+// resource of c. The part is the sum over operations of the calls per request times
+// the mean time of the operation.
 func (w window) etcd(b *row, c call, perRequest float64) {
 	if !w.recorded(famEtcd) {
 		b.warn("%s was not recorded: etcd is in the unexplained", famEtcd)
@@ -68,26 +69,26 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 	slices.Sort(with)
 	note := cmp.Or(strings.Join(used, ", "), "no call: served from the watch cache")
 	if len(with) > 0 {
-		note += "; as if shared with " + strings.Join(with, ", ") + " by the rule in docs/reference/breakdown.md"
+		note += "; other verbs (" + strings.Join(with, ", ") + ") make some of these calls too: they are divided by the rule in docs/reference/breakdown.md"
 	}
 	b.part(result.PartEtcd, seconds*perRequest, ofResource, famEtcd, note)
 }
 
-// calls counts all requests of a verb for a resource. It includes subresources,
-// because they are stored in the same object.
+// calls returns the number of requests of a verb for the resource of c. It includes
+// subresources, because they are stored in the same object.
 func (w window) calls(c call, verb string) float64 {
 	return w.total(famRequest, func(l map[string]string) bool {
 		return verbOf(l) == verb && c.sameResource(l)
 	}).count
 }
 
-// etcdCalls counts the calls of an operation on etcd for a resource.
+// etcdCalls returns the number of etcd calls of an operation for the resource of c.
 func (w window) etcdCalls(c call, operation string) float64 {
 	return w.total(famEtcd, func(l map[string]string) bool { return c.sameResource(l) && l["operation"] == operation }).count
 }
 
-// shares distributes n calls of an operation on etcd for a resource to its verbs, as
-// calls per request of each verb.
+// shares distributes n etcd calls of an operation for the resource of c among the
+// verbs that can make them. It returns the calls per request of each verb.
 func (w window) shares(c call, operation string, n float64) map[string]float64 {
 	requests := func(verb string) float64 { return w.calls(c, verb) }
 	perCollection := 0.0
@@ -97,10 +98,11 @@ func (w window) shares(c call, operation string, n float64) map[string]float64 {
 	return shares(operation, n, perCollection, requests)
 }
 
-// cache adds the wait until the watch cache is as fresh as a read requires. Of the
-// waits for a resource, each list, including the list of a collection's deletion, has
-// at most one. Of the remaining waits, each GET that did not go to etcd has one. The
-// rest belongs to watches that begin with the state.
+// cache adds to a row the part for waiting until the watch cache is as fresh as a read
+// requires. The metric does not name the verb, so cache attributes the waits for a
+// resource: first at most one to each list, including the list in the deletion of a
+// collection; then at most one to each GET that did not go to etcd. The remaining waits
+// belong to watches that begin with the current state.
 func (w window) cache(b *row, c call, perRequest float64) {
 	if c.verb != "LIST" && c.verb != deleteCollection && c.verb != "GET" {
 		return
@@ -119,25 +121,25 @@ func (w window) cache(b *row, c call, perRequest float64) {
 	each := waits / requests
 	note := fmt.Sprintf("%.2f waits a request", each)
 	if waits < t.count {
-		note += fmt.Sprintf("; of the resource's %.0f waits others are of reads by other means", t.count)
+		note += fmt.Sprintf("; some of the resource's %.0f waits belong to other reads, for example watches that begin with the current state", t.count)
 	}
 	b.part(result.PartCache, each*t.mean()*perRequest, ofResource, famReadWait, note)
 }
 
-// call is a client's verb and resource in the API server's terms.
+// call is a verb and a resource, in the terms of the API server.
 type call struct {
 	verb                         string // label verb: GET, LIST, POST, PUT, PATCH, APPLY, DELETE; or deleteCollection
 	group, resource, subresource string
-	operation                    string // of admission: CREATE, UPDATE, DELETE; empty for reads
-	audit                        string // the verb of audit events
+	operation                    string // the operation in admission: CREATE, UPDATE, DELETE; empty for reads
+	audit                        string // the verb in audit events
 }
 
-// callOf translates a request to the API server's names. For metrics it follows
-// endpoints/metrics (CleanVerb, CanonicalVerb), which distinguishes an apply from a
-// patch by its content type. For audit it follows endpoints/request (RequestInfo),
-// which does not distinguish them.
+// callOf returns the call of a request, or false if metrics do not distinguish it. The
+// names for metrics follow endpoints/metrics (CleanVerb, CanonicalVerb), which
+// distinguishes an apply from a patch by its content type. The verb for audit follows
+// endpoints/request (RequestInfo), which does not distinguish them.
 func callOf(r result.Requests) (call, bool) {
-	if strings.HasPrefix(r.Resource, "/") { // a document: metrics do not distinguish them
+	if strings.HasPrefix(r.Resource, "/") { // a path such as /openapi/v3: metrics do not distinguish them
 		return call{}, false
 	}
 	c, known := map[string]call{
@@ -158,8 +160,8 @@ func (c call) is(l map[string]string) bool {
 	return verbOf(l) == c.verb && l["group"] == c.group && l["resource"] == c.resource && l["subresource"] == c.subresource
 }
 
-// deleteCollection is our name for deletions of collections, which upstream counts as
-// DELETE with the scope of a list.
+// deleteCollection is our verb for the deletion of a collection. Upstream's metrics have
+// the verb DELETE and a scope other than "resource" for it.
 const deleteCollection = "DELETECOLLECTION"
 
 // verbOf returns the verb of a series of a request histogram.
@@ -180,21 +182,22 @@ func verbsOf(operation string) []string {
 	return map[string][]string{"CREATE": {"POST"}, "UPDATE": {"PUT", "PATCH", "APPLY"}, "DELETE": {"DELETE"}}[operation]
 }
 
-// user is a set of verbs that call an operation on etcd, and the maximum number of
-// calls per request. Zero means no maximum.
+// user is a set of verbs that make an etcd call of some operation. most is the maximum
+// number of such calls per request; zero means no maximum.
 type user struct {
 	verbs []string
 	most  float64
 }
 
-// usersOf lists the verbs that make an operation of etcd_request_duration_seconds, in
-// the order in which its calls are attributed to them. The histogram does not name
-// the request; the list follows upstream's code (registry/generic/registry/store.go,
-// storage/etcd3/store.go). A DELETE reads the object once, and so does a GET unless
-// it names a resourceVersion. An update reads only for a retry. An apply or update
-// may create. A graceful delete is an update. The deletion of a collection is a list,
-// and then a read and a delete of each object: perCollection is their number, 0 if no
-// object was deleted immediately. Operations that only count objects are left out.
+// usersOf returns the verbs that make calls of an operation of
+// etcd_request_duration_seconds, in the order in which calls are attributed to them.
+// The histogram does not name the verb, so the order follows upstream's code
+// (registry/generic/registry/store.go, storage/etcd3/store.go). A DELETE reads the
+// object once; a GET does so too, unless it names a resourceVersion. An update reads
+// only for a retry. An apply or an update may create the object. A graceful delete is
+// an update. The deletion of a collection is a list, and then a read and a delete of
+// each object. perCollection is the number of these objects, or 0 if no object was
+// deleted immediately. Operations that only count objects are left out.
 func usersOf(operation string, perCollection float64) []user {
 	updates, lists := user{verbs: []string{"PUT", "PATCH", "APPLY"}}, user{verbs: []string{"LIST", deleteCollection}}
 	by := func(verb string, most float64) user { return user{[]string{verb}, most} }
@@ -209,9 +212,10 @@ func usersOf(operation string, perCollection float64) []user {
 	}[operation]
 }
 
-// shares distributes n calls of an operation on etcd to the verbs that make it, as
-// calls per request of each verb. requests returns the number of requests of a verb
-// for the resource. Verbs in one entry of usersOf share evenly.
+// shares distributes n etcd calls of an operation among the verbs that can make them.
+// It returns the calls per request of each verb. requests returns the number of
+// requests of a verb for the resource. Verbs in one entry of usersOf get the same
+// number of calls per request.
 func shares(operation string, n, perCollection float64, requests func(verb string) float64) map[string]float64 {
 	given := map[string]float64{}
 	for _, u := range usersOf(operation, perCollection) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The scheduler's metrics from which its time is split.
+// The metrics of the scheduler that its time is computed from.
 const (
 	famAttempts = "scheduler_schedule_attempts_total"
 	famPoint    = "scheduler_framework_extension_point_duration_seconds"
@@ -22,16 +22,17 @@ const (
 	famExecuted = "scheduler_plugin_evaluation_total"
 )
 
-// signPoint is the point that computes signatures of pods. Its runs are recorded like plugin measurements,
-// and may be dropped like them.
+// signPoint is the extension point that computes signatures of pods. The scheduler records its runs in the
+// same way as plugin measurements, so some may be dropped.
 const signPoint = "Sign"
 
-// lastPointBucket is the highest bucket bound of an extension point's runs, in seconds. Prometheus reports a
-// quantile beyond it as this bound.
+// lastPointBucket is the highest finite bucket bound of famPoint, in seconds. Prometheus reports a quantile
+// beyond this bound as the bound itself.
 const lastPointBucket = 0.2048
 
-// Scheduler splits the scheduler's time by extension points and plugins, for each phase with scheduling
-// attempts. A phase whose counters cannot be compared gives the reason. Scheduler fails only if ctx ends.
+// Scheduler splits the time of the scheduler by extension points and plugins, for each phase with scheduling
+// attempts. If the counters of a phase cannot be compared, Missing gives the reason. Scheduler fails only if
+// ctx ends.
 func Scheduler(ctx context.Context, rec *rundir.Recorded) ([]result.Scheduling, error) {
 	if rec.Archive == nil {
 		return nil, nil
@@ -97,9 +98,10 @@ func extensionPoints(all []series, p99 map[string]float64) []result.ExtensionPoi
 	return out
 }
 
-// pluginTimes multiplies the mean of the measurements by the number of executions. The scheduler measures
-// plugins in a tenth of its cycles (pluginMetricsSamplePercent in pkg/scheduler/schedule_one.go), and drops
-// measurements above 1,000 a second (pkg/scheduler/metrics/metric_recorder.go).
+// pluginTimes estimates the time of each plugin: the mean of its measurements times the number of its
+// executions. The scheduler measures plugins only in a tenth of its cycles (pluginMetricsSamplePercent in
+// pkg/scheduler/schedule_one.go), and drops measurements above 1,000 a second
+// (pkg/scheduler/metrics/metric_recorder.go).
 func pluginTimes(all, points []series, executed map[string]counter) []result.PluginTime {
 	type place struct{ plugin, point string }
 	at := func(l map[string]string) place { return place{l["plugin"], l["extension_point"]} }
@@ -110,12 +112,12 @@ func pluginTimes(all, points []series, executed map[string]counter) []result.Plu
 	runs := sumBy(points, func(l map[string]string) string { return l["extension_point"] })
 	counted := slices.DeleteFunc(slices.Clone(all), func(s series) bool {
 		_, known := executions[at(s.labels)]
-		return known && s.labels["status"] == "Skip" // not among the executions
+		return known && s.labels["status"] == "Skip" // skipped runs do not count as executions
 	})
 	var out []result.PluginTime
 	for where, t := range sumBy(counted, at) {
 		n, known := executions[where]
-		if !known { // once in each run
+		if !known { // the plugin is executed once in each run
 			n, known = runs[where.point].count, runs[where.point].count >= t.count && where.point != signPoint
 		}
 		p := result.PluginTime{Plugin: where.plugin, Point: where.point, Measured: int64(math.Round(t.count)), Mean: t.mean()}
@@ -144,7 +146,8 @@ func sumBy[K comparable](all []series, key func(labels map[string]string) K) map
 	return out
 }
 
-// pointP99 reads the 99th percentile of each extension point's runs.
+// pointP99 returns the 99th percentile of the runs of each extension point, in seconds. It leaves out quantiles
+// beyond lastPointBucket.
 func pointP99(ctx context.Context, a *archive.Archive, p result.Phase) (map[string]float64, error) {
 	samples, err := a.Instant(ctx, fmt.Sprintf("histogram_quantile(0.99, sum by (le, extension_point) (increase(%s_bucket{job=%q}[%s])))",
 		famPoint, control.KindScheduler, archive.Window(p.Start, p.End)), p.End)

@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The API server's histograms that parts are made of. The recorder keeps them
-// (record/keep.go).
+// The histograms of the API server that parts are computed from. The recorder keeps
+// them (record/keep.go).
 const (
 	famRequest    = "apiserver_request_duration_seconds"
 	famSLI        = "apiserver_request_sli_duration_seconds"
@@ -45,14 +45,14 @@ func (t total) mean() float64 {
 
 func (t total) plus(o total) total { return total{t.sum + o.sum, t.count + o.count} }
 
-// series is one histogram of one API server: its increase in a window.
+// series is the increase of one histogram of one API server in a window.
 type series struct {
 	labels map[string]string
 	total
 }
 
-// server holds the API servers' histograms of a window, by family. A family
-// that was not recorded has no entry.
+// server holds the histograms of all API servers in a window, by family. A family that
+// was not recorded has no entry.
 type server struct {
 	// missing says why there is no data.
 	missing  string
@@ -71,8 +71,8 @@ func (s server) total(family string, want func(l map[string]string) bool) total 
 	return t
 }
 
-// by adds up the wanted histograms of a family, grouped by a label. It skips histograms
-// without observations.
+// by returns the sums of the histograms of a family that want accepts, grouped by a
+// label. It skips histograms without observations.
 func (s server) by(family, label string, want func(l map[string]string) bool) map[string]total {
 	all := map[string]total{}
 	for _, one := range s.families[family] {
@@ -84,8 +84,8 @@ func (s server) by(family, label string, want func(l map[string]string) bool) ma
 }
 
 // readServer reads the observations of the API servers in a phase: the exact difference
-// between the scrapes at its boundaries, without extrapolation. It fails only if ctx
-// ends; server.missing has any other reason.
+// between the scrapes at the boundaries of the phase, without extrapolation. It fails
+// only if ctx ends; any other reason for missing data is in server.missing.
 func readServer(ctx context.Context, a *archive.Archive, p result.Phase, outages timeline.Outages) (server, error) {
 	if a == nil {
 		return server{missing: "there is no archive of metrics"}, nil
@@ -118,8 +118,8 @@ func (s server) read(ctx context.Context, a *archive.Archive, p result.Phase, fa
 	return err
 }
 
-// histograms returns the increases in a phase of the histograms of a job's family. It
-// sorts them by their labels, so that sums are reproducible to the last bit.
+// histograms returns the increases of the histograms of a family and a job in a phase.
+// They are sorted by their labels, so that sums are reproducible to the last bit.
 func histograms(ctx context.Context, a *archive.Archive, job string, p result.Phase, family string) ([]series, error) {
 	sums, err := gained(ctx, a, job, p, family+"_sum")
 	if err != nil {
@@ -142,8 +142,8 @@ type counter struct {
 	gain   float64
 }
 
-// gained returns the increase in a phase of each counter of a job with the given name. A
-// counter that is missing at the start counts as zero.
+// gained returns the increase of each counter with the given name and job in a phase, by
+// its labels. A counter that is missing at the start of the phase counts as zero there.
 func gained(ctx context.Context, a *archive.Archive, job string, p result.Phase, name string) (map[string]counter, error) {
 	at := func(t time.Time) ([]archive.Series, error) {
 		return a.Samples(ctx, t, t, archive.Equal(model.MetricNameLabel, name), archive.Equal("job", job))
@@ -172,9 +172,10 @@ func gained(ctx context.Context, a *archive.Archive, job string, p result.Phase,
 	return all, nil
 }
 
-// unfit says why a job's counters at a phase's boundaries cannot be compared: a process
-// was not scraped at both, or is not the same one. A fault does not excuse that, because
-// the counts of the old process are lost, but it is named.
+// unfit says why the counters of a job at the boundaries of a phase cannot be compared: a
+// process was not scraped at both, or was replaced. This also holds if a fault is the
+// cause, because the counts of the old process are lost; the text then names the fault.
+// Empty means that the counters can be compared.
 func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase, outages timeline.Outages) (string, error) {
 	job := archive.Equal("job", kind)
 	instances, err := a.Instances(ctx, p.Start, p.End, archive.Equal(model.MetricNameLabel, "up"), job)
@@ -207,7 +208,7 @@ func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase,
 		}
 		switch {
 		case started[0] == 0 || started[1] == 0:
-			return fmt.Sprintf("%s shows no process_start_time_seconds: a restart could not be told", instance), nil
+			return fmt.Sprintf("%s shows no process_start_time_seconds: a restart could not be detected", instance), nil
 		case !archive.SameProcess(started[0], started[1]):
 			return fmt.Sprintf("%s restarted in %s", instance, p.Name) + because(outages.Fault(instance, p.Start, p.End)), nil
 		}
@@ -215,7 +216,7 @@ func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase,
 	return "", nil
 }
 
-// because names the fault that was the cause, if there was one.
+// because returns the end of a sentence that names the fault that was the cause, or "".
 func because(fault string) string {
 	if fault == "" {
 		return ""

@@ -1,7 +1,8 @@
-// Package breakdown splits the mean time that a client waited between the generator, the
-// connection and the layers of the API server, from the generator's measurements, the
-// archive and the audit log's summary. Quantiles do not add up and are not split.
-// docs/reference/breakdown.md has formula and source of each part.
+// Package breakdown splits the mean time that a client waited into parts: the generator,
+// the connection and the layers of the API server. It uses the measurements of the
+// generator, the archive and the summary of the audit log. It does not split quantiles,
+// because they do not add up. docs/reference/breakdown.md has the formula and the source of
+// each part.
 package breakdown
 
 import (
@@ -16,21 +17,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Bounds of our share of a verb's and resource's requests, as the API servers count them.
-// With a share s the servers' mean is wrong by (1-s) times the difference between other
-// clients' requests and ours: at 80% by half, if theirs take 3.5 times as long. A share
-// well over 1 means that requests went to API servers that were not scraped.
+// Bounds of our share of the requests that the API servers counted for a verb and a
+// resource. With a share s, the mean of the servers is wrong by (1-s) times the difference
+// between the mean of other clients' requests and the mean of ours. For example, at 80% it
+// is wrong by half if theirs take 3.5 times as long. A share well over 1 means that some
+// API servers were not scraped.
 const (
 	leastShare = 0.80
 	mostShare  = 1.20
 )
 
-// mentionShare is the share of other clients' requests from which they are mentioned.
+// mentionShare is the share of requests of other clients from which a warning mentions them.
 const mentionShare = 0.02
 
-// Split splits the mean latency of each load of requests and measured changes, phase by
-// phase. Without an archive or an audit summary the rows say what is missing. A load
-// without requests in a phase has no row. Split fails only if ctx ends.
+// Split splits the mean latency of the requests of each load and of measured changes, for
+// each phase. If there is no archive or no audit summary, the rows say what is missing. A
+// load without requests in a phase has no row. Split fails only if ctx ends.
 func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error) {
 	outages, _ := timeline.Of(rec.Timeline).Outages()
 	var rows []result.Breakdown
@@ -47,7 +49,7 @@ func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error
 	return rows, nil
 }
 
-// window is one phase with the data on it.
+// window is one phase with its data.
 type window struct {
 	phase result.Phase
 	loads []result.Requests
@@ -68,8 +70,8 @@ func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown
 
 type row struct{ result.Breakdown }
 
-// part adds a part. Parts are never negative: a difference below zero is an error of its
-// terms, and gives a warning.
+// part adds a part to the row. A part is never negative: if the difference that it is
+// computed from is below zero, its terms do not fit together, so part adds 0 and a warning.
 func (b *row) part(name string, seconds float64, of, source, note string) {
 	const noticeable = -1e-6
 	if seconds < noticeable {
@@ -87,7 +89,7 @@ func (b *row) warn(format string, args ...any) {
 	b.Warnings = append(b.Warnings, fmt.Sprintf(format, args...))
 }
 
-// The requests over which a figure is a mean.
+// The sets of requests over which a mean is taken.
 const (
 	ofOurs      = "our requests"
 	ofCall      = "verb and resource"
@@ -115,9 +117,9 @@ func (w window) split(r result.Requests) result.Breakdown {
 	return b.Breakdown
 }
 
-// fit sets the unexplained to the rest that the parts leave. If the parts add up to more
-// than the mean, they are means over other requests too, so fit scales the API server's
-// parts down by a common factor.
+// fit sets Unexplained to the mean minus all parts. If the parts add up to more than the
+// mean, some of them are means over other requests too. fit then scales the parts of the
+// API server down by a common factor.
 func (b *row) fit() {
 	left, server := b.ClientMean, 0.0
 	ours := func(name string) bool {
@@ -133,7 +135,7 @@ func (b *row) fit() {
 	left = max(left, 0)
 	if server > left {
 		if server-left > noticeableShare*b.ClientMean {
-			b.warn("the API server's parts add up to %.3g ms and %.3g ms were left for them: they are means over more than our requests, and are made smaller to fit", server*1e3, left*1e3)
+			b.warn("the API server's parts add up to %.3g ms, but only %.3g ms of the mean is left for them: they are means over other requests too, so they are scaled down", server*1e3, left*1e3)
 		}
 		for i := range b.Parts {
 			if !ours(b.Parts[i].Name) {
@@ -154,7 +156,7 @@ func (w window) splitService(b *row, r result.Requests) {
 	c, known := callOf(r)
 	if !known {
 		b.UnexplainedNote = "connection, wire and API server together"
-		b.warn("%s of %s is nothing that the API server's metrics tell", r.Verb, r.Resource)
+		b.warn("the API server's metrics do not distinguish %s of %s", r.Verb, r.Resource)
 		return
 	}
 	audited, perRequest, exact := w.audited(b, r, c)
@@ -166,7 +168,7 @@ func (w window) splitService(b *row, r result.Requests) {
 	}
 	if !exact && refused != "" {
 		b.UnexplainedNote = "connection, wire and API server together"
-		b.warn("not taken apart: %s", refused)
+		b.warn("not split: %s", refused)
 		return
 	}
 	b.ServerMean = &audited
@@ -177,15 +179,16 @@ func (w window) splitService(b *row, r result.Requests) {
 	b.part(result.PartWire, r.Service.Mean-audited*perRequest, of, source, wireNote(r))
 	if refused != "" {
 		b.UnexplainedNote = "all of the API server's time"
-		b.warn("the API server is not taken apart: %s", refused)
+		b.warn("the API server's time is not split: %s", refused)
 		return
 	}
 	b.UnexplainedNote = "API server: decoding, validation, conversion, encoding, writing the answer, and waiting for CPU"
 	w.serverParts(b, c, all, perSent(r, handled(r)))
 }
 
-// audited returns the API server's mean time for our requests according to the audit log,
-// and the number of audited requests for each one that was sent.
+// audited returns the mean time of our requests at the API server according to the audit
+// log, and the number of audited requests per sent request. ok is false if the audit log
+// cannot be used.
 func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest float64, ok bool) {
 	class, found := w.audit.ClassOf(w.phase.Name, c.audit, r.Resource, r.Tenant)
 	if !found {
@@ -223,7 +226,8 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
 }
 
-// refusal says why the metrics of a call do not represent our requests, or "".
+// refusal says why the metrics of a call do not represent our requests. Empty means that
+// they do.
 func (w window) refusal(b *row, c call, all total) string {
 	if w.missing != "" {
 		return w.missing
@@ -246,11 +250,11 @@ func (w window) refusal(b *row, c call, all total) string {
 	b.OurShare = &share
 	switch {
 	case share < leastShare:
-		return fmt.Sprintf("of %.0f such requests %.0f%% were ours: the server's mean is others'", all.count, share*100)
+		return fmt.Sprintf("only %.0f%% of %.0f such requests were ours, so the server's mean includes too many requests of other clients", share*100, all.count)
 	case share > mostShare:
 		return fmt.Sprintf("the API servers counted %.0f of our %d requests: not all of them were scraped", all.count, ours)
 	case share < 1-mentionShare:
-		b.warn("%.1f%% of the requests behind the server's means are other clients'", (1-share)*100)
+		b.warn("%.1f%% of the requests in the server's means came from other clients", (1-share)*100)
 	case share > 1+mentionShare:
 		b.warn("the API servers counted %.0f of our %d requests", all.count, ours)
 	}
@@ -260,7 +264,7 @@ func (w window) refusal(b *row, c call, all total) string {
 	return ""
 }
 
-// answered counts the requests that the API server answered at all.
+// answered returns the number of requests that the API server answered, with any status.
 func answered(r result.Requests) int64 {
 	var n int64
 	for outcome, count := range r.Outcomes {
@@ -271,24 +275,25 @@ func answered(r result.Requests) int64 {
 	return n
 }
 
-// handled counts the requests that reached a handler, as far as statuses show: refusals by
-// authentication, authorization, and priority and fairness are in no request histogram.
+// handled returns the number of requests that reached a handler, as far as statuses show.
+// It excludes refusals by authentication, authorization, and priority and fairness, because
+// the request histograms do not count them.
 func handled(r result.Requests) int64 {
 	return max(answered(r)-r.Outcomes["401"]-r.Outcomes["403"]-r.Outcomes["429"], 0)
 }
 
-// perSent returns the number of requests at the server for each one that was sent: less
-// than one if some never arrived, more if lists have pages.
+// perSent returns the number of requests at the server per sent request. It is less than
+// one if some requests never arrived, and more than one if lists have pages.
 func perSent(r result.Requests, at int64) float64 {
 	return float64(max(at, r.Pages)) / float64(r.Latency.Count)
 }
 
 func wireNote(r result.Requests) string {
 	if lost := r.Latency.Count - handled(r); lost > 0 {
-		return fmt.Sprintf("%d requests that ended before any handler (refused, reset, 401, 403, 429) are in it whole", lost)
+		return fmt.Sprintf("it includes the whole time of %d requests that ended before any handler (refused, reset, 401, 403, 429)", lost)
 	}
 	if r.Connect.Count == 0 {
-		return "waiting for a connection is in it"
+		return "it includes the wait for a connection"
 	}
 	return ""
 }

@@ -67,11 +67,11 @@ func TestOthersRequests(t *testing.T) {
 		warn       []string
 	}{
 		"few": {5, 10, []string{"lag 1", "connect 0", "wire 2", "filters 0.2857", "fairness 1.905", "admission 0.4762", "etcd 3.81", "unexplained 3.524"},
-			[]string{"4.8% of the requests behind the server's means are other clients'"}},
+			[]string{"4.8% of the requests in the server's means came from other clients"}},
 		"few and slow": {10, 100, []string{"lag 1", "connect 0", "wire 0", "filters 0.2727", "fairness 1.818", "admission 0.4545", "etcd 3.636", "unexplained 5.818"},
 			[]string{"9.1% of the requests", "wire is negative: the server's mean is over requests that were slower than these"}},
 		"as many as ours": {100, 10, []string{"lag 1", "connect 0", "unexplained 12"},
-			[]string{"not taken apart: of 200 such requests 50% were ours"}},
+			[]string{"not split: only 50% of 200 such requests were ours"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
@@ -115,7 +115,7 @@ func TestMissingSplitIsExplained(t *testing.T) {
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}
-	warns(t, rows[0], "not taken apart: there is no archive of metrics")
+	warns(t, rows[0], "not split: there is no archive of metrics")
 }
 
 // A restart by a fault is not excused, because its counts are lost. The result names the
@@ -144,7 +144,7 @@ func TestRestartNamesItsFault(t *testing.T) {
 			if err != nil || len(rows) != 1 {
 				t.Fatal(rows, err)
 			}
-			if want := []string{"not taken apart: " + c.warn}; !slices.Equal(rows[0].Warnings, want) {
+			if want := []string{"not split: " + c.warn}; !slices.Equal(rows[0].Warnings, want) {
 				t.Errorf("it warns %q, want %q", rows[0].Warnings, want)
 			}
 		})
@@ -216,7 +216,7 @@ func TestSharedOperations(t *testing.T) {
 	expect(t, rows[1], "lag 0", "connect 0", "wire 2", "fairness 0", "admission 1", "etcd 5.45", "unexplained 5.55")
 	expect(t, rows[3], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 0.5", "etcd 5", "unexplained 0.5")
 	expect(t, rows[4], "lag 0", "connect 0", "wire 1", "fairness 0", "etcd 3", "unexplained 1")
-	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "get 0.15 times a request, update 1.00 times a request; as if shared with APPLY, DELETE, DELETECOLLECTION, GET ") {
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "get 0.15 times a request, update 1.00 times a request; other verbs (APPLY, DELETE, DELETECOLLECTION, GET) make some of these calls too: ") {
 		t.Errorf("etcd's note is %q", note)
 	}
 	if note := rows[0].Parts[4].Note; !strings.Contains(note, "these are 50% of them") {
@@ -246,7 +246,7 @@ func TestDeletionsOfCollections(t *testing.T) {
 	rows := l.split(nil, p)
 	expect(t, rows[0], "lag 0", "connect 0", "wire 5", "fairness 2", "admission 3.875", "etcd 141", "cache 5", "unexplained 148.1")
 	expect(t, rows[1], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 3.875", "etcd 7", "unexplained 9.125")
-	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "delete 20.00 times a request, get 20.00 times a request, getCurrentResourceVersion 1.00 times a request; as if shared with DELETE ") {
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "delete 20.00 times a request, get 20.00 times a request, getCurrentResourceVersion 1.00 times a request; other verbs (DELETE) make some of these calls too: ") {
 		t.Errorf("etcd's note is %q", note)
 	}
 	for _, r := range rows {

@@ -1,6 +1,6 @@
 // Package changepoint finds changes in the history of a figure. It uses E-divisive means (Matteson and James, A
 // nonparametric approach for multiple change point analysis of multivariate data, 2014), with Welch's t-test instead of
-// permutations, like Apache Otava (Hunter). It is meant for histories: a pull request is judged by pairs.
+// permutations, like Apache Otava (Hunter). It is meant for histories; package paired judges a single change.
 package changepoint
 
 import (
@@ -15,7 +15,7 @@ import (
 type Options struct {
 	Alpha  float64 // maximum two-sided p-value of a change
 	Change float64 // minimum change of the mean: 0.05 is 5%
-	Window int     // values before and after a change by which it is judged
+	Window int     // maximum number of values on each side by which a change is judged
 }
 
 // Default returns Otava's options, with a minimum change of 5%.
@@ -23,12 +23,12 @@ func Default() Options { return Options{Alpha: 0.001, Change: 0.05, Window: 50} 
 
 // Point is a change in a history.
 type Point struct {
-	Index         int     // the first value after it
-	Before, After float64 // means
+	Index         int     // index of the first value after the change
+	Before, After float64 // means of the values on each side
 	P             float64
 }
 
-// Change returns the share by which the mean moved.
+// Change returns the relative change of the mean: 0.05 is an increase by 5%.
 func (p Point) Change() float64 { return p.After/p.Before - 1 }
 
 // least is the minimum number of values on each side of a change.
@@ -53,7 +53,7 @@ func Find(o Options, values []float64) []Point {
 			break
 		}
 	}
-	// Remove a split that later splits explain.
+	// Remove splits that are no longer a change, because later splits explain it.
 	for i := 1; i+1 < len(splits); {
 		if o.isChange(o.judge(values, splits[i-1], splits[i], splits[i+1])) {
 			i++
@@ -73,7 +73,7 @@ func (o Options) isChange(p Point) bool {
 	return p.P <= o.Alpha && math.Abs(p.After-p.Before) >= o.Change*math.Abs(p.Before)
 }
 
-// judge compares the values before a split with the values after it.
+// judge compares the values before the split at index at with the values after it.
 func (o Options) judge(values []float64, from, at, to int) Point {
 	a, b := values[max(from, at-o.Window):at], values[at:min(to, at+o.Window)]
 	p := Point{Index: at, P: 1}
@@ -93,13 +93,14 @@ func (o Options) judge(values []float64, from, at, to int) Point {
 	return p
 }
 
-// split returns where the two parts of a series are farthest apart, by their energy distance times their sizes.
+// split returns the index at which to split a series so that its two parts are farthest apart, by their energy distance
+// times their sizes.
 func split(x []float64) (at int, ok bool) {
 	n := len(x)
 	if n < LeastValues {
 		return 0, false
 	}
-	// within and across are sums of |xi-xj|, kept as the split moves on by one value.
+	// left, right and across are sums of |xi-xj|, which are updated as the split moves on by one value.
 	left, right, across := 0.0, 0.0, 0.0
 	for i := range n {
 		for j := i + 1; j < n; j++ {

@@ -24,63 +24,67 @@ type catalogue struct {
 	// Parts holds PromQL that several signals share, by name.
 	Parts   map[string]string
 	Signals []signal
-	// Groups are signals that follow from many mechanisms, by a common name.
+	// Groups holds lists of signals that follow from many mechanisms, by the name of the list.
 	Groups     map[string][]string
 	Mechanisms []mechanism
 	Exits      exits
 }
 
-// exits lists the exit signals of clients of the API server, and the signals that such an exit may follow.
+// exits lists the signals for exits of API server clients (Signals), and the signals after which such an exit may be a
+// consequence (After).
 type exits struct {
 	Signals, After []string
 }
 
-// signal is a PromQL figure of each component that some mechanism moves.
+// signal is a metric of each component, as PromQL, that a mechanism can change.
 type signal struct {
 	Name string
-	// Of is the kind of its components: process, webhook, priority level.
+	// Of is the kind of the components: process, webhook or priority level.
 	Of string
 	// Component is the label that names the component.
 	Component string
 	What      string
-	// Short names the signal in a list of calm signals. Empty means it is not listed there.
+	// Short is the name of the signal in the list of calm signals. Empty means that it is not listed there.
 	Short string
 	Unit  string
 	Expr  string
-	// written is Expr before parts are expanded.
+	// written is Expr before the names of parts are replaced.
 	written string
-	// Source names a signal that has data whenever this one can. If Source has data and this signal has none, the event
-	// did not happen. Empty means this signal always has data.
+	// Source names a signal that has data whenever this signal could have data. If Source has data and this signal has
+	// none, the event did not happen. Empty means that this signal always has data.
 	Source string
-	// Over is a fixed bound. Nil means the value is compared with the calm time.
+	// Over is a fixed bound: a value above it deviates. Nil means that the value is compared with the calm time.
 	Over *float64
-	// Level: Over also applies within the calm time, and the calm value does not matter.
+	// Level means that Over also applies within the calm time, and that the calm value does not matter.
 	Level bool
-	// Limit is an objective: a value that reaches it deviates even if the calm value did too. Nil means no objective.
+	// Limit is an objective: a value that reaches it deviates even if the calm value reached it too. Nil means none.
 	Limit *float64
-	// Lasts is the time for which the value must deviate. Zero means Hold decides.
+	// Lasts is the time for which the value must deviate. Zero means that Hold decides.
 	Lasts time.Duration
-	// Part: the signal has data only if the plane has a certain part. Its absence does not count as missing data.
+	// Part means that the signal has data only if the plane has a certain part. If it has no data, this does not count
+	// as missing data.
 	Part bool
-	// Least is the smallest change that matters, Times the smallest ratio to the calm median.
+	// Least is the smallest change that matters, and Times the smallest ratio to the calm median.
 	Least, Times float64
-	// Idle is the smallest value that matters if only the calm time had no calls. Zero means the calm value counts as
-	// 0.
+	// Idle is the smallest value that matters if there were no calls in the calm time. Zero means that the calm value
+	// counts as 0 then.
 	Idle float64
-	// Down: the signal deviates by falling, by at least Share of the calm median.
+	// Down means that the signal deviates by falling, by at least Share of the calm median.
 	Down  bool
 	Share float64
-	// Scraper: the signal comes from the scrape itself, so it also has data for a process that exposes nothing.
+	// Scraper means that the signal comes from the scrape itself, so that it has data even for a process that exposes
+	// no metrics.
 	Scraper bool
-	// Event: a single deviating scrape suffices.
+	// Event means that a single deviating scrape suffices.
 	Event bool
 	// Hold is the number of consecutive evaluations that must deviate. Zero means two scrapes.
 	Hold int
 	// Delay is the time for which a cause must last before this signal may follow from it.
 	Delay time.Duration
-	// Symptom: clients or users of the cluster notice it, so a cause must explain it.
+	// Symptom means that clients or users of the cluster notice the deviation, so that a cause must explain it.
 	Symptom bool
-	// Inner: the symptom is between components and clients need not notice it. It does not make a limit a cause.
+	// Inner means that the symptom affects only components, and clients need not notice it. A limit that explains only
+	// such symptoms does not become a cause.
 	Inner bool
 }
 
@@ -92,7 +96,7 @@ func (c catalogue) signal(name string) *signal {
 	return &c.Signals[at]
 }
 
-// signs returns the signals that indicate a cause and not only a load.
+// signs returns the signals that indicate a cause other than the load.
 func (c catalogue) signs() map[*signal]bool {
 	all := map[*signal]bool{}
 	for _, m := range c.Mechanisms {
@@ -127,9 +131,9 @@ func (s *signal) query(window time.Duration) string {
 	return strings.NewReplacer("$range", duration(window), "$long", duration(2*window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob).Replace(expr)
 }
 
-// rates matches $rate(SELECTOR), and rateOfNew replaces it. A counter that appears with its first count has no rate of
-// that count, so rateOfNew adds it. It does so only if the process was scraped successfully before; otherwise the count
-// may be old.
+// rates matches $rate(SELECTOR), which rateOfNew replaces. A counter may appear only when it first counts something;
+// Prometheus computes no rate of that first count, so rateOfNew adds it. It does so only if the process was scraped
+// successfully before, because otherwise the count may be old.
 var rates = regexp.MustCompile(`\$rate\(([a-z_]+\{[^}]*\})\)`)
 
 const rateOfNew = `(($1 unless $1 offset $$before) / $$age and on(job, instance) (up{$$any} offset $$before == 1) or rate($1[$$range]))`
@@ -140,7 +144,7 @@ var counts = regexp.MustCompile(`\$count\(([a-z_]+\{[^}]*\})\)`)
 
 const countOfNew = `(($1 unless $1 offset $$before) and on(job, instance) (up{$$any} offset $$before == 1) or clamp_min($1 - $1 offset $$before, 0))`
 
-// partName matches the name of a part in an expression.
+// partName matches the reference to a part in an expression, such as $(name).
 var partName = regexp.MustCompile(`\$\(([a-z]+)\)`)
 
 // known is the shipped catalogue.

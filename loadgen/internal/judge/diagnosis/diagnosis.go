@@ -1,9 +1,10 @@
 // Package diagnosis names the causes of a disturbance of a control plane from metrics alone. It reads neither the timeline
-// of a run nor its scenario, so it works on any cluster's Prometheus as on the archive of a run.
+// nor the scenario of a run, so it works on the Prometheus of any cluster in the same way as on the archive of a run.
 //
-// It begins with symptoms: what clients and users of the cluster noticed, compared with a calm time and with
-// objectives. A mechanism moves several signals together. If its evidence follows from another mechanism, it is a
-// consequence and not a cause. A symptom that follows from no mechanism is listed as one without a known cause.
+// A signal is a metric of a component. It deviates if it differs from a calm time or breaks an objective. A symptom is a
+// signal whose deviation clients or users of the cluster notice. A mechanism is a known way of failing, which makes several
+// signals deviate together. If the evidence of a mechanism follows from another mechanism, it is a consequence, else it is
+// a cause. Symptoms that follow from no mechanism are listed without a known cause.
 package diagnosis
 
 import (
@@ -29,41 +30,41 @@ type Source interface {
 type Options struct {
 	// From and To bound the recorded data.
 	From, To time.Time
-	// Cut: the run was killed or has not ended, so its end is not a boundary.
+	// Cut means that the run was killed or has not ended, so that no phase ends at the end of the data.
 	Cut bool
 	// Calm is the time to compare with. Zero means the first quarter of the data, at most a minute.
 	Calm result.Span
-	// CalmByDefault means that the user did not choose Calm. It is then cut short before the first lasting deviation.
+	// CalmByDefault means that the user did not choose Calm. Diagnose then ends it before the first lasting deviation.
 	CalmByDefault bool
 	// Under is the time to diagnose. Zero means all the time after Calm.
 	Under result.Span
 	// Step is the scrape interval. Zero means that Diagnose detects it.
 	Step time.Duration
-	// Failed are the gates of the run that failed.
+	// Failed holds the gates of the run that failed.
 	Failed []FailedGate
 	// Reference is the archive of a run to compare with instead of a calm time, or nil.
 	Reference *archive.Archive
 }
 
-// FailedGate is a gate that failed: a symptom by a bound that the user stated.
+// FailedGate is a gate that failed. It counts as a symptom: the user has set its bound.
 type FailedGate struct {
 	Name, Detail string
 	// Slow means that the gate is about a latency or a duration, which a busy machine lengthens.
 	Slow bool
-	// Broken are the times in which the gate broke its bound. Empty means the whole diagnosed time.
+	// Broken holds the times in which the gate broke its bound. Empty means the calm and the diagnosed time.
 	Broken []result.Span
 }
 
 const (
-	// The calm time is the recorded time divided by calmShare, at most calmMost.
+	// The default calm time is the recorded time divided by calmShare, at most calmMost.
 	calmShare = 4
 	calmMost  = time.Minute
 	// leastScrapes is the minimum number of scrapes in the calm time and in the diagnosed time.
 	leastScrapes = 3
 )
 
-// complete sets the defaults. It returns reasons why nothing can be compared with a calm time, and fails if the data is
-// too little to diagnose.
+// complete sets the defaults of the options. doubts are reasons why nothing can be compared with a calm time. complete
+// fails if there is too little data to diagnose.
 func (o *Options) complete() (doubts []string, err error) {
 	cut := false
 	if o.Calm == (result.Span{}) {
@@ -103,8 +104,8 @@ func (o *Options) complete() (doubts []string, err error) {
 // tooShort reports whether a time has too few scrapes.
 func (o *Options) tooShort(t result.Span) bool { return t.To.Sub(t.From) < (leastScrapes-1)*o.Step }
 
-// Diagnose names the causes of what happened in o.Under. It fails if that time has too little data. Without a calm time
-// it judges only by objectives, and adds a doubt.
+// Diagnose names the causes of the symptoms in the time o.Under. It fails if there is too little data in that time. If
+// there is no calm time, it judges only by objectives, and adds a doubt.
 func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis, err error) {
 	if o.Step == 0 {
 		until := o.To
@@ -155,7 +156,7 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 // window returns the range of rates: two scrapes.
 func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
 
-// incomparable says why nothing can be compared with the calm time.
+// incomparable returns the reasons why nothing can be compared with the calm time.
 func (o *Options) incomparable(all []series) (doubts []string) {
 	switch {
 	case o.tooShort(o.Calm):
@@ -180,10 +181,10 @@ func haveCommonAPIServer(all []series, o Options) bool {
 // leastCalm is the minimum length to which leaveOut may shorten a calm time.
 const leastCalm = 5 * time.Minute
 
-// settle ends a default calm time before the first sign of a cause in it. It compares the second half of the calm time
-// with the first half or, if CalmByDefault is set, the last three quarters with the first quarter. In that case it also
-// removes the time before the first data, and disturbances that are over. If follows is set, the diagnosed time begins
-// at the end of the calm time.
+// settle ends the calm time before the first sign of a cause in it. To find such signs, it compares the second half of the
+// calm time with the first half or, if CalmByDefault is set, the last three quarters with the first quarter. If
+// CalmByDefault is set, settle also removes the time before the first data, and disturbances that are over. If follows is
+// set, the diagnosed time begins at the end of the calm time.
 func (o *Options) settle(known catalogue, all []series, follows bool) {
 	signs := known.signs()
 	part := time.Duration(2)
@@ -194,7 +195,7 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	half := o.Calm.From.Add(o.Calm.To.Sub(o.Calm.From) / part)
 	end := o.Calm.To
 	var over []episode
-	// cut ends the calm time before an episode, or notes the episode if it is over.
+	// cut ends the calm time before an episode, or adds the episode to over if it is over.
 	cut := func(e episode) {
 		if o.CalmByDefault && e.last.Before(o.Calm.To.Add(-2*o.Step)) {
 			over = append(over, e)
@@ -224,14 +225,14 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	}
 }
 
-// leaveOut moves the begin of the calm time behind an episode that is over, if enough time is left.
+// leaveOut moves the start of the calm time to after an episode that is over, if at least leastCalm is left.
 func (o *Options) leaveOut(e episode) {
 	if over := e.last.Add(2 * o.Step); over.After(o.Calm.From) && !over.Add(leastCalm).After(o.Calm.To) {
 		o.Calm.From = over
 	}
 }
 
-// firstOf returns the time of the first data of an API server in t.
+// firstOf returns the time of the first data of an API server in t, or the end of t if none exists.
 func firstOf(all []series, t result.Span) time.Time {
 	first := t.To
 	for _, s := range all {
@@ -244,8 +245,8 @@ func firstOf(all []series, t result.Span) time.Time {
 	return first
 }
 
-// lacked returns the signals without data in the diagnosed time, or in the calm time if they are compared with it. It
-// skips the generator's signals if there is no generator, as in a user's Prometheus.
+// lacked returns the names of the signals without data in the diagnosed time, or in the calm time if they are compared with
+// it. It skips the signals of the generator if there is no generator, as in the Prometheus of a user.
 func lacked(known catalogue, all []series, o Options) (names []string) {
 	generates := slices.ContainsFunc(all, func(s series) bool { return s.component == generator })
 	for _, s := range known.Signals {
@@ -259,11 +260,11 @@ func lacked(known catalogue, all []series, o Options) (names []string) {
 	return names
 }
 
-// generator is the component name of loadgen.
+// generator is the name of the component loadgen.
 const generator = "loadgen"
 
-// isComparable reports whether a signal has data of a component in the diagnosed time, and also in the calm time if it
-// is compared with that.
+// isComparable reports whether a signal has data of some component in the diagnosed time, and also in the calm time if the
+// signal is compared with it.
 func isComparable(all []series, s *signal, o Options) bool {
 	compared := s.Over == nil && s.Source == ""
 	return slices.ContainsFunc(all, func(one series) bool {
@@ -281,7 +282,7 @@ type series struct {
 	signal    *signal
 	component string
 	points    []archive.Point
-	// fresh: its process was not scraped in the calm time.
+	// fresh means that the process was not scraped in the calm time.
 	fresh bool
 }
 
@@ -293,10 +294,10 @@ func (s series) within(t result.Span) bool {
 	return slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) && !p.T.Before(t.From) && !p.T.After(t.To) })
 }
 
-// finite reports whether a value is data: a ratio without a denominator is NaN or infinite.
+// finite reports whether a value counts as data. A ratio with the denominator 0 is NaN or infinite, and does not.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// markNew marks the series of processes that were not scraped in the calm time.
+// markNew sets fresh in the series of processes that were not scraped in the calm time.
 func markNew(all []series, calm result.Span) {
 	known := map[string]bool{}
 	for _, s := range all {
@@ -307,7 +308,7 @@ func markNew(all []series, calm result.Span) {
 	}
 }
 
-// apart is the distance from which the calm and the diagnosed time are queried separately.
+// apart is the time between the calm and the diagnosed time from which they are queried separately.
 const apart = time.Hour
 
 // read queries all signals of all components.
@@ -338,12 +339,12 @@ func read(ctx context.Context, source Source, o Options) (all []series, err erro
 	return slices.DeleteFunc(all, series.empty), nil
 }
 
-// empty reports whether a series has no finite value, and so no data.
+// empty reports whether a series has no data: no finite value.
 func (s series) empty() bool {
 	return !slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) })
 }
 
-// add appends a series, or extends the series of the same component if there is one from index at on.
+// add appends a series to all, or extends the series of the same component if all has one from index at on.
 func add(all []series, at int, one series) []series {
 	if len(one.points) == 0 {
 		return all
@@ -357,8 +358,8 @@ func add(all []series, at int, one series) []series {
 	return append(all, one)
 }
 
-// componentOf returns the component of a series, and reads no other label. If the instance does not name the kind of
-// the process, as in 10.0.0.7:6443, it adds the job: "kube-apiserver 10.0.0.7:6443".
+// componentOf returns the name of the component of a series, from the label that the signal names. If the label is the
+// instance and does not contain the job, as in 10.0.0.7:6443, the job is added: "kube-apiserver 10.0.0.7:6443".
 func componentOf(s archive.Series, of *signal) string {
 	// A zone is "region:\x00:zone-0", and ":\x00:zone-0" without a region.
 	name := strings.ReplaceAll(strings.Trim(s.Labels[of.Component], ": \x00"), ":\x00:", "/")
@@ -373,7 +374,7 @@ type tooLittle string
 
 func (e tooLittle) Error() string { return result.CannotTell + ": " + string(e) }
 
-// Unjudged reports that nothing was judged: exit code 3.
+// Unjudged reports that nothing was judged, which gives exit code 3.
 func (e tooLittle) Unjudged() bool { return true }
 
 // Nothing is the error for a time without any metrics.

@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	// The diagnosed present is liveUnder long, and at least liveScrapes scrapes.
+	// The diagnosed time before now is liveUnder, or liveScrapes scrapes if that is longer.
 	liveUnder   = 2 * time.Minute
 	liveScrapes = 8
-	// liveCalm is the maximum length of the calm time, and of the diagnosed time of a lasting disturbance.
+	// liveCalm is the maximum length of the calm time, and of the diagnosed time during a lasting disturbance.
 	liveCalm = time.Hour
-	// liveLasts is the maximum time for which a lasting disturbance holds the calm time in place. After that the
+	// liveLasts is the maximum time for which the calm time before a lasting disturbance is kept. After that the
 	// disturbance counts as normal.
 	liveLasts = 24 * time.Hour
 )
 
-// Live holds the times of a repeated diagnosis of the present. While a cause lasts, the calm time stays the one before
-// the cause, so that a long disturbance is not compared with itself.
+// Live chooses the times of a diagnosis that is repeated to watch a running cluster. While a cause lasts, it keeps the calm
+// time before the cause, so that a long disturbance is not compared with itself.
 type Live struct {
-	Since time.Time     // begin of the recorded data; zero: no limit
+	Since time.Time     // start of the recorded data; zero means no limit
 	Step  time.Duration // the scrape interval
-	calm  result.Span   // before a lasting disturbance; zero: nothing lasts
+	calm  result.Span   // the calm time before a lasting disturbance; zero means that there is none
 }
 
 // Options returns the options of a diagnosis at the time now.
@@ -51,7 +51,7 @@ func (l *Live) Saw(d result.Diagnosis) {
 	}
 }
 
-// lasts reports whether a cause, or a symptom without a cause, has not ended.
+// lasts reports whether a cause, or a symptom without a known cause, has not ended.
 func lasts(d result.Diagnosis) bool {
 	for _, c := range d.Causes {
 		if c.Ended.IsZero() {

@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// machineUse compares what other programs and the hypervisor took of the generator's machine in the calm time and in the
-// diagnosed one; nil where it was not recorded, as on another machine.
+// machineUse compares the use of the generator's machine by other programs and the hypervisor in the calm time with that in the
+// diagnosed time. It returns nil if the use was not recorded, such as on another machine.
 func machineUse(ctx context.Context, source Source, o Options) (*result.MachineUse, error) {
 	m := &result.MachineUse{}
 	_, processors, err := means(ctx, source, o, `max(stormglass_machine_processors)`)
@@ -36,7 +36,8 @@ func machineUse(ctx context.Context, source Source, o Options) (*result.MachineU
 	return m, nil
 }
 
-// means returns the mean of an expression over the calm time and over the diagnosed one; nil where it has no value.
+// means returns the mean of an expression over the calm time and over the diagnosed time. A mean is nil if the expression has no
+// value in that time.
 func means(ctx context.Context, source Source, o Options, expr string) (calm, under *float64, err error) {
 	all := (&signal{Expr: expandParts(known.Parts, expr)}).query(o.window())
 	for _, s := range []struct {

@@ -17,71 +17,72 @@ import (
 // mechanism is a way in which a control plane fails. The catalogue lists the deepest mechanisms first.
 type mechanism struct {
 	Kind, Title string
-	// The mechanism fires at a component where one signal of Any deviates together with all of All, and one of With at
-	// any component,
+	// The mechanism fires at a component if one signal of Any and all signals of All deviate there at the same time, and
+	// one signal of With, if there are any, at any component. The deviation of the signal of Any is the first evidence.
 	Any, All, With []string
-	// unless one of Unless deviates at that component or one of Without at any.
+	// The mechanism does not fire if a signal of Unless deviates at that component, or a signal of Without at any.
 	Unless, Without []string
-	// Exceeds lists signals. If they deviate at the time, their changes at every component must be smaller than the
-	// first evidence's.
+	// Exceeds lists signals. If they deviate at that time, their changes at all components must be smaller than the
+	// change of the first evidence.
 	Exceeds []string
-	// Share bounds which signals of All or Unless count: their change must be at least Share times the change of the
-	// first evidence.
+	// Share is the smallest change of a signal of All or Unless that counts, as a multiple of the change of the first
+	// evidence.
 	Share float64
-	// OfLargest is the smallest allowed ratio of the first evidence's change to the same signal's change at any other
-	// component.
+	// OfLargest is the smallest allowed ratio of the change of the first evidence to the change of the same signal at
+	// any other component.
 	OfLargest float64 `yaml:"ofLargest"`
-	// WhenStarved lists further signals. One of them must deviate too if it was recorded and waiting for processors can
-	// explain the first evidence.
+	// WhenStarved lists signals. If waiting for processors can explain the first evidence, one of them must deviate too.
+	// WhenStarved is ignored if none of its signals was recorded.
 	WhenStarved []string `yaml:"whenStarved"`
 	// Recorded lists signals that must have data for the mechanism to fire.
 	Recorded []string
-	// Proof is a signal that must deviate too if the evidence lasts longer than ProofAfter.
+	// Proof is a signal that must deviate too if the first evidence lasts longer than ProofAfter.
 	Proof      string
 	ProofAfter time.Duration `yaml:"proofAfter"`
-	// OnlyBy renames the mechanism if one signal is its only evidence. Nil means never.
+	// OnlyBy renames the mechanism if one signal of Any is its only evidence. Nil means never.
 	OnlyBy *renamed `yaml:"onlyBy"`
 	// Except lists components at which the mechanism never fires.
 	Except []string
-	// Load: the mechanism follows from a growing load or from the machine. It is listed as a limit, and is a cause only
-	// of symptoms that no other cause explains.
+	// Load means that the mechanism follows from a growing load or from the machine. It is listed as a limit, and is a
+	// cause only of symptoms that no other cause explains.
 	Load bool
-	// Slows: the mechanism only makes processes slow, so it explains no failed gate about a count.
+	// Slows means that the mechanism only makes processes slow, so that it does not explain a failed gate about a count.
 	Slows bool
 	// Moves lists the signals that follow from the mechanism. Another mechanism with only such evidence is a
 	// consequence of it.
 	Moves []string
-	// Symptoms lists further symptoms that follow from the mechanism. They do not explain a mechanism that has them as
-	// evidence.
+	// Symptoms lists further symptoms that follow from the mechanism. A mechanism that has them as evidence is not
+	// therefore a consequence.
 	Symptoms []string
-	// MovesOf replaces Moves for some kinds of component. A kind that it lacks moves nothing, except kube-apiserver,
-	// which uses Moves. Empty means that Moves holds for all kinds.
+	// MovesOf holds signals as Moves does, by the kind of the component at which the mechanism fires. Moves then applies
+	// only to kube-apiserver, if MovesOf does not have it; no signals follow from the mechanism at other kinds. Empty
+	// means that Moves applies to all kinds.
 	MovesOf map[string][]string `yaml:"movesOf"`
-	// Return lists the signals of Moves that follow only when the mechanism ends at an API server, because clients come
-	// back then.
+	// Return lists the signals of Moves that follow only from the end of the mechanism at an API server, when clients
+	// reconnect.
 	Return []string
-	// Stops means that the mechanism ends processes directly: their exits need no outage of the API.
+	// Stops means that the mechanism ends processes directly, so that exits follow from it without an outage of the API.
 	Stops bool
-	// Consequences may begin from Lead before the first evidence of the mechanism to Lag after the last.
+	// Consequences may begin from Lead before the first evidence of the mechanism until Lag after the last.
 	Lag, Lead time.Duration
-	// Look says what to look at. Page names the incident's page.
+	// Look says what to look at. Page is the name of the page of the incident.
 	Look, Page string
 }
 
-// renamed is another name of a mechanism, for evidence of only one signal.
+// renamed is the name of a mechanism if Signal is its only evidence.
 type renamed struct{ Signal, Kind, Title, Look string }
 
-// firing is a mechanism with its evidence.
+// firing is a mechanism that fired, with its evidence.
 type firing struct {
 	mechanism  *mechanism
 	depth      int
 	components []string
 	evidence   []episode
 	began      time.Time
-	last       time.Time // of the evidence
-	ended      time.Time // zero: it has not ended
+	last       time.Time // time of the last deviating value of the evidence
+	ended      time.Time // zero if it has not ended
 	explains   map[string][]string
-	harms      bool // a symptom that clients notice follows from it
+	harms      bool // a symptom that clients notice follows from the mechanism
 }
 
 // reasoning separates causes from consequences among simultaneous episodes.
@@ -98,18 +99,18 @@ func newReasoning(known catalogue, recorded []series, o Options, share float64) 
 	return reasoning{catalogue: known, recorded: recorded, all: episodesOf(recorded, waits, o, share), waits: waits, o: o}
 }
 
-// near is the time within which signals count as moving together: rates cover two scrapes, and a target may answer
-// late.
+// near is the largest time between deviations that count as simultaneous: rates cover two scrapes, and a target may
+// answer late.
 func (r reasoning) near() time.Duration { return 2 * r.o.Step }
 
-// causes returns the mechanisms that fire and follow from no other. Simultaneous firings of one mechanism are one
-// cause.
+// causes returns the firings that do not follow from another firing. Simultaneous firings of one mechanism are joined into
+// one cause.
 func (r reasoning) causes() []firing {
 	var fired []firing
 	for depth := range r.catalogue.Mechanisms {
 		fired = append(fired, r.fire(&r.catalogue.Mechanisms[depth], depth)...)
 	}
-	explained := make([][]int, len(fired)) // by each firing
+	explained := make([][]int, len(fired)) // for each firing, the firings that follow from it
 	for i := range fired {
 		for j := range fired {
 			if i != j && r.explains(fired[j], fired[i]) {
@@ -126,8 +127,8 @@ func (r reasoning) causes() []firing {
 }
 
 // roots returns the firings from which all others follow. explained lists, for each firing from the deepest up, the
-// firings that follow from it. Roots are the firings that follow from none, and the deepest one of each circle that no
-// other firing leads to.
+// firings that follow from it. The roots are the firings that do not follow from another, and the deepest firing of each
+// cycle that does not follow from a firing outside it.
 func roots(explained [][]int) (all []int) {
 	follows, reached := make([]bool, len(explained)), make([]bool, len(explained))
 	for _, of := range explained {
@@ -157,8 +158,8 @@ func roots(explained [][]int) (all []int) {
 	return all
 }
 
-// explains reports whether b follows from a. If both would follow from each other, the earlier one explains the
-// later one if it began at least a scrape before it. Otherwise the deeper one explains the other.
+// explains reports whether b follows from a. If each could follow from the other, the earlier one explains the later one
+// if they began at least a scrape apart. Otherwise the deeper one explains the other.
 func (r reasoning) explains(a, b firing) bool {
 	if !r.follows(b.evidence, a) {
 		return false
@@ -169,7 +170,7 @@ func (r reasoning) explains(a, b firing) bool {
 	return a.depth < b.depth || !r.follows(a.evidence, b)
 }
 
-// moves reports whether the episode's signal follows from the mechanism at its components.
+// moves reports whether the signal of the episode follows from the mechanism at the components of the firing.
 func (f firing) moves(e episode) bool {
 	moves, ok := f.mechanism.MovesOf[f.family()]
 	if !ok && (f.mechanism.MovesOf == nil || slices.ContainsFunc(f.components, isAPIServer)) {
@@ -178,15 +179,15 @@ func (f firing) moves(e episode) bool {
 	return e.isOf(moves) || slices.Contains(f.components, e.component) && slices.Contains(moves, e.signal.Name+"@same")
 }
 
-// returns reports whether the episode's signal follows only from the end of the mechanism.
+// returns reports whether the signal of the episode follows only from the end of the mechanism.
 func (f firing) returns(e episode) bool {
 	return slices.Contains(f.mechanism.Return, e.signal.Name) && slices.ContainsFunc(f.components, isAPIServer)
 }
 
 func isAPIServer(component string) bool { return strings.HasPrefix(component, control.KindAPIServer) }
 
-// isOf reports whether names contain the episode's signal, such as "hangs", or its signal and component, such as
-// "hangs@kube-apiserver".
+// isOf reports whether names contain the signal of the episode, such as "hangs", or the signal with the kind of the
+// component, such as "hangs@kube-apiserver".
 func (e episode) isOf(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		name, of, _ := strings.Cut(name, "@")
@@ -203,7 +204,7 @@ func (f *firing) explain(what string, components []string) {
 	f.explains[what] = slices.Compact(all)
 }
 
-// follows reports whether all of the evidence follows from a mechanism while it lasts.
+// follows reports whether all of the evidence follows from the mechanism of a firing and fits the time of the firing.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
 		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || f.returns(e) && e.began.Before(f.last.Add(-r.o.Step)) || !r.inTime(e, f) {
@@ -213,7 +214,7 @@ func (r reasoning) follows(evidence []episode, f firing) bool {
 	return len(evidence) > 0
 }
 
-// inTime reports whether an episode began while the mechanism could cause it, and did not outlast it.
+// inTime reports whether an episode began while a firing could cause it, and ended within the aftermath of the firing.
 func (r reasoning) inTime(e episode, f firing) bool {
 	return !e.began.Before(r.earliest(e, f)) && !e.began.After(f.last.Add(f.mechanism.Lag+r.near())) && !r.outlasts(e, f)
 }
@@ -226,7 +227,7 @@ func (r reasoning) outlasts(e episode, f firing) bool {
 	return e.last.After(f.last.Add(max(f.mechanism.Lag, aftermath) + r.near() + e.signal.Delay))
 }
 
-// earliest returns the earliest begin of an episode that follows from a firing.
+// earliest returns the earliest time at which an episode that follows from a firing can begin.
 func (r reasoning) earliest(e episode, f firing) time.Time {
 	if e.signal.Delay > 0 {
 		return f.began.Add(e.signal.Delay - r.o.Step)
@@ -234,12 +235,12 @@ func (r reasoning) earliest(e episode, f firing) time.Time {
 	return f.began.Add(-r.near() - f.mechanism.Lead)
 }
 
-// renewDeadline is upstream's default of --leader-elect-renew-deadline: a leader that was paused may exit this much
-// later.
+// renewDeadline is the default of --leader-elect-renew-deadline in Kubernetes. A leader that was paused may exit this long
+// after the pause.
 const renewDeadline = 10 * time.Second
 
-// mayFollow reports whether an episode may be a consequence. An exit may be one only if the API was unreachable at the
-// time, or the process did not run.
+// mayFollow reports whether an episode may be a consequence at all. An exit may be a consequence only if the API was
+// unreachable at that time, or the process did not run.
 func (r reasoning) mayFollow(e episode) bool {
 	x := r.catalogue.Exits
 	return !e.isOf(x.Signals) || slices.ContainsFunc(r.all, func(o episode) bool {
@@ -286,8 +287,8 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	return fired
 }
 
-// starved reports whether waiting for processors may explain an episode: other programs use the machine, or the measured
-// waiting explains, at some time, half of the least change of its signal.
+// starved reports whether waiting for processors may explain an episode: a mechanism that slows processes deviates, or the
+// measured waiting explains at least half of the smallest change of the signal that matters, at some time in the episode.
 func (r reasoning) starved(e episode) bool {
 	for _, m := range r.catalogue.Mechanisms {
 		if m.Slows && r.deviates(m.Any, e, false) {
@@ -302,7 +303,7 @@ func (r reasoning) starved(e episode) bool {
 	return false
 }
 
-// gather adds an episode at the component of first for each signal of All, and reports whether it found all of them.
+// gather adds to evidence an episode at the component of first for each signal in All. It reports whether it found all.
 func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool {
 	for _, name := range m.All {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
@@ -316,27 +317,29 @@ func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool
 	return true
 }
 
-// prevented reports whether a signal of Unless deviates at the component of first.
+// prevented reports whether a signal of Unless deviates at the component and the time of first.
 func (r reasoning) prevented(m *mechanism, first episode) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
 		return slices.Contains(m.Unless, e.signal.Name) && r.beside(e, first, m)
 	})
 }
 
-// beside reports whether e is at the component and the time of first, and large enough for the mechanism.
+// beside reports whether e is at the component and the time of first, and its change is at least the mechanism's Share of
+// the change of first.
 func (r reasoning) beside(e, first episode, m *mechanism) bool {
 	return e.component == first.component && e.overlaps(first, r.near()) && (m.Share == 0 || e.change() >= m.Share*first.change())
 }
 
-// deviates reports whether one of the signals deviates at the time of an episode, at its component or at any.
+// deviates reports whether one of the signals deviates at the time of an episode. If same is set, only deviations at the
+// component of the episode count.
 func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
 		return slices.Contains(signals, e.signal.Name) && (!same || e.component == at.component) && e.overlaps(at, r.near())
 	})
 }
 
-// deviatesBy reports whether one of the signals other than except deviates at a component of a firing, up to Lag after
-// it.
+// deviatesBy reports whether one of the signals, other than except, deviates at a component of a firing while the firing
+// lasts or up to Lag later.
 func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == except })
 	return slices.ContainsFunc(f.components, func(component string) bool {
@@ -344,22 +347,23 @@ func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	})
 }
 
-// dwarfed reports whether an episode's change is less than a share of the same signal's change at another component at
-// the time.
+// dwarfed reports whether the change of an episode is smaller than the change of the same signal at another component at
+// that time, multiplied by share.
 func (r reasoning) dwarfed(e episode, share float64) bool {
 	return slices.ContainsFunc(r.all, func(o episode) bool {
 		return o.signal == e.signal && o.overlaps(e, r.near()) && e.change() < share*o.change()
 	})
 }
 
-// exceeds reports whether an episode's change is larger than the changes of the signals at any component at the time.
+// exceeds reports whether the change of an episode is larger than the changes of all the signals at all components at that
+// time.
 func (r reasoning) exceeds(e episode, signals []string) bool {
 	return !slices.ContainsFunc(r.all, func(o episode) bool {
 		return slices.Contains(signals, o.signal.Name) && o.overlaps(e, r.near()) && o.change() >= e.change()
 	})
 }
 
-// together is the number of scrapes within which firings of one mechanism are one cause.
+// together is the largest number of scrapes between firings of one mechanism that are joined into one cause.
 const together = 4
 
 // family returns the kind of a process, such as "etcd" for etcd-0, or "" if the component is not a process.
@@ -375,7 +379,7 @@ func (f firing) family() string {
 	return strings.TrimRight(f.components[0], "-0123456789")
 }
 
-// join adds a firing to a cause of the same mechanism and family at that time, or to the list.
+// join adds a firing to a cause in all with the same mechanism, family and time, or appends it to all as a new cause.
 func (r reasoning) join(all []firing, f firing) []firing {
 	for i := range all {
 		g := &all[i]
@@ -402,9 +406,9 @@ func (r reasoning) join(all []firing, f firing) []firing {
 }
 
 const (
-	// nearShare of each bound suffices for a mechanism to be among the nearest.
+	// nearShare is the share of each bound that must be reached for a mechanism to be listed as a nearest cause.
 	nearShare = 0.4
-	// nearest is the number of them that are listed.
+	// nearest is the maximum number of nearest causes.
 	nearest = 2
 )
 
@@ -414,7 +418,7 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	causes := r.causes()
 	d := result.Diagnosis{Answer: result.Healthy, Causes: []result.Cause{}, Standing: r.standing(), Doubts: r.disturbedCalm()}
 	d.Symptoms = append(r.unexplained(causes), r.unexplainedGates(causes)...)
-	slices.SortStableFunc(causes, func(a, b firing) int { // limits come last: they explain only what no other cause does
+	slices.SortStableFunc(causes, func(a, b firing) int { // limits come last, because they explain only the remaining symptoms
 		return cmp.Or(compareBool(a.mechanism.Load, b.mechanism.Load), a.began.Compare(b.began))
 	})
 	for _, f := range causes {
@@ -498,7 +502,7 @@ func (r reasoning) has(name string) bool {
 	return slices.ContainsFunc(r.recorded, func(one series) bool { return one.signal.Name == name })
 }
 
-// calm reports whether a signal has data and deviates at no component near the time of a firing.
+// calm reports whether a signal has data and did not deviate at any component near the time of a firing.
 func (r reasoning) calm(s *signal, f firing) bool {
 	return isComparable(r.recorded, s, r.o) &&
 		!slices.ContainsFunc(r.all, func(e episode) bool {

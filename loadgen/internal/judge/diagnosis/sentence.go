@@ -12,13 +12,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// sentence says what moved, from when, and what stayed calm.
+// sentence returns the summary of a cause: which signals deviated, since when, and which stayed calm.
 func sentence(c result.Cause, evidence []episode) string {
 	var moved []string
 	byStrength := slices.SortedStableFunc(slices.Values(evidence), func(a, b episode) int { return cmp.Compare(b.strength, a.strength) })
 	for i, e := range byStrength {
 		if slices.ContainsFunc(byStrength[:i], func(o episode) bool { return o.signal == e.signal }) {
-			continue // the strongest of each signal
+			continue // name only the strongest episode of each signal
 		}
 		moved = append(moved, e.text())
 	}
@@ -34,7 +34,7 @@ func sentence(c result.Cause, evidence []episode) string {
 	return b.String()
 }
 
-// text is "WAL fsync 606 µs -> 26 ms".
+// text returns a change such as "WAL fsync 606 µs -> 26 ms".
 func (e episode) text() string {
 	switch {
 	case e.signal.Unit == unitEvent:

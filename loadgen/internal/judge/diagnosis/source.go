@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// OfArchive diagnoses a recorded run. If the options name no times, it diagnoses from o.From to the last boundary, or
-// to the last scrape if the run was cut.
+// OfArchive diagnoses a recorded run. If the options do not set the times, it diagnoses from o.From to the last boundary of
+// a phase, or to the last scrape if Cut is set.
 func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Diagnosis, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -42,15 +42,16 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 	return Diagnose(ctx, source, o)
 }
 
-// referenced answers from a run, and for earlier times from a reference run, as if that had ended more than an hour
-// earlier.
+// referenced is a source that answers from a run and, for earlier times, from a reference run. The reference run is moved
+// in time, as if it had ended more than an hour before the run.
 type referenced struct {
 	run, reference *archive.Archive
-	ends           time.Time     // end of the reference, after the move
-	moved          time.Duration // the time by which the reference is moved
+	ends           time.Time     // end of the reference run after the move
+	moved          time.Duration // time by which the reference run is moved
 }
 
-// after returns a source in which a reference run lies before a run that began at began, and the time of the reference.
+// after returns a source in which the reference run lies before run, which began at began. calm is the time of the
+// reference run in that source.
 func after(ctx context.Context, run, reference *archive.Archive, began time.Time) (r referenced, calm result.Span, err error) {
 	first, last, err := reference.Bounds(ctx)
 	if err != nil {
@@ -78,9 +79,9 @@ func (r referenced) Range(ctx context.Context, expr string, start, end time.Time
 // intervals are the usual scrape intervals, in seconds.
 var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 
-// Interval finds the longest scrape interval of any job before a time. For each job it takes the gap that half of the
-// time lies in, and returns the nearest usual interval. Extra scrapes, as at the boundaries of phases, split some gaps,
-// and lost scrapes join some.
+// Interval returns the longest scrape interval of any job before a time, as the nearest usual interval. The interval of a
+// job is the length of gap in which half of the time lies. This is not the mean, because extra scrapes, such as at the
+// boundaries of phases, split some gaps, and lost scrapes join some.
 func Interval(ctx context.Context, source Source, at time.Time) (longest time.Duration, err error) {
 	known := map[string]bool{} // by job
 	none := true
@@ -108,8 +109,8 @@ func Interval(ctx context.Context, source Source, at time.Time) (longest time.Du
 	return 0, tooLittle(fmt.Sprintf("fewer than %d scrapes were recorded then", leastScrapes))
 }
 
-// UpToDate returns an error if the last scrape before now is too old. Rates have ended then, and gauges would seem to
-// continue.
+// UpToDate returns an error if the last scrape before now is too old. Rates have no value then, and gauges seem to keep
+// their last value.
 func UpToDate(ctx context.Context, source Source, now time.Time, step time.Duration) error {
 	last, err := source.Range(ctx, fmt.Sprintf("max(timestamp(up{%s}))", anyJob), now, now, step)
 	if err != nil || len(last) == 0 {
@@ -117,7 +118,7 @@ func UpToDate(ctx context.Context, source Source, now time.Time, step time.Durat
 	}
 	at := time.UnixMilli(int64(1000 * last[0].Points[len(last[0].Points)-1].V))
 	if age := now.Sub(at); age > staleAfter*step {
-		return tooLittle(fmt.Sprintf("the last scrape was at %s UTC, %s ago: nothing tells of the present (does it scrape still, and are the clocks right?)",
+		return tooLittle(fmt.Sprintf("the last scrape was at %s UTC, %s ago: there is no current data (does it still scrape, and are the clocks right?)",
 			at.UTC().Format(time.DateTime), age.Round(time.Second)))
 	}
 	return nil
@@ -126,7 +127,7 @@ func UpToDate(ctx context.Context, source Source, now time.Time, step time.Durat
 // staleAfter is the maximum age of the last scrape, in intervals.
 const staleAfter = 4
 
-// gapsOf returns the sorted seconds between the scrapes of all targets of each job.
+// gapsOf returns, for each job, the sorted times between the scrapes of its targets, in seconds.
 func gapsOf(scrapes []archive.Series) map[string][]float64 {
 	gaps := map[string][]float64{}
 	for _, s := range scrapes {

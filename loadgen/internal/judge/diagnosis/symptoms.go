@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// unexplained returns the symptoms that no cause explains, and adds each explained symptom to its causes. A limit
-// explains only symptoms that no other cause explains.
+// unexplained returns the symptoms that no cause explains, and adds each other symptom to the causes that explain it. A
+// limit explains only symptoms that no other cause explains.
 func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	left := []result.Evidence{}
 	for _, e := range r.all {
@@ -19,8 +19,8 @@ func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	return left
 }
 
-// explain adds a symptom to the causes from which it follows and reports whether there are any. It considers only
-// limits if limits is set, and only other causes if not.
+// explain adds a symptom to the causes from which it follows, and reports whether there are any. If limits is set, it
+// considers only limits; otherwise it considers only other causes.
 func (r reasoning) explain(e episode, causes []firing, limits bool) (explained bool) {
 	for i := range causes {
 		f := &causes[i]
@@ -38,7 +38,8 @@ func (r reasoning) explain(e episode, causes []firing, limits bool) (explained b
 	return explained
 }
 
-// unexplainedGates returns the failed gates that no cause explains, and adds each explained gate to its causes.
+// unexplainedGates returns the failed gates that no cause explains, and adds each other failed gate to the causes that
+// explain it.
 func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
 	for _, g := range r.o.Failed {
 		if !r.explainGate(g, causes, false) && !r.explainGate(g, causes, true) {
@@ -52,8 +53,8 @@ func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
 	return left
 }
 
-// explainGate adds a failed gate to the causes during which it broke its bound. It considers only limits if limits is
-// set, and only other causes if not.
+// explainGate adds a failed gate to the causes during which the gate broke its bound, and reports whether there are any. If
+// limits is set, it considers only limits; otherwise it considers only other causes.
 func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (explained bool) {
 	broken := g.Broken
 	if len(broken) == 0 {
@@ -73,10 +74,10 @@ func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (expl
 	return explained
 }
 
-// disturbedCalm says by which objectives a calm time that the user named was disturbed.
+// disturbedCalm returns a doubt for each signal that broke an objective or a fixed bound in the calm time.
 func (r reasoning) disturbedCalm() (doubts []string) {
 	if r.o.Calm.To.Equal(r.o.Under.From) || r.o.tooShort(r.o.Calm) {
-		return nil // its disturbances are diagnosed, or it is too short
+		return nil // the disturbances of the calm time are diagnosed, or the calm time is too short
 	}
 	calm, signs := r.o, r.catalogue.signs()
 	calm.Under = calm.Calm
@@ -90,8 +91,8 @@ func (r reasoning) disturbedCalm() (doubts []string) {
 	return doubts
 }
 
-// standing returns the signs of a cause that exceed a fixed bound but do not deviate, because they did so in the calm
-// time too.
+// standing returns the signs of a cause that exceed a fixed bound in the diagnosed time but do not deviate, because they
+// exceeded it in the calm time too.
 func (r reasoning) standing() (all []result.Evidence) {
 	signs := r.catalogue.signs()
 	for _, one := range r.recorded {

@@ -22,11 +22,11 @@ type alert struct {
 	known func(metric string) bool
 }
 
-// book holds the rules whose alerts a gate may name: first the rules given with the gates, then the shipped ones. All
-// gates on the same ruleset are judged by one replay.
+// book holds the rulesets whose alerts a gate may name: first the rules given with the gates, then the shipped rules. Each
+// ruleset is replayed once for all gates that name its alerts.
 type book struct {
 	extra *alerting.Ruleset
-	// shipped reads the shipped rules when an alert is first named: most scenarios name none.
+	// shipped returns the shipped rules. They are read at the first call, because most scenarios name no alert.
 	shipped func() (*alerting.Ruleset, error)
 }
 
@@ -97,7 +97,7 @@ func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error
 	return nil
 }
 
-// replays evaluates the alerts that gates name, with one replay for each ruleset.
+// replays returns the history of the alerts that gates name, from one replay of each ruleset.
 func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*alerting.Ruleset]alerting.History, error) {
 	names := map[*alerting.Ruleset][]string{}
 	for _, c := range gates {
@@ -114,7 +114,7 @@ func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*al
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
-		if err != nil { // such as for an archive without a scrape
+		if err != nil { // such as an archive without scrapes
 			h.Failed = map[string]error{}
 			for _, name := range named {
 				h.Failed[name] = err
@@ -128,7 +128,7 @@ func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*al
 // alertFinding counts how often the alert fired in the phases of Over.
 func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerting.History, phases map[string]result.Phase) (finding, error) {
 	windows := c.windows(phases)
-	f := finding{summed: true} // missing data may still turn a count that is too low
+	f := finding{summed: true} // the count may be too low if data is missing
 	if a == nil {
 		f.readings = []reading{{missing: "there is no archive of metrics"}}
 		return f, nil
@@ -145,7 +145,7 @@ func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerti
 	f.readings = []reading{total}
 	if len(lives) > 0 {
 		f.readings[0].detail = strings.Join(lives, "; ")
-		return f, nil // it fired: no missing data could undo that
+		return f, nil // the alert fired, whatever data is missing
 	}
 	why, notes, err := c.silenceDoubts(ctx, a, h, windows)
 	if err != nil {
@@ -176,8 +176,8 @@ func describeFiring(f alerting.Firing, w window, end time.Time) string {
 	return text
 }
 
-// lookedBack says how far back the alert's rule looked when it fired, and in which phase that was, because the cause
-// may be over. Empty means the rule does not look back.
+// lookedBack says how far back the rule looked when its alert fired, and in which phase that range began, because the
+// cause may be over when the alert fires. Empty means that the rule does not look back.
 func (c Compiled) lookedBack(f alerting.Firing, phases map[string]result.Phase) string {
 	back := c.alert.rules.Hindsight(c.Alert).Whole()
 	if back == 0 {
@@ -209,7 +209,7 @@ func pending(h alerting.History, name string) string {
 
 func span(d time.Duration) string { return show("seconds", d.Seconds()) }
 
-// silenceDoubts returns the reasons why the alert's silence proves nothing.
+// silenceDoubts returns the reasons why it proves nothing that the alert did not fire.
 func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why []reading, notes []string, err error) {
 	for _, w := range windows {
 		if w.missing != "" {
@@ -254,21 +254,21 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 	return why, notes, nil
 }
 
-// harmless reports whether a lost scrape cannot have silenced an alert: each range holds two other samples, and the
-// alert was not pending. Prometheus also evaluates rules over such a gap.
+// harmless reports whether a lost scrape cannot have silenced an alert: each range of its rule holds two other samples, and
+// the alert was not pending. Prometheus also evaluates rules over such a gap.
 func (c Compiled) harmless(gap stretch, h alerting.History) bool {
 	between := gap.to.Sub(gap.from) // between the adjacent scrapes: two intervals
 	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {
 		return false
 	}
 	return !slices.ContainsFunc(h.Firings, func(f alerting.Firing) bool {
-		// A pending alert that was resolved only because its series were missing might have fired.
+		// A pending alert whose condition ended only because its series were missing might have fired.
 		return f.Alert == c.Alert && f.Fired.IsZero() && !f.Resolved.IsZero() && f.Pending.Before(gap.to) && f.Resolved.After(gap.from) && !f.Resolved.After(gap.to)
 	})
 }
 
-// late says why an alert had no time to fire, or was never evaluated, in the windows. first is the time of the first
-// evaluation.
+// late returns the reasons why an alert could not fire in the windows: it had too little time, or was not evaluated. first
+// is the time of the first evaluation.
 func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 	tooShort := func(format string, args ...any) {
 		why = append(why, reading{missing: fmt.Sprintf(format, args...), short: true})
@@ -286,7 +286,7 @@ func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 	}
 	for _, w := range c.stretches(windows) {
 		if !r.Looks(first, w.start, w.end) {
-			tooShort("%s was not evaluated in %s: that is done every %s (write interval: into the groups of it and of the records that it reads)", c.Alert, w.name, span(r.Every))
+			tooShort("%s was not evaluated in %s: it is evaluated every %s (set interval: in its group and in the groups of the records that it reads)", c.Alert, w.name, span(r.Every))
 		}
 	}
 	return why

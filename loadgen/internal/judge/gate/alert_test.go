@@ -48,7 +48,7 @@ func TestAlertGates(t *testing.T) {
 		{"alert: EtcdWALFsyncSlow, fires: false, over: [recovery]", result.Fail, 1, "fired before recovery, and still did, for 2m45s"},
 		{"alert: EtcdWALFsyncSlow, fires: true, over: [calm]", result.Fail, 0, "did not fire in calm"},
 		{"alert: EtcdWALFsyncSlow, fires: true, over: [calm, storm]", result.Pass, 1, "fired 73 s into storm"},
-		// 10 ms more is no 16.
+		// An added delay of 10 ms does not make an fsync take over 16 ms.
 		{"alert: EtcdWALFsyncVerySlow, fires: false", result.Pass, 0, "did not fire in calm, storm, recovery"},
 	} {
 		g := judged(t, "{name: g, "+c.gate+"}", a, m)
@@ -268,7 +268,7 @@ groups:
 		detail      string
 	}{
 		// Rounds are at 0, 2, 4 and 6 minutes; calm is the first minute, storm the two after.
-		{"Seldom", "calm", result.NoData, "Seldom was not evaluated in calm: that is done every 2m0s"},
+		{"Seldom", "calm", result.NoData, "Seldom was not evaluated in calm: it is evaluated every 2m0s"},
 		{"OfSeldom", "calm", result.NoData, "OfSeldom was not evaluated in calm"},
 		{"Seldom", "storm", result.Pass, "did not fire in storm"},
 		{"Seldom", "calm, storm", result.Pass, "did not fire in calm, storm"},

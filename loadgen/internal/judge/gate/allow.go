@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// AllowNoData lets gates have no data without consequence, each named by its own name or its alert's. A name that no
-// gate has is an error.
+// AllowNoData makes the named gates ignore missing data. A name is the name of a gate or of the alert that it judges.
+// AllowNoData fails if no gate has a name.
 func AllowNoData(gates []Compiled, names []string) error {
 	var errs []error
 	for _, name := range names {

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// window is a part of the run that is judged as a whole.
+// window is a part of the run over which a gate takes one value.
 type window struct {
 	name       string
 	phases     []string
@@ -53,8 +53,8 @@ func (c Compiled) windows(phases map[string]result.Phase) []window {
 	return all
 }
 
-// scrapedFinding evaluates the gate's PromQL over the archive. It fails only if ctx
-// ends; any other problem is a finding.
+// scrapedFinding evaluates the PromQL of the gate over the archive. It fails only if ctx
+// ends; any other problem is part of the finding.
 func (c Compiled) scrapedFinding(ctx context.Context, a *archive.Archive, phases map[string]result.Phase) (finding, error) {
 	f := finding{summed: c.objective.Sums}
 	if a == nil {
@@ -113,8 +113,8 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 	}
 	for _, selector := range c.reads {
 		if c.objective.Name == "expr" {
-			// Otherwise "or vector(0)" would give a value that no target can have
-			// counted.
+			// Otherwise "or vector(0)" would give a value although no target can have
+			// counted anything.
 			why, err := alerting.WhyNoSeriesFits(ctx, a, first, last, selector)
 			if err != nil || why != "" {
 				return targets{missing: why}, err
@@ -126,14 +126,14 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 			return t, err
 		}
 		if len(found) == 0 {
-			// A labelled series may not exist yet. A metric without any series was
-			// not recorded.
+			// A series with these labels may not exist yet. A metric without any
+			// series was not recorded.
 			if found, err = a.Instances(ctx, first, last, archive.Equal(model.MetricNameLabel, metric)); err != nil {
 				return t, err
 			}
 		}
-		// If a component is known to have the metric, a second selector may cover the
-		// time before its first count: "or 0 * other".
+		// If a component is known to have the metric, another selector of the
+		// expression may cover the time before the first count: "or 0 * other".
 		unborn := len(found) == 0 && c.objective.Name == "expr" && len(c.reads) > 1 && c.known(metric)
 		if unborn && !slices.Contains(t.unborn, metric) {
 			t.unborn = append(t.unborn, metric)
@@ -223,8 +223,9 @@ func describe(set map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// explainQuantile describes the samples of a quantile. It also checks whether the
-// quantile lies beyond the last bucket, where the true value is unknown.
+// explainQuantile adds the number of observations and the bucket of a quantile to a
+// reading. It also checks whether the quantile lies beyond the last bucket, where the true
+// value is unknown.
 func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w window, group map[string]string, r *reading) error {
 	expr := fill(c.objective.Histogram.buckets(), archive.Window(w.start, w.end), 1)
 	samples, err := a.Instant(ctx, expr, w.end)

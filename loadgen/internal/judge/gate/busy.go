@@ -11,14 +11,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// onBusyMachine begins the reason why a time is not judged.
+// onBusyMachine is the prefix of the reason why a time that was measured on a busy machine is not judged.
 const onBusyMachine = "measured on a busy machine: "
 
 // withholdBusyMachine withholds times that break their upper bound and were measured in a phase in which other programs
-// kept the machine busy: they depend on those programs as much as on the cluster. A time that holds its bound there
-// passes, because a busy machine makes nothing faster. Counts, shares and alerts keep their verdict. bundled says that
-// the components ran on the generator's machine. For a user's cluster that is unknown, so only the generator's own
-// measurements are withheld.
+// kept the machine busy: such times depend on the other programs as much as on the cluster. A time that holds its bound
+// passes even then, because a busy machine makes nothing faster. Counts, shares and alerts keep their verdict. bundled
+// means that the components ran on the machine of the generator. For the cluster of a user this is unknown, so only the
+// measurements of the generator are withheld.
 func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string]result.Phase) finding {
 	if c.boundless || c.op != "<=" || !c.inSeconds() || !bundled && !c.objective.Client {
 		return f
@@ -35,8 +35,8 @@ func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string
 	return f
 }
 
-// busy says why the machine was busy while a value was measured. Empty means it was not. The time before the first
-// phase, in which the nodes register, counts as busy if the first phase was.
+// busy says why the machine was busy while a value was measured. Empty means that the machine was not busy. The time
+// before the first phase, in which the nodes register, counts as busy if the first phase was.
 func (c Compiled) busy(r reading, phases map[string]result.Phase) string {
 	in := c.measuredIn(r)
 	if r.of == theRun {
@@ -50,7 +50,7 @@ func (c Compiled) busy(r reading, phases map[string]result.Phase) string {
 	return ""
 }
 
-// busyIn says why the machine was busy in a phase, and names the phase. Empty means it was not.
+// busyIn says why the machine was busy in a phase, and names the phase. Empty means that the machine was not busy.
 func busyIn(p result.Phase) string {
 	if p.Machine == nil || p.Machine.Busy == "" {
 		return ""
@@ -58,8 +58,8 @@ func busyIn(p result.Phase) string {
 	return p.Machine.Busy + " in " + p.Name
 }
 
-// inSeconds reports whether the value is a time: by the unit of the objective or the bound, or for a bound without a
-// unit by the metrics that PromQL reads.
+// inSeconds reports whether the value of the gate is a time. The unit of the objective or of the bound decides; if the
+// bound has no unit, the metrics that the PromQL reads decide.
 func (c Compiled) inSeconds() bool {
 	switch {
 	case c.objective.Unit == scenario.Seconds:
@@ -71,7 +71,7 @@ func (c Compiled) inSeconds() bool {
 	return err == nil && isTime(root)
 }
 
-// isTime reports whether PromQL gives a time: a quantile of a histogram of seconds, the mean of one, or a gauge of seconds.
+// isTime reports whether PromQL gives a time: a quantile or the mean of a histogram of seconds, or a gauge of seconds.
 func isTime(n parser.Node) bool {
 	switch n := n.(type) {
 	case *parser.ParenExpr:

@@ -23,7 +23,7 @@ type Compiled struct {
 	objective Objective
 	op        string  // "<=" or ">="
 	bound     float64 // in the objective's unit
-	boundless bool    // a figure: its bound does not decide
+	boundless bool    // true for a figure, whose bound does not decide a verdict
 	order     []string
 	// strict requires data in every phase of Over.
 	strict bool
@@ -33,20 +33,20 @@ type Compiled struct {
 	failures []string
 	// reads lists the selectors of the PromQL.
 	reads [][]*labels.Matcher
-	// outages are the outages of the run to judge.
+	// outages are the outages of the run that is judged.
 	outages timeline.Outages
 	// known reports whether a component is known to have a metric.
 	known func(metric string) bool
 	// alert is the alert that the gate names, or nil.
 	alert *alert
-	// noDataAllowed ignores missing data.
+	// noDataAllowed means that missing data is ignored.
 	noDataAllowed bool
 }
 
 type place struct{ phase, load string }
 
-// Compile checks the gates of a scenario before anything starts. It joins all errors, one
-// line each, which name the field.
+// Compile checks the gates of a scenario, so that errors show before anything starts. The
+// error has one line for each problem, which names the field.
 func Compile(s *scenario.Scenario) ([]Compiled, error) { return CompileWith(s, nil) }
 
 func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
@@ -54,7 +54,7 @@ func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
 	var errs []error
 	for _, g := range s.Gates {
 		if len(g.Variants) > 0 {
-			continue // it belongs to variants, and this is not one of them
+			continue // the gate belongs to other variants
 		}
 		c, err := compile(s, g, "gates."+g.Name, b)
 		if err != nil {
@@ -67,7 +67,7 @@ func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
 	if !s.Recorded() {
 		errs = append(errs, contradictions(s, all)...)
 	}
-	if len(errs) == 0 && !s.Recorded() { // else the errors of the gates are reported already
+	if len(errs) == 0 && !s.Recorded() { // report errors of the gates first
 		_, wrong := Stops(s)
 		errs = append(errs, wrong)
 	}
@@ -92,7 +92,7 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 		case !slices.Contains(c.order, name):
 			return fail("over", "phases: "+strings.Join(c.order, ", "), "no phase %q", name)
 		case slices.Contains(c.Over[:i], name):
-			return fail("over", "name each phase once", "phase %q is there twice", name)
+			return fail("over", "name each phase once", "phase %q appears twice", name)
 		}
 	}
 	if g.Alert != "" {
@@ -202,7 +202,7 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 	return nil
 }
 
-// running lists the loads that give these results, and their phases.
+// running returns the loads that give results of a kind, with the phases in which they run.
 func running(s *scenario.Scenario, of scenario.LoadResult) []place {
 	var all []place
 	held := slices.Clone(s.Background)
@@ -222,9 +222,9 @@ func running(s *scenario.Scenario, of scenario.LoadResult) []place {
 	return all
 }
 
-// Families lists the metrics that the scenario's gates, figures and signals read, by the
-// names of their series. The recorder keeps them in addition to its own list. It skips
-// gates, figures and signals that do not compile.
+// Families returns the metrics that the gates, figures and signals of a scenario read, by
+// the names of their series. The recorder keeps these metrics in addition to its own list.
+// Families skips gates, figures and signals that do not compile.
 func Families(s *scenario.Scenario) []string {
 	gates, _ := Compile(s)
 	figures, _ := Figures(s)
@@ -245,16 +245,16 @@ func Families(s *scenario.Scenario) []string {
 	return slices.Compact(all)
 }
 
-// Lacks returns the components whose metrics the gate reads and that are not among jobs.
-// Without them the gate has no data.
+// Lacks returns the components whose metrics the gate needs and that are not among jobs.
+// If there are any, the gate has no data.
 func (c Compiled) Lacks(jobs []string) []string {
 	return slices.DeleteFunc(slices.Clone(c.objective.Needs), func(job string) bool {
 		return slices.Contains(jobs, job)
 	})
 }
 
-// Figures checks the rows of the scenario's comparison, as Compile does its gates. A
-// figure is a gate whose bound does not decide.
+// Figures compiles the figures that a scenario compares, as Compile does its gates. A
+// figure is a gate whose bound does not decide a verdict.
 func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	var all []Compiled
 	var errs []error
@@ -262,7 +262,7 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 		g := scenario.Gate{
 			Name: f.Name, Objective: f.Objective, Expr: f.Expr, Load: f.Load, Signal: f.Signal, Transition: f.Transition, Quantile: f.Quantile, Figure: f.Figure, Over: f.Over, Together: f.Together,
 		}
-		// The bound only says which of several values is the worst.
+		// The bound is only needed to know which of several values is the worst.
 		least := "max"
 		if o := find(f.Objective); o != nil {
 			least, _, _ = strings.Cut(o.Default, ":")
@@ -293,7 +293,7 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	return all, errors.Join(errs...)
 }
 
-// Measure returns the figures of a run. A figure without data says why.
+// Measure returns the figures of a run. A figure without data says why it has none.
 func Measure(ctx context.Context, figures []Compiled, rec *rundir.Recorded) ([]result.Figure, error) {
 	all := []result.Figure{}
 	outages, _ := timeline.Of(rec.Timeline).Outages()

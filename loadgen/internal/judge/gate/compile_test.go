@@ -37,7 +37,7 @@ func TestCompileErrors(t *testing.T) {
 		"expr: 'histogram_quantile(.9, sum without (le) (rate(a_bucket[1m])))', max: 1": "expr: sum drops the label le, by which histogram_quantile knows the buckets (leave le out of without)",
 		"expr: 'histogram_quantile(.9, sum by (le) (rate(a_count[1m])))', max: 1":       "expr: a_count has no buckets, which histogram_quantile reads (write a_bucket, summed by (le))",
 		"objective: phase-duration, min: 31s, over: [calm]":                             `min: phase "calm" lasts 30s (at most 30s, or a longer phase)`,
-		"objective: watch-lost, max: 0.5":                                               `max: 0.5 is no whole number, and watch-lost is a count (write 0 or 1)`,
+		"objective: watch-lost, max: 0.5":                                               `max: 0.5 is not a whole number, and watch-lost is a count (write 0 or 1)`,
 		"expr: 'max(a) / 0', max: 1":                                                    "expr: it divides by 0 (leave the division out)",
 		"objective: request-latency, together: true, max: 1s":                           "together: objective request-latency is measured in each phase by itself (leave it out)",
 		"objective: wal-fsync, load: patch, max: 1s":                                    "load: objective wal-fsync is not about a load",

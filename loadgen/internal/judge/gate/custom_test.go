@@ -43,9 +43,9 @@ func TestCustomFigures(t *testing.T) {
 func TestCustomFigureErrors(t *testing.T) {
 	for gate, want := range map[string]string{
 		"objective: custom-figure, max: 1s":                                    "gates.g: objective custom-figure names no figure (write figure: MEASUREMENT/FIGURE, as reconcile/p99)",
-		"objective: custom-figure, figure: p99, max: 1s":                       `gates.g.figure: "p99" is no figure (write MEASUREMENT/FIGURE`,
-		"objective: wal-fsync, figure: reconcile/p99, max: 1s":                 "gates.g.figure: it is of objective custom-figure (leave it out, or write objective: custom-figure)",
-		"alert: etcdNoLeader, fires: false, figure: reconcile/p99":             "gates.g.figure: it is of objective custom-figure",
+		"objective: custom-figure, figure: p99, max: 1s":                       `gates.g.figure: "p99" is not a figure (write MEASUREMENT/FIGURE`,
+		"objective: wal-fsync, figure: reconcile/p99, max: 1s":                 "gates.g.figure: it belongs to objective custom-figure (leave it out, or write objective: custom-figure)",
+		"alert: etcdNoLeader, fires: false, figure: reconcile/p99":             "gates.g.figure: it belongs to objective custom-figure",
 		"objective: custom-figure, figure: reconcile/p99, load: patch, max: 1": "gates.g.load: objective custom-figure is not about a load",
 	} {
 		s, err := scenario.Parse("lab.yaml", []byte(base+"  - {name: g, "+gate+"}\n"), nil)

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// slowAnswer is the objective of SIG Scalability for mutating calls, in seconds. If answers take longer, the cluster is the
-	// limit.
+	// slowAnswer is the time in seconds from which an answer is slow: the objective of SIG Scalability for mutating calls. If
+	// answers take longer, the cluster is the limit.
 	slowAnswer = 1.0
 	// leastMissing is the minimum number of missing arrivals that counts: a single one may be due to rounding.
 	leastMissing = 2
-	// leastLate is the delay in seconds from which an action, or the answers at the end of a phase, count as late: a pause of the
-	// generator is shorter.
+	// leastLate is the delay in seconds from which an action, or the answers at the end of a phase, count as late. It is longer
+	// than the pauses of the generator.
 	leastLate = 0.5
 )
 
-// deliver returns the phases of a run with the Deliveries of their loads and actions: what was asked and what was done. Only
-// deliver sets Deliveries. A nil scenario has the default bounds.
+// deliver returns the phases of a run with Deliveries set: for each load and action, the work that the scenario demanded and the
+// work that was done. Nothing else sets Deliveries. If the scenario is nil, the default bounds apply.
 func deliver(s *scenario.Scenario, gates []Compiled, m result.Measurements) []result.Phase {
 	d := delivering{s: s, gates: gates, m: m}
 	phases := slices.Clone(m.Phases)
@@ -39,8 +39,8 @@ type delivering struct {
 	m     result.Measurements
 }
 
-// least returns the share that a load must achieve in a phase: its own bound, else the scenario's, or less if a gate asks for
-// less.
+// least returns the share of its work that a load must achieve in a phase: the bound of the load, else the bound of the scenario,
+// or less if a gate on the achieved share has a lower bound.
 func (d delivering) least(phase, load string) float64 {
 	var own *scenario.Bound
 	if d.s != nil {
@@ -59,7 +59,7 @@ func (d delivering) least(phase, load string) float64 {
 	return least
 }
 
-// traced returns the share of each status code in a replay's traced requests, or false if the load is not a replay.
+// traced returns the share of each status code in the trace of a replay, or false if the load is not a replay.
 func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
 	i := slices.IndexFunc(d.m.Replays, func(r result.Replay) bool { return r.Load == load })
 	if i < 0 {
@@ -79,8 +79,8 @@ func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
 	return shares, true
 }
 
-// answeredAsTraced counts the refusals that a replay's trace has too: all refusals that depend on the state of objects, and
-// others up to their share in the trace. 429 never counts.
+// answeredAsTraced returns the number of refusals of a replay that count as answers, because the trace has such refusals too. These
+// are all refusals that depend on the state of objects (404, 409, 410), and other refusals up to their share in the trace, except 429.
 func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n int64) {
 	total := int64(0)
 	for _, count := range outcomes {
@@ -98,18 +98,19 @@ func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n i
 	return n
 }
 
-// young returns the number of last arrivals that need no answer yet: they arrived within the last median service time, which is
-// taken to be between least and slowAnswer seconds.
+// young returns how many arrivals at the end need no answer yet, because they arrived within the last median service time. That
+// time counts as at least least seconds and at most slowAnswer seconds.
 func young(r result.Requests, least float64) int64 {
 	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 }
 
-// owed returns the number of answers that were due in the phase.
+// owed returns the number of answers that were due by the end of the phase.
 func owed(r result.Requests, least float64) int64 {
 	return max(r.Offered-min(r.Backlog, young(r, least)), 0)
 }
 
-// requests compares the arrivals of each load of requests in a phase, over all its verbs, resources and tenants.
+// requests compares the due answers of each load of requests in a phase with its answers, over all its verbs, resources and
+// tenants.
 func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	rows := rundir.Requests(p)
 	var names []string
@@ -124,7 +125,7 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 		shares, replayed := d.traced(name)
 		due := 0.0
 		for _, r := range rows {
-			if r.Load != name || r.DueSeconds == 0 { // without a time there is no rate
+			if r.Load != name || r.DueSeconds == 0 { // if no time was due, there is no rate
 				continue
 			}
 			asked, done, failed := owed(r, leastLate), r.AnsweredInPhase(), r.Sent-r.Succeeded-r.FailedLate
@@ -132,7 +133,7 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 				refused := answeredAsTraced(r.Outcomes, shares)
 				done, failed = done+refused, failed-refused
 			}
-			overdue := max(r.Overdue-young(r, leastLate), 0) // answers once a load with an end had no more to send
+			overdue := max(r.Overdue-young(r, leastLate), 0) // answers after a load with an end had sent its last request
 			done -= min(done, overdue)
 			out.Asked, out.Done = out.Asked+asked, out.Done+done
 			out.AskedRate, out.DoneRate = out.AskedRate+r.OfferedRate, out.DoneRate+r.AchievedRate
@@ -152,8 +153,8 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// full names the limit on a load's requests in flight if a quarter of it was in use on average. Otherwise something other than a
-// free slot was missing.
+// full names the limit on the requests in flight of a load, if a quarter of it or more was in use on average. It returns "" if less
+// was in use: the load then waited for something other than a free slot.
 func (d delivering) full(load string, inFlight float64) string {
 	if d.s == nil {
 		return "maxInFlight"
@@ -170,7 +171,7 @@ func (d delivering) full(load string, inFlight float64) string {
 	return "maxInFlight"
 }
 
-// appendJudged judges what was asked and done in a phase. It skips loads and actions without anything due.
+// appendJudged judges a delivery in a phase and appends it to all. It skips loads and actions that had nothing due.
 func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.Phase) []result.Delivery {
 	if out.Asked == 0 {
 		return all
@@ -179,7 +180,7 @@ func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.P
 	w.missing = float64(out.Asked - out.Done)
 	least := float64(leastMissing)
 	if out.What == "rounds" {
-		least = 1 // one that is left out is no rounding
+		least = 1 // a single missing round is not a rounding error
 	}
 	if w.missing >= least {
 		out.Limit, out.Why = judgeShare(out, w, p, p.Seconds(), p.Seconds()*(1-out.Share))
@@ -187,8 +188,8 @@ func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.P
 	return append(all, out)
 }
 
-// judgeShare returns the limit that kept a share below its minimum, as limit does. It returns "" if the share is not below or not
-// judged.
+// judgeShare returns what kept a share below its minimum, as limit does. It returns "" if the share is not below its minimum, or if
+// the phase was interrupted or changed by the user.
 func judgeShare(out result.Delivery, w work, p result.Phase, during, late float64) (limit, why string) {
 	if out.Share >= out.Least || p.Interrupted || p.Steered() {
 		return "", ""
@@ -196,7 +197,8 @@ func judgeShare(out result.Delivery, w work, p result.Phase, during, late float6
 	return w.limit(p, out.Least, during, late)
 }
 
-// watches compares the watches that were due to open by the end of a phase with the open ones. Old runs did not record this.
+// watches compares the number of watches that were due to open by the end of a phase with the number of open watches. Old runs did
+// not record these numbers.
 func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	for _, seen := range p.Watches {
 		w := work{errors: float64(seen.Failed), backlog: float64(max(seen.Due-seen.Open, 0)), outcomes: seen.Failures}
@@ -207,7 +209,7 @@ func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// actions compares the rounds of each action with the due rounds, and its requests with its rate.
+// actions compares the rounds of each action with the rounds that were due, and the rate of its requests with the demanded rate.
 func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 	for _, a := range p.Actions {
 		path := fmt.Sprintf("phases.%s.actions[%d]", p.Name, a.Index)
@@ -238,7 +240,7 @@ func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// ofAction returns the share that an action itself asks for, or nil.
+// ofAction returns the minimum share that the scenario sets for an action, or nil.
 func (d delivering) ofAction(phase string, index int) *scenario.Bound {
 	if d.s == nil {
 		return nil
@@ -249,7 +251,8 @@ func (d delivering) ofAction(phase string, index int) *scenario.Bound {
 	return nil
 }
 
-// overall compares, in the last phase, the measurements of the whole run: the watches of replays, and histories.
+// overall compares the deliveries that are measured over the whole run: the watches of replays, and histories. They are part of the
+// last phase; for any other phase i, overall returns nothing.
 func (d delivering) overall(i int) (all []result.Delivery) {
 	if i < len(d.m.Phases)-1 {
 		return nil
@@ -279,7 +282,8 @@ func (d delivering) overall(i int) (all []result.Delivery) {
 	return all
 }
 
-// undelivered lists the loads and actions that did less than asked, one line each: failures by the cluster, and doubts.
+// undelivered returns a line for each load and action that did less than demanded: in failures if the cluster was the limit, else in
+// doubts.
 func undelivered(phases []result.Phase) (failures, doubts []string) {
 	for _, p := range phases {
 		for _, d := range p.Deliveries {

@@ -17,20 +17,20 @@ type work struct {
 	all, slow float64
 	p50       float64
 	outcomes  map[string]int64
-	full      string // the limit on requests in flight; "": none
-	cut       string // the progress when the phase ended; "": it finished
+	full      string // name of the limit on requests in flight, or ""
+	cut       string // the progress when the phase ended, or "" if the work had finished
 	queues    bool   // arrivals wait when the limit is reached, instead of being unsent
 	load      bool   // not an action
 }
 
-// add adds a distribution of service times; the p50 is the largest.
+// add adds a distribution of service times. The p50 is the largest of all added ones.
 func (w *work) add(l result.Latency) {
 	w.all += l.Mean * float64(l.Count)
 	w.slow += slowSeconds(l)
 	w.p50 = max(w.p50, l.P50)
 }
 
-// slowSeconds returns the minimum time in seconds that requests slower than slowAnswer took, as far as the quantiles show.
+// slowSeconds returns a lower bound of the total time in seconds of the requests slower than slowAnswer, from the quantiles.
 func slowSeconds(l result.Latency) float64 {
 	n := float64(l.Count)
 	at := [...]struct{ q, v float64 }{{0.5, l.P50}, {0.9, l.P90}, {0.95, l.P95}, {0.99, l.P99}, {0.999, l.P999}, {1, l.Max}}
@@ -51,18 +51,18 @@ func slowSeconds(l result.Latency) float64 {
 	return sum
 }
 
-// isSlow reports whether the cluster's answers are slow: the median is, or most of the time was spent in slow answers.
+// isSlow reports whether the answers of the cluster are slow: the median is over slowAnswer, or at least half of the time was spent
+// in slow answers.
 func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
 
-// limit returns what kept work below its minimum share, by the rule in docs/reference/objectives.md. The work lasted `during`
-// seconds of the phase, and `late` of them are too many. The generator was the limit if the share would be reached without its
-// own delay.
+// limit returns what kept work below its minimum share, by the rule in docs/reference/objectives.md. The work took `during` seconds
+// of the phase, which is `late` seconds too long. The generator was the limit if the share would be reached without its own delay.
 func (w work) limit(p result.Phase, least, during, late float64) (limit, why string) {
 	half := w.missing / 2
 	stalled := p.StalledSeconds * during / max(p.Seconds(), during)
 	asked := w.missing * during / late
 	switch {
-	case w.refused() >= half && w.refused() > 0: // the generator's delay makes no API server refuse
+	case w.refused() >= half && w.refused() > 0: // a delay of the generator does not make an API server refuse requests
 		return result.LimitCluster, strings.TrimPrefix(w.rest(), "; ")
 	case len(p.Saturated) > 0:
 		return result.LimitGenerator, "it was saturated"
@@ -90,7 +90,7 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	return result.LimitAsked, w.took() + ": a round takes longer than the time to the next"
 }
 
-// slowedBy returns the limit if answers were slow in a phase: the cluster, unless other programs kept its machine busy.
+// slowedBy returns the limit in a phase with slow answers: the machine if other programs kept it busy, else the cluster.
 func slowedBy(p result.Phase) string {
 	if busyIn(p) != "" {
 		return result.LimitMachine
@@ -98,7 +98,7 @@ func slowedBy(p result.Phase) string {
 	return result.LimitCluster
 }
 
-// slowedOn says that a phase was measured on a busy machine. Empty means it was not.
+// slowedOn says that a phase was measured on a busy machine. Empty means that the machine was not busy.
 func slowedOn(p result.Phase) string {
 	if busy := busyIn(p); busy != "" {
 		return "; " + onBusyMachine + busy
@@ -106,7 +106,7 @@ func slowedOn(p result.Phase) string {
 	return ""
 }
 
-// took says how long requests took. Empty means it was not measured.
+// took says how long requests took. Empty means that their time was not measured.
 func (w work) took() string {
 	if w.p50 == 0 && w.all == 0 {
 		return ""

@@ -177,7 +177,7 @@ func TestAchievedCountsAnswersInThePhase(t *testing.T) {
 	}
 }
 
-// Answers that came once a load had no more to send are no part of its rate.
+// Answers that came after a load had sent its last request do not count in the rate of the load.
 func TestOverdueAnswersAreMissing(t *testing.T) {
 	for overdue, want := range map[int64]int{0: 0, 30: 0, 200: 1} {
 		m := askedPhase(func(p *result.Phase) {

@@ -20,35 +20,37 @@ type evidence struct {
 
 // reading is one value of a phase or load, or the reason why there is no value.
 type reading struct {
-	of    string // source of the value: "phase storm", "storm/patch"
+	of    string // source of the value, such as "phase storm" or "storm/patch"
 	phase string
-	// measuredIn lists the phases in which it was measured, if that is not only phase.
+	// measuredIn lists the phases in which the value was measured, unless that was only phase.
 	measuredIn []string
 	value      float64
-	// external is the value without the generator's own delay. Nil means it is the same
-	// or unknown.
+	// external is the value without the generator's own delay. Nil means that it is equal to
+	// value, or unknown.
 	external *float64
-	// withheld: there is a value, but missing says why it is not judged.
+	// withheld means that there is a value, but that it is not judged for the reason in
+	// missing.
 	withheld bool
 	// missing says why there is no value. nothing means that there was nothing to
 	// measure.
 	missing string
 	nothing bool
-	// short: missing says that the run is too short for an alert.
+	// short means that missing is about a run that is too short for an alert.
 	short bool
-	// alike: missing is reported once for all phases that share it.
+	// alike means that missing is reported once for all phases with the same reason.
 	alike bool
-	// failed makes the gate fail for any value, because a condition was not met.
+	// failed makes the gate fail whatever the value is, because a condition was not met.
 	failed bool
-	// atLeast: the true value is this one or beyond it.
+	// atLeast means that value is only a lower bound of the true value.
 	atLeast bool
 	detail  string
 }
 
 type finding struct {
 	readings []reading
-	// whole: the readings are one value, which is wrong if any is missing. summed: the
-	// readings are added up. Otherwise the worst reading counts.
+	// whole means that the readings are parts of one value, which is wrong if a part is
+	// missing. summed means that the readings are added up. Otherwise the worst reading
+	// counts.
 	whole, summed bool
 }
 
@@ -57,7 +59,7 @@ func (f finding) lacks() bool {
 	return slices.ContainsFunc(f.readings, func(r reading) bool { return r.missing != "" })
 }
 
-// perPhase reads one value of each phase of Over.
+// perPhase returns a finding with one reading for each phase of Over.
 func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	var f finding
 	for _, name := range e.Over {
@@ -81,8 +83,8 @@ func (r *reading) without(why string) {
 	}
 }
 
-// perLoad reads the values of each expected load in each phase, one for each kind of its
-// requests. A load without data is read as nothing.
+// perLoad returns a finding with the readings of each expected load in each phase, one for
+// each kind of its requests. A load without data in a phase counts as nothing to measure.
 func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) string, read func(T) reading) finding {
 	var f finding
 	measured := map[string]bool{}
@@ -128,7 +130,7 @@ func loadsOf(places []place) []string {
 }
 
 // lack says why a phase has no data: it was not reached, or did not run as the scenario
-// says. Empty means it has data.
+// says. Empty means that it has data.
 func lack(name string, phases map[string]result.Phase) string {
 	p, reached := phases[name]
 	switch {
@@ -175,8 +177,8 @@ func (s share) add(o share) share { return share{s.part + o.part, s.of + o.of} }
 
 func (s share) ratio() float64 { return float64(s.part) / float64(max(s.of, 1)) }
 
-// ratioOf returns one ratio over all loads and phases. external returns a load's share
-// without requests that the generator's own delay may have affected.
+// ratioOf returns a finding with one ratio over all loads and phases. external returns the
+// share of a load without the requests that the generator's own delay may have affected.
 func (e evidence) ratioOf(noun string, read, external func(result.Requests) share) finding {
 	var all, others share
 	f := e.perRequests(func(r result.Requests) reading {
@@ -206,8 +208,8 @@ func (e evidence) ratioOf(noun string, read, external func(result.Requests) shar
 
 // withholdGeneratorDelay withholds values of client objectives that the generator's own
 // delay may have caused: the generator was saturated in a phase of the value, or the
-// value breaks the bound and would hold it without that delay. Server-side metrics, and
-// facts that no delay can cause, keep their verdict.
+// value breaks the bound and would hold it without the delay. Server-side metrics, and
+// facts that a delay cannot cause, keep their verdict.
 func (e evidence) withholdGeneratorDelay(f finding) finding {
 	if !e.objective.Client {
 		return f
@@ -235,9 +237,9 @@ func (e evidence) withholdGeneratorDelay(f finding) finding {
 	return f
 }
 
-// saturation says why a value cannot be trusted: the generator was saturated in a phase
-// in which it was measured. A value of the whole run, such as the registration of nodes,
-// belongs to the time before the first phase.
+// saturation says why a value cannot be trusted: the generator was saturated while the
+// value was measured. Empty means that it was not. Values of the whole run, such as the
+// registration of nodes, are measured before the first phase.
 func (e evidence) saturation(r reading) string {
 	if r.of == theRun {
 		if outside := e.saturatedOutside(); len(outside) > 0 {
@@ -262,9 +264,9 @@ func (e evidence) saturatedOutside() []string {
 	return outside
 }
 
-// measuredIn returns the phases in which a value was measured. A value that belongs to no
-// single phase, such as the recovery from a fault, belongs to the gate's phases and all
-// later ones.
+// measuredIn returns the phases in which a value was measured. A value that does not belong
+// to a single phase, such as the recovery from a fault, belongs to the phases of the gate
+// and all later phases.
 func (c Compiled) measuredIn(r reading) []string {
 	switch {
 	case r.measuredIn != nil:
@@ -292,7 +294,7 @@ func (e evidence) stalled(phases []string) float64 {
 }
 
 // failedBefore returns the phase of the last node failure that began in phase or earlier,
-// or phase itself without such a failure.
+// or phase itself if none exists.
 func (e evidence) failedBefore(phase string) string {
 	since := phase
 	for _, name := range e.failures {

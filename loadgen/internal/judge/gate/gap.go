@@ -15,32 +15,32 @@ import (
 // fitness says how far the scrapes of a target in a window are reliable.
 type fitness struct {
 	instance string
-	// why says why they cannot be trusted at all. Empty means they can.
+	// why says why the scrapes cannot be trusted at all. Empty means that they can.
 	why string
-	// fault is the kind of fault that kept the target away for a time, or lostAtEdge. Empty means the target
-	// was not away.
+	// fault is the kind of fault that made the target unreachable for a time, or lostAtEdge. Empty means that
+	// the target was reachable all the time.
 	fault string
-	// known is the part of the window between two scrapes of one process: its counts in that time are known
-	// in full. The counts of a process after its last scrape are lost with it.
+	// known is the part of the window whose counts are known: the time between the first and the last scrape
+	// of each process. The counts of a process after its last scrape are lost.
 	known, window time.Duration
-	// lost is the number of lost scrapes that change nothing.
+	// lost is the number of lost scrapes that do not matter.
 	lost int
 }
 
 // whole reports whether all counts of the target in the window are known.
 func (f fitness) whole() bool { return f.why == "" && f.known == f.window }
 
-// lostAtEdge is the reason if the scrape at the beginning or the end of a window was lost: a counter is
-// unknown between there and the next scrape.
+// lostAtEdge is the value of fitness.fault if the scrape at the beginning or the end of a window was lost.
+// Counters are then unknown between that edge and the nearest scrape inside the window.
 const lostAtEdge = "lost scrape"
 
 // stretch is the time between two scrapes.
 type stretch struct{ from, to time.Time }
 
-// fit checks the scrapes of a target in a window. If a fault of the scenario kept the target away, lost
-// scrapes and restarts do not count against it, but the fault is noted. Otherwise a single lost scrape is one
-// sample less, if harmless agrees for the time between the scrapes around it; a nil harmless always agrees.
-// Two lost scrapes in a row leave no data.
+// fit checks the scrapes of a target in a window. If a fault of the scenario made the target unreachable, lost
+// scrapes and restarts do not count, but the fault is recorded. Otherwise a single lost scrape does not matter
+// if harmless returns true for the time between the scrapes around it; a nil harmless always returns true. Two
+// lost scrapes in a row mean that there is no data.
 func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instance string, harmless func(stretch) bool) (f fitness, err error) {
 	f = fitness{instance: instance, window: w.end.Sub(w.start)}
 	// Include the scrapes around the window, because a gap may begin before it.
@@ -99,17 +99,16 @@ func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instanc
 		}
 	}
 	if first == 0 && !excuse(w.start, w.end) {
-		f.why = fmt.Sprintf("%s shows no process_start_time_seconds in %s: a restart could not be told", instance, w.name)
+		f.why = fmt.Sprintf("%s shows no process_start_time_seconds in %s: a restart could not be detected", instance, w.name)
 	}
 	return f, nil
 }
 
-// nearby is the distance from a window within which fit looks for the adjacent scrapes: record.interval is at
-// most this long.
+// nearby is how far outside a window fit looks for the adjacent scrapes. It is the maximum of record.interval.
 const nearby = 5 * time.Minute
 
-// around returns the stretch between the scrapes before and after a lost one. At the first and the last
-// scrape of the run it ends at the lost scrape. alone is false if an adjacent scrape was lost too.
+// around returns the time between the scrapes before and after the lost scrape i. At the first and the last
+// scrape of the run, this time ends at the lost scrape. alone is false if an adjacent scrape was lost too.
 func around(up []archive.Point, i int) (gap stretch, alone bool) {
 	gap = stretch{up[i].T, up[i].T}
 	if i > 0 {
@@ -121,26 +120,27 @@ func around(up []archive.Point, i int) (gap stretch, alone bool) {
 	return gap, alone
 }
 
-// gapRule says what a value is worth if a fault kept a target away for a part of the window, so that some of
-// its counts are unknown.
+// gapRule says how to judge a value if a fault made a target unreachable for a part of the window, so that
+// some counts of the target are unknown.
 type gapRule string
 
 const (
-	// gapEach: each target must be known for half of the window.
+	// gapEach requires that the counts of each target are known for half of the window.
 	gapEach gapRule = ""
-	// gapShared: the counts of a component's instances are added up. One instance that is known for the whole
-	// window is enough, because it served what the unknown ones did not. Otherwise gapEach applies.
+	// gapShared is for counts that are added up over the instances of a component. It suffices if one instance
+	// is known for the whole window, because that instance served the requests that the others did not.
+	// Otherwise gapEach applies.
 	gapShared gapRule = "shared"
-	// gapCount: the value counts events, so it is at least the known count.
+	// gapCount is for a value that counts events: the known count is a lower bound.
 	gapCount gapRule = "count"
-	// gapCountSeenByAll: as gapCount, but each instance counts the events of all, so one instance that is
-	// known for the whole window is enough.
+	// gapCountSeenByAll is gapCount for events that every instance counts. It suffices if one instance is known
+	// for the whole window.
 	gapCountSeenByAll gapRule = "countSeenByAll"
-	// gapAgainst: missing data makes the value worse, so it is judged unchanged.
+	// gapAgainst is for values that missing data makes worse. They are judged unchanged.
 	gapAgainst gapRule = "against"
 )
 
-// lostNotes notes the number of single lost scrapes of each target in a window.
+// lostNotes returns a note for each target with single lost scrapes in a window.
 func lostNotes(targets []fitness, of string) (notes []string) {
 	for _, t := range targets {
 		if t.lost > 0 && t.why == "" {
@@ -150,7 +150,7 @@ func lostNotes(targets []fitness, of string) (notes []string) {
 	return notes
 }
 
-// gaps applies the rule to all targets of a window. It returns why there is no value, notes, and whether the
+// gaps applies the rule to the targets of a window. It returns why there is no value, or notes and whether the
 // value is only a lower bound.
 func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []string, atLeast bool) {
 	for _, t := range targets {
@@ -164,7 +164,7 @@ func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []stri
 		case t.fault == "":
 			continue
 		case t.whole():
-			notes = append(notes, fmt.Sprintf("%s did not answer for a time (%s) and has counted on", t.instance, t.fault))
+			notes = append(notes, fmt.Sprintf("%s did not answer for a time (%s) but has kept counting", t.instance, t.fault))
 			continue
 		}
 		spoken := (rule == gapShared || rule == gapCountSeenByAll) && slices.ContainsFunc(targets, func(other fitness) bool {
@@ -173,12 +173,12 @@ func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []stri
 		switch rule {
 		case gapEach, gapShared:
 			if !spoken && 2*t.known < t.window {
-				return fmt.Sprintf("what %s counted in %s is known for %s only", t.instance, of, seen), nil, false
+				return fmt.Sprintf("the counts of %s in %s are known only for %s", t.instance, of, seen), nil, false
 			}
 		case gapCount, gapCountSeenByAll:
 			atLeast = atLeast || !spoken
 		}
-		notes = append(notes, fmt.Sprintf("what %s counted is in it for %s", t.instance, seen))
+		notes = append(notes, fmt.Sprintf("the counts of %s are included for %s", t.instance, seen))
 	}
 	return "", notes, atLeast
 }

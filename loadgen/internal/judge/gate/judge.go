@@ -1,6 +1,6 @@
-// Package gate judges a run. Each gate passes, fails, or has no data, which is never a pass. The
-// package reads only the run's archive and measurements: no network, no clock.
-// docs/reference/objectives.md defines the value of each gate, and when it has none.
+// Package gate judges a run by gates. Each gate passes, fails, or has no data, which is never a pass.
+// The package reads only the archive and the measurements of the run, and uses neither network nor
+// clock. docs/reference/objectives.md defines the value of each gate, and when a gate has no value.
 package gate
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Judge judges a run by its gates. Without an archive, gates that read it have no data. Judge fails
-// if ctx ends or the archive cannot be read.
+// Judge judges a run by gates. If the run has no archive, the gates that read it have no data. Judge
+// fails if ctx ends or the archive cannot be read.
 //
 // The verdict is fail if any gate failed, or a phase that a gate covers did not meet its condition.
 // Otherwise it is "no data" if anything could not be judged or there are no gates, and pass in all
@@ -73,7 +73,7 @@ func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.
 	return res, err
 }
 
-// judge judges one gate. histories are the rule replays for gates that name alerts.
+// judge judges one gate. histories holds the replays of the rules, for gates that name alerts.
 func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map[*alerting.Ruleset]alerting.History) (result.Gate, error) {
 	phases := rec.Phases()
 	if c.objective.measure != nil {
@@ -107,8 +107,8 @@ func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map
 	return g, nil
 }
 
-// weigh returns the reasons why the run fails, and the reasons why it cannot pass, one line each.
-// lost counts the lost scrapes of each target that no fault of the scenario excuses.
+// weigh returns the reasons why the run fails, and the reasons why the run cannot pass, one line each.
+// lost is the number of lost scrapes of each target for which no fault of the scenario is the cause.
 func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Measurements, lost map[string]int64) (failures, doubts []string) {
 	var whole []string
 	if run.Aborted != "" {
@@ -174,9 +174,9 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 	return failures, append(whole, doubts...)
 }
 
-// lostScrapes counts the lost scrapes of each target that are next to another lost one and that no
-// fault of the scenario excuses. A single lost scrape is only one sample less. Without an archive
-// the times are unknown, so all lost scrapes count.
+// lostScrapes counts the lost scrapes of each target that matter: those next to another lost scrape,
+// unless a fault of the scenario is the cause. A single lost scrape is only one missing sample. If
+// there is no archive, the times are unknown and all lost scrapes count.
 func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outages, s result.Scrapes) (map[string]int64, error) {
 	if a == nil || len(s.Failed) == 0 {
 		return s.Failed, nil
@@ -204,8 +204,8 @@ func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outag
 	return lost, nil
 }
 
-// exits describes the exits of processes that no fault caused, one line each: the time (UTC), the
-// phase and the reason.
+// exits describes each exit of a process that no fault caused in one line: the time (UTC), the phase
+// and the reason.
 func exits(unexplained []timeline.Exit, phases []result.Phase) (lines []string) {
 	for _, e := range unexplained {
 		line := fmt.Sprintf("%s at %s", e.Component, e.Time.UTC().Format("15:04:05.0"))

@@ -16,21 +16,21 @@ import (
 // Limit is a figure that ends a run when it exceeds a bound.
 type Limit struct {
 	Name string
-	What string // in a clause
+	What string // description of the figure, as part of a sentence
 	Unit scenario.Unit
-	// Client: the limit uses the generator's own requests, which are known ten times a second. Other limits read
-	// recorded metrics.
+	// Client means that the limit uses the generator's own requests, whose counts are updated ten times a second. Other
+	// limits read recorded metrics.
 	Client bool
 
-	expr   string // PromQL of other limits; $range is the range of rates
+	expr   string // PromQL of a limit that is not the client's; $range is the range of rates
 	client func(Client, float64) clientFigure
 }
 
-// clientFigure is the client's figure and how it compares with a bound.
+// clientFigure is the value of a client's limit, compared with a bound.
 type clientFigure struct {
 	value float64
-	text  string // replaces the value if that is not known exactly
-	over  bool   // it exceeds the bound
+	text  string // shown instead of a value that is not known exactly
+	over  bool   // the value exceeds the bound
 	few   bool   // there are too few requests to decide
 }
 
@@ -41,13 +41,14 @@ type Client struct {
 	Overdue func(time.Duration) int64
 }
 
-// The minimum number of requests for a client's limit: within the last samples.Span, and for the error budget in total.
+// The minimum number of requests for a client's limit: leastRecent within the last samples.Span, and leastBudget in total for
+// the error budget.
 const (
 	leastRecent = 10
 	leastBudget = 100
 )
 
-// Limits lists all limits, the client's first.
+// Limits returns all limits, first those of the client.
 func Limits() []Limit {
 	share := func(of func(samples.Counts) int64, counts func(Client) samples.Counts, least int64) func(Client, float64) clientFigure {
 		return func(c Client, bound float64) clientFigure {
@@ -121,7 +122,7 @@ func compileLimit(a *scenario.Abort, fail func(field, hint, format string, args 
 	return l, nil
 }
 
-// leastRange is the shortest range of rates: it holds three scrapes that are 10 s apart.
+// leastRange is the shortest range of rates. It holds three scrapes that are 10 s apart.
 const leastRange = 30 * time.Second
 
 // at returns the PromQL of a limit for a scrape interval.

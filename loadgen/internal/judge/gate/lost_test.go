@@ -88,8 +88,8 @@ func TestOneLostScrapeIsOneSample(t *testing.T) {
 		said string
 	}{
 		"in the phase": {3, "scrapes of etcd-1 lost in storm: 1, none next to another"},
-		"at its start": {0, "what etcd-1 counted is in it for 50 s of 60 s (lost scrape)"},
-		"at its end":   {6, "what etcd-1 counted is in it for 50 s of 60 s (lost scrape)"},
+		"at its start": {0, "the counts of etcd-1 are included for 50 s of 60 s (lost scrape)"},
+		"at its end":   {6, "the counts of etcd-1 are included for 50 s of 60 s (lost scrape)"},
 	} {
 		l := newLab(t, record.Options{})
 		scrape := func(i int) time.Time {

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// measured returns the measuring functions of the objectives that the generator measures exactly, by name.
+// measured returns the functions that compute the objectives that the generator measures exactly, by name.
 func measured() map[string]func(evidence) finding {
 	count := func(get func(result.Watches) int64) func(evidence) finding {
 		return func(e evidence) finding {
@@ -82,7 +82,7 @@ func measured() map[string]func(evidence) finding {
 		},
 		"missed-heartbeats": overRun(func(m result.Measurements) reading {
 			if m.Nodes == nil {
-				return reading{missing: "what the nodes did was not recorded"}
+				return reading{missing: "the measurements of the nodes were not recorded"}
 			}
 			return reading{
 				value: float64(m.Nodes.MissedByGenerator), nothing: m.Nodes.Heartbeats == 0 && m.Nodes.MissedByGenerator == 0,
@@ -92,7 +92,7 @@ func measured() map[string]func(evidence) finding {
 		"nodes-ready": overRun(func(m result.Measurements) reading {
 			switch {
 			case m.Nodes == nil:
-				return reading{missing: "when the nodes were Ready was not recorded"}
+				return reading{missing: "the time at which the nodes were Ready was not recorded"}
 			case m.Nodes.ReadySeconds == 0:
 				return reading{missing: "the nodes were never all Ready"}
 			}
@@ -106,8 +106,8 @@ func measured() map[string]func(evidence) finding {
 	}
 }
 
-// achieved returns the share of a phase's due answers that came within it. It excludes own arrivals, which
-// the generator delayed.
+// achieved returns the share of the answers due in a phase that came within the phase. It leaves out own
+// arrivals, the number that the generator delayed.
 func achieved(r result.Requests, own int64) share {
 	of := max(owed(r, 0)-own, 0)
 	return share{min(r.AnsweredInPhase(), of), of}
@@ -118,7 +118,7 @@ func p99(l result.Latency) float64 { return l.P99 }
 // theRun names the source of an objective of the whole run.
 const theRun = "the run"
 
-// overRun reads a value of the whole run and ignores `over`.
+// overRun returns a function that reads one value of the whole run and ignores the phases in `over`.
 func overRun(read func(result.Measurements) reading) func(evidence) finding {
 	return func(e evidence) finding {
 		r := read(e.m)
@@ -137,7 +137,7 @@ func duration(p result.Phase) reading {
 	return r
 }
 
-// sinceFailures reads the times since all failures, by the phase in which the time ended.
+// sinceFailures returns a finding with the time since the node failure, for each phase in which such a time ended.
 func (e evidence) sinceFailures(condition string, get func(result.Workload) *float64) finding {
 	f := e.perPhase(func(p result.Phase) reading {
 		r := sinceFailure(p, condition, get)
@@ -151,8 +151,8 @@ func (e evidence) sinceFailures(condition string, get func(result.Workload) *flo
 	return f
 }
 
-// sinceFailure reads a time that the tracker measured. A phase that waited for the condition without success
-// fails with the time it waited.
+// sinceFailure reads the time from a node failure to a condition, as the tracker measured it. If a phase waited for the
+// condition without success, the reading fails with the time that the phase waited.
 func sinceFailure(p result.Phase, condition string, get func(result.Workload) *float64) reading {
 	if p.Workload != nil {
 		if v := get(*p.Workload); v != nil {

@@ -160,13 +160,13 @@ func TestNoDataOfMeasuredObjectives(t *testing.T) {
 		"interrupted mid-load":     {"objective: unsent, max: 99%", func(m *result.Measurements) { m.Phases[2].Interrupted = true }, "phase recovery was interrupted"},
 		"no pod started":           {"objective: pod-startup, max: 1h, over: [calm]", func(*result.Measurements) {}, "nothing was measured in calm"},
 		"no failure seen":          {"objective: time-to-recover, max: 1h, over: [storm]", func(*result.Measurements) {}, "nothing was measured in storm"},
-		"no nodes":                 {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { m.Nodes = nil }, "what the nodes did was not recorded"},
+		"no nodes":                 {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { m.Nodes = nil }, "the measurements of the nodes were not recorded"},
 		"no heartbeat":             {"objective: missed-heartbeats, max: 0", func(m *result.Measurements) { *m.Nodes = result.Nodes{} }, "nothing was measured"},
 		"nodes never ready":        {"objective: nodes-ready, max: 1h", func(m *result.Measurements) { m.Nodes.ReadySeconds = 0 }, "never all Ready"},
 		"generator not measured":   {"objective: generator-memory, max: 1GB", func(m *result.Measurements) { m.Generator = result.Generator{} }, "nothing was measured"},
 		"past the histogram": {
 			"objective: watch-delivery-p999, max: 1h",
-			func(m *result.Measurements) { m.Phases[1].Watches[0].Delivery.Clamped = 50 }, "or more, which the bound does not tell apart",
+			func(m *result.Measurements) { m.Phases[1].Watches[0].Delivery.Clamped = 50 }, "or more, so whether it is within the bound is not known",
 		},
 		"past one histogram, under another": {
 			"objective: request-latency, max: 10s",

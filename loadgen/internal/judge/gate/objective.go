@@ -16,58 +16,61 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Objective is a built-in way to judge a run, a row of objectives.yaml.
+// Objective is a built-in measure by which gates judge a run: a row of objectives.yaml.
 type Objective struct {
 	// Name is the name that a gate writes after `objective:`.
 	Name string
-	// Doc describes the value, Source names the origin of the value or its bound.
+	// Doc describes the value. Source names the origin of the value or its bound.
 	Doc, Source string
-	// Default is the bound in the source, or a bound to begin with, such as "max: 1s".
+	// Default is the bound that Source states, or else a bound to start with, such as "max: 1s".
 	Default string
 	// Unit is the unit of the value.
 	Unit scenario.Unit
 	// Expr is the PromQL of an objective that reads scraped metrics. It is empty for an
-	// objective that the generator measures. $window is the length of the window, $hours
-	// the same in hours but at least 1.
+	// objective that the generator measures. $window is the length of the window. $hours is
+	// the length in hours, but at least 1.
 	Expr string
-	// Histogram generates Expr. Nil means Expr is written out or empty.
+	// Histogram is the quantile that Expr is generated from. Nil means that Expr is written
+	// out or empty.
 	Histogram *histogram
 	// Needs lists the components (jobs) whose metrics the objective reads.
 	Needs []string
-	// Gap says what the value is worth if a fault made a target unreachable.
+	// Gap says how a value is judged if a fault made a target unreachable.
 	Gap gapRule
-	// Spans: consecutive phases are one window. Sums: windows are added up.
+	// Spans means that consecutive phases are one window. Sums means that the values of
+	// windows are added up.
 	Spans, Sums bool
-	// Client: the generator measured the cluster from outside, so its own delay may be
-	// part of the value.
+	// Client means that the generator measured the value from outside the cluster, so that
+	// the generator's own delay may be part of it.
 	Client bool
-	// Results is the kind of load results that it judges. Empty means it needs no load.
+	// Results is the kind of load results that the objective judges. Empty means that it
+	// needs no load.
 	Results scenario.LoadResult
-	// Requires names a requirement on the scenario: pods, nodes, a nodeFailure, a fault
-	// of the control plane, such a fault and several etcd members, signals, or
-	// transitions. Empty means nothing.
+	// Requires names what a scenario must have: pods, nodes, a nodeFailure, a fault of the
+	// control plane, such a fault and several etcd members, signals, or transitions. Empty
+	// means nothing.
 	Requires string
-	// Least is the smallest possible value, in the unit.
+	// Least is the smallest possible value, in Unit.
 	Least float64
-	// Most is the largest possible value. 0 means the largest of its unit, if the unit
-	// has one.
+	// Most is the largest possible value, in Unit. 0 means the largest value of the unit,
+	// if the unit has one.
 	Most float64
 
 	// measure computes the value from the generator's own measurements.
 	measure func(evidence) finding
 }
 
-// histogram is a quantile of a classic histogram, for each group of labels By.
+// histogram is a quantile of a classic histogram, for each group of the labels in By.
 type histogram struct {
 	Quantile float64
 	Metric   string
-	// Match selects the series. $virtual is a pattern of virtual resources.
+	// Match selects the series. $virtual stands for the pattern virtual.
 	Match string
 	By    []string
 }
 
-// virtual matches resources that are not stored in etcd. The official objectives exclude
-// them.
+// virtual is a pattern of the resources that are not stored in etcd. The official objectives
+// exclude these resources.
 const virtual = "(self|local)?subjectaccessreviews|selfsubjectrulesreviews|selfsubjectreviews|tokenreviews|bindings"
 
 // buckets returns the PromQL of the histogram's buckets.
@@ -90,8 +93,8 @@ func (o Objective) largest() float64 {
 //go:embed objectives.yaml
 var objectivesYAML []byte
 
-// Objectives lists the built-in objectives: first those on scraped metrics, then the
-// generator's measurements, then those on faults.
+// Objectives returns the built-in objectives: first those on scraped metrics, then those on
+// the generator's measurements, then those on faults.
 var Objectives = sync.OnceValue(func() (all []Objective) {
 	d := yaml.NewDecoder(bytes.NewReader(objectivesYAML))
 	d.KnownFields(true)
@@ -128,8 +131,8 @@ func names() []string {
 	return all
 }
 
-// lacks says what the objective needs and the scenario lacks, and how to add it. Empty
-// means nothing.
+// lacks says what the objective requires and the scenario lacks. hint says how to add it.
+// Both are empty if nothing is lacking.
 func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 	const noNodes = "set nodes.count"
 	needsFault := o.Requires == "fault" || o.Requires == "members"
@@ -146,7 +149,7 @@ func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 		return "add transitions: [{name: pod-ready}]", "the scenario has no transitions"
 	case s.Recorded():
 	case o.Requires == "members" && s.ControlPlane.Count(control.KindEtcd) <= 1:
-		return "set controlPlane.etcd.members: 3", "with one etcd member no other can lead"
+		return "set controlPlane.etcd.members: 3", "a single etcd member cannot change its leader"
 	case o.Requires == "pods" && len(s.StartsPods()) == 0:
 		hint = "add actions: [{kind: deploy, name: web, replicas: 100}] to a phase"
 		if s.Nodes.Count == 0 {
@@ -159,7 +162,7 @@ func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 	return "", ""
 }
 
-// during returns the phases in which there may be something to measure.
+// during returns the phases in which the objective may have something to measure.
 func (o Objective) during(s *scenario.Scenario) []string {
 	switch o.Requires {
 	case "pods":
@@ -185,8 +188,8 @@ func withFault(s *scenario.Scenario) []string {
 // longest is the maximum length of a phase, in seconds.
 const longest = 24 * 3600
 
-// impossible says why a gate with that bound cannot fail or cannot pass. op is "<=" for
-// max and ">=" for min. It does not check an expr.
+// impossible says why a gate with the bound b cannot fail or cannot pass, and returns a hint.
+// op is "<=" for max and ">=" for min. The objective expr is not checked.
 func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string) {
 	if o.Name == "expr" {
 		return "", ""
@@ -205,7 +208,7 @@ func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string)
 	case b.Value > most && !math.IsInf(most, 1):
 		return fmt.Sprintf("%s %g", upTo, most), fmt.Sprintf("%s is over %g, and %s never is", b, most, o.Name)
 	case o.Unit == scenario.Count && b.Value != math.Trunc(b.Value):
-		return fmt.Sprintf("write %g or %g", math.Floor(b.Value), math.Ceil(b.Value)), fmt.Sprintf("%s is no whole number, and %s is a count", b, o.Name)
+		return fmt.Sprintf("write %g or %g", math.Floor(b.Value), math.Ceil(b.Value)), fmt.Sprintf("%s is not a whole number, and %s is a count", b, o.Name)
 	case o.Unit == scenario.Seconds && b.Value > longest:
 		return "at most 24h, as the longest phase", fmt.Sprintf("%s is longer than any phase", b)
 	case op == "<=" && b.Value >= most:
@@ -218,7 +221,8 @@ func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string)
 	return "", ""
 }
 
-// contradictions finds pairs of gates on one value that cannot both pass.
+// contradictions returns an error for each pair of gates on the same value that cannot both
+// pass.
 func contradictions(s *scenario.Scenario, all []Compiled) []error {
 	var errs []error
 	for i, c := range all {
@@ -250,8 +254,8 @@ func contradictions(s *scenario.Scenario, all []Compiled) []error {
 	return errs
 }
 
-// contradictingAlerts finds gates that require an alert to fire and not to fire in the
-// same phases.
+// contradictingAlerts returns an error if c requires an alert to fire and an earlier gate
+// forbids that in the same phases, or the reverse.
 func contradictingAlerts(s *scenario.Scenario, c Compiled, before []Compiled) []error {
 	for _, other := range before {
 		if other.alert == nil || other.Alert != c.Alert || other.alert.fires == c.alert.fires {
@@ -273,10 +277,11 @@ func sameSet(a, b []string) bool {
 	return !slices.ContainsFunc(a, in(b)) && !slices.ContainsFunc(b, in(a))
 }
 
-// isGate reports whether path is the path of a gate. A figure has no bound.
+// isGate reports whether path is the path of a gate, and not of a figure.
 func isGate(path string) bool { return strings.HasPrefix(path, "gates.") }
 
-// unattainable refuses a gate that its phases and signals can never satisfy.
+// unattainable returns an error if the gate can never pass: its bound on a phase duration
+// does not fit the length of the phase, or it needs phases that a signal does not name.
 func (c *Compiled) unattainable(s *scenario.Scenario, path string) error {
 	if s.Recorded() || !isGate(path) {
 		return nil

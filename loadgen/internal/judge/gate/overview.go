@@ -12,12 +12,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// keyMetric describes how one of the four key metrics is read over the whole run.
+// keyMetric describes how to read one of the four key metrics over the whole run.
 type keyMetric struct {
 	name  string
 	label string // distinguishes its rows
 	match string
-	// counter: the rows are increases, not quantiles.
+	// counter means that the rows are increases and not quantiles.
 	counter bool
 }
 
@@ -87,7 +87,7 @@ func (k keyMetric) rows(ctx context.Context, a *archive.Archive, start, end time
 			return nil, err
 		}
 	}
-	// A row without observations is useless.
+	// Only groups with observations get a row.
 	err := rows.read(ctx, a, "round("+increase("_count", k.label)+") > 0", end, func(r *result.KeyRow, v float64) { r.Count = v })
 	return rows.sorted(nameRow), err
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Pending lists the gates of a scenario with their bounds, before they are judged.
+// Pending returns the gates of a scenario with their bounds, before they are judged.
 func Pending(s *scenario.Scenario) ([]result.Gate, error) {
 	gates, err := Compile(s)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// vain is the error for PromQL that parses but never gives a value.
+// vain is the error for PromQL that is valid but never gives a value.
 type vain struct{ msg, hint string }
 
 func (e *vain) Error() string { return e.msg }
@@ -35,8 +35,8 @@ func parsed(expr string) (parser.Expr, error) {
 	return archive.NewParser().ParseExpr(fill(expr, "1m", 1))
 }
 
-// selectors parses PromQL and returns the selectors that it reads. It fails for PromQL
-// that never gives a value.
+// selectors parses PromQL and returns its selectors. It fails for PromQL that never gives a
+// value.
 func selectors(expr string) ([][]*labels.Matcher, error) {
 	root, err := parsed(expr)
 	if err != nil {
@@ -88,10 +88,10 @@ func inVain(n parser.Node) *vain {
 	return nil
 }
 
-// ownPrefix begins the names of all metrics of Stormglass' own programs, and no others.
+// ownPrefix is the prefix of the metrics of Stormglass' own programs, and of no others.
 const ownPrefix = "stormglass_"
 
-// notOurs returns an error for a metric with our prefix that does not exist.
+// notOurs returns an error if the metric has our prefix but does not exist.
 func notOurs(metric string) *vain {
 	if !strings.HasPrefix(metric, ownPrefix) {
 		return nil
@@ -102,7 +102,7 @@ func notOurs(metric string) *vain {
 			return nil
 		}
 	}
-	return &vain{fmt.Sprintf("Stormglass has no metric %s", metric), strictyaml.Hint(metric, known, "such are stormglass_requests_total and stormglass_workload_pods_ready")}
+	return &vain{fmt.Sprintf("Stormglass has no metric %s", metric), strictyaml.Hint(metric, known, "for example stormglass_requests_total and stormglass_workload_pods_ready")}
 }
 
 func badQuantile(function string, arg parser.Expr) *vain {
@@ -117,8 +117,8 @@ func badQuantile(function string, arg parser.Expr) *vain {
 	return &vain{fmt.Sprintf("%s takes a quantile from 0 to 1, not %g", function, q), hint}
 }
 
-// withoutEdges finds an argument of histogram_quantile that drops the label le, the edges
-// of classic buckets, or that does not read buckets.
+// withoutEdges returns an error if an argument of histogram_quantile does not read classic
+// buckets, or drops the label le, which holds the upper edges of the buckets.
 func withoutEdges(of parser.Expr) *vain {
 	for _, suffix := range []string{"_count", "_sum"} {
 		if metric := onlyOf(of, suffix); metric != "" {
@@ -141,8 +141,8 @@ func withoutEdges(of parser.Expr) *vain {
 	}
 }
 
-// onlyOf returns a metric that the expression reads if the names of all of them have the
-// suffix, else "".
+// onlyOf returns one of the metrics that the expression reads, if the names of all of them
+// have the suffix, or else "".
 func onlyOf(e parser.Expr, suffix string) string {
 	metric, all := "", true
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
@@ -166,8 +166,9 @@ func literal(e parser.Expr) (float64, bool) {
 	return n.Val, true
 }
 
-// Warnings lists PromQL that reads metrics which only other clusters have, with
-// --targets, and PromQL that gives a value only by chance, one line each.
+// Warnings returns warnings about the PromQL of a scenario, one line each: PromQL that reads
+// metrics which no component of the bundled control plane has (other targets may have them),
+// and PromQL that gives a value only by chance.
 func Warnings(s *scenario.Scenario) []string {
 	var all []string
 	known := map[string][]string{model.JobLabel: append(s.ControlPlane.Kinds(), "loadgen"), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}
@@ -242,8 +243,8 @@ func bare(e parser.Expr) parser.Expr {
 	}
 }
 
-// canonical returns PromQL in a form that does not depend on spaces, outer parentheses
-// and the order of labels. It returns "" if expr does not parse.
+// canonical returns PromQL in a form that is independent of spaces, outer parentheses and
+// the order of labels. It returns "" if expr does not parse.
 func canonical(expr string) string {
 	root, err := parsed(expr)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quantileOf reads the q-quantile of a distribution, and of external, the same without the generator's own delay, which
-// old runs did not record. If there are fewer samples than the quantile needs, it reads the maximum, so that no slow
-// sample is left out.
+// quantileOf returns the q-quantile of the distribution l as a reading. external is the same distribution without the
+// generator's own delay; old runs did not record it. If there are fewer samples than the quantile needs, quantileOf reads
+// the maximum, so that no slow sample is left out.
 func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
 	r := reading{value: ofEnough(l, q, get), nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
 	if tooFewFor(l.Count, q) {
@@ -33,8 +33,8 @@ func quantileOf(l, external result.Latency, q float64, get func(result.Latency) 
 	return r
 }
 
-// ofEnough returns the q-quantile that get reads, or the maximum if there are too few samples. Older versions rounded
-// the rank, which left the slowest of 51 to 99 samples out of a p99.
+// ofEnough returns the q-quantile that get reads, or the maximum if there are too few samples. Older versions rounded the
+// rank, so that a p99 of 51 to 99 samples left out the slowest sample.
 func ofEnough(l result.Latency, q float64, get func(result.Latency) float64) float64 {
 	if tooFewFor(l.Count, q) {
 		return max(get(l), l.Max)
@@ -47,7 +47,8 @@ func tooFewFor(n int64, q float64) bool { return n > 0 && n < latency.Needs(q) }
 // quantileName returns a name such as "p99" or "p99.9".
 func quantileName(q float64) string { return fmt.Sprintf("p%.4g", 100*q) }
 
-// upperBoundOf reads the upper bound of a p99. It gives no value for too few samples.
+// upperBoundOf returns the upper confidence bound of a p99 as a reading. The reading has no value if there are too few
+// samples.
 func upperBoundOf(l, external result.Latency) reading {
 	r := quantileOf(l, external, 0.99, func(l result.Latency) float64 {
 		if l.P99Upper == nil {
@@ -58,15 +59,15 @@ func upperBoundOf(l, external result.Latency) reading {
 	if !r.nothing && (l.P99Upper == nil || r.external != nil && external.P99Upper == nil) {
 		r.missing = fmt.Sprintf("%d requests are too few to bound a p99: 459 are the least", l.Count)
 	}
-	if over, ok := latency.AllowedOver(l.Count); ok && l.Clamped > over { // the bound itself is past the range
+	if over, ok := latency.AllowedOver(l.Count); ok && l.Clamped > over { // the bound is past the histogram's range
 		r.atLeast = true
 	}
 	return r
 }
 
-// withhold withholds a scraped value that holds the bound if the slowest observations may not: a quantile of few
-// observations lies in the bucket of the slowest, at an interpolated place. others are the values by cautious, with the
-// upper edges of these buckets.
+// withhold withholds a scraped value that holds the bound if the slowest observations may break it: a quantile of few
+// observations is interpolated within the bucket of the slowest observation. others are the values by the expression from
+// cautious, which uses the upper edges of such buckets.
 func (c Compiled) withhold(r *reading, labels map[string]string, others []archive.Sample) {
 	for _, o := range others {
 		if r.missing != "" || !maps.Equal(o.Labels, labels) || math.IsNaN(o.V) || !c.holds(r.value) || c.holds(o.V) {
@@ -85,21 +86,21 @@ func (c Compiled) cautiousValues(ctx context.Context, a *archive.Archive, expr s
 		return nil, nil
 	}
 	values, err := a.Instant(ctx, with, w.end)
-	if err != nil { // it is not as well formed as the expression: nothing is known against the value
+	if err != nil { // the cautious expression cannot be evaluated, so nothing speaks against the value
 		return nil, ctx.Err()
 	}
 	return values, nil
 }
 
-// cautious returns PromQL whose histogram_quantile gives the upper edge of the slowest observation's bucket for each
-// group with fewer observations than the quantile needs. Prometheus interpolates in that bucket, so that a bound inside
-// it may seem to hold. Expressions that do not parse, and computed quantiles, stay unchanged.
+// cautious changes PromQL so that histogram_quantile gives the upper edge of the bucket of the slowest observation, for each
+// group with fewer observations than the quantile needs. Prometheus interpolates within that bucket, so a bound inside the
+// bucket may seem to hold. Expressions that do not parse, and computed quantiles, stay unchanged.
 func cautious(expr string) string {
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
 		return expr
 	}
-	var calls []*parser.Call // those outside of all others, in their order
+	var calls []*parser.Call // the outermost calls, in order
 	parser.Inspect(root, func(n parser.Node, path []parser.Node) error {
 		inner := slices.ContainsFunc(path, func(p parser.Node) bool { return isQuantile(p) })
 		if isQuantile(n) && !inner {

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// recovered returns the measuring functions of the objectives on faults, by name: the effects of
+// recovered returns the functions that compute the objectives on faults, by name: the effects of
 // faults, the time to recover, and losses.
 func recovered() map[string]func(evidence) finding {
 	return map[string]func(evidence) finding{
@@ -26,7 +26,7 @@ func recovered() map[string]func(evidence) finding {
 		"relist-storm": func(e evidence) finding {
 			f := eachFault(relists)(e)
 			if e.recovery != nil {
-				for _, lack := range e.recovery.Missing { // a count of zero then proves nothing
+				for _, lack := range e.recovery.Missing { // with missing data, a count of zero proves nothing
 					f.readings = append(f.readings, reading{missing: lack})
 				}
 			}
@@ -60,8 +60,8 @@ func recovered() map[string]func(evidence) finding {
 	}
 }
 
-// perHistory counts something in each history. A count of zero proves something only for the part
-// that could be judged.
+// perHistory returns a function that reads one count of each history. A count of zero proves something
+// only for the part of the history that could be judged.
 func perHistory(count func(result.History) (int64, string)) func(evidence) finding {
 	return func(e evidence) finding {
 		f := finding{summed: true}
@@ -108,7 +108,7 @@ func perSignal(read func(result.Signal) reading) func(evidence) finding {
 	}
 }
 
-// eachFault reads something of each fault that began in a phase of Over.
+// eachFault returns a function that reads values of each fault that began in a phase of Over.
 func eachFault(read func(result.FaultRecovery) []reading) func(evidence) finding {
 	return func(e evidence) finding {
 		var f finding
@@ -126,7 +126,7 @@ func eachFault(read func(result.FaultRecovery) []reading) func(evidence) finding
 				continue
 			}
 			for _, r := range read(fault) {
-				// Not by phase: a phase in which no fault begins has no data.
+				// The readings have no phase, because a phase in which no fault begins has no data.
 				r.of = strings.TrimSuffix(faultName(fault)+"/"+r.of, "/")
 				f.readings = append(f.readings, r)
 			}
@@ -146,8 +146,8 @@ func faultName(f result.FaultRecovery) string {
 	return name
 }
 
-// perFault reads a figure that only some faults have. At least one must have it, and no fault may
-// have left the subject of the figure without a leader.
+// perFault returns a function that reads a figure that only some faults have. The finding lacks data if
+// no fault has the figure, or if a fault left the subject of the figure without a leader.
 func perFault(what string, about func(of string) bool, get func(result.FaultRecovery) *float64) func(evidence) finding {
 	return func(e evidence) finding {
 		f := eachFault(func(f result.FaultRecovery) []reading {
@@ -163,7 +163,7 @@ func perFault(what string, about func(of string) bool, get func(result.FaultReco
 			return append(all, reading{nothing: true})
 		})(e)
 		if !slices.ContainsFunc(f.readings, func(r reading) bool { return !r.nothing }) {
-			f.readings = append(f.readings, reading{missing: fmt.Sprintf("no fault in %s was seen by which %s", strings.Join(e.Over, ", "), what)})
+			f.readings = append(f.readings, reading{missing: fmt.Sprintf("no fault in %s was observed after which %s", strings.Join(e.Over, ", "), what)})
 		}
 		return f
 	}
@@ -194,7 +194,7 @@ func perFaultLoad(read func(result.LoadRecovery) reading) func(evidence) finding
 		})(e)
 		for _, load := range loadsOf(e.expects) {
 			if !slices.ContainsFunc(f.readings, func(r reading) bool { return strings.HasSuffix(r.of, "/"+load) }) {
-				f.readings = append(f.readings, reading{of: load, missing: fmt.Sprintf("nothing is known of load %s under a fault in %s", load, strings.Join(e.Over, ", "))})
+				f.readings = append(f.readings, reading{of: load, missing: fmt.Sprintf("there is no data on load %s during a fault in %s", load, strings.Join(e.Over, ", "))})
 			}
 		}
 		return f
@@ -213,7 +213,7 @@ func firstSuccess(l result.LoadRecovery) reading {
 	case l.Failed == 0:
 		return reading{detail: "nothing failed"}
 	}
-	return reading{value: l.ErrorWindow, failed: true, detail: fmt.Sprintf("%d failed and none succeeded any more", l.Failed)}
+	return reading{value: l.ErrorWindow, failed: true, detail: fmt.Sprintf("%d failed and none succeeded after that", l.Failed)}
 }
 
 func backInside(l result.LoadRecovery) reading {

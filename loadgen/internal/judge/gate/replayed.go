@@ -9,12 +9,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// replayed returns the measuring functions of the objectives on a replay's fidelity, by name.
+// replayed returns the functions that compute the objectives on the fidelity of replays, by name.
 func replayed() map[string]func(evidence) finding {
 	return map[string]func(evidence) finding{
 		"replay-rate-error": perReplay(func(r result.Replay) reading {
 			if r.RateError == nil {
-				return reading{missing: fmt.Sprintf("nothing of the trace of %s was due", r.Load)}
+				return reading{missing: fmt.Sprintf("no request in the trace of %s was due", r.Load)}
 			}
 			return reading{value: *r.RateError, detail: fmt.Sprintf("%s; %d of %d sent in all", r.RateErrorOf, r.Sent, r.Due)}
 		}),
@@ -29,7 +29,7 @@ func replayed() map[string]func(evidence) finding {
 	}
 }
 
-// With these status codes, a replay's objects show that they differ from the trace's objects.
+// Answers with these status codes show that the objects of a replay differ from those of its trace.
 const (
 	notFound = 404
 	conflict = 409
@@ -51,7 +51,7 @@ func shareError(code int) func(evidence) finding {
 	})
 }
 
-// perReplay reads one value of each replay, over all phases in which it ran.
+// perReplay returns a function that reads one value of each replay, over all phases in which the replay ran.
 func perReplay(read func(result.Replay) reading) func(evidence) finding {
 	return func(e evidence) finding {
 		var f finding

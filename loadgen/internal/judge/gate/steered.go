@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// steered says how the user changed a phase while it ran. Empty means not at all.
+// steered says how the user changed a phase while it ran. Empty means that the user did not change it.
 func steered(p result.Phase) string {
 	switch {
 	case p.EndedEarly:
@@ -17,7 +17,7 @@ func steered(p result.Phase) string {
 	return ""
 }
 
-// SteeredNotes notes the phases that the user changed while they ran, one line each.
+// SteeredNotes returns a one-line note on each phase that the user changed while it ran.
 func SteeredNotes(phases []result.Phase) (notes []string) {
 	for _, p := range phases {
 		if why := steered(p); why != "" {
@@ -27,7 +27,7 @@ func SteeredNotes(phases []result.Phase) (notes []string) {
 	return notes
 }
 
-// steered names a phase of the reading that the user changed, and how. Empty means the user changed no such phase.
+// steered names a phase of the reading that the user changed, and says how. Empty means that the user changed none.
 func (e evidence) steered(r reading) string {
 	for _, name := range r.measuredIn {
 		if why := steered(e.phases[name]); why != "" {

@@ -22,11 +22,11 @@ type Stop struct {
 
 	compiled Compiled // for gates, alerts and expressions
 	limit    *Limit   // for limits; else nil
-	over     []string // phases
+	over     []string // the phases in which the condition applies
 	follower *alerting.Follower
 
-	since time.Time // when the condition began to hold; zero if it does not
-	// Blind says why the latest evaluation was impossible. Empty means it was possible.
+	since time.Time // when the condition began to hold; zero if it does not hold
+	// Blind says why the latest evaluation was impossible. Empty means that it was possible.
 	Blind string
 }
 
@@ -41,16 +41,16 @@ type AlertSource interface {
 	Firing(ctx context.Context, alert string, at time.Time) (fires bool, summary string, err error)
 }
 
-// Stops compiles the conditions of a scenario's abortOn. It joins all errors, one line each, which name the
-// field.
+// Stops compiles the conditions in abortOn of a scenario. The error has one line for each problem, which names
+// the field.
 func Stops(s *scenario.Scenario) (stops []*Stop, err error) {
 	return stopsOf(s, func(i int) string { return fmt.Sprintf("abortOn[%d]", i) }, StopOptions{})
 }
 
 // StopOptions say which alerts flags may name.
 type StopOptions struct {
-	Rules alerting.Ruleset // take precedence over the shipped ones
-	// Elsewhere: a Prometheus evaluates the alerts, by rules that are unknown here.
+	Rules alerting.Ruleset // rules that take precedence over the shipped rules
+	// Elsewhere means that a Prometheus evaluates the alerts, by rules that are unknown here.
 	Elsewhere bool
 }
 
@@ -123,7 +123,7 @@ func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book, e
 	}
 	switch {
 	case c.alert != nil && c.alert.fires:
-		return nil, s.Errorf(path+".gate", "name one with fires: false", "whether gate %q holds is known at the end of its phases only", a.Gate)
+		return nil, s.Errorf(path+".gate", "name one with fires: false", "gate %q can be judged only at the end of its phases", a.Gate)
 	case c.objective.measure != nil:
 		return nil, s.Errorf(path+".gate", "write a limit, or an expr over the generator's metrics, as stormglass_requests_total", "objective %s of gate %q is not recorded: it is judged when the run is over", c.objective.Name, a.Gate)
 	}
@@ -167,12 +167,12 @@ func (s *Stop) Text() string {
 	return text
 }
 
-// OfClient reports whether the condition is about the generator's own requests. HoldsOf evaluates such
-// conditions, and Holds all others.
+// OfClient reports whether the condition is about the generator's own requests. HoldsOf evaluates such a
+// condition, and Holds any other.
 func (s *Stop) OfClient() bool { return s.limit != nil && s.limit.Client }
 
-// HoldsOf evaluates a condition about the generator's requests at a moment of a phase that began at start. It
-// returns why the run ends, or "" if it continues.
+// HoldsOf evaluates a condition about the generator's requests at the time at, in a phase that began at start.
+// It returns why the run ends, or "" if the run continues.
 func (s *Stop) HoldsOf(c Client, phase string, start, at time.Time) string {
 	if !slices.Contains(s.over, phase) {
 		return s.sustained("", phase, start, at)
@@ -191,8 +191,8 @@ func (s *Stop) HoldsOf(c Client, phase string, start, at time.Time) string {
 	return s.sustained(why, phase, start, at)
 }
 
-// Holds evaluates the condition at a moment of a phase that began at start, over the data recorded so far. It
-// returns why the run ends, or "" if it continues. It fails only if ctx ends.
+// Holds evaluates the condition at the time at, in a phase that began at start, over the data recorded so far.
+// It returns why the run ends, or "" if the run continues. It fails only if ctx ends.
 func (s *Stop) Holds(ctx context.Context, a Source, phase string, start, at time.Time) (why string, err error) {
 	s.Blind = ""
 	if !slices.Contains(s.over, phase) {
@@ -213,7 +213,8 @@ func (s *Stop) Holds(ctx context.Context, a Source, phase string, start, at time
 	return s.sustained(why, phase, start, at), nil
 }
 
-// sustained returns why the run ends if a breach has lasted long enough. An empty why means no breach.
+// sustained returns why the run ends, or "" if the breach has not lasted long enough. why describes the breach;
+// an empty why means that there is none.
 func (s *Stop) sustained(why, phase string, start, at time.Time) string {
 	switch {
 	case why == "":
@@ -232,7 +233,7 @@ func (s *Stop) sustained(why, phase string, start, at time.Time) string {
 	return fmt.Sprintf("abortOn: %s in phase %s, %s after its start: %s", s.Abort, phase, span(at.Sub(start)), why)
 }
 
-// fires returns a text if the alert fires, else "".
+// fires describes the alert if it fires, and returns "" if it does not.
 func (s *Stop) fires(ctx context.Context, a Source, at time.Time) (string, error) {
 	if theirs, ok := a.(AlertSource); ok {
 		fires, summary, err := theirs.Firing(ctx, s.compiled.Alert, at)
@@ -269,7 +270,7 @@ func (s *Stop) fires(ctx context.Context, a Source, at time.Time) (string, error
 	return "", nil
 }
 
-// breaks returns a text if a value of the expression breaks the bound, else "".
+// breaks describes a value of the expression that breaks the bound, and returns "" if no value does.
 func (s *Stop) breaks(ctx context.Context, a Source, expr string, u scenario.Unit, bound float64, op string, at time.Time) (string, error) {
 	samples, err := a.Instant(ctx, expr, at)
 	if ctx.Err() != nil {

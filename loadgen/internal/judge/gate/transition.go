@@ -50,7 +50,7 @@ func (c Compiled) checkTransition(s *scenario.Scenario, path string) error {
 		for _, q := range slices.Sorted(maps.Keys(quantiles())) {
 			offered = append(offered, fmt.Sprint(q))
 		}
-		return s.Errorf(path+".quantile", "one of "+strings.Join(offered, ", "), "%v is no quantile that is kept", c.Quantile)
+		return s.Errorf(path+".quantile", "one of "+strings.Join(offered, ", "), "%v is not a recorded quantile", c.Quantile)
 	}
 	return nil
 }
@@ -67,9 +67,9 @@ func (e evidence) perTransition(read func(result.Transition) reading) finding {
 	})
 }
 
-// transitionLatency reads the quantile. Open objects have no final time, so the quantile lies between its value with
-// their times so far and its value with infinite times. transitionLatency takes the value that decides the gate, or
-// leaves the value open.
+// transitionLatency reads the quantile of a transition. Objects that did not finish have no final time. So the quantile
+// lies between two values: one with the times of these objects so far, and one with infinite times. transitionLatency
+// returns the value of the two that decides the gate, or a lower bound if neither does.
 func (e evidence) transitionLatency(t result.Transition) reading {
 	q, get := e.quantile(), quantiles()[e.quantile()]
 	r := quantileOf(t.Latency, t.External, q, get)

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// decide derives the gate's verdict from a finding. It is pure.
+// decide derives the verdict of the gate from a finding, and returns the deciding reading. It is a pure function.
 func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	g = result.Gate{
 		Name: c.Name, Objective: c.objective.Name, Over: c.Over,
@@ -60,7 +60,7 @@ func tooShort(f finding) bool {
 	return short
 }
 
-// withheld returns the worst withheld value, or nil if no value is withheld.
+// withheld returns the worst of the withheld values, or nil if no value is withheld.
 func (c Compiled) withheld(f finding) (value *float64, atLeast bool) {
 	for _, r := range f.readings {
 		if r.withheld && (value == nil || c.op == "<=" && r.value > *value || c.op == ">=" && r.value < *value) {
@@ -88,12 +88,12 @@ func (c Compiled) holds(v float64) bool {
 	return v <= c.bound
 }
 
-// unknown reports whether the reading is only a bound of the true value and does not decide.
+// unknown reports whether the reading is only a lower bound of the true value, which does not decide the verdict.
 func (c Compiled) unknown(r reading) bool {
 	return r.atLeast && !r.failed && c.holds(r.value) == (c.op == "<=")
 }
 
-// worst returns the deciding reading, or the sum, and the number of readings.
+// worst returns the reading that decides the gate: the worst one, or the sum of all. n is the number of readings.
 func (c Compiled) worst(f finding) (worst reading, n int) {
 	var sum float64
 	least := false
@@ -118,7 +118,7 @@ func (c Compiled) worst(f finding) (worst reading, n int) {
 	return worst, n
 }
 
-// missing lists the reasons why the gate cannot pass, without duplicates.
+// missing returns the reasons why the gate lacks data, without duplicates.
 func (c Compiled) missing(f finding, n int) []string {
 	var why []string
 	add := func(s string) {
@@ -126,7 +126,7 @@ func (c Compiled) missing(f finding, n int) []string {
 			why = append(why, s)
 		}
 	}
-	alike := map[string]int{} // index in why of a reason that several phases share
+	alike := map[string]int{} // reasons that several phases share, with their index in why
 	empty := map[string]bool{}
 	for _, r := range f.readings {
 		switch {
@@ -140,7 +140,7 @@ func (c Compiled) missing(f finding, n int) []string {
 		case r.missing != "":
 			add(r.missing)
 		case !r.nothing && c.unknown(r): // a bound that looks better may hide the worst value
-			add(fmt.Sprintf("%s: the true value is %s or more, which the bound does not tell apart (%s)",
+			add(fmt.Sprintf("%s: the true value is %s or more, so whether it is within the bound is not known (%s)",
 				r.of, show(c.objective.Unit, r.value), r.detail))
 		}
 		if r.phase != "" {
@@ -219,7 +219,7 @@ func reason(g result.Gate) string {
 		return fmt.Sprintf("%s: %s", g.Name, strings.TrimPrefix(g.Detail, g.Name+": "))
 	}
 	if (g.Op == "<=") == (*g.Value <= g.Bound) {
-		return fmt.Sprintf("%s: %s", g.Name, g.Detail) // it failed for a reason other than the bound
+		return fmt.Sprintf("%s: %s", g.Name, g.Detail) // the gate failed for a reason other than its bound
 	}
 	return fmt.Sprintf("%s: %s is %s %s", g.Name, show(u, *g.Value), side(g.Op), show(u, g.Bound))
 }

@@ -1,6 +1,7 @@
 // Package paired decides from pairs of measurements whether B is worse than A, and with what certainty. It uses a
-// one-sided paired t-test of d = ln(B/A) at a few looks. Each look has its own alpha; the errors of the looks add up,
-// so that a comparison may stop at any of them. The package's tests simulate the error rates of the default plan.
+// one-sided paired t-test of d = ln(B/A) at a few looks, which are fixed numbers of pairs. Each look has its own alpha. The
+// total error rate is at most the sum of these alphas, so a comparison may stop at any look. The tests of this package
+// simulate the error rates of the default plan.
 package paired
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Default returns the plan whose error rates are in docs/reference/comparing.md.
+// Default returns the default plan. docs/reference/comparing.md states its error rates.
 func Default() result.Plan {
 	return result.Plan{
 		Looks:  []result.Look{{Pairs: 6, Alpha: 0.003}, {Pairs: 9, Alpha: 0.003}, {Pairs: 12, Alpha: 0.004}},
@@ -66,31 +67,31 @@ func IsLook(p result.Plan, pairs int) bool {
 // Judged is the result for one figure. Changes are shares: 0.05 is 5% worse.
 type Judged struct {
 	Answer result.Answer
-	Pairs  int // the number of pairs judged, as of the last look
+	Pairs  int // the number of judged pairs, as of the last look
 	// Change is the geometric mean of B/A, minus 1. Low and High bound it, each at the plan's confidence.
 	Change, Low, High float64
 	// Spread is the standard deviation of ln(B/A), or of the differences as shares of A.
 	Spread float64
-	// T is the test's statistic, and Critical the value beyond which a change counts.
+	// T is the statistic of the test. Critical is the value beyond which T shows a change.
 	T, Critical float64
 }
 
 // LeastRuns is the minimum number of runs of each side to judge sets without pairs.
 const LeastRuns = 3
 
-// Figure holds the values of one figure, in the order of the pairs. Positive is worse.
+// Figure holds the changes of one figure, in the order of the pairs. Positive is worse.
 type Figure struct {
 	// D is ln(B/A) of each pair. If Differences is set, as for a figure that is 0 in some pairs, it is B minus A.
 	D           []float64
 	Differences bool
 	// Level is the mean of A, which turns a difference into a share. It is 1 if the differences are shares already.
 	Level float64
-	// Gone is the change if B is 0, which bounds the change: -1, or +1 for a figure for which higher is better. 0 means
-	// that the figure may be negative.
+	// Gone is the change if B is 0, the largest possible change in that direction: -1, or +1 for a figure for which
+	// higher is better. 0 means that the figure may be negative, so that no such bound exists.
 	Gone float64
 }
 
-// Judge judges figures by their pairs. It makes only the last look for which a figure has enough pairs.
+// Judge judges figures by their pairs. It judges each figure only at the last look for which the figure has enough pairs.
 func Judge(p result.Plan, figures []Figure) []Judged {
 	tests := make([]test, len(figures))
 	for i, f := range figures {
@@ -100,15 +101,16 @@ func Judge(p result.Plan, figures []Figure) []Judged {
 	return holm(p, tests)
 }
 
-// Sets holds one figure of the runs of A and of B: logarithms, or plain values if Differences is set, as for a figure
-// that is 0 in some runs. Level and Gone are as in Figure.
+// Sets holds the values of one figure in the runs of A and of B. The values are logarithms, or plain values if Differences
+// is set, such as for a figure that is 0 in some runs. Level and Gone have the same meaning as in Figure.
 type Sets struct {
 	A, B        []float64
 	Differences bool
 	Level, Gone float64
 }
 
-// JudgeSets judges figures of runs without pairs. A change of the machine between the sets counts as a change of B.
+// JudgeSets judges figures of runs that are not paired. If the machine changed between the sets, the effect counts as a
+// change of B.
 func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	tests := make([]test, len(figures))
 	for i, s := range figures {
@@ -118,8 +120,8 @@ func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	return holm(p, tests)
 }
 
-// holm judges figures that share alpha by Holm's method: the smallest p-value gets the smallest share. If there are no
-// more figures than the plan allows, each gets the whole alpha.
+// holm judges figures that share alpha by Holm's method: the smallest p-value is compared with the smallest share of alpha.
+// If there are no more figures than the plan allows, each figure gets the whole alpha.
 func holm(p result.Plan, tests []test) []Judged {
 	all, order := make([]Judged, len(tests)), make([]int, len(tests))
 	for i := range order {
@@ -137,8 +139,8 @@ func holm(p result.Plan, tests []test) []Judged {
 	return all
 }
 
-// test is one figure at one look: the mean of ln(B/A) or of differences, its standard error, and the t-distribution of
-// their ratio.
+// test is the t-test of one figure at one look. It holds the mean of ln(B/A) or of the differences, the standard error of
+// the mean, and the t-distribution of the mean divided by its standard error.
 type test struct {
 	look              result.Look // the zero value means it is too early for a look
 	n                 int
@@ -148,7 +150,7 @@ type test struct {
 	level, gone       float64
 }
 
-// newTest returns the test of pairs.
+// newTest returns the paired t-test of the changes d.
 func newTest(p result.Plan, d []float64) (t test) {
 	t.n = len(d)
 	for _, l := range p.Looks {
@@ -167,7 +169,7 @@ func newTest(p result.Plan, d []float64) (t test) {
 	return t
 }
 
-// newWelch returns Welch's t-test of two sets of runs without pairs, with the sum of the plan's alphas.
+// newWelch returns Welch's t-test of two sets of runs that are not paired. Its alpha is the sum of the alphas of the plan.
 func newWelch(p result.Plan, a, b []float64) (t test) {
 	t.n = min(len(a), len(b))
 	if t.n == 0 {
@@ -214,7 +216,7 @@ func (t test) smaller() float64 {
 	return t.dist.Survival(math.Abs(t.t()))
 }
 
-// judge returns the result with alpha divided by share.
+// judge returns the result of the test with alpha divided by share.
 func (t test) judge(p result.Plan, share float64) Judged {
 	j := Judged{Answer: result.CouldNotTell, Pairs: t.n, Change: t.share(t.mean), Spread: t.spread, T: t.t(), Low: math.Inf(-1), High: math.Inf(1)}
 	if t.n > 1 {
@@ -249,7 +251,7 @@ func (t test) judge(p result.Plan, share float64) Judged {
 	return j
 }
 
-// share returns a mean as a share of A. For differences from 0 it is infinite.
+// share returns a mean as a share of A. It is infinite for differences if the mean of A is 0.
 func (t test) share(mean float64) float64 {
 	switch {
 	case !t.differences:

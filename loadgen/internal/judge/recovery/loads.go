@@ -10,14 +10,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// canceled requests were pending when the generator stopped at the end of the run.
+// canceled is the outcome of requests that were pending when the generator stopped at the end of the run.
 const canceled = "canceled"
 
 // moment holds the counts of one load in one slot.
 type moment struct {
 	from, until time.Time
 	samples.RequestSlot
-	failed int64 // without canceled requests
+	failed int64 // excludes canceled requests
 	bad    bool  // a request failed, was not sent or took longer than the bound
 }
 
@@ -37,36 +37,36 @@ func (in run) loads(f span) []result.LoadRecovery {
 	var all []result.LoadRecovery
 	for _, load := range slices.Sorted(maps.Keys(byLoad)) {
 		if f.Over(byLoad[load][0].from.Add(-stretch)) {
-			continue // the load began only after the fault's time
+			continue // the load began after the time of the fault
 		}
 		w := watch{fault: f, r: result.LoadRecovery{Load: load, Bound: in.bound(load).Seconds()}}
 		for _, m := range byLoad[load] {
 			w.take(m)
 		}
 		if !w.ran && !f.next.IsZero() {
-			continue // its pending requests belong to the next fault
+			continue // the pending requests of the load belong to the next fault
 		}
 		all = append(all, w.result())
 	}
 	return all
 }
 
-// watch follows one load through one fault, slot by slot.
+// watch computes the effect of one fault on one load, from the slots in order of time.
 type watch struct {
 	fault span
 	r     result.LoadRecovery
 
-	ran         bool // the load had a slot that belongs to the fault
+	ran         bool // true if the load had a slot that belongs to the fault
 	from, until time.Time
 	failedBy    time.Time // end of the first slot with a failure
 	succeeded   time.Time // end of the first slot with a success after that
-	good        time.Time // start of the current time inside the bound; zero if the load is outside it
+	good        time.Time // start of the current time inside the bound; zero if the load is outside the bound
 	back        time.Time // start of the first whole stretch inside the bound after the fault
 	last        time.Time // end of the last slot
-	pending     tally     // of the slots since the last bad one
+	pending     tally     // counts of the slots since the last bad slot
 }
 
-// tally counts requests that join the error window if another bad slot follows.
+// tally counts requests that become part of the error window if another bad slot follows.
 type tally struct {
 	succeeded int64
 	slowest   float64
@@ -118,8 +118,8 @@ func (w *watch) spoil(m moment) {
 	}
 }
 
-// hold adds a slot inside the bound. After the fault, the load is back once such slots
-// fill a whole stretch.
+// hold adds a slot inside the bound. After the fault, the load counts as back once such
+// slots fill a time of length stretch.
 func (w *watch) hold(m moment) {
 	if m.Succeeded == 0 {
 		return // only canceled requests, which say nothing
@@ -168,8 +168,8 @@ func (w *watch) result() result.LoadRecovery {
 	return r
 }
 
-// notBackFor returns how long after the fault's end the load was observed not to be back,
-// in seconds.
+// notBackFor returns the time after the end of the fault for which the load was observed
+// not to be back, in seconds, or nil if that is unknown.
 func (w *watch) notBackFor() *float64 {
 	if !w.ran || !w.fault.Over(w.last) {
 		return nil
@@ -207,7 +207,7 @@ func relists(slots []samples.Slot, f span) result.RelistStorm {
 		from time.Time
 		n    int64
 	}
-	var lately []count // of the last second
+	var lately []count // the counts of the last second
 	var inSecond int64
 	for _, slot := range slots {
 		if !f.has(slot.Until()) || f.End != nil && slot.From().After(f.End.Add(stormWithin)) {

@@ -1,6 +1,7 @@
-// Package recovery computes the effects of a run's faults from its timeline and samples:
-// error windows, first successes, relists, handovers, restarts; and judges the scenario's
-// signals against their own noise. docs/reference/recovery.md defines every figure.
+// Package recovery computes the effects of the faults of a run from its timeline and
+// samples: error windows, first successes, relists, handovers and restarts. It also judges
+// the signals of the scenario against their own noise. docs/reference/recovery.md defines
+// every figure.
 package recovery
 
 import (
@@ -17,11 +18,11 @@ import (
 )
 
 const (
-	// defaultBound is upstream's objective for calls on single objects (1 s, in
-	// kubernetes/community sig-scalability/slos/api_call_latency.md). Upstream bounds
-	// the 99th percentile over days; here the bound holds for every request.
+	// defaultBound is the objective of Kubernetes for calls on single objects (1 s, in
+	// kubernetes/community sig-scalability/slos/api_call_latency.md). The objective bounds
+	// the 99th percentile over days; here the bound applies to every request.
 	defaultBound = time.Second
-	// listBound is upstream's objective for lists of a namespace or of the cluster
+	// listBound is the objective of Kubernetes for lists of a namespace or of the cluster
 	// (30 s, in the same document).
 	listBound = 30 * time.Second
 	// stretch is the time for which a load must hold its bound to be back.
@@ -31,12 +32,13 @@ const (
 	// (client-go/tools/cache/reflector.go, defaultBackoffMax).
 	stormWithin = 30 * time.Second
 	// settling is the time after a fault's end in which a change of leader is
-	// attributed to the fault. Upstream's defaults are leases of 15 s and a retry
-	// every 2 s (component-base/config/options/leaderelectionconfig.go); a
+	// attributed to the fault. The defaults of Kubernetes are leases of 15 s and a
+	// retry every 2 s (component-base/config/options/leaderelectionconfig.go), so a
 	// change that comes later has another reason.
 	settling = 30 * time.Second
 	// settled is the time after a fault's end in which the end of a process is
-	// attributed to the fault: the two events come from different sources.
+	// attributed to the fault. It is needed because the two events come from different
+	// sources.
 	settled = time.Second
 )
 
@@ -48,8 +50,8 @@ type run struct {
 	bound func(load string) time.Duration
 }
 
-// Analyse returns the effects of the faults, or nil if there was no fault, no change
-// of leader and no restart.
+// Analyse returns the effects of the faults of a run, or nil if there was neither a fault
+// nor a change of leader nor a restart.
 func Analyse(rec *rundir.Recorded) *result.Recovery {
 	in := run{rec, timeline.Of(rec.Timeline), bounds(rec.Scenario)}
 	changes, leaders := in.handovers()
@@ -115,16 +117,16 @@ func bounds(s *scenario.Scenario) func(load string) time.Duration {
 // span is a fault and the time in which effects are attributed to it.
 type span struct {
 	timeline.Fault
-	next time.Time // when the next fault begins and this span ends; zero: no further fault
+	next time.Time // when the next fault begins, which ends this span; zero if none exists
 }
 
-// has reports whether a slot that ends at until belongs to the fault.
+// has reports whether a slot with the end until belongs to the fault.
 func (f span) has(until time.Time) bool {
 	return until.After(f.Begin) && (f.next.IsZero() || !until.After(f.next))
 }
 
-// phaseAt returns the name of the phase at a moment, the later one at a boundary of
-// two phases, or "" outside of all phases.
+// phaseAt returns the name of the phase at a time, or "" outside of all phases. At the
+// boundary of two phases it returns the later one.
 func (in run) phaseAt(at time.Time) string {
 	for _, p := range slices.Backward(in.Measurements.Phases) {
 		if !at.Before(p.Start) && !at.After(p.End) {
@@ -136,8 +138,8 @@ func (in run) phaseAt(at time.Time) string {
 
 func seconds(d time.Duration) *float64 { return new(d.Seconds()) }
 
-// handovers returns the changes of leaders, and the last leader of each kind. The
-// first leader of a kind is not a change: the run only observes it.
+// handovers returns the changes of leaders, and the last leader of each kind. The first
+// leader of a kind does not count as a change.
 func (in run) handovers() (all []result.Handover, last map[string]timeline.Leader) {
 	last = map[string]timeline.Leader{}
 	for _, l := range in.line.Leaders {
@@ -159,8 +161,8 @@ func (in run) handovers() (all []result.Handover, last map[string]timeline.Leade
 	return all, last
 }
 
-// leaderless returns, by fault, the kinds whose last leader the fault ended before the
-// run ended.
+// leaderless returns, for each fault, the kinds that had no leader from the fault to the
+// end of the run.
 func (in run) leaderless(last map[string]timeline.Leader) map[string][]string {
 	lost := map[string][]string{}
 	stop := in.lastEnd()
@@ -183,9 +185,9 @@ func (in run) lastEnd() time.Time {
 	return time.Time{}
 }
 
-// hit returns the time at which a leader was last hit before until: its process
-// ended, or a fault on it began that lasted until shortly before until. The fault is
-// nil if the process ended by itself.
+// hit returns the time at which a leader was last hit before until: its process ended,
+// or a fault on the process began that lasted until shortly before until. cause is the
+// fault, or nil if the process ended by itself.
 func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, cause *timeline.Fault) {
 	for i, f := range in.line.Faults {
 		if f.Hits(leader.Name) && !f.Begin.Before(leader.Since) && f.Begin.Before(until) && (f.End == nil || !f.End.Add(settling).Before(until)) {
@@ -198,8 +200,9 @@ func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, caus
 	return lost, cause
 }
 
-// restarts pairs the ends of processes with the readiness of their successors. It
-// skips processes that end after the last phase, because the plane stops then.
+// restarts returns the restarts: each end of a process with the time at which its successor
+// was ready. It skips processes that end after the last phase, because the plane stops
+// then.
 func (in run) restarts() (all []result.Restart) {
 	stop := in.lastEnd()
 	for _, x := range in.line.Exits {

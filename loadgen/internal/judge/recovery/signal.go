@@ -15,20 +15,22 @@ import (
 )
 
 const (
-	// floorShare is the minimum noise, as a share of the largest absolute value.
-	// Without it any change of a constant signal would be infinite. Both the steady
-	// and the under samples count, so nothing moves by more than 200.
+	// floorShare is the minimum noise, as a share of the largest absolute value of
+	// the steady and the under samples. Without a minimum, any change of a constant
+	// signal would be infinitely many times its noise. With it, no signal moves by
+	// more than 200 times its noise.
 	floorShare = 0.01
-	// leastSamples is the minimum to judge a stretch by: two samples cannot be split
-	// into thirds.
+	// leastSamples is the minimum number of samples of a signal in a set of phases:
+	// two samples cannot be split into thirds.
 	leastSamples = 3
 	// A signal has returned if its distance from the steady mean is at most
-	// returnNoises times the noise or returnShare of its movement.
+	// returnNoises times its noise, or at most returnShare of its movement.
 	returnNoises = 3
 	returnShare  = 0.1
 )
 
-// judge compares the samples of a signal. Points are sorted by time.
+// judge compares the samples of a signal in its steady, under and after phases. The
+// samples must be sorted by time.
 func judge(s scenario.Signal, steady, under, after []result.SignalPoint) result.Signal {
 	r := result.Signal{Name: s.Name, Expr: s.Expr, Unit: s.Unit, Steady: window(s.Steady, steady), Under: window(s.Under, under)}
 	if len(s.After) > 0 {
@@ -92,8 +94,8 @@ func window(phases []string, points []result.SignalPoint) result.SignalWindow {
 func third(n int) int { return (n + 2) / 3 }
 
 // farThird returns the mean of the highest or of the lowest third of the samples,
-// whichever is farther from mean. One sample may be an accident, and the mean of all
-// samples would hide a fault that shows late.
+// whichever is farther from mean. A single sample may be an outlier, and the mean of all
+// samples would hide an effect that begins late.
 func farThird(points []result.SignalPoint, mean float64) float64 {
 	sorted := slices.Clone(points)
 	slices.SortFunc(sorted, func(x, y result.SignalPoint) int { return cmp.Compare(x.Value, y.Value) })
@@ -115,21 +117,21 @@ func meanOf(points []result.SignalPoint) float64 {
 	return points[0].Value + sum/float64(len(points))
 }
 
-// query evaluates PromQL at one moment and returns a value for each series.
+// query evaluates PromQL at one time and returns a value for each series.
 type query func(ctx context.Context, expr string, at time.Time) ([]float64, error)
 
 // lookBack is the length of $window in scrape intervals: two and a half intervals
 // always hold two scrapes, which a rate needs.
 const lookBack = 2.5
 
-// Signals samples the scenario's signals and judges them. Without an archive there
-// are no samples. It fails only if ctx ends; an expression that does not give exactly
-// one number is reported in the signal's detail.
+// Signals samples the signals of the scenario and judges them. If there is no archive,
+// there are no samples. Signals fails only if ctx ends; if an expression does not give
+// exactly one number, the detail of the signal says so.
 //
-// Within a phase an expression is evaluated once per scrape interval. The first
-// evaluation is where $window reaches back to the phase's start, so that no sample
-// covers two phases. A shorter phase is evaluated once, at its end, over its whole
-// length.
+// Within a phase an expression is evaluated once per scrape interval. At the first
+// evaluation, $window reaches back to the start of the phase, so that no sample covers
+// two phases. In a phase shorter than $window, the expression is evaluated once, at the
+// end of the phase and over its whole length.
 func Signals(ctx context.Context, rec *rundir.Recorded) ([]result.Signal, error) {
 	return signals(ctx, rec, func(ctx context.Context, expr string, at time.Time) ([]float64, error) {
 		if rec.Archive == nil {
@@ -166,8 +168,8 @@ func signals(ctx context.Context, rec *rundir.Recorded, ask query) ([]result.Sig
 	return all, nil
 }
 
-// sample evaluates an expression over some phases. missing says why expected samples
-// are missing.
+// sample evaluates an expression in the phases with the given names. missing says why
+// expected samples are missing.
 func sample(ctx context.Context, expr string, names []string, rec *rundir.Recorded, ask query) (points []result.SignalPoint, missing string, err error) {
 	if len(names) == 0 {
 		return nil, "", nil
@@ -202,8 +204,8 @@ func sample(ctx context.Context, expr string, names []string, rec *rundir.Record
 	return points, missing, nil
 }
 
-// moments returns the times in a phase at which to sample a signal. The last is the
-// end of the phase, which is a scrape.
+// moments returns the times in a phase at which to sample a signal. The last one is the
+// end of the phase, at which there is a scrape.
 func moments(p result.Phase, interval time.Duration) []time.Time {
 	first := p.Start.Add(time.Duration(lookBack * float64(interval)))
 	var all []time.Time

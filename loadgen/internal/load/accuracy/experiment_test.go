@@ -66,7 +66,7 @@ type experiment struct {
 	length   time.Duration
 	inFlight int           // default 10,000
 	timeout  time.Duration // default a minute
-	// policy is made when the load begins.
+	// policy is called when the load begins.
 	policy func(begin time.Time) stubapi.Policy
 	pipes  bool
 
@@ -84,7 +84,7 @@ func newPacer(t *testing.T, arrivals string, rate float64, shape arrival.Shape) 
 	return p
 }
 
-// run runs it; with pipes it must be in a bubble.
+// run runs the experiment. With pipes it must be called in a synctest bubble.
 func (x *experiment) run(t *testing.T) {
 	t.Helper()
 	o := stubapi.Options{}
@@ -128,7 +128,7 @@ func (x *experiment) run(t *testing.T) {
 	x.result, x.exchanges = all[0], s.Exchanges()
 }
 
-// number is the arrival that a request was for.
+// number returns the number of the arrival that a request belongs to.
 func number(t *testing.T, e stubapi.Exchange) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(strings.TrimPrefix(e.Query, "n="), 10, 64)
@@ -138,7 +138,7 @@ func number(t *testing.T, e stubapi.Exchange) int64 {
 	return n
 }
 
-// latencies are the true ones, from the intended starts, sorted.
+// latencies returns the true latencies from the intended starts, sorted.
 func (x *experiment) latencies(t *testing.T) []time.Duration {
 	t.Helper()
 	var all []time.Duration

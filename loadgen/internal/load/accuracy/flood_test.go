@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// one is the object of the stub that is written, the first that it has.
+// one is the stub's first object, which the test writes.
 type one struct{}
 
 func (one) Prepare(context.Context) error { return nil }
@@ -63,7 +63,7 @@ const phase = "truth"
 // its objects are what follows.
 func (f *flood) firstWrite() uint64 { return uint64(101 + f.objects) }
 
-// run runs it in a bubble.
+// run runs the flood in a synctest bubble.
 func (f *flood) run(t *testing.T) {
 	t.Helper()
 	if f.objects == 0 {
@@ -148,7 +148,7 @@ func (f *flood) run(t *testing.T) {
 // modified is the kind of the measured writes' events.
 const modified = "MODIFIED"
 
-// account holds the measured writes that were really sent.
+// account holds the measured writes that the stub sent.
 type account struct{ Expected, Delivered, Lost, Duplicated, Reordered, Lossy, WorstLost int64 }
 
 func (f *flood) truth() account {
@@ -184,7 +184,7 @@ func told(r result.Watches) account {
 	return account{r.Expected, r.Delivered, r.Lost, r.Duplicated, r.Reordered, int64(r.Lossy), r.WorstLost}
 }
 
-// latencies are the true ones of all deliveries, from the writes' answers.
+// latencies returns the true latencies of all deliveries, from the answers to their writes.
 func (f *flood) latencies() []time.Duration {
 	var all []time.Duration
 	for _, w := range f.sent {

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A watch that is refused is a failed attempt, counted once, and made again
-// until it is taken; it owes nothing before that, and no event is lost by it.
+// A refused watch is a failed attempt, which is counted once, and is retried until it is accepted. Before that it need not
+// deliver anything, and no event is lost.
 func TestRefusedWatches(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -37,7 +37,7 @@ func TestRefusedWatches(t *testing.T) {
 					f := flood{
 						encoding: encoding, count: 20, writes: 40,
 						options: stubapi.Options{Policy: stubapi.Only(refused, stubapi.Always(c.answer))},
-						// What ends a connection is then one watch's trouble.
+						// Then the end of a connection affects only one watch.
 						change: func(l *scenario.Load) { l.Connect = "each" },
 					}
 					f.run(t)
@@ -105,7 +105,7 @@ func TestGoAwayOfASharedConnection(t *testing.T) {
 	}
 }
 
-// A server that no connection can be made to.
+// A server to which no connection can be made.
 func TestRefusedConnections(t *testing.T) {
 	for _, encoding := range encodings {
 		t.Run(encoding, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestRefusedConnections(t *testing.T) {
 					change: func(l *scenario.Load) { l.Connect = "each" },
 					wrap: func(dial dialFunc) dialFunc {
 						return func(ctx context.Context, network, address string) (net.Conn, error) {
-							// Not the first, which is for the list that all begin from.
+							// Not the first connection, which is for the list from which all watches start.
 							if n := dialled.Add(1); n < 30 && n%3 == 2 {
 								refused.Add(1)
 								return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}

@@ -41,8 +41,8 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// A stall of 2 s within 20: a tenth of the arrivals fall into it, and wait for
-// its end. The expectation is arithmetic on the schedule alone.
+// A stall of 2 s within 20 s: a tenth of the arrivals fall into the stall and wait for its end. The expected values are
+// computed from the schedule alone.
 func TestStallIsFullyVisible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const base = 50 * time.Millisecond
@@ -72,7 +72,7 @@ func TestStallIsFullyVisible(t *testing.T) {
 	})
 }
 
-// With few slots, most of what falls into the stall is unsent, and counted.
+// With few slots, most arrivals in the stall are unsent, and counted as such.
 func TestOfferedIsSentAndUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := experiment{
@@ -91,8 +91,7 @@ func TestOfferedIsSentAndUnsent(t *testing.T) {
 	})
 }
 
-// Each arrival is received when the schedule has it, within the millisecond
-// for which the dispatcher gathers arrivals.
+// The server receives each arrival at its scheduled time, within the millisecond in which the dispatcher collects arrivals.
 func TestArrivals(t *testing.T) {
 	for name, shape := range map[string]arrival.Shape{
 		"steady": {},
@@ -122,8 +121,7 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// What a bad server does is counted under its kind, once, and never repeated
-// in silence.
+// Each failure of a server is counted once, by its kind, and no request is silently repeated.
 func TestBadServers(t *testing.T) {
 	for _, c := range []struct {
 		answer stubapi.Answer
@@ -171,8 +169,7 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// Over real sockets the machine has its say, but never in the engine's favour:
-// no quantile is below the true one.
+// Over real sockets the machine adds delays, but no measured quantile is below the true one.
 func TestNeverFasterThanTheTruth(t *testing.T) {
 	x := experiment{
 		pacer: newPacer(t, "poisson", 200, arrival.Shape{}), length: time.Second,

@@ -14,9 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Slow consumers let the server send their window ahead and then read perSecond
-// bytes a second, however much the server has for them. Other watches read
-// everything.
+// Slow consumers let the server fill their window and then read perSecond bytes a second, no matter how much the server has to
+// send. Other watches read everything.
 func TestSlowConsumers(t *testing.T) {
 	for _, encoding := range encodings {
 		for _, perSecond := range []int64{0, 1_000, 50_000} {

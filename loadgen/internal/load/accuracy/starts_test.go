@@ -39,9 +39,8 @@ func (f *flood) modified() (n int64) {
 	return n
 }
 
-// Watches that are opened while writes are made owe those that came after the
-// version each began from, and no others: no gap is invented where the initial
-// events end, and no duplicate.
+// Watches that are opened during writes must deliver exactly the writes after the version from which they start. The end of the
+// initial events causes no false gap or duplicate.
 func TestStartsAmongWrites(t *testing.T) {
 	for _, encoding := range encodings {
 		for _, start := range starts {
@@ -81,7 +80,7 @@ func TestStartsAmongWrites(t *testing.T) {
 	}
 }
 
-// Of the initial events none is owed; all that is spoilt after them is found.
+// No initial event counts as expected. All faults after the initial events are found.
 func TestEveryGapAfterInitialEventsIsFound(t *testing.T) {
 	for _, encoding := range encodings {
 		for seed := range uint64(5) {
@@ -116,8 +115,8 @@ func TestEveryGapAfterInitialEventsIsFound(t *testing.T) {
 	}
 }
 
-// With connect: each every watch has a connection, and has it to itself; with
-// connect: shared as few are made as the server's limit of streams allows.
+// With connect: each, every watch has its own connection. With connect: shared, there are as few connections as the server's
+// limit of streams allows.
 func TestConnections(t *testing.T) {
 	for connect, want := range map[string]int{"each": 45, "shared": 5} {
 		for _, start := range starts {

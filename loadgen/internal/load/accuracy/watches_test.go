@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/stubapi"
 )
 
-// script spoils a share of the events, drawn by seed, watch and number.
+// script drops, repeats or swaps a share of the events, chosen by seed, watch and number.
 func script(seed uint64, share float64, kinds ...stubapi.Spoil) stubapi.Script {
 	return func(k, n int64) stubapi.Spoil {
 		r := rand.New(rand.NewPCG(seed, uint64(k)<<32|uint64(n)))
@@ -24,7 +24,7 @@ func script(seed uint64, share float64, kinds ...stubapi.Spoil) stubapi.Script {
 
 var encodings = []string{"json", "protobuf"}
 
-// Every gap, duplicate and swap is found, and no other.
+// Exactly the gaps, duplicates and swaps that the script made are found.
 func TestEveryGapIsFound(t *testing.T) {
 	for _, encoding := range encodings {
 		for seed := range uint64(20) {
@@ -129,8 +129,7 @@ func TestDeliveryLatency(t *testing.T) {
 	}
 }
 
-// Events that come before their write's answer are counted, and have no
-// latency.
+// Events that arrive before their write's answer are counted and have no latency.
 func TestBeforeTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writes := func(r stubapi.Request) bool { return r.Method == http.MethodPatch }

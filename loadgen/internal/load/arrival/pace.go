@@ -1,7 +1,6 @@
-// Package arrival computes when the arrivals of an open-loop load are due, with pure functions: no goroutine, no
-// clock. It follows vegeta's pacers (tsenart/vegeta lib/pacer.go), but a pacer here returns the intended time of
-// each arrival rather than a wait from now, because latency counts from the intended time and a late dispatcher
-// must not move it.
+// Package arrival computes when the arrivals of an open-loop load are due, with pure functions: no goroutine, no clock. It
+// follows vegeta's pacers (tsenart/vegeta lib/pacer.go), but a pacer here returns the intended time of each arrival rather than
+// the time to wait, because latency counts from the intended time, which a late dispatcher must not move.
 package arrival
 
 import (
@@ -14,11 +13,11 @@ import (
 // Never is the intended time of an arrival that never comes.
 const Never = time.Duration(math.MaxInt64)
 
-// MaxRate is the highest rate in arrivals per second: the resolution of latencies is a microsecond.
+// MaxRate is the highest rate, in arrivals per second. Latencies have a resolution of a microsecond.
 const MaxRate = 1e6
 
-// Pacer is a schedule of arrivals that depends only on its parameters and the arguments. It must be used by one
-// goroutine. Calls with arguments that do not decrease take constant time.
+// Pacer is a schedule of arrivals that depends only on its parameters. Only one goroutine may use it. A call takes constant
+// time if its argument is not less than in the previous call.
 type Pacer interface {
 	// At returns the intended time of arrival n (from 0) since the start, or Never if there is no such arrival.
 	// It does not decrease with n.
@@ -27,8 +26,8 @@ type Pacer interface {
 	Due(elapsed time.Duration) int64
 }
 
-// New makes the pacer of an arrival process with a steady mean rate in
-// arrivals per second, 0 for none:
+// New returns the pacer of an arrival process with a steady mean rate in arrivals per second. A rate of 0 means no arrivals.
+// The processes are:
 //
 //   - "constant": arrival n at n/rate, the first at once.
 //   - "poisson": independent, exponentially distributed gaps, drawn by seed,
@@ -37,9 +36,9 @@ func New(arrival string, rate float64, seed int64) (Pacer, error) {
 	return NewShaped(arrival, rate, Shape{}, seed)
 }
 
-// NewShaped makes the pacer of an arrival process whose rate, in arrivals per second, changes as the shape says.
-// "constant" arrivals come when the integral of the rate reaches 0, 1, 2, ..., "poisson" ones when it reaches the
-// points of a Poisson process of rate 1 (inversion of the cumulative intensity: Çınlar 1975).
+// NewShaped returns the pacer of an arrival process whose rate, in arrivals per second, changes according to the shape. A
+// "constant" arrival is due when the integral of the rate reaches 0, 1, 2, ...; a "poisson" arrival when it reaches a point of
+// a Poisson process of rate 1 (inversion of the cumulative intensity: Çınlar 1975).
 func NewShaped(arrival string, rate float64, s Shape, seed int64) (Pacer, error) {
 	if arrival != "constant" && arrival != "poisson" {
 		return nil, fmt.Errorf("unknown arrival %q; there are constant and poisson", arrival)
@@ -69,15 +68,15 @@ func NewShaped(arrival string, rate float64, s Shape, seed int64) (Pacer, error)
 
 func possible(rate float64) error {
 	if math.IsNaN(rate) || rate < 0 || rate > MaxRate {
-		return fmt.Errorf("a rate of %g/s is impossible; write one from 0/s to %.0f/s", rate, float64(MaxRate))
+		return fmt.Errorf("invalid rate %g/s; write a rate from 0/s to %.0f/s", rate, float64(MaxRate))
 	}
 	return nil
 }
 
-// constant has the same gap in nanoseconds between arrivals, infinite at rate 0.
+// constant is a Pacer with equal gaps between arrivals, in nanoseconds; infinite at rate 0.
 type constant struct{ gap float64 }
 
-// At is never far off: n x gap is exact to a nanosecond for 100 days.
+// At multiplies instead of adding up gaps, so it is exact to a nanosecond for 100 days.
 func (c constant) At(n int64) time.Duration {
 	if math.IsInf(c.gap, 1) {
 		return Never
@@ -89,7 +88,7 @@ func (c constant) Due(elapsed time.Duration) int64 {
 	if elapsed < 0 || math.IsInf(c.gap, 1) {
 		return 0
 	}
-	// The quotient may be off by a rounding error: At decides.
+	// The quotient may have a rounding error; compare with At.
 	n := int64(float64(elapsed)/c.gap) + 1
 	for n > 0 && c.At(n-1) > elapsed {
 		n--
@@ -100,7 +99,7 @@ func (c constant) Due(elapsed time.Duration) int64 {
 	return n
 }
 
-// toDuration rounds nanoseconds; what a Duration cannot hold is Never.
+// toDuration rounds to a nanosecond. It returns Never for values that a Duration cannot hold.
 func toDuration(ns float64) time.Duration {
 	if !(ns < math.MaxInt64) {
 		return Never
@@ -108,14 +107,14 @@ func toDuration(ns float64) time.Duration {
 	return time.Duration(math.Round(ns))
 }
 
-// times returns the times of arrivals in nanoseconds, not decreasing; infinite when there are no more.
+// times returns the time of the next arrival in nanoseconds at each call, never decreasing; infinity when there are no more.
 type times func() float64
 
-// sequence is a Pacer over times without a closed form. Cursors move on for larger arguments and start over for
-// smaller ones.
+// sequence is a Pacer over times without a closed form. A cursor moves forward for a larger argument and rewinds for a smaller
+// one.
 type sequence struct{ at, due cursor }
 
-// newSequence makes a pacer; begin starts the times over, always the same.
+// newSequence returns a pacer over the times of begin, which must return the same times at each call.
 func newSequence(begin func() times) *sequence {
 	s := &sequence{cursor{begin: begin}, cursor{begin: begin}}
 	s.at.rewind()
@@ -163,7 +162,7 @@ func (c *cursor) step() {
 	c.time = toDuration(c.next())
 }
 
-// evenly returns the points 0, 1, 2, ...
+// evenly returns a generator of the points 0, 1, 2, ...
 func evenly() func() float64 {
 	n := -1.0
 	return func() float64 {
@@ -172,9 +171,9 @@ func evenly() func() float64 {
 	}
 }
 
-// exponential returns the points of a Poisson process of rate 1.
+// exponential returns a generator of the points of a Poisson process of rate 1.
 func exponential(seed int64) func() float64 {
-	// The second word only distinguishes this use of the seed from others.
+	// The second word distinguishes this use of the seed from others.
 	source := rand.New(rand.NewPCG(uint64(seed), 0x706f6973736f6e))
 	sum := 0.0
 	return func() float64 {
@@ -183,7 +182,7 @@ func exponential(seed int64) func() float64 {
 	}
 }
 
-// warped turns points of a process of rate 1 into times.
+// warped converts the points of a process of rate 1 to times, with the inverse of the cumulative rate.
 func warped(points func() func() float64, inverse func(float64) float64) func() times {
 	return func() times {
 		next := points()

@@ -34,8 +34,7 @@ func TestConstantArrivals(t *testing.T) {
 	}
 }
 
-// Due and At tell the same story, for rates whose gaps are not whole
-// nanoseconds too, forwards and backwards.
+// Due and At agree, forwards and backwards, also for rates whose gaps are not whole nanoseconds.
 func TestDueAgreesWithAt(t *testing.T) {
 	for _, arrival := range []string{"constant", "poisson"} {
 		for _, rate := range []float64{0.7, 3, 49.9, 1000, 333_333} {

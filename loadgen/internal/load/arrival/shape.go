@@ -11,19 +11,19 @@ import (
 type Shape struct {
 	// Kind: "", "ramp", "step", "burst", "sine" or "replay".
 	Kind string
-	// To is the rate, per second, that a ramp or step ends with.
+	// To is the final rate, per second, of a ramp or step.
 	To float64
 	// Over is the length of a ramp.
 	Over time.Duration
-	// Steps of a step shape, evenly from the first rate to To.
+	// Steps is the number of equal steps from the first rate to To.
 	Steps int
 	// Every is the length of a step, the period of a sine, or the time between bursts and before the first.
 	Every time.Duration
 	// Burst is the number of arrivals in a burst, all due at once.
 	Burst int
-	// Amplitude of a sine, as a fraction of the rate, over 0 and at most 1.
+	// Amplitude of a sine as a fraction of the rate: greater than 0, at most 1.
 	Amplitude float64
-	// Times of a replay in seconds, not decreasing; Speed divides them.
+	// Times are the arrivals of a replay in seconds, in ascending order. They are divided by Speed.
 	Times []float64
 	Speed float64
 }
@@ -36,7 +36,7 @@ func (s Shape) validate() error {
 	case "":
 	case "ramp":
 		if s.Over <= 0 {
-			return fmt.Errorf("a ramp over %v has no slope; write over: 1m", s.Over)
+			return fmt.Errorf("a ramp needs a positive length, not %v; write over: 1m", s.Over)
 		}
 	case "step":
 		if s.Steps < 1 || s.Every <= 0 {
@@ -52,10 +52,10 @@ func (s Shape) validate() error {
 		}
 	case "replay":
 		if !(s.Speed > 0) {
-			return fmt.Errorf("a replay at speed %g does not move; write speed: 1", s.Speed)
+			return fmt.Errorf("a replay needs a positive speed, not %g; write speed: 1", s.Speed)
 		}
 		if !sort.Float64sAreSorted(s.Times) || len(s.Times) > 0 && !(s.Times[0] >= 0) {
-			return fmt.Errorf("the times of a replay must not decrease, nor be below 0")
+			return fmt.Errorf("the times of a replay must not decrease or be negative")
 		}
 	default:
 		return fmt.Errorf("unknown shape %q; there are ramp, step, burst, sine and replay", s.Kind)
@@ -63,8 +63,8 @@ func (s Shape) validate() error {
 	return nil
 }
 
-// inverse returns a function from a number of arrivals to the time in nanoseconds by which they are
-// expected; infinite if never.
+// inverse returns the inverse of the cumulative rate: from an expected number of arrivals to the time in nanoseconds when it is
+// reached, infinity if never.
 func (s Shape) inverse(rate float64) func(float64) float64 {
 	seconds := func(u float64) float64 { return linear(u, rate) }
 	switch s.Kind {
@@ -85,7 +85,7 @@ func linear(u, rate float64) float64 {
 	return u / rate
 }
 
-// inverseRamp solves from*t + slope*t*t/2 = u for t up to over, without a difference of near numbers.
+// inverseRamp solves from*t + slope*t*t/2 = u for t up to over. Its formula avoids the difference of nearly equal numbers.
 func inverseRamp(u, from, to, over float64) float64 {
 	if full := (from + to) / 2 * over; u >= full {
 		return over + linear(u-full, to)
@@ -98,7 +98,7 @@ func inverseRamp(u, from, to, over float64) float64 {
 	return 2 * u / (from + root)
 }
 
-// inverseSteps walks the steps. The last step has no end.
+// inverseSteps finds the step in which u arrivals are reached. The rate to has no end.
 func inverseSteps(u, from, to float64, steps int, every float64) float64 {
 	for k := range steps {
 		rate := from + (to-from)*float64(k)/float64(steps)
@@ -129,7 +129,7 @@ func inverseSine(u, rate, amplitude, period float64) float64 {
 	return high
 }
 
-// withBursts puts the bursts between the arrivals of a base process.
+// withBursts merges the bursts into the arrivals of a base process.
 func withBursts(base func() times, s Shape) func() times {
 	return func() times {
 		next := base()

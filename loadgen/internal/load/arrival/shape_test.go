@@ -24,8 +24,8 @@ var shapes = map[string]Shape{
 	"sine":   {Kind: "sine", Amplitude: 1, Every: 10 * time.Second},
 }
 
-// expected is how many arrivals a shape makes by t seconds, from 100/s: the
-// rate added up in small steps, in no way as the pacer does it.
+// expected returns the number of arrivals of a shape by t seconds, from 100/s. It adds up the rate in small steps,
+// independently of the pacer.
 func expected(s Shape, t float64) float64 {
 	const dt = 1e-3
 	sum := 0.0

@@ -27,7 +27,7 @@ type Load struct {
 	op *operation
 }
 
-// New makes the load. It sends nothing yet.
+// New returns the load. It sends nothing yet.
 func New(t load.Target, l scenario.Load, all *scenario.Objects, pacer arrival.Pacer) (*Load, error) {
 	op, err := newOperation(t, all)
 	if err != nil {
@@ -48,7 +48,7 @@ func (l *Load) Run(ctx context.Context) error {
 	return l.op.failure()
 }
 
-// limited has no arrivals after the first n.
+// limited is a Pacer with only the first n arrivals of another.
 type limited struct {
 	arrival.Pacer
 	n int64
@@ -73,11 +73,11 @@ type operation struct {
 	kinds     []request.Kind
 	resources []objects.Resource
 	outlines  map[[2]int]*outline
-	paths     map[[2]int][]byte // of collections, by kind and namespace
+	paths     map[[2]int][]byte // paths of collections, by kind and namespace
 
 	ahead *stock
-	next  int // to be rendered
-	step  int // to the next object of this share
+	next  int // number of the next object to render
+	step  int // distance to the next object of this share
 	slots []string
 
 	mu     sync.Mutex
@@ -115,7 +115,7 @@ func (o *operation) Prepare(context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.resources = nil // an earlier attempt may have failed after the first
+	o.resources = nil // an earlier attempt may have failed halfway
 	for _, first := range firsts {
 		r, err := objects.ResourceOf(mapper, first)
 		if err != nil {
@@ -131,13 +131,13 @@ func (o *operation) Prepare(context.Context) error {
 	return nil
 }
 
-// outline is the common text of the objects of one document of a template.
+// outline is the text that all objects of one document of a template have in common, with slots for their values.
 type outline struct {
 	json  template.JSON
-	slots int // values; the namespace is one more
+	slots int // number of values; the namespace is in one more slot
 }
 
-// outlineOf returns the outline of object n, or nil if it has none.
+// outlineOf returns the outline of object n, or nil if its document has no outline. It caches outlines by document.
 func (o *operation) outlineOf(n int, r objects.Resource) (*outline, error) {
 	key := o.objects.DocumentAt(n)
 	if known, ok := o.outlines[key]; ok {
@@ -159,7 +159,7 @@ func (o *operation) outlineOf(n int, r objects.Resource) (*outline, error) {
 	return o.outlines[key], nil
 }
 
-// render writes the next object.
+// render renders the next object into a request.
 func (o *operation) render(into *rendered) error {
 	n := o.next
 	kind := o.objects.KindAt(n)
@@ -185,8 +185,8 @@ func (o *operation) pathOf(kind, namespace int) []byte {
 	return path
 }
 
-// body appends the manifest of object n as JSON. It fills the object's outline, or renders the template if there is no
-// outline.
+// body appends the manifest of object n as JSON. It fills the slots of the object's outline, or renders the template if there
+// is no outline.
 func (o *operation) body(b []byte, n int, r objects.Resource) (body []byte, namespace int, err error) {
 	common, err := o.outlineOf(n, r)
 	if err != nil {
@@ -214,7 +214,7 @@ func (o *operation) body(b []byte, n int, r objects.Resource) (body []byte, name
 	return append(b, text...), object.Namespace, nil
 }
 
-// Background renders the objects ahead of their arrivals, and renews the identity.
+// Background renders objects ahead of their arrivals, and renews the bearer token.
 func (o *operation) Background(ctx context.Context) {
 	var renewal sync.WaitGroup
 	defer renewal.Wait()
@@ -241,11 +241,12 @@ func (o *operation) failure() error {
 	return o.failed
 }
 
-// Next takes object n. If it is not rendered yet, it is unsent: the generator is too slow.
+// Next makes the request for object n. It returns false if the object has not been rendered yet: the generator is too slow, and
+// the request counts as unsent.
 func (o *operation) Next(n int64, r *request.Request) bool {
 	for found := false; !found; {
 		more := o.ahead.take(func(one *rendered) {
-			if found = one.n >= n; found { // else its arrival was unsent
+			if found = one.n >= n; found { // otherwise the arrival of one was unsent
 				r.Path = append(r.Path[:0], one.path...)
 				r.Body = append(r.Body[:0], one.body...)
 			}
@@ -258,11 +259,11 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// Data reads past answers.
+// Data ignores the answer's body.
 func (o *operation) Data(*request.Request, int, []byte) error { return nil }
 
 // Unhurried implements request.Unhurried.
 func (o *operation) Unhurried() {}
 
-// Done needs no more of an answer.
+// Done does nothing.
 func (o *operation) Done(*request.Request, load.Outcome, time.Time) bool { return false }

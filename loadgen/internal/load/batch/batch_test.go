@@ -42,7 +42,7 @@ phases:
               data: {odd: "{{if eq .Replica 2}}two words{{else}}{{.Replica}}{{end}}", token: "{{randAlphaNum 20}}"}
 `
 
-// What is filled into the outline of a template is the object that reading its rendering gives.
+// Filling an outline gives the same object as rendering and parsing the template.
 func TestBodiesAreTheObjects(t *testing.T) {
 	s, err := scenario.Parse("shop.yaml", []byte(shop), nil)
 	if err != nil {

@@ -11,13 +11,12 @@ type rendered struct {
 	path, body []byte
 }
 
-// stock holds rendered objects, in order, between the renderer and the dispatcher. When the stock is full, the renderer
-// sleeps until half of it is used, because waking it for each object costs more than rendering one. Items reuse their
-// memory.
+// stock is a queue of rendered objects between the renderer and the dispatcher. When it is full, the renderer sleeps until half
+// of it is used, because waking the renderer for each object costs more than rendering one. Items reuse their memory.
 type stock struct {
 	items      []rendered // a ring
 	put, taken atomic.Int64
-	low        chan struct{} // a token when half is used
+	low        chan struct{} // gets a token when half of the stock is used
 }
 
 func newStock(size int) *stock {
@@ -26,7 +25,7 @@ func newStock(size int) *stock {
 
 func (s *stock) full() bool { return s.put.Load()-s.taken.Load() == int64(len(s.items)) }
 
-// fill adds the object that render writes. It is called by the renderer, unless the stock is full.
+// fill adds the object that render writes. Only the renderer may call it, and only if the stock is not full.
 func (s *stock) fill(render func(*rendered) error) error {
 	at := s.put.Load()
 	if err := render(&s.items[at%int64(len(s.items))]); err != nil {
@@ -48,8 +47,8 @@ func (s *stock) awaitRoom(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// take calls use with the oldest object, which is valid only during the call. It returns false if the stock is empty. The
-// dispatcher calls it.
+// take removes the oldest object and calls use with it. The object is valid only during the call. It returns false if the stock
+// is empty. Only the dispatcher may call it.
 func (s *stock) take(use func(*rendered)) bool {
 	at := s.taken.Load()
 	left := s.put.Load() - at - 1

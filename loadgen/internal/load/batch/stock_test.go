@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Objects come out once and in their order, however the two sides take turns.
+// Objects come out once and in order, however the renderer and the dispatcher interleave.
 func TestStockKeepsOrder(t *testing.T) {
 	const n = 5000
 	s := newStock(8)

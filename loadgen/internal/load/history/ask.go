@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// silence on a watch's connection is followed by a ping. Writers notice by their timeouts.
+// silence is how long a watch's connection may be silent before a ping. Writers need no ping, because their requests time out.
 const silence = 5 * time.Second
 
 func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2conn.Request, error) {
@@ -43,8 +43,8 @@ type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
-// ask sends one request, once. A notSent error means that it was not sent. After any other error its
-// outcome is unknown, and the connection is given up.
+// ask sends one request, without retries. A notSent error means that the request was not sent. After any other error its
+// outcome is unknown, and ask closes the connection.
 func (c *connection) ask(ctx context.Context, method, path string, body []byte) (*h2conn.Response, error) {
 	r, err := newRequest(c.to, method, path, body)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *connection) ask(ctx context.Context, method, path string, body []byte) 
 	return answer, err
 }
 
-// close ends the connection, and waits until nothing of it runs.
+// close ends the connection, and waits until its goroutines have ended.
 func (c *connection) close() {
 	c.Drop(false)
 	c.Ended(context.Background())
@@ -90,7 +90,7 @@ func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome 
 	return check.Unknown
 }
 
-// isAbsent reports whether a 404 is about a ConfigMap, not its namespace or the path.
+// isAbsent reports whether a 404 means that a ConfigMap does not exist, rather than its namespace or the path.
 func isAbsent(body []byte) bool {
 	var status metav1.Status
 	return json.Unmarshal(body, &status) == nil && status.Reason == metav1.StatusReasonNotFound &&
@@ -100,6 +100,6 @@ func isAbsent(body []byte) bool {
 // failed returns the error for an unsuccessful response.
 func failed(verb, what string, answer *h2conn.Response) error {
 	var status metav1.Status
-	_ = json.Unmarshal(answer.Body, &status) // without a message the status code must suffice
+	_ = json.Unmarshal(answer.Body, &status) // on failure the message is empty
 	return fmt.Errorf("%s %s: the API server answers %d %s: %s", verb, what, answer.Status, http.StatusText(answer.Status), status.Message)
 }

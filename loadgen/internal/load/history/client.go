@@ -19,7 +19,7 @@ type client struct {
 	number int
 	conn   connection
 	draw   *rand.Rand
-	known  []uint64 // version of each register; 0: not known
+	known  []uint64 // version of each register; 0 if not known
 }
 
 func newClient(l *Load, number int) *client {
@@ -29,8 +29,8 @@ func newClient(l *Load, number int) *client {
 	}
 }
 
-// run works through the client's arrivals until ctx ends. If several arrive during an operation, the last one
-// waits and the earlier ones are skipped.
+// run handles the client's arrivals until ctx ends. If several arrivals are due during an operation, the last one waits and the
+// earlier ones are skipped.
 func (c *client) run(ctx context.Context) {
 	defer c.conn.close()
 	clients := float64(c.load.config.Clients)
@@ -48,7 +48,7 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// arrive does one arrival. It returns false if the history is full.
+// arrive handles one arrival. It returns false if the history is full.
 func (c *client) arrive(ctx context.Context) bool {
 	i := c.draw.IntN(len(c.known))
 	blind := c.draw.Float64() < scenario.HistoryBlind && c.known[i] > 0
@@ -67,7 +67,8 @@ func (c *client) read(ctx context.Context, i int, kind check.Kind) bool {
 	return c.do(ctx, check.Operation{Register: i, Kind: kind})
 }
 
-// write writes over the version that the client knows, if it knows one.
+// write replaces the version that the client knows. It does nothing if the client knows none. It returns false if the history
+// is full.
 func (c *client) write(ctx context.Context, i int) bool {
 	if c.known[i] == 0 {
 		return true
@@ -110,10 +111,10 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 	case o.Outcome == check.OK && o.Kind != check.CachedRead:
 		c.known[o.Register] = o.Version
 	case o.Kind == check.Write && o.Outcome != check.Refused:
-		c.known[o.Register] = 0 // it may be another one now, or is
+		c.known[o.Register] = 0 // the version is, or may be, another one now
 	}
 	if o.Outcome == check.Unknown {
-		c.conn.close() // another process, in Jepsen's words
+		c.conn.close() // continue as another process, in Jepsen's terms
 	}
 	l.record.end(o)
 	return o
@@ -135,8 +136,8 @@ func readAnswer(o *check.Operation, body []byte) {
 	o.Version, o.Value = version, is.value()
 }
 
-// sample adds a request, with its duration from its sending, to the samples. Good are 2xx answers and conflicts,
-// which clients provoke. Final reads are left out.
+// sample adds a request to the samples, with its duration since it was sent. good is true for 2xx answers and for conflicts,
+// which clients provoke. Final reads are not sampled.
 func (l *Load) sample(answer *h2conn.Response, err error, good bool, took time.Duration) {
 	own := min(l.stalls.Late(time.Now()), took)
 	switch {

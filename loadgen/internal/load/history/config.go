@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Bounds. A history is kept in memory: about 10 MB of operations, and 60 MB with the most watch events. A
-// history that exceeds a bound is not judged.
+// Limits. A history is kept in memory: the operations take about 10 MB, and with the maximum number of watch events 60 MB. A
+// history that exceeds a limit does not pass.
 const (
 	MaxOperations = scenario.MaxHistory
 	MaxEvents     = 1_000_000
@@ -22,30 +22,30 @@ const (
 type Config struct {
 	// Name is the load's name. The names of its ConfigMaps begin with it.
 	Name string
-	// Clients write and read, one operation at a time each [5].
+	// Clients is the number of clients. Each makes one operation at a time [5].
 	Clients int
-	// Registers are the ConfigMaps they work on [5].
+	// Registers is the number of ConfigMaps that the clients use [5].
 	Registers int
-	// Rate of arrivals per second, over all clients [20]. Most writes are a read and a write.
+	// Rate is the number of arrivals per second of all clients together [20]. Most arrivals of writes are a read and a write.
 	Rate float64
-	// Watchers of all registers, each on its own connection [3]. Below 0: none.
+	// Watchers is the number of watchers of all registers, each on its own connection [3]. Negative means none.
 	Watchers int
-	// Length of the run, to reject a run that would exceed MaxOperations; zero if unknown.
+	// Length is the length of the run, to reject a run that would exceed MaxOperations. Zero means unknown.
 	Length time.Duration
-	// Timeout of one operation [5s], after which its outcome is unknown.
+	// Timeout is the time limit of one operation [5s], after which its outcome is unknown.
 	Timeout time.Duration
-	// Quiet is the wait before the final reads [2s], for writes on their way.
+	// Quiet is the wait before the final reads [2s], in which late writes may arrive.
 	Quiet time.Duration
-	// Drain is how long the watchers may take to reach the final state [30s]. It must be longer than a watch
-	// cache takes to find its etcd again: events that have not arrived by then were missed.
+	// Drain is how long the watchers may take to reach the final state [30s]. Events that have not arrived by then count as
+	// missed, so it must be longer than a watch cache takes to reconnect to etcd.
 	Drain time.Duration
-	// JudgeWithin bounds the search for a linear order of all registers together [60s].
+	// JudgeWithin is the time limit of the searches for a linear order of all registers together [60s].
 	JudgeWithin time.Duration
-	// Dir takes the evidence of violations: the run directory. Empty: no evidence is written.
+	// Dir is the run directory, to which the evidence of violations is written. Empty means that no evidence is written.
 	Dir string
 }
 
-// withDefaults fills in zero values and rejects invalid ones.
+// withDefaults sets the defaults of zero values and rejects invalid values.
 func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		field *time.Duration
@@ -79,5 +79,5 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// mostPerArrival: a read, and the write of what it read.
+// mostPerArrival is the maximum number of operations of an arrival: a read, and a write over the version that was read.
 const mostPerArrival = 2

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// retryAfter is the wait between final reads, drainLook between looks at the watchers.
+	// retryAfter is the wait between final reads, and drainLook the wait between checks of the watchers.
 	retryAfter = 200 * time.Millisecond
 	drainLook  = 20 * time.Millisecond
-	// maxReported bounds the violations of each kind that a result lists.
+	// maxReported is the maximum number of violations of each kind in a result.
 	maxReported = 20
 )
 
-// Finish, after Run and the faults, reads the final state, waits for the watchers, ends them, and judges the
-// history. It takes Quiet, the final reads, and at most Drain and JudgeWithin (longer for violations). If ctx ends
-// earlier, it judges the incomplete history within 5 s, and Unjudged lists what is missing. It fails if the load
-// has not run or the evidence cannot be written.
+// Finish is called after Run and all faults. It reads the final state, waits for the watchers, ends them, and judges the
+// history. It takes Quiet, the time of the final reads, and at most Drain and JudgeWithin (longer if there are violations). If
+// ctx ends earlier, it judges the incomplete history within 5 s, and Unjudged lists what is missing. It fails if the load has
+// not run or the evidence cannot be written.
 func (l *Load) Finish(ctx context.Context, step func(format string, args ...any)) error {
 	step("judging the history of %s", l.config.Name)
 	if err := l.finish(ctx); err != nil {
@@ -77,10 +77,10 @@ func (l *Load) finish(ctx context.Context) error {
 	return err
 }
 
-// hurried bounds the check of an interrupted run's history.
+// hurried is the time limit for judging the history of an interrupted run.
 const hurried = 5 * time.Second
 
-// judgeWithin bounds the search for a linear order.
+// judgeWithin returns the time limit for the search for a linear order.
 func judgeWithin(ctx context.Context, c Config) time.Duration {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return min(c.JudgeWithin, hurried)
@@ -88,7 +88,8 @@ func judgeWithin(ctx context.Context, c Config) time.Duration {
 	return c.JudgeWithin
 }
 
-// finalReads reads each register and then lists all, each until it succeeds or ctx ends. The error is the list's.
+// finalReads reads each register and then lists all registers. It retries each request until it succeeds or ctx ends. It
+// returns the error of the list.
 func (l *Load) finalReads(ctx context.Context) error {
 	c := newClient(l, l.reader())
 	defer c.conn.close()
@@ -106,13 +107,14 @@ func (l *Load) finalReads(ctx context.Context) error {
 	}
 }
 
-// finalRead reads a register once, beyond the bound on operations.
+// finalRead reads a register once. It does not count towards MaxOperations.
 func (c *client) finalRead(ctx context.Context, i int) bool {
 	o := c.exchange(ctx, check.Operation{Register: i, Kind: check.Read, Final: true})
 	return o.Outcome == check.OK
 }
 
-// drain waits until all watchers have the newest version, at most for Drain. It returns false if ctx ended first.
+// drain waits until all watchers have reached the newest version, but not longer than Drain. It returns false if ctx ended
+// first.
 func (l *Load) drain(ctx context.Context) bool {
 	until := time.Now().Add(l.config.Drain)
 	for !l.settled() && time.Now().Before(until) {
@@ -136,7 +138,7 @@ func (l *Load) settled() bool {
 	return least >= newest
 }
 
-// result returns the history's result, as judged.
+// result returns the history's result with the violations of a report.
 func (l *Load) result(report *check.Report) *result.History {
 	r := l.counts()
 	r.Linearizable, r.Unjudged = report.Linearizable, report.Unjudged
@@ -171,10 +173,10 @@ func (l *Load) counts() *result.History {
 	return r
 }
 
-// AddTo adds the history.
+// AddTo adds the history's result.
 func (l *Load) AddTo(m *result.Measurements) { m.Histories = append(m.Histories, l.Results()) }
 
-// Results returns the results of the whole run. Before Finish nothing is judged.
+// Results returns the result of the whole run. Before Finish, the history is not judged.
 func (l *Load) Results() result.History {
 	l.mu.Lock()
 	defer l.mu.Unlock()

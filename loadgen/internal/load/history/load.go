@@ -25,7 +25,7 @@ type Load struct {
 	load.Plain
 	config    Config
 	to        *apiclient.Endpoint
-	sent      prometheus.Counter // requests, without watches
+	sent      prometheus.Counter // requests sent, without watches
 	registers *registers
 	seed      int64
 	record    recorder
@@ -33,11 +33,11 @@ type Load struct {
 	streams   *samples.Streams
 	stalls    *stall.Meter
 	pause     *load.Pause
-	first     []check.Register // states of the beginning, once prepared
-	events    atomic.Int64     // entries of all watchers
+	first     []check.Register // initial states; set by Prepare
+	events    atomic.Int64     // number of entries of all watchers
 
 	mu           sync.Mutex
-	watchers     []*watcher // once running
+	watchers     []*watcher // set by Run
 	watching     sync.WaitGroup
 	stopWatching context.CancelFunc
 	ran          bool // Run has returned
@@ -47,7 +47,7 @@ type Load struct {
 
 var _ load.Load = (*Load)(nil)
 
-// New makes a load. It sends nothing yet.
+// New returns a load. It sends nothing yet.
 func New(t load.Target, c Config) (*Load, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -75,7 +75,7 @@ func New(t load.Target, c Config) (*Load, error) {
 	return l, nil
 }
 
-// Prepare creates the registers, or resets the registers of an earlier load.
+// Prepare creates the registers, or resets those that an earlier load left behind.
 func (l *Load) Prepare(ctx context.Context) error {
 	conn := connection{to: l.to, sent: l.sent}
 	defer conn.close()
@@ -96,15 +96,15 @@ func (l *Load) Prepare(ctx context.Context) error {
 			return failed(verb, what, answer)
 		}
 		if readAnswer(&made, answer.Body); made.Outcome != check.OK {
-			return fmt.Errorf("%s %s: the answer is no ConfigMap with a numeric resourceVersion", verb, what)
+			return fmt.Errorf("%s %s: the answer is not a ConfigMap with a numeric resourceVersion", verb, what)
 		}
 		l.first = append(l.first, check.Register{Name: name, Version: made.Version, Value: made.Value})
 	}
 	return nil
 }
 
-// Run writes, reads and watches until ctx ends, and returns when the last operation has ended. The watchers keep
-// watching until Finish or Close. It fails without a version to watch from.
+// Run writes, reads and watches until ctx ends, and returns when the last operation has ended. The watchers keep watching until
+// Finish or Close. Run fails if it cannot list the registers to get the version to watch from.
 func (l *Load) Run(ctx context.Context) error {
 	if l.first == nil {
 		return fmt.Errorf("load %s: it was not prepared", l.config.Name)
@@ -139,10 +139,10 @@ func (l *Load) Run(ctx context.Context) error {
 	return nil
 }
 
-// beginWithin bounds how long a control plane may take to come back from a fault of an earlier phase.
+// beginWithin is how long a control plane may take to recover from a fault of an earlier phase.
 const beginWithin = time.Minute
 
-// begin lists the registers, repeatedly if necessary, for the version to watch from.
+// begin lists the registers, with retries, and returns the version to watch from.
 func (l *Load) begin(ctx context.Context) (uint64, error) {
 	conn := connection{to: l.to, sent: l.sent}
 	defer conn.close()
@@ -165,7 +165,7 @@ func (l *Load) begin(ctx context.Context) (uint64, error) {
 // reader returns the client number of the load itself, after clients and watchers.
 func (l *Load) reader() int { return l.config.Clients + l.config.Watchers }
 
-// list reads all registers consistently, and keeps a read of each.
+// list lists all registers with a consistent read, and records a read of each register.
 func (l *Load) list(ctx context.Context, conn *connection, client int, final bool) (version uint64, err error) {
 	call := l.record.now()
 	path := listwatch.AppendQuery([]byte(l.registers.collection), listwatch.FreshList, 0, 0, l.registers.selector)
@@ -186,7 +186,7 @@ func (l *Load) list(ctx context.Context, conn *connection, client int, final boo
 		return 0, err
 	}
 	if !final && !l.record.begin(len(states)) {
-		return version, nil // an unseen state proves no violation
+		return version, nil // a state that is not recorded cannot show a violation
 	}
 	for _, o := range states {
 		o.Client, o.Final, o.Call, o.Return = client, final, call, end
@@ -216,7 +216,7 @@ func (l *Load) Live() load.Live {
 	return live
 }
 
-// Close ends the watchers. Finish does it too.
+// Close ends the watchers. Finish calls it too.
 func (l *Load) Close() {
 	l.mu.Lock()
 	stop := l.stopWatching

@@ -25,8 +25,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// past runs a load against a stub in virtual time, with what happens
-// meanwhile, and gives its results.
+// past runs a load against a stub in virtual time, calls the given function meanwhile, and returns the results.
 func past(t *testing.T, o stubapi.Options, c Config, length time.Duration, meanwhile func(*stubapi.Server)) result.History {
 	t.Helper()
 	o.Listener = stubapi.NewPipes()
@@ -50,7 +49,7 @@ func past(t *testing.T, o stubapi.Options, c Config, length time.Duration, meanw
 	return l.Results()
 }
 
-// An API server that is bad in every way that it may be is not accused.
+// An API server that fails only in ways that the API allows causes no violations.
 func TestBadButTrue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faults := []stubapi.Answer{
@@ -92,7 +91,7 @@ func TestBadButTrue(t *testing.T) {
 	})
 }
 
-// What a watch does wrong is found, by a run from end to end.
+// A whole run finds the faults of a watch.
 func TestWatchFaults(t *testing.T) {
 	for kind, spoil := range map[string]stubapi.Spoil{
 		result.MissedEvent: stubapi.Drop, result.DoubledEvent: stubapi.Double, result.ReorderedEvent: stubapi.Swap,
@@ -109,7 +108,7 @@ func TestWatchFaults(t *testing.T) {
 	}
 }
 
-// Events that 410 or a garbled stream kept back are there again after it.
+// Events that were missing because of a 410 or a malformed stream are delivered afterwards.
 func TestWatchesComeBack(t *testing.T) {
 	for _, spoil := range []stubapi.Spoil{stubapi.Gone, stubapi.End, stubapi.Abort, stubapi.Garble} {
 		synctest.Test(t, func(t *testing.T) {
@@ -125,7 +124,7 @@ func TestWatchesComeBack(t *testing.T) {
 	}
 }
 
-// A load waits for a control plane that comes back from a fault of an earlier phase.
+// A load waits until a control plane has recovered from a fault of an earlier phase.
 func TestBeginOutlastsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes()})
@@ -146,7 +145,7 @@ func TestBeginOutlastsAnOutage(t *testing.T) {
 	})
 }
 
-// A plane that does not come back cannot be judged, and says so.
+// If the control plane does not recover, the history is reported as unjudged.
 func TestNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes()})
@@ -173,7 +172,7 @@ func TestNoEnd(t *testing.T) {
 	})
 }
 
-// A store that lies once is found out, and the evidence is written.
+// One wrong answer of the store is found, and the evidence is written.
 func TestLies(t *testing.T) {
 	for name, c := range map[string]struct {
 		tell   lie
@@ -246,15 +245,15 @@ func TestOutcome(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for want, c := range map[string]Config{
-		"a name":              {},
-		"clients: 101":        {Name: "x", Clients: 101},
-		"objects: -1":         {Name: "x", Registers: -1},
-		"watchers: 200":       {Name: "x", Watchers: 200},
-		"rate: -3":            {Name: "x", Rate: -3},
-		"120000 operations":   {Name: "x", Rate: 100, Length: 10 * time.Minute},
-		"to 83.3/s":           {Name: "x", Rate: 100, Length: 10 * time.Minute},
-		"a negative duration": {Name: "x", Quiet: -1},
-		"no configuration":    {Name: "x"},
+		"a name":                  {},
+		"clients: 101":            {Name: "x", Clients: 101},
+		"objects: -1":             {Name: "x", Registers: -1},
+		"watchers: 200":           {Name: "x", Watchers: 200},
+		"rate: -3":                {Name: "x", Rate: -3},
+		"120000 operations":       {Name: "x", Rate: 100, Length: 10 * time.Minute},
+		"to 83.3/s":               {Name: "x", Rate: 100, Length: 10 * time.Minute},
+		"a negative duration":     {Name: "x", Quiet: -1},
+		"no client configuration": {Name: "x"},
 	} {
 		if _, err := New(load.Target{}, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q in it", c, err, want)

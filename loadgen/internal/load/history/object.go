@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// valueKey of a ConfigMap's data is where a register's value is.
+// valueKey is the key of a register's value in its ConfigMap's data.
 const valueKey = "value"
 
 type object struct {
@@ -33,7 +33,7 @@ type metadata struct {
 func (o *object) version() (uint64, error) {
 	v, err := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
 	if err != nil || v == 0 {
-		return 0, fmt.Errorf("resourceVersion %q is no number", o.Metadata.ResourceVersion)
+		return 0, fmt.Errorf("resourceVersion %q is not a number", o.Metadata.ResourceVersion)
 	}
 	return v, nil
 }
@@ -47,14 +47,14 @@ func (o *object) value() uint64 {
 	return v
 }
 
-// registers are the names and paths of a load's objects.
+// registers holds the names and paths of a load's objects.
 type registers struct {
 	namespace  string
 	labels     map[string]string
 	names      []string
 	numbers    map[string]int
 	collection string // path
-	selector   string // of the load's objects: "&labelSelector=..."
+	selector   string // selects the load's objects: "&labelSelector=..."
 }
 
 func newRegisters(t load.Target, c Config) (*registers, error) {
@@ -75,7 +75,7 @@ func newRegisters(t load.Target, c Config) (*registers, error) {
 
 func (r *registers) path(i int) string { return r.collection + "/" + url.PathEscape(r.names[i]) }
 
-// body returns register i with a value, over a version; 0 means any version.
+// body returns the manifest of register i with a value, to replace a version; 0 means any version.
 func (r *registers) body(i int, value, version uint64) []byte {
 	o := object{
 		APIVersion: "v1", Kind: "ConfigMap",
@@ -87,7 +87,7 @@ func (r *registers) body(i int, value, version uint64) []byte {
 	}
 	b, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // strings only
+		panic(err) // impossible: it has only strings
 	}
 	return b
 }

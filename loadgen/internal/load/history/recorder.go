@@ -13,18 +13,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// recorder keeps the operations, on one monotonic clock. It is safe for concurrent use.
+// recorder records operations, with times on one monotonic clock. It is safe for concurrent use.
 type recorder struct {
 	base    time.Time
-	value   atomic.Uint64 // the last that was written
+	value   atomic.Uint64 // the last value that was written
 	skipped atomic.Int64
 
 	mu         sync.Mutex
 	operations []check.Operation
 	begun      int
 	counts     [3]result.HistoryOperations // by kind
-	full       bool                        // an operation was refused for the bound
-	newest     uint64                      // version that was written or read
+	full       bool                        // an operation was refused because the history is full
+	newest     uint64                      // newest version that was written or read
 }
 
 func (r *recorder) now() time.Duration { return time.Since(r.base) }
@@ -60,7 +60,7 @@ func (r *recorder) end(o check.Operation) {
 	}
 }
 
-// ended returns how many operations have ended, and how many of them well.
+// ended returns how many operations have ended, and how many of them succeeded.
 func (r *recorder) ended() (all, well int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,8 +70,8 @@ func (r *recorder) ended() (all, well int64) {
 	return all, well
 }
 
-// writeEvidence writes the history as JSON (times in nanoseconds) and the pictures into the load's directory. It
-// returns the files' names.
+// writeEvidence writes the history as JSON, with times in nanoseconds, and the pictures to c.Dir. It returns the names of the
+// files.
 func writeEvidence(c Config, h *check.History, pictures []check.Picture) ([]string, error) {
 	var names []string
 	write := func(name string, content []byte) error {

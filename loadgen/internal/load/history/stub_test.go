@@ -16,8 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// liar is a store of ConfigMaps, without watches, that tells the truth except
-// in one answer.
+// liar is a store of ConfigMaps without watches. All its answers are correct except one.
 type liar struct {
 	*httptest.Server
 	lie func(r *http.Request, n int) lie // n counts the requests since Prepare
@@ -32,7 +31,7 @@ type liar struct {
 	seen    chan struct{} // closed after enough requests to reveal the lie
 }
 
-// lie is a fault in an answer.
+// lie is a wrong answer.
 type lie uint8
 
 const (
@@ -77,7 +76,7 @@ func (s *liar) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	var tell lie
 	if r.Method != http.MethodPost && one && known && !s.lied {
-		// Only what would be executed is lied about.
+		// Only operations that would be executed get a wrong answer.
 		if r.Method == http.MethodGet && r.URL.RawQuery == "" && s.before[name].Metadata.Name != "" || in.Metadata.ResourceVersion == is.Metadata.ResourceVersion {
 			tell = s.lie(r, s.asked)
 			s.asked++

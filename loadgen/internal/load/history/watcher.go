@@ -16,11 +16,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// Waits after a watch that failed are shorter than client-go's: a watcher has to be back at the history's end.
+// Waits after a failed watch are shorter than in client-go, because a watcher must be connected at the end of the history.
 const (
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 2 * time.Second
-	// answerTimeout is for the headers of a watch, and for a list.
+	// answerTimeout is the time limit for the headers of a watch, and for a list.
 	answerTimeout = 30 * time.Second
 )
 
@@ -34,8 +34,8 @@ type watcher struct {
 	mu        sync.Mutex
 	start     uint64
 	entries   []check.Entry
-	newest    uint64    // known: events, bookmarks, lists
-	last      uint64    // of the events
+	newest    uint64    // newest version of events, bookmarks and lists
+	last      uint64    // newest version of events
 	up        time.Time // when the watch was established; zero if it is not
 	opened    int64
 	relists   int64
@@ -116,7 +116,7 @@ func (w *watcher) known() uint64 {
 	return w.newest
 }
 
-// relist lists the registers, as reads, and continues watching from there.
+// relist lists the registers, records them as reads, and makes the watch continue from the list's version.
 func (w *watcher) relist(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -132,7 +132,7 @@ func (w *watcher) relist(ctx context.Context) error {
 	return nil
 }
 
-// add keeps an entry. The caller holds mu.
+// add records an entry. The caller holds mu.
 func (w *watcher) add(e check.Entry) {
 	if w.full || w.load.events.Add(1) > MaxEvents {
 		w.full = true
@@ -142,7 +142,7 @@ func (w *watcher) add(e check.Entry) {
 	w.newest = max(w.newest, e.Version)
 }
 
-// established reports whether the watch has been up for that long, and every event was kept.
+// established reports whether the watch has been established for at least the given time, and every event was recorded.
 func (w *watcher) established(enough time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,14 +154,14 @@ type watchStream struct {
 	conn    *h2conn.Conn
 	frames  listwatch.Frames
 	header  h2conn.Header
-	headed  chan struct{} // closed with the headers of a watch
+	headed  chan struct{} // closed when a watch is answered with 200
 	wrong   error         // why the stream was given up
-	end     listwatch.End // once done
-	broke   bool          // it was established and ended out of turn; once done
+	end     listwatch.End // valid once done is closed
+	broke   bool          // it was established and did not end in order; valid once done is closed
 	done    chan struct{}
 }
 
-// Header receives the beginning of the answer.
+// Header receives the answer's header.
 func (s *watchStream) Header(h h2conn.Header) {
 	if s.header = h; h.Status != http.StatusOK {
 		return
@@ -174,7 +174,7 @@ func (s *watchStream) Header(h h2conn.Header) {
 	s.watcher.up = time.Now()
 }
 
-// Data brings events: JSON, one a line.
+// Data receives events in JSON, one per line.
 func (s *watchStream) Data(p []byte) {
 	if !s.end.Up || s.wrong != nil {
 		return
@@ -197,7 +197,7 @@ func (s *watchStream) End(err error) {
 	}
 	s.watcher.mu.Lock()
 	s.end.Lived = time.Since(s.watcher.up)
-	// The server ends a watch in order, and not before it asked for that.
+	// A watch ends in order if the server ends it, and not before its timeout.
 	s.broke = s.end.Up && (s.end.Err != nil || s.end.Lived < listwatch.ShortestWatch)
 	s.watcher.up = time.Time{}
 	s.watcher.mu.Unlock()

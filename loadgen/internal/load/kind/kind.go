@@ -1,4 +1,4 @@
-// Package kind makes the loads of a scenario, of every kind.
+// Package kind creates the loads of a scenario. It knows all kinds of load.
 package kind
 
 import (
@@ -36,7 +36,7 @@ func makers() map[string]maker {
 	}
 }
 
-// paced makes the pacer of a load's arrivals for its constructor.
+// paced returns a maker that calls f with the pacer of the load's arrivals.
 func paced(f func(*making, scenario.PlacedLoad, arrival.Pacer) (load.Load, error)) maker {
 	return func(m *making, at scenario.PlacedLoad) (load.Load, error) {
 		p, err := arrival.NewShaped(at.Arrival, float64(at.Rate), at.Shape.Pace(), m.target.Seed)
@@ -47,7 +47,7 @@ func paced(f func(*making, scenario.PlacedLoad, arrival.Pacer) (load.Load, error
 	}
 }
 
-// making holds the inputs to making loads.
+// making holds what the makers need.
 type making struct {
 	scenario *scenario.Scenario
 	target   load.Target
@@ -55,14 +55,13 @@ type making struct {
 	made     map[string]load.Load // by name
 }
 
-// Make makes the loads of a scenario, in the order of Scenario.Loads. They send
-// nothing yet. The evidence of histories with violations goes to dir. Errors name
-// the place in the file.
+// Make creates the loads of a scenario, in the order of Scenario.Loads. They send nothing yet. Histories with violations write
+// their evidence to dir. Errors name the place in the scenario file.
 func Make(s *scenario.Scenario, target load.Target, dir string) ([]load.Load, error) {
 	return MakeSome(s, target, dir, func(string) bool { return true })
 }
 
-// MakeSome makes the loads whose kinds satisfy some. The other entries are nil.
+// MakeSome is like Make, but creates only the loads whose kind satisfies some. The other entries are nil.
 func MakeSome(s *scenario.Scenario, target load.Target, dir string, some func(kind string) bool) ([]load.Load, error) {
 	m := &making{scenario: s, target: target, dir: dir, made: map[string]load.Load{}}
 	places := s.Loads()
@@ -116,7 +115,7 @@ func newReplay(m *making, at scenario.PlacedLoad) (load.Load, error) {
 	return replay.New(m.target, *at.Load)
 }
 
-// streams follows the pods that run as long as it opens streams to them.
+// streams is a load that opens streams to pods. It watches which pods run as long as it opens streams.
 type streams struct {
 	*request.Calls
 	caller    *podstream.Caller
@@ -145,11 +144,10 @@ func newHistory(m *making, at scenario.PlacedLoad) (load.Load, error) {
 	})
 }
 
-// drainTimeout is the time that watches may be silent after the last write before
-// what has not arrived counts as lost.
+// drainTimeout is how long no event may arrive after the last write before missing deliveries count as lost.
 const drainTimeout = 10 * time.Second
 
-// changes is requests that write the objects of a load of watches.
+// changes is a load of requests that write the objects of a load of watches.
 type changes struct {
 	*request.Requests
 	writes  *watch.Changes
@@ -166,8 +164,7 @@ func newChanges(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Lo
 	return &changes{requests, writes, watches}, err
 }
 
-// Settle waits until the watches have delivered the writes. What is lost by then
-// stands in their results.
+// Settle waits until the watches have delivered the writes. The results of the watches contain the deliveries that are lost.
 func (c *changes) Settle(ctx context.Context) { _, _ = c.watches.Drain(ctx, drainTimeout) }
 
 // Parts returns the results by phase, to be merged with other shares.
@@ -182,7 +179,7 @@ func (c *changes) Parts() []load.Part {
 // Learn records an acknowledged write of another share.
 func (c *changes) Learn(a load.Ack) { c.writes.Learn(a) }
 
-// AddTo adds the requests, with the number of acknowledged writes.
+// AddTo adds the requests to the phases, with the number of acknowledged writes.
 func (c *changes) AddTo(m *result.Measurements) {
 	load.AddToPhases(m, c.Results(), func(p *result.Phase, all []result.Requests) {
 		for _, seen := range all {

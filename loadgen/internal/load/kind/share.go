@@ -14,7 +14,7 @@ func Divides(kind string) bool {
 	return slices.Contains([]string{"requests", "watches", "changes", "objects", "streams"}, kind)
 }
 
-// shared returns a load with its share of the limits for all workers together. No positive limit becomes 0.
+// shared returns a load whose limits are this worker's share of the limits for all workers. A positive limit stays at least 1.
 func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
 	if s.Whole() {
 		return at
@@ -27,8 +27,8 @@ func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
 	return at
 }
 
-// MostWorkers returns the largest number of workers that a load can be divided among, and what limits it; 0 means
-// any number.
+// MostWorkers returns the largest number of workers that a load can be divided among, and the field that limits it. 0 means any
+// number.
 func MostWorkers(l *scenario.Load) (most int, of string) {
 	least := func(n int, what string) {
 		if most == 0 || n < most {

@@ -61,7 +61,7 @@ func preparedFor(t testing.TB, change func(*scenario.Load)) request.Operation {
 	return op
 }
 
-// Nothing is allocated for a request, once its memory has grown.
+// A request allocates nothing once its buffers have grown.
 func TestNoAllocations(t *testing.T) {
 	for name, change := range cycles {
 		t.Run(name, func(t *testing.T) {

@@ -16,39 +16,41 @@ var (
 	errNotProtobuf = errors.New("the answer is not Kubernetes protobuf")
 )
 
-// answer holds the part of the answer to one request that has come in.
+// answer checks the answer to one request piece by piece, and keeps the values that the load needs.
 type answer struct {
 	action action
 	tenant int
 
-	// What the request asked for.
+	// What the request accepts, and the field that the load needs.
 	protobuf bool
-	gzip     bool  // may be compressed
-	find     field // looked for in protobuf; JSON and CBOR are always read
+	gzip     bool  // the answer may be compressed
+	find     field // the field to find in protobuf; in JSON and CBOR, all fields are found
 
 	begun      bool
-	compressed bool // and not looked into
+	compressed bool // the answer is compressed and not checked
 	json       document
-	head       []byte // of protobuf: the magic number and, if a field is wanted, more
+	head       []byte // beginning of a protobuf answer: the magic number and, if a field is wanted, more
 	found      bool
-	value      []byte // of the field to find
+	value      []byte // value of the field to find
 }
 
-// longestHead is where the metadata of protobuf is given up: it stands first.
+// longestHead is the number of bytes of a protobuf answer in which a metadata field is searched. Metadata comes first in an
+// answer.
 const longestHead = longestValue + 4<<10
 
-// begin forgets the previous answer.
+// begin prepares for the next answer.
 func (a *answer) begin() {
 	a.begun, a.compressed, a.found = false, false, false
 	a.json.reset()
 	a.head, a.value = a.head[:0], a.value[:0]
 }
 
-// write takes the next piece of a 2xx answer.
+// write checks the next piece of a 2xx answer.
 func (a *answer) write(p []byte) error {
 	if !a.begun {
 		a.begun = true
-		// gzip's first byte begins no answer in JSON, protobuf or CBOR. Compressed answers (over 128 KiB) are not inflated.
+		// No answer in JSON, protobuf or CBOR begins with the first byte of gzip. Compressed answers (over 128 KiB) are not
+		// decompressed.
 		a.compressed = a.gzip && p[0] == 0x1f
 	}
 	switch {
@@ -60,7 +62,7 @@ func (a *answer) write(p []byte) error {
 	return a.json.write(p)
 }
 
-// whole is called at the end of a 2xx answer.
+// whole is called at the end of a 2xx answer. It fails if the answer is incomplete.
 func (a *answer) whole() error {
 	switch {
 	case !a.begun:
@@ -119,14 +121,14 @@ func (a *answer) version() uint64 {
 var (
 	errNotJSON   = errors.New("the answer is not JSON")
 	errNotCBOR   = errors.New("the answer is not CBOR")
-	errTruncated = errors.New("the answer is not whole")
+	errTruncated = errors.New("the answer is incomplete")
 	errLongValue = errors.New("the answer's continue token or resourceVersion is too long")
 )
 
 const (
-	// longestKey is more than the wanted keys have, each letter written as \u and its number.
+	// longestKey is longer than any wanted key, even if each letter is written as a \u escape.
 	longestKey = 128
-	// longestValue bounds what is kept of an answer. etcd's tokens have a few hundred bytes.
+	// longestValue is the maximum size of a value that is kept. Continue tokens of etcd have a few hundred bytes.
 	longestValue = 16 << 10
 )
 
@@ -142,12 +144,12 @@ type tokens interface {
 // document validates one JSON document as encoding/json.Valid does (see the fuzz test), or one CBOR item, in pieces of any
 // size. It keeps metadata.continue and metadata.resourceVersion.
 type document struct {
-	binary bool // it is CBOR
+	binary bool // the document is CBOR
 	json   jsonscan.Scanner
 	cbor   cborscan.Scanner
 	depth  int   // 1 in the document's object, 2 in its metadata
-	field  field // whose value the scanner keeps
-	// token and version are "" if missing or not strings.
+	field  field // the field whose value the scanner keeps
+	// token and version are empty if they are missing or not strings.
 	token, version []byte
 }
 
@@ -166,7 +168,7 @@ func (d *document) reset() {
 	d.token, d.version = d.token[:0], d.version[:0]
 }
 
-// text returns the scanner of the document's encoding. The zero value is ready.
+// text returns the scanner for the document's encoding.
 func (d *document) text() tokens {
 	if d.binary {
 		d.cbor.LongestKey, d.cbor.LongestValue = longestKey, longestValue
@@ -176,7 +178,7 @@ func (d *document) text() tokens {
 	return &d.json
 }
 
-// write reads the next piece. After an error the document is of no use.
+// write reads the next piece. After an error the document must be reset.
 func (d *document) write(p []byte) error {
 	text := d.text()
 	for len(p) > 0 {
@@ -208,7 +210,7 @@ func (d *document) write(p []byte) error {
 	return nil
 }
 
-// key selects the wanted values. The last member of a name counts.
+// key selects the wanted values. If a key is repeated, its last value counts.
 func (d *document) key(text tokens, key string) {
 	switch {
 	case d.depth == 1 && key == "metadata":
@@ -223,7 +225,7 @@ func (d *document) key(text tokens, key string) {
 	}
 }
 
-// whole reports whether the document has ended.
+// whole fails if the document is incomplete.
 func (d *document) whole() error {
 	if d.text().Complete() {
 		return nil
@@ -234,13 +236,13 @@ func (d *document) whole() error {
 // Field numbers (apimachinery, runtime and meta/v1, generated.proto).
 const (
 	unknownRaw        = 2
-	itsMetadata       = 1 // of every object and list
+	itsMetadata       = 1 // metadata of every object and list
 	listMetaContinue  = 3
 	objectMetaVersion = 6
 )
 
-// metadata finds a field in the metadata of an object or list, from the head of its envelope. known: more of the
-// answer would change nothing.
+// metadata finds a field in the metadata of an object or list, from the beginning of its envelope. known means that more bytes
+// would not change the result.
 func metadata(head []byte, f field) (value []byte, known bool) {
 	raw, rawWhole, ok := member(head, unknownRaw)
 	if !ok {
@@ -264,10 +266,11 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 	return value, true
 }
 
-// mostBefore is the largest number of fields before a wanted one. It bounds the work of an answer.
+// mostBefore is how many fields of a message are searched for a wanted one. It limits the work per answer.
 const mostBefore = 8
 
-// member returns the beginning of a field's contents from the head of a message.
+// member finds a field in the beginning of a message. It returns the part of the field's contents that has arrived. whole means
+// that this is all of it.
 func member(b []byte, number protowire.Number) (contents []byte, whole, ok bool) {
 	for range mostBefore {
 		num, typ, n := protowire.ConsumeTag(b)

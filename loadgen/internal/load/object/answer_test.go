@@ -33,7 +33,7 @@ func encoded(t *testing.T, o runtime.Object) []byte {
 	return b.Bytes()
 }
 
-// Token and version of protobuf answers are found, however they come in.
+// Token and version of protobuf answers are found in pieces of any size.
 func TestMetadataOfProtobuf(t *testing.T) {
 	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "77", Continue: "to/ken=="}}
 	for range 20 {

@@ -23,27 +23,27 @@ const (
 	jsonType       = "application/json"
 	cborType       = "application/cbor"
 	applyPatchType = "application/apply-patch+yaml"
-	// applyQuery takes over the load's fields from other managers.
+	// applyQuery makes an apply take ownership of the load's fields from other managers.
 	applyQuery = "?fieldManager=stormglass&force=true"
 )
 
-// Bounds for making the objects of a load, which is not measured.
+// Rate limit for creating the objects of a load, which is not measured.
 const (
 	setupRate  = 500 // per second
 	setupBurst = 50
 )
 
-// Requests that are not measured are retried when the server is overloaded or gone.
+// Requests that are not measured are retried while the server is overloaded or unreachable.
 const (
 	setupTimeout  = time.Minute
 	setupAttempts = 8
 	setupBackoff  = 250 * time.Millisecond
-	longestWait   = 10 * time.Second // that a server may ask for
+	longestWait   = 10 * time.Second // upper limit for Retry-After
 	largestAnswer = 256 << 20
 )
 
-// asker sends the requests that are not measured, on its own connections, with client-go's authentication.
-// net/http may repeat a request, which is wanted here.
+// asker sends the requests that are not measured, on its own connections, with client-go's authentication. It uses net/http,
+// which may repeat a request; here that is desirable.
 type asker struct {
 	transport *http.Transport
 	client    http.RoundTripper
@@ -54,7 +54,7 @@ type asker struct {
 
 func newAsker(config *rest.Config) (*asker, error) {
 	if config == nil {
-		return nil, fmt.Errorf("no configuration of the API server's client")
+		return nil, fmt.Errorf("no client configuration for the API server")
 	}
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -85,21 +85,21 @@ func (a *asker) close() { a.transport.CloseIdleConnections() }
 
 type query struct {
 	method string
-	path   string // of the API server, without its prefix; may have a query
+	path   string // path on the API server, without its prefix; may have a query
 	accept string // "" for JSON
-	typ    string // of body
+	typ    string // content type of body
 	body   []byte
 }
 
 type reply struct {
 	status int
 	body   []byte
-	wait   time.Duration // that the server asks for
+	wait   time.Duration // the server's Retry-After
 }
 
 func (r reply) success() bool { return load.Outcome(r.status).Success() }
 
-// ask sends a query until it has an answer. An error names method and path.
+// ask sends a query, with retries, until it has an answer. An error names method and path.
 func (a *asker) ask(ctx context.Context, q query) (reply, error) {
 	wait := setupBackoff
 	for attempt := 1; ; attempt++ {

@@ -8,10 +8,10 @@ import (
 	"strconv"
 )
 
-// slot names a value in a body that differs between objects.
+// slot is a value in a body that differs between objects.
 type slot string
 
-// Marks of slots in a manifest: private-use characters.
+// Slots in a manifest, marked with private-use characters.
 const (
 	mark          = "\ue000"
 	slotName      = slot(mark + "name" + mark)
@@ -20,16 +20,16 @@ const (
 	slotVersion   = slot(mark + "version" + mark)
 )
 
-// body is a manifest in JSON, cut at its slots.
+// body is a manifest in JSON, split at its slots.
 type body []part
 
-// part is text and what follows it; the last has no slot.
+// part is text and the slot that follows it. The last part has no slot.
 type part struct {
 	text []byte
 	slot slot
 }
 
-// compile renders a manifest with slots in it.
+// compile encodes a manifest as JSON and splits it at its slots.
 func compile(manifest map[string]any) (body, error) {
 	text, err := json.Marshal(manifest)
 	if err != nil {
@@ -48,7 +48,7 @@ func compile(manifest map[string]any) (body, error) {
 }
 
 type values struct {
-	stem      string // of the name, which ends in number
+	stem      string // the name without the number at its end
 	number    int64
 	namespace string
 	payload   payload
@@ -76,8 +76,8 @@ func (b body) append(dst []byte, v *values) []byte {
 
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 
-// payload is text that differs at every turn, because etcd does not write an update that changes nothing.
-// Its letters need no escaping in JSON and are base64.
+// payload is text that differs at every turn, because the API server does not write an update that changes nothing. Its letters
+// need no escaping in JSON and are valid base64.
 type payload struct {
 	text []byte // twice the largest size
 }
@@ -91,7 +91,7 @@ func newPayload(largest int, seed int64) payload {
 	return payload{text}
 }
 
-// counted is how many letters at a payload's head count the turns.
+// counted is how many letters at the beginning of a payload encode the turn.
 const counted = 8
 
 // append appends size letters. From a size of eight on, no two turns produce the same letters.

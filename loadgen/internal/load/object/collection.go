@@ -17,13 +17,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// removeMany deletes the load's own objects of a namespace by one request (deletecollection): all, or the objects that
-// selectors and a limit choose. The namespace has its next turn when its missing objects were made again, unmeasured.
+// removeMany deletes the load's own objects in a namespace with one request (deletecollection): all, or those that selectors
+// and a limit choose. A namespace is used again after its missing objects have been recreated, which is not measured.
 type removeMany struct {
 	call
 	set   *Set
-	paths []string // of the requests, by namespace
-	// whole are the namespaces that requests may take, emptied those in which objects are to be made again.
+	paths []string // paths of the requests, by namespace
+	// whole holds the namespaces that requests may use, emptied those whose objects must be recreated.
 	whole, emptied chan int
 }
 
@@ -69,7 +69,7 @@ func (d *removeMany) next(_ int64, r *request.Request, a *answer) bool {
 
 func (d *removeMany) done(r *request.Request, _ *answer, o load.Outcome) bool {
 	i := int(r.Key)
-	if o == http.StatusTooManyRequests { // nothing was deleted
+	if o == http.StatusTooManyRequests { // the request deleted nothing
 		d.whole <- i
 	} else {
 		d.emptied <- i
@@ -77,7 +77,7 @@ func (d *removeMany) done(r *request.Request, _ *answer, o load.Outcome) bool {
 	return false
 }
 
-// background makes objects again until ctx ends.
+// background recreates objects until ctx ends.
 func (d *removeMany) background(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range min(load.AtOnce, len(d.paths)) {
@@ -96,7 +96,8 @@ func (d *removeMany) background(ctx context.Context) {
 	workers.Wait()
 }
 
-// remakeIn makes the objects again that a namespace lacks. What fails is missing at the next request, too.
+// remakeIn recreates the objects that are missing in a namespace. Objects that it cannot create stay missing until the next
+// request.
 func (s *Set) remakeIn(ctx context.Context, namespace int) {
 	there, err := s.numbersIn(ctx, namespace)
 	if err != nil {

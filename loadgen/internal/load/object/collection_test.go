@@ -15,8 +15,8 @@ func collections(l *scenario.Load) {
 	l.Verb, l.Objects, l.Namespaces, l.Limit, l.LabelSelector = "deletecollection", 6, 2, 2, "tier in (a,b)"
 }
 
-// A deletecollection covers only the load's own objects, also with other selectors, and a namespace is not requested again before
-// it is whole.
+// A deletecollection covers only the load's own objects, also with other selectors. A namespace is not used again before all
+// its objects have been recreated.
 func TestDeleteCollectionIsOfOwnObjects(t *testing.T) {
 	op := prepared(t, newStub(t, nil), newLoad(collections))
 	const query = "?labelSelector=stormglass.dev%2Fload%3Dload%2Ctier+in+%28a%2Cb%29&limit=2"
@@ -33,7 +33,7 @@ func TestDeleteCollectionIsOfOwnObjects(t *testing.T) {
 	}
 }
 
-// What a request deleted is made again, and nothing else; then the namespace has its turn.
+// Exactly the objects that a request deleted are recreated. Then the namespace is used again.
 func TestDeletedCollectionsAreMadeAgain(t *testing.T) {
 	var mu sync.Mutex
 	made := map[string]bool{}

@@ -10,11 +10,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// aggregatedType is what client-go accepts of /api and /apis: all groups in one document.
+// aggregatedType is the media type that client-go accepts for /api and /apis: all groups in one document.
 const aggregatedType = jsonType + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// getDocument reads a document of discovery or OpenAPI whole, as a client with an empty
-// cache does.
+// getDocument reads a complete discovery or OpenAPI document, as a client with an empty cache does.
 type getDocument struct {
 	call
 	path string

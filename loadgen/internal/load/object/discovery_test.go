@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A document is read at its path. It makes no objects and needs no rights.
+// A document is read at its path. The load creates no objects and needs no permissions.
 func TestDocumentsAreReadAtTheirPaths(t *testing.T) {
 	var accepted string
 	s := newStub(t, func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {

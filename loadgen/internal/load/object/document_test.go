@@ -80,7 +80,7 @@ func TestMetadataOfAnAnswer(t *testing.T) {
 	}
 }
 
-// A server cannot make us keep what it sends.
+// A server cannot make a document keep more than the wanted values.
 func TestTokensWithoutEndAreRefused(t *testing.T) {
 	var d document
 	err := d.write([]byte(`{"metadata":{"continue":"`))

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// stream is the seed's choices for one purpose of one load, pure functions of a number (splitmix64).
+// stream makes the random choices for one purpose of one load. Each choice is a pure function of the seed and a number
+// (splitmix64).
 type stream uint64
 
 func newStream(seed int64, load, purpose string) stream {
@@ -22,16 +23,16 @@ func (s stream) at(n int64) uint64 {
 	return z ^ z>>31
 }
 
-// among returns a number from 0 to k-1.
+// among returns the n-th choice as a number from 0 to k-1.
 func (s stream) among(n int64, k int) int {
 	hi, _ := bits.Mul64(s.at(n), uint64(k))
 	return int(hi)
 }
 
-// unit returns a number from 0 up to, not including, 1.
+// unit returns the n-th choice as a number from 0 up to, but not including, 1.
 func (s stream) unit(n int64) float64 { return float64(s.at(n)>>11) / (1 << 53) }
 
-// shares are running sums of weights, the last of them 1.
+// shares are the cumulative sums of weights, scaled so that the last sum is 1.
 type shares []float64
 
 func newShares(weights []float64) shares {
@@ -49,7 +50,8 @@ func newShares(weights []float64) shares {
 
 func even(k int) shares { return newShares(slices.Repeat([]float64{1}, k)) }
 
-// zipf gives the i-th, from 1, a share of 1/i, as clusters' namespaces grow.
+// zipf returns shares in which the i-th, from 1, has the weight 1/i. Sizes of namespaces in clusters are often distributed like
+// this.
 func zipf(k int) shares {
 	weights := make([]float64, k)
 	for i := range weights {
@@ -64,7 +66,7 @@ func (s shares) pick(u float64) int {
 		return 0
 	}
 	i, found := slices.BinarySearch(s, u)
-	if found { // a share goes from its predecessor's end up to its own
+	if found { // a share includes its lower end, but not its upper end
 		i++
 	}
 	return min(i, len(s)-1)

@@ -12,7 +12,7 @@ import (
 // version holds an object's resourceVersion for its next update.
 type version struct {
 	number atomic.Uint64 // the newest resourceVersion seen
-	busy   atomic.Bool   // an update of it is under way, or its version is not known
+	busy   atomic.Bool   // an update of the object is in flight, or its version is not known
 }
 
 // learn records the resourceVersion of an object.
@@ -35,14 +35,14 @@ func (s *Set) learnFrom(i int, r reply) {
 	}
 }
 
-// reserve finds an object of this share for an update, starting at i. It avoids two updates of one version, which
-// would conflict because of the load itself.
+// reserve finds an object of this share for an update, starting at i. No two updates use the same version at once, because the
+// load itself would then cause conflicts.
 func (s *Set) reserve(i int) (int, bool) {
 	own := s.share.Part(len(s.versions))
 	if own == 0 {
 		return 0, false
 	}
-	// The first of the share from i on.
+	// Start with the first object of the share from i on.
 	at := s.share.Part(i) % own
 	for range own {
 		i = s.share.Number(at)
@@ -56,17 +56,17 @@ func (s *Set) reserve(i int) (int, bool) {
 	return 0, false
 }
 
-// release ends an update. After any failure except a 429, such as a lost race or an unknown outcome, the version
-// is read again.
+// release makes an object available again after an update. After any failure except a 429, such as a conflict or an unknown
+// outcome, its version is read first.
 func (s *Set) release(i int, o load.Outcome) {
 	if o.Success() || o == http.StatusTooManyRequests {
 		s.versions[i].busy.Store(false)
 		return
 	}
-	s.stale <- i // there is room for every object
+	s.stale <- i // does not block: there is room for every object
 }
 
-// deletable makes a stock of objects for deletes.
+// deletable prepares the set for deletes: all its objects may be deleted.
 func (s *Set) deletable() {
 	if s.whole != nil {
 		return
@@ -77,7 +77,7 @@ func (s *Set) deletable() {
 	}
 }
 
-// keep makes deleted objects again and asks for versions, until ctx ends.
+// keep recreates deleted objects and reads versions, until ctx ends.
 func (s *Set) keep(ctx context.Context) {
 	if s.gone == nil && s.stale == nil {
 		return
@@ -102,7 +102,7 @@ func (s *Set) keep(ctx context.Context) {
 	workers.Wait()
 }
 
-// remake makes an object again. Without success the next request for it gets a 404, which is counted.
+// remake recreates a deleted object. If it fails, the next request for the object gets a 404, which is counted.
 func (s *Set) remake(ctx context.Context, i int) {
 	body := s.appendObject(nil, s.made, i, 0, 0)
 	r, err := s.asker.once(ctx, query{method: http.MethodPost, path: s.paths[s.home[i]], typ: jsonType, body: body})
@@ -111,7 +111,7 @@ func (s *Set) remake(ctx context.Context, i int) {
 	}
 }
 
-// refresh asks for an object's version. Without success the next update conflicts, and is counted.
+// refresh reads an object's version. If it fails, the next update gets a conflict, which is counted.
 func (s *Set) refresh(ctx context.Context, i int) {
 	r, err := s.asker.once(ctx, query{method: http.MethodGet, path: string(s.AppendPath(nil, i))})
 	if err == nil && r.success() {

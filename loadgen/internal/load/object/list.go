@@ -17,14 +17,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// list reads a collection, in one of the namespaces at a time or in all at once.
+// list lists a collection: in one namespace per request, or in all namespaces at once.
 type list struct {
 	call
-	prefix string // of a server behind a gateway
+	prefix string // path prefix of a server behind a gateway
 	draw   stream
 	pages  bool
-	exact  *exactVersion // nil: none is named
-	// By namespace, with the query: of a first page, and the beginning of others.
+	exact  *exactVersion // nil if requests name no exact version
+	// Paths with their queries, by namespace: for the first page, and the common part for other pages.
 	first, open []string
 }
 
@@ -69,7 +69,7 @@ func (o *operation) list(ctx context.Context, x scenario.Operation, s *Set, own 
 	return l, nil
 }
 
-// creates reports whether the load makes new objects of a resource.
+// creates reports whether the load creates new objects of a resource.
 func (o *operation) creates(resource string) bool {
 	return slices.ContainsFunc(o.asked, func(x scenario.Operation) bool {
 		return x.Resource == resource && x.Verb == "create" && x.Subresource == ""
@@ -92,7 +92,7 @@ func (l *list) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// done continues with the next page by its token, which includes version and match.
+// done requests the next page with the continue token, which includes resourceVersion and its match rule.
 func (l *list) done(r *request.Request, a *answer, o load.Outcome) bool {
 	if o == http.StatusGone && l.exact != nil {
 		l.exact.outdated()
@@ -128,11 +128,10 @@ func appendEscaped(b, value []byte) []byte {
 	return b
 }
 
-// renewPause is the least time between two renewals of an exact version.
+// renewPause is the minimum time between two renewals of an exact version.
 const renewPause = time.Second
 
-// exactVersion is the version that lists request, taken from an earlier list. It is renewed
-// after a 410.
+// exactVersion is the exact resourceVersion that lists request. It is read from an earlier list, and again after a 410.
 type exactVersion struct {
 	asker   *asker
 	name    string
@@ -158,7 +157,7 @@ func (e *exactVersion) renew(ctx context.Context) error {
 	return nil
 }
 
-// outdated asks for a renewal. It does not block.
+// outdated requests a renewal. It does not block.
 func (e *exactVersion) outdated() {
 	select {
 	case e.old <- struct{}{}:
@@ -173,7 +172,7 @@ func (e *exactVersion) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		// If it fails, the next 410 asks again.
+		// If this fails, the next 410 requests another renewal.
 		_ = e.renew(ctx)
 		if !apiclient.Pause(ctx, renewPause) {
 			return

@@ -12,8 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// accountsWithin bounds the wait for the ServiceAccounts of new namespaces. Pods are refused until they
-// exist.
+// accountsWithin is the time limit for the ServiceAccounts of new namespaces. The API server refuses pods until they exist.
 const (
 	accountsWithin = 30 * time.Second
 	accountsPoll   = 100 * time.Millisecond
@@ -39,7 +38,7 @@ func (s *Set) makeAll(ctx context.Context) error {
 	return nil
 }
 
-// makeNamespaces makes the namespaces other than the run's own. If that is forbidden, they must exist.
+// makeNamespaces creates the load's namespaces, except the run's own. If that is forbidden, they must exist already.
 func (s *Set) makeNamespaces(ctx context.Context) error {
 	if !s.resource.namespaced {
 		return nil
@@ -63,7 +62,7 @@ func (s *Set) makeNamespaces(ctx context.Context) error {
 	})
 }
 
-// what names an object in errors, such as configmaps "load-0".
+// what returns the name of an object in errors, such as configmaps "load-0".
 func (s *Set) what(i int) string { return fmt.Sprintf("%s %q", s.name, fmt.Sprint(s.stem, i)) }
 
 func (s *Set) make(ctx context.Context, i int) error {
@@ -71,7 +70,7 @@ func (s *Set) make(ctx context.Context, i int) error {
 	r, err := s.create(ctx, s.home[i], "", body)
 	verb := "create"
 	if err == nil && r.status == http.StatusConflict {
-		// From an earlier run, or a request whose answer was lost. An apply needs no resourceVersion.
+		// The object is from an earlier run, or from a request whose answer was lost. An apply needs no resourceVersion.
 		verb = "apply"
 		r, err = s.asker.ask(ctx, query{
 			method: http.MethodPatch, path: string(s.AppendPath(nil, i)) + applyQuery, typ: applyPatchType, body: body,
@@ -87,12 +86,12 @@ func (s *Set) make(ctx context.Context, i int) error {
 	return nil
 }
 
-// create asks for a new object. Pods wait for their ServiceAccount.
+// create creates an object in a namespace of the set, see asker.create.
 func (s *Set) create(ctx context.Context, namespace uint16, options string, body []byte) (reply, error) {
 	return s.asker.create(ctx, query{method: http.MethodPost, path: s.paths[namespace] + options, typ: jsonType, body: body})
 }
 
-// create asks for a new object. Pods wait for their ServiceAccount.
+// create sends a request that creates an object. While a pod is refused because its ServiceAccount does not exist, it retries.
 func (a *asker) create(ctx context.Context, q query) (reply, error) {
 	for until := time.Now().Add(accountsWithin); ; {
 		r, err := a.ask(ctx, q)
@@ -103,7 +102,7 @@ func (a *asker) create(ctx context.Context, q query) (reply, error) {
 	}
 }
 
-// awaitCreate waits until new objects are accepted in each namespace, without making any.
+// awaitCreate waits until each namespace accepts new objects. It creates none.
 func (s *Set) awaitCreate(ctx context.Context) error {
 	if err := s.makeNamespaces(ctx); err != nil {
 		return err
@@ -123,8 +122,8 @@ func (s *Set) awaitCreate(ctx context.Context) error {
 	})
 }
 
-// learnUpdates finds out by a dry run whether updates must name a resourceVersion, as for leases and custom
-// resources.
+// learnUpdates finds out with a dry run whether updates must name a resourceVersion. Updates of leases and custom resources
+// must.
 func (s *Set) learnUpdates(ctx context.Context) error {
 	own := s.share.Index
 	r, err := s.asker.ask(ctx, query{
@@ -148,7 +147,7 @@ func (s *Set) learnUpdates(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("update %s: %w", s.what(own), err)
 	}
-	if !r.success() && r.status != http.StatusConflict { // a conflict still proves the update allowed
+	if !r.success() && r.status != http.StatusConflict { // a conflict shows that the update is allowed
 		return failed("update", s.what(own), r)
 	}
 	return nil

@@ -10,10 +10,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// PayloadAnnotation holds the payload of objects without a better place.
+// PayloadAnnotation is the annotation with the payload, for objects that have no field for it.
 const PayloadAnnotation = "stormglass.dev/payload"
 
-// place is where an object's payload is.
+// place is where an object holds its payload.
 type place uint8
 
 const (
@@ -21,10 +21,10 @@ const (
 	inData             // data.payload, as text
 	inSecret           // data.payload, in base64
 	inSpec             // spec.payload
-	noPlace            // of a review, which has no metadata either
+	noPlace            // for reviews, which have no payload and no metadata
 )
 
-// manifest is the template for objects of a resource, without name, namespace, labels and payload.
+// manifest describes the objects of a resource. compile adds name, namespace, labels and payload.
 type manifest struct {
 	apiVersion, kind string
 	rest             map[string]any
@@ -33,8 +33,7 @@ type manifest struct {
 
 type object = map[string]any
 
-// builtIn returns Stormglass' own manifest for a resource: as small as possible, without work for
-// controllers.
+// builtIn returns the built-in manifest for a resource. It is as small as possible and causes no work for controllers.
 func builtIn(resource string) (manifest, bool) {
 	switch resource {
 	case "configmaps":
@@ -42,7 +41,7 @@ func builtIn(resource string) (manifest, bool) {
 	case "secrets":
 		return manifest{"v1", "Secret", object{"type": "Opaque"}, inSecret}, true
 	case "services":
-		// Headless and without a selector: no IPAddress is written, no EndpointSlice.
+		// Headless and without a selector, so that controllers write no IPAddress and no EndpointSlice.
 		return manifest{"v1", "Service", object{"spec": object{"clusterIP": "None", "ports": []any{object{"port": 80}}}}, inAnnotation}, true
 	case "serviceaccounts":
 		return manifest{"v1", "ServiceAccount", nil, inAnnotation}, true
@@ -56,8 +55,8 @@ func builtIn(resource string) (manifest, bool) {
 	return manifest{}, false
 }
 
-// podSpec returns the spec of a pod that never runs: no scheduler has that name and no node has such a label.
-// It contains what admission would fill in, so an update may send the manifest unchanged.
+// podSpec returns the spec of a pod that never runs, because no scheduler has its schedulerName and no node its label. It
+// contains the fields that admission would set, so that an update can send the manifest unchanged.
 func podSpec() object {
 	tolerate := func(taint string) object {
 		return object{"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
@@ -66,18 +65,18 @@ func podSpec() object {
 		"schedulerName":                "stormglass-none",
 		"nodeSelector":                 object{"stormglass.dev/no-such-node": "true"},
 		"serviceAccountName":           "default",
-		"automountServiceAccountToken": false, // else admission adds a volume with a random name
+		"automountServiceAccountToken": false, // otherwise admission adds a volume with a random name
 		"priority":                     0, "preemptionPolicy": "PreemptLowerPriority",
 		"tolerations": []any{tolerate("node.kubernetes.io/not-ready"), tolerate("node.kubernetes.io/unreachable")},
 		"containers":  []any{object{"name": "none", "image": "stormglass.invalid/none"}},
 	}
 }
 
-// given reads a load's own manifest.
+// given converts the object that the user gave to the load.
 func given(from any) (manifest, error) {
 	m, ok := from.(map[string]any)
 	if !ok {
-		return manifest{}, fmt.Errorf("the load's object is no manifest")
+		return manifest{}, fmt.Errorf("the load's object is not a manifest")
 	}
 	// Copy through JSON, so that the scenario's object stays unchanged.
 	text, err := json.Marshal(m)
@@ -94,12 +93,12 @@ func given(from any) (manifest, error) {
 		return manifest{}, fmt.Errorf("the load's object needs apiVersion and kind")
 	}
 	if strings.Contains(string(text), mark) {
-		return manifest{}, fmt.Errorf("the load's object has the character U+E000 in it")
+		return manifest{}, fmt.Errorf("the load's object contains the character U+E000")
 	}
 	return manifest{apiVersion, kind, rest, inAnnotation}, nil
 }
 
-// compile adds what the objects of a load have; with version, their resourceVersion for updates.
+// compile adds name, namespace, labels and payload to the manifest and, if version is set, the resourceVersion for updates.
 func (m manifest) compile(labels map[string]string, loadName string, namespaced, version bool) (body, error) {
 	all := object{}
 	maps.Copy(all, m.rest)
@@ -134,7 +133,7 @@ func (m manifest) compile(labels map[string]string, loadName string, namespaced,
 	return compile(all)
 }
 
-// child returns a copy of an object in an object, put in its place, or a new one.
+// child replaces the object at a key with a copy, or with a new object if it is missing, and returns it.
 func child(of object, key string) object {
 	c, _ := of[key].(object)
 	if c = maps.Clone(c); c == nil {
@@ -144,15 +143,15 @@ func child(of object, key string) object {
 	return c
 }
 
-// letters returns how many letters a payload of size bytes has.
+// letters returns the number of letters of a payload of size bytes.
 func (p place) letters(size int) int {
-	if p == inSecret { // a multiple of 4, which has no padding
+	if p == inSecret { // base64 without padding: a multiple of 4
 		return (size + 2) / 3 * 4
 	}
 	return size
 }
 
-// appendPatch appends a JSON merge patch: the payload and, if there is a key, an annotation.
+// appendPatch appends a JSON merge patch that sets the payload and, if key is not empty, an annotation.
 func (p place) appendPatch(b []byte, text payload, size int, turn int64, key string, value []byte) []byte {
 	b = append(b, '{')
 	if p == inAnnotation || key != "" {

@@ -11,12 +11,12 @@ import (
 type mix struct {
 	asked   []scenario.Operation
 	weights shares
-	tenants []scenario.Tenant // one without a name, if the load has no tenants
+	tenants []scenario.Tenant // a single tenant without a name if the load has no tenants
 	shares  shares
 	verb    stream
 	tenant  stream
 	kinds   []request.Kind
-	kindOf  []int // by operation, times tenants, plus tenant
+	kindOf  []int // index is operation * number of tenants + tenant
 }
 
 func newMix(seed int64, l scenario.Load) *mix {
@@ -52,7 +52,7 @@ func newMix(seed int64, l scenario.Load) *mix {
 // Kinds returns one kind for each operation of the mix and each tenant.
 func (m *mix) Kinds() []request.Kind { return m.kinds }
 
-// KindOf draws operation and tenant.
+// KindOf returns the kind of arrival n. It draws operation and tenant.
 func (m *mix) KindOf(n int64) int {
 	which, tenant := m.draw(n)
 	return m.kindOf[which*len(m.tenants)+tenant]
@@ -68,7 +68,7 @@ func (m *mix) draw(n int64) (which, tenant int) {
 	return which, tenant
 }
 
-// Count returns how many of the first n arrivals of a load of requests are of each verb and resource.
+// Count returns how many of the first n arrivals of a load of requests have each verb and resource.
 func Count(seed int64, l scenario.Load, n int64) map[[2]string]int64 {
 	m, all := newMix(seed, l), map[[2]string]int64{}
 	if len(m.asked) == 1 {

@@ -10,16 +10,16 @@ import (
 // Need is one permission that a load needs.
 type Need struct {
 	Verb, Group, Resource string
-	// Name of the one object that it is for; "" for all.
+	// Name is the only object that the permission is for; "" means all objects.
 	Name string
 	// Cluster is set if the permission is needed in all namespaces, or the resource is not namespaced.
 	// Otherwise it is needed in the namespaces of Load.NamespacesIn.
 	Cluster bool
 }
 
-// Needs returns the permissions of a load of requests or watches. Tenants need the measured ones, the load's
-// own identity needs all. The permissions to create namespaces, and to get and create the definition of
-// widgets, are not needed if the target's setup has made them.
+// Needs returns the permissions that a load of requests or watches needs. Tenants need the permissions of the measured
+// requests; the load's own identity needs all. The permissions to create namespaces, and to get and create the definition of
+// widgets, are not needed if these exist already.
 func Needs(l scenario.Load) []Need {
 	var all []Need
 	add := func(need Need) {
@@ -28,7 +28,7 @@ func Needs(l scenario.Load) []Need {
 		}
 	}
 	for _, x := range l.Operations() {
-		if scenario.IsDocument(x.Resource) { // every user may read it
+		if scenario.IsDocument(x.Resource) { // every user may read documents
 			continue
 		}
 		resource, group, _ := strings.Cut(x.Resource, ".")
@@ -61,7 +61,7 @@ func Needs(l scenario.Load) []Need {
 	return all
 }
 
-// measured returns the verb of an operation as RBAC has it.
+// measured returns the RBAC verb of an operation.
 func measured(x scenario.Operation) string {
 	if x.Verb == "apply" {
 		return "patch"
@@ -69,28 +69,28 @@ func measured(x scenario.Operation) string {
 	return x.Verb
 }
 
-// verbsOf returns the verbs of one operation, or of watches and their changes.
+// verbsOf returns the RBAC verbs of one operation, or of watches and their changes.
 func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 	var verbs []string
 	switch {
 	case l.OpensWatches():
 		verbs = []string{"list", "watch"}
 		if own {
-			verbs = append(verbs, "patch") // the changes'
+			verbs = append(verbs, "patch") // for changes
 		}
 	case x.Verb == "get" && !own:
-		verbs = []string{"get", "list"} // names are found by a list
+		verbs = []string{"get", "list"} // a list provides the names
 	case x.Verb == "apply":
 		verbs = []string{"patch"}
 	case x.Verb == "update":
-		verbs = []string{"update", "get"} // of a version that was lost
+		verbs = []string{"update", "get"} // get reads unknown versions
 	case x.Verb == "deletecollection":
-		verbs = []string{x.Verb, "list"} // of what is left
+		verbs = []string{x.Verb, "list"} // list finds the remaining objects
 	default:
 		verbs = []string{x.Verb}
 	}
 	if own {
-		// Made, taken over if they are there, and after a delete made again.
+		// Objects are created, applied if they exist, and recreated after a delete.
 		verbs = append(verbs, "create", "patch")
 	}
 	return verbs

@@ -25,23 +25,22 @@ type operation struct {
 
 	sets    map[string]*Set // by resource
 	order   []*Set
-	actions []action // by operation, once prepared
+	actions []action // by operation; set by Prepare
 }
 
-// action does one operation of the mix.
+// action makes the requests of one operation of the mix.
 type action interface {
-	// next fills in path and body; a will hold the answer.
+	// next fills in path and body, and prepares a for the answer. It returns false if no object is free.
 	next(n int64, r *request.Request, a *answer) bool
-	// done is called at the end of a request. It returns true to send r again, with new
-	// contents.
+	// done is called at the end of a request. It returns true to send r again with the contents that done has set.
 	done(r *request.Request, a *answer, o load.Outcome) bool
 	// background works concurrently with the load until ctx ends.
 	background(ctx context.Context)
-	// template returns a tenant's template.
+	// template returns the template of a tenant's requests.
 	template(tenant int) *request.Template
 }
 
-// NewOperation makes the operation or the mix of a load of requests. It sends nothing.
+// NewOperation returns the operation or the mix of operations of a load of requests. It sends nothing.
 func NewOperation(t load.Target, l scenario.Load) (request.Operation, error) {
 	o, err := newOperation(t, l)
 	if err != nil {
@@ -70,7 +69,7 @@ func newOperation(t load.Target, l scenario.Load) (*operation, error) {
 	return o, nil
 }
 
-// add makes the set of one operation of the mix.
+// add adds one operation of the mix, and creates the set of its resource if none exists.
 func (o *operation) add(t load.Target, x scenario.Operation) error {
 	if !slices.Contains(scenario.Verbs, x.Verb) {
 		return fmt.Errorf("unknown verb %q; there are %s", x.Verb, strings.Join(scenario.Verbs, ", "))
@@ -105,7 +104,7 @@ func (o *operation) add(t load.Target, x scenario.Operation) error {
 
 func writes(verb string) bool { return verb != "get" && verb != "list" }
 
-// Prepare finds the resources and makes the objects. After an error it can be called again.
+// Prepare finds the resources and creates the objects. After an error it can be called again.
 func (o *operation) Prepare(ctx context.Context) error {
 	defer o.asker.close()
 	o.actions = nil
@@ -114,7 +113,7 @@ func (o *operation) Prepare(ctx context.Context) error {
 			return err
 		}
 		if s.manifest == nil {
-			s.count = 0 // the load's object is of another resource of the mix
+			s.count = 0 // the load's object belongs to another resource of the mix
 		}
 		if err := s.makeAll(ctx); err != nil {
 			return err
@@ -142,7 +141,7 @@ func (o *operation) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Background renews tokens, names and versions, and remakes deleted objects.
+// Background renews bearer tokens, names and versions, and recreates deleted objects.
 func (o *operation) Background(ctx context.Context) {
 	defer o.asker.close()
 	var all sync.WaitGroup
@@ -156,7 +155,7 @@ func (o *operation) Background(ctx context.Context) {
 	all.Wait()
 }
 
-// Next fills in what arrival n asks.
+// Next fills in the request of arrival n.
 func (o *operation) Next(n int64, r *request.Request) bool {
 	which, tenant := o.draw(n)
 	act := o.actions[which]
@@ -176,7 +175,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// Data checks each piece of a 2xx answer. An empty one is its end.
+// Data checks each piece of a 2xx answer. An empty piece marks its end.
 func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	if !load.Outcome(status).Success() {
 		return nil
@@ -188,7 +187,7 @@ func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	return a.write(p)
 }
 
-// Done records the answer. It returns true to ask for the next page of a list.
+// Done records the answer. It returns true to request the next page of a list.
 func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) bool {
 	a := r.State.(*answer)
 	if !a.action.done(r, a, outcome) {
@@ -199,7 +198,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	return true
 }
 
-// call has what all actions have: a template for each tenant, and how answers are read.
+// call holds what all actions have in common: a template for each tenant, and how answers are read.
 type call struct {
 	templates []*request.Template
 	protobuf  bool
@@ -211,7 +210,7 @@ func (c *call) template(tenant int) *request.Template { return c.templates[tenan
 
 func (c *call) background(context.Context) {}
 
-// expect sets what the request asks for.
+// expect prepares a for an answer in the encoding that the request accepts. find is the field that is needed.
 func (c *call) expect(a *answer, find field) {
 	a.protobuf, a.json.binary, a.gzip, a.find = c.protobuf, c.cbor, c.gzip, find
 }
@@ -223,12 +222,13 @@ func (o *operation) call(method string, x scenario.Operation, contentType string
 // callAs returns a call that accepts a media type.
 func (o *operation) callAs(method string, x scenario.Operation, media, contentType string) call {
 	c := call{protobuf: x.Encoding == "protobuf", cbor: x.Encoding == "cbor"}
-	// Answers to writes are not compressed, and continue tokens must be readable.
+	// The API server does not compress answers to writes. Lists of all pages are not compressed, because their tokens must be
+	// read.
 	c.gzip = o.gzip && method == http.MethodGet && !x.AllPages
 	for _, t := range o.tenants {
 		extra := http.Header{}
 		if c.gzip {
-			extra.Set("Accept-Encoding", "gzip") // as client-go asks
+			extra.Set("Accept-Encoding", "gzip") // as in client-go
 		}
 		if t.Name != "" {
 			extra.Set("Impersonate-User", scenario.TenantUser(t.Name))

@@ -20,7 +20,7 @@ var _ watch.Objects = (*Set)(nil)
 
 const configMaps = "/api/v1/namespaces/storm/configmaps"
 
-// All pages are followed, to the last; a broken one ends the list.
+// A list requests all pages up to the last. A malformed page ends it.
 func TestPages(t *testing.T) {
 	op := prepared(t, newStub(t, nil), newLoad(func(l *scenario.Load) {
 		l.Verb, l.Limit, l.AllPages, l.ResourceVersion = "list", 2, true, "0"
@@ -41,7 +41,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// The version that lists name is renewed when the server has it no more.
+// The exact version of lists is renewed when the server no longer has it.
 func TestExactVersionIsRenewed(t *testing.T) {
 	var version atomic.Int64
 	s := newStub(t, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
@@ -64,8 +64,7 @@ func TestExactVersionIsRenewed(t *testing.T) {
 	await(t, "newer version", func() bool { return named(1) == "2&resourceVersionMatch=Exact" })
 }
 
-// The seed decides which tenant does what: the same seed always gives the same
-// mix.
+// The seed determines operations and tenants: the same seed always gives the same mix.
 func TestMixIsDrawnBySeedAndNumber(t *testing.T) {
 	l := newLoad(func(l *scenario.Load) {
 		l.Objects = 50
@@ -108,7 +107,7 @@ func TestMixIsDrawnBySeedAndNumber(t *testing.T) {
 	}
 }
 
-// A deleted object is made again, and not deleted meanwhile.
+// A deleted object is recreated, and not deleted again before that.
 func TestDeletedObjectsAreMadeAgain(t *testing.T) {
 	s := newStub(t, nil)
 	op := prepared(t, s, newLoad(func(l *scenario.Load) { l.Verb = "delete" }))
@@ -131,7 +130,7 @@ func TestDeletedObjectsAreMadeAgain(t *testing.T) {
 	}
 }
 
-// Updates that must name a version name the newest, and not two the same.
+// Updates that must name a version name the newest one, and no two updates name the same.
 func TestUpdatesNameVersions(t *testing.T) {
 	s := newStub(t, func(w http.ResponseWriter, r *http.Request, body []byte) bool {
 		if r.Method == http.MethodPut && !strings.Contains(string(body), `"resourceVersion"`) {
@@ -165,7 +164,7 @@ func TestUpdatesNameVersions(t *testing.T) {
 	await(t, "update", func() bool { return op.Next(5, &a) })
 }
 
-// Names of objects that the load did not make are learned while it runs.
+// The names of existing objects are read again while the load runs.
 func TestNamesAreRenewed(t *testing.T) {
 	var there atomic.Bool
 	s := newStub(t, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {

@@ -15,8 +15,7 @@ import (
 
 var a0 time.Time
 
-// Preparations are tried again when the server is overloaded for a moment, and
-// take over what is there.
+// Preparation is retried while the server is overloaded, and applies objects that exist already.
 func TestPreparationsAreTriedAgain(t *testing.T) {
 	var refused atomic.Int64
 	s := newStub(t, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
@@ -67,7 +66,7 @@ func TestImpossibleOperationIsRefused(t *testing.T) {
 		to     load.Target
 		change func(*scenario.Load)
 	}{
-		"no configuration":          {load.Target{}, func(l *scenario.Load) { l.Verb = "get" }},
+		"no client configuration":   {load.Target{}, func(l *scenario.Load) { l.Verb = "get" }},
 		"no namespace":              {load.Target{Config: good.Config}, func(l *scenario.Load) { l.Verb = "get" }},
 		"load load: no namespace":   {load.Target{Config: good.Config}, func(l *scenario.Load) { l.Verb = "create" }},
 		"give the load an object":   {good, func(l *scenario.Load) { l.Verb, l.Resource = "patch", "deployments.apps" }},
@@ -81,7 +80,7 @@ func TestImpossibleOperationIsRefused(t *testing.T) {
 	}
 }
 
-// What is watched is one collection that has all the objects in it.
+// Watches watch one collection that contains all objects of the load.
 func TestCollectionOfWatches(t *testing.T) {
 	s := newStub(t, nil)
 	for want, c := range map[string]struct {

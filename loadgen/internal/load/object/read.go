@@ -20,7 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// accept returns the Accept header of an operation, with no second choice.
+// accept returns the Accept header of an operation. It has no second choice, so that the server cannot answer in another
+// encoding.
 func accept(o scenario.Operation) string {
 	media := jsonType
 	switch o.Encoding {
@@ -45,7 +46,7 @@ func accept(o scenario.Operation) string {
 	return media
 }
 
-// action makes the action of one operation, once its resource and objects exist.
+// action returns the action of one operation. The operation's resource and objects must exist.
 func (o *operation) action(ctx context.Context, x scenario.Operation, s *Set) (action, error) {
 	picks := newStream(o.seed, o.load.Name, "object of "+x.Resource)
 	own := s.count > 0 && o.load.OwnObjects(x)
@@ -91,7 +92,7 @@ func (g *getOwn) next(n int64, r *request.Request, a *answer) bool {
 
 func (g *getOwn) done(*request.Request, *answer, load.Outcome) bool { return false }
 
-// Renewal of the names of objects that are not ours.
+// How the names of existing objects are renewed.
 const (
 	renewNames   = 10 * time.Second
 	renewNoNames = time.Second
@@ -99,7 +100,7 @@ const (
 	noSuchObject = "stormglass-no-such-object"
 )
 
-// getAny reads one of the objects that are there, in the run's namespace or, without one, in any.
+// getAny reads one of the existing objects in the run's namespace or, if there is no namespace, in any.
 type getAny struct {
 	call
 	set   *Set
@@ -148,7 +149,7 @@ func (g *getAny) background(ctx context.Context) {
 		if !apiclient.Pause(ctx, wait) {
 			return
 		}
-		// A failure shows in the measured requests; the old names stay in use.
+		// After a failure the old names stay in use. The measured requests show it.
 		_ = g.renew(ctx)
 	}
 }

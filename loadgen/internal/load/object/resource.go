@@ -15,14 +15,14 @@ import (
 
 // resource is a resource of the API server, from discovery.
 type resource struct {
-	name       string // in the plural, with its group: deployments.apps
+	name       string // plural with the group, such as deployments.apps
 	root       string // /api/v1 or /apis/apps/v1
 	plural     string
 	apiVersion string
 	kind       string
 	namespaced bool
 	verbs      []string
-	// subresources are the verbs of each.
+	// subresources holds the verbs of each subresource.
 	subresources map[string][]string
 }
 
@@ -34,7 +34,7 @@ func (r *resource) collection(namespace string) string {
 	return r.root + "/namespaces/" + url.PathEscape(namespace) + "/" + r.plural
 }
 
-// can fails if the resource, or a subresource, does not have a verb.
+// can fails if the resource, or one of its subresources, does not support a verb.
 func (r *resource) can(verb, subresource string) error {
 	if verb == "apply" {
 		verb = "patch"
@@ -47,13 +47,13 @@ func (r *resource) can(verb, subresource string) error {
 		}
 	}
 	if !slices.Contains(verbs, verb) {
-		return fmt.Errorf("%s cannot be asked to %s (the API server offers %s)", name, verb, strings.Join(verbs, ", "))
+		return fmt.Errorf("%s does not support the verb %s (the API server offers %s)", name, verb, strings.Join(verbs, ", "))
 	}
 	return nil
 }
 
-// resolve finds a resource, written as "pods" or "deployments.apps", in a version or, with "", in the group's
-// preferred one.
+// resolve finds a resource, written as "pods" or "deployments.apps", in the given apiVersion or, if that is empty, in the
+// group's preferred version.
 func resolve(ctx context.Context, a *asker, name, apiVersion string) (*resource, error) {
 	r := &resource{name: name, apiVersion: apiVersion}
 	var group string

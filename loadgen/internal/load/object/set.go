@@ -12,43 +12,42 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Set is the objects of one resource that a load works on: LOAD-0 to LOAD-(n-1), with the target's labels and
-// load.LoadLabel, spread over namespaces, each with its own payload size. It is empty if the load has no own
-// objects.
+// Set is the objects of one resource that a load works on: LOAD-0 to LOAD-(n-1), with the target's labels and load.LoadLabel,
+// spread over namespaces, each with its own payload size. It is empty if the load uses existing objects.
 type Set struct {
 	asker     *asker
 	load      scenario.Load
-	name      string // of the resource
-	namespace string // of the run
+	name      string // name of the resource
+	namespace string // the run's namespace
 	labels    map[string]string
 	share     load.Share
-	count     int  // objects of all shares
+	count     int  // number of objects of all shares
 	updates   bool // some operation is an update
 	creates   bool // some operation is a create
 	cluster   bool // watches cover all namespaces
 
-	stem, newStem string // of names, before the number
+	stem, newStem string // names without the number at the end
 	namespaces    []string
 	spread        shares
-	sizes         []int // in letters, once prepared
+	sizes         []int // in letters; set by Prepare
 	sized         shares
 	drawSize      stream
 	payload       payload
 
 	resource *resource
-	manifest *manifest // nil: nothing can be written
-	home     []uint16  // the namespace of each object
-	paths    []string  // of the collection, by namespace
-	made     body      // what is created and applied
-	updated  body      // what updates send
+	manifest *manifest // nil if objects cannot be written
+	home     []uint16  // namespace of each object
+	paths    []string  // path of the collection, by namespace
+	made     body      // body of creates and applies
+	updated  body      // body of updates
 
-	versions []version // of each object, where updates name it
+	versions []version // version of each object, if updates must name it
 	whole    chan int  // objects that deletes may take
-	gone     chan int  // deleted, to be made again
-	stale    chan int  // whose version must be read again
+	gone     chan int  // deleted objects, to be recreated
+	stale    chan int  // objects whose version must be read again
 }
 
-// NewSet makes the set of a load of watches. It sends nothing.
+// NewSet returns the set of a load of watches. It sends nothing.
 func NewSet(t load.Target, l scenario.Load) (*Set, error) {
 	a, err := newAsker(t.Config)
 	if err != nil {
@@ -92,7 +91,7 @@ func newSet(a *asker, t load.Target, l scenario.Load, name string) (*Set, error)
 	return s, nil
 }
 
-// own makes objects belong to the set.
+// own makes the set contain the load's own objects.
 func (s *Set) own() error {
 	if s.namespace == "" {
 		return errors.New("no namespace for the load's objects")
@@ -103,7 +102,7 @@ func (s *Set) own() error {
 	return nil
 }
 
-// Prepare finds the resource and makes the objects, over older ones.
+// Prepare finds the resource and creates the objects, or applies them if they exist.
 func (s *Set) Prepare(ctx context.Context) error {
 	defer s.asker.close()
 	if err := s.find(ctx); err != nil {
@@ -112,7 +111,7 @@ func (s *Set) Prepare(ctx context.Context) error {
 	return s.makeAll(ctx)
 }
 
-// find finds the resource, and what its objects are made from.
+// find finds the resource and the manifest of its objects.
 func (s *Set) find(ctx context.Context) error {
 	if s.name == scenario.WidgetResource {
 		if err := defineWidgets(ctx, s.asker, s.labels); err != nil {
@@ -148,11 +147,11 @@ func (s *Set) find(ctx context.Context) error {
 	if !s.resource.namespaced {
 		s.namespaces, s.spread = s.namespaces[:1], even(1)
 	}
-	s.paths = nil // an earlier attempt may have failed after this
+	s.paths = nil // an earlier attempt may have set them
 	for _, ns := range s.namespaces {
 		s.paths = append(s.paths, s.resource.collection(ns))
 	}
-	if s.manifest == nil || s.count == 0 && !s.creates { // nothing is written
+	if s.manifest == nil || s.count == 0 && !s.creates { // no object is written
 		return nil
 	}
 	return s.compile()
@@ -198,10 +197,10 @@ func (s *Set) compile() (err error) {
 	return nil
 }
 
-// Len returns how many own objects the load has; 0 means none.
+// Len returns the number of the load's own objects; 0 means that it uses existing objects.
 func (s *Set) Len() int { return s.count }
 
-// Collection returns the path to watch. It and the methods below are valid once prepared.
+// Collection returns the path to watch. Like the methods below, it may be called after Prepare.
 func (s *Set) Collection() string {
 	if s.cluster || s.count > 0 && len(s.namespaces) > 1 {
 		return s.resource.collection("")
@@ -215,13 +214,13 @@ func (s *Set) AppendPath(b []byte, i int) []byte {
 	return strconv.AppendInt(append(b, s.stem...), int64(i), 10)
 }
 
-// AppendPatch appends a JSON merge patch of object i: the payload of that turn and, unless key is empty, an
-// annotation, not escaped.
+// AppendPatch appends a JSON merge patch of object i. It sets the payload of the given turn and, unless key is empty, an
+// annotation, which is not escaped.
 func (s *Set) AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte {
 	return s.manifest.payload.appendPatch(b, s.payload, s.sizeOf(int64(i)), turn+1, key, value)
 }
 
-// sizeOf returns the size in letters of the object of a number.
+// sizeOf returns the payload size, in letters, of the object with a number.
 func (s *Set) sizeOf(n int64) int {
 	if len(s.sizes) == 1 {
 		return s.sizes[0]
@@ -229,7 +228,7 @@ func (s *Set) sizeOf(n int64) int {
 	return s.sizes[s.sized.pick(s.drawSize.unit(n))]
 }
 
-// appendObject appends object i at a turn. Objects are made at turn 0.
+// appendObject appends the body of object i at a turn. Objects are created at turn 0.
 func (s *Set) appendObject(b []byte, of body, i int, turn int64, version uint64) []byte {
 	v := values{
 		stem: s.stem, number: int64(i), namespace: s.namespaces[s.home[i]],
@@ -238,7 +237,7 @@ func (s *Set) appendObject(b []byte, of body, i int, turn int64, version uint64)
 	return of.append(b, &v)
 }
 
-// appendNew appends a further object, as creates make them, in a namespace.
+// appendNew appends the body of a new object in a namespace, for a create.
 func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
 	v := values{
 		stem: s.newStem, number: n, namespace: s.namespaces[namespace],
@@ -247,7 +246,7 @@ func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
 	return s.made.append(b, &v)
 }
 
-// collections returns the paths that lists read: of the load's objects, or in the run's namespace.
+// collections returns the paths that lists read: those with the load's own objects, or the run's namespace.
 func (s *Set) collections(own bool) []string {
 	if own {
 		return s.paths

@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client makes single objects before they are measured, with retries. The replay of traces uses it because its
-// objects do not form a Set: each has its own name and resource.
+// Client creates single objects, unmeasured and with retries. The replay of traces uses it because its objects do not form a
+// Set: each has its own name and resource.
 type Client struct{ asker *asker }
 
-// NewClient makes a client. It sends nothing.
+// NewClient returns a client. It sends nothing.
 func NewClient(config *rest.Config) (*Client, error) {
 	a, err := newAsker(config)
 	if err != nil {
@@ -35,8 +35,9 @@ type Resource struct {
 	client *Client
 }
 
-// Resource finds a resource, written as "pods", "deployments.apps" or "deployments/scale.apps", in a version as
-// "apps/v1" or "v1" or, with "", in the group's preferred one. The error of one that is lacking is an *UnknownError.
+// Resource finds a resource, written as "pods", "deployments.apps" or "deployments/scale.apps", in an apiVersion such as
+// "apps/v1" or "v1" or, if that is empty, in the group's preferred version. If the API server lacks it, the error is an
+// *UnknownError.
 func (c *Client) Resource(ctx context.Context, name, apiVersion string) (*Resource, error) {
 	found, err := resolve(ctx, c.asker, name, apiVersion)
 	if err != nil {
@@ -45,16 +46,16 @@ func (c *Client) Resource(ctx context.Context, name, apiVersion string) (*Resour
 	return &Resource{found, c}, nil
 }
 
-// Namespaced reports whether its objects are in namespaces.
+// Namespaced reports whether the resource is namespaced.
 func (r *Resource) Namespaced() bool { return r.found.namespaced }
 
-// Can reports whether the API server offers a verb.
+// Can reports whether the API server offers a verb for the resource.
 func (r *Resource) Can(verb string) bool { return r.found.can(verb, "") == nil }
 
-// APIVersion returns the group and version that the resource was found in.
+// APIVersion returns the group and version in which the resource was found.
 func (r *Resource) APIVersion() string { return r.found.apiVersion }
 
-// AppendCollection appends the path of the resource in a namespace; "": in all.
+// AppendCollection appends the path of the resource in a namespace; "" means in all namespaces.
 func (r *Resource) AppendCollection(b []byte, namespace string) []byte {
 	b = append(b, r.found.root...)
 	if namespace != "" && r.found.namespaced {
@@ -82,20 +83,20 @@ func (r *Resource) List(ctx context.Context, namespace string, most int) (names 
 	for _, item := range list.Items {
 		names = append(names, url.PathEscape(item.Name))
 	}
-	version, _ = strconv.ParseUint(list.ResourceVersion, 10, 64) // another store's: unknown
+	version, _ = strconv.ParseUint(list.ResourceVersion, 10, 64) // 0 if it is not a number
 	return names, version, nil
 }
 
 // Created is the answer to a create.
 type Created struct {
 	Status  int
-	Version uint64 // of the object; 0: unknown
+	Version uint64 // the object's version; 0 if unknown
 	// Refusal explains in one line why there is no object; nil if there is one.
 	Refusal error
 }
 
-// Create tries to create an object in a namespace. Pods wait for their ServiceAccount. It fails only if a request
-// has no answer.
+// Create tries to create an object in a namespace. If a pod is refused because its ServiceAccount does not exist yet, it
+// retries. It fails only if a request has no answer.
 func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dryRun bool) (Created, error) {
 	path := r.found.collection(namespace)
 	if dryRun {
@@ -117,13 +118,13 @@ func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dr
 	return made, nil
 }
 
-// NamespaceSlot stands in a manifest's fields for the object's namespace.
+// NamespaceSlot is a placeholder for the object's namespace in the fields of a manifest.
 const NamespaceSlot = string(slotNamespace)
 
-// Payload is text for objects. It differs at every turn.
+// Payload is text that fills objects. It differs at every turn.
 type Payload = payload
 
-// NewPayload makes text for payloads of up to largest bytes.
+// NewPayload returns text for payloads of up to largest bytes.
 func NewPayload(largest int, seed int64) Payload { return newPayload(inSecret.letters(largest), seed) }
 
 // Template renders objects of a resource.
@@ -133,8 +134,7 @@ type Template struct {
 	made, versioned body
 }
 
-// Template makes a template of the built-in manifest of the resource or, without one, of rest. Objects get the
-// labels.
+// Template returns a template of the resource's built-in manifest or, if there is none, of rest. Objects get the labels.
 func (r *Resource) Template(rest map[string]any, labels map[string]string, loadName string, text Payload) (*Template, error) {
 	m, ok := builtIn(r.found.name)
 	if !ok {
@@ -155,7 +155,7 @@ type Name struct {
 	Number          int64
 }
 
-// Append appends an object with a payload of size bytes. A version over 0 becomes its resourceVersion.
+// Append appends an object with a payload of size bytes. If version is not 0, it is the object's resourceVersion.
 func (t *Template) Append(b []byte, name Name, size int, turn int64, version uint64) []byte {
 	from := t.made
 	if version > 0 {
@@ -168,7 +168,7 @@ func (t *Template) Append(b []byte, name Name, size int, turn int64, version uin
 	return from.append(b, &v)
 }
 
-// AppendMergePatch appends a merge patch of the payload, which strategic merge takes too.
+// AppendMergePatch appends a merge patch that sets the payload. It is also a valid strategic merge patch.
 func (t *Template) AppendMergePatch(b []byte, size int, turn int64) []byte {
 	return t.manifest.payload.appendPatch(b, t.payload, t.letters(size), turn, "", nil)
 }
@@ -186,7 +186,7 @@ func (t *Template) AppendJSONPatch(b []byte, size int, turn int64) []byte {
 	return append(t.payload.append(b, t.letters(size), turn), `"}}]`...)
 }
 
-// letters returns how many letters the payload has, limited by the available text.
+// letters returns the number of letters of a payload of size bytes, limited by the available text.
 func (t *Template) letters(size int) int {
 	return min(t.manifest.payload.letters(size), len(t.payload.text)/2)
 }
@@ -194,7 +194,7 @@ func (t *Template) letters(size int) int {
 // Answer reads the answer to one request.
 type Answer struct{ is answer }
 
-// Begin forgets the previous answer. gzip: this one may be compressed.
+// Begin prepares for the next answer. gzip means that it may be compressed.
 func (a *Answer) Begin(gzip bool) {
 	a.is.begin()
 	a.is.gzip = gzip

@@ -20,11 +20,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// stub is an API server of a few resources that takes everything. What a test
-// is about, it does by itself.
+// stub is an API server with a few resources that accepts all requests. A test answers the requests that it is about itself.
 type stub struct {
 	config *rest.Config
-	// answer is asked first; false leaves it to the stub.
+	// answer is called first. If it returns false, the stub answers.
 	answer func(w http.ResponseWriter, r *http.Request, body []byte) bool
 
 	mu    sync.Mutex
@@ -66,13 +65,13 @@ func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `{"metadata":{"resourceVersion":"5"}}`)
 }
 
-// refuse answers as an API server does that refuses.
+// refuse answers with an error Status, as an API server does.
 func refuse(w http.ResponseWriter, code int, message string) {
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "message": message, "code": code})
 }
 
-// count is how many requests there were that begin so.
+// count returns the number of requests that begin with the given text.
 func (s *stub) count(prefix string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

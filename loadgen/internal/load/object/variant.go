@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// variant distinguishes an operation from others of its verb and resource, such as "rv=0 limit=500 table"; "" if
-// nothing is special.
+// variant returns the options that distinguish an operation from others with its verb and resource, such as "rv=0 limit=500
+// table". It is "" if all options have their defaults.
 func variant(x scenario.Operation) string {
 	var words []string
 	say := func(holds bool, word string) {

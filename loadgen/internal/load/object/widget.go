@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The custom resource that is made for runs which use it.
+// The custom resource that is defined for runs that use it.
 const (
 	widgetGroup   = "load.stormglass.dev"
 	widgetVersion = "v1"
@@ -24,12 +24,12 @@ const (
 
 const (
 	definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	// definedWithin bounds a wait for the API server that usually takes a second or two.
+	// definedWithin is the time limit until the API server serves widgets, which usually takes a second or two.
 	definedWithin = time.Minute
 	definedPoll   = 100 * time.Millisecond
 )
 
-// widgetDefinition returns the CustomResourceDefinition of widgets. Their spec is free.
+// widgetDefinition returns the CustomResourceDefinition of widgets. Their spec may have any fields.
 func widgetDefinition(labels map[string]string) ([]byte, error) {
 	return json.Marshal(object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -48,8 +48,8 @@ func widgetDefinition(labels map[string]string) ([]byte, error) {
 	})
 }
 
-// defineWidgets returns when the API server serves widgets, defined by others or here, with these labels. Without
-// the right to get definitions they must be served already.
+// defineWidgets waits until the API server serves widgets. If there is no definition, it creates one with the given labels. If
+// it may not get definitions, widgets must be served already.
 func defineWidgets(ctx context.Context, a *asker, labels map[string]string) error {
 	what := "customresourcedefinition " + scenario.WidgetResource
 	body, err := widgetDefinition(labels)
@@ -106,9 +106,9 @@ func defineOnce(ctx context.Context, a *asker, what string, body []byte) (done b
 		return c.Type == "Established" && c.Status == "True"
 	})
 	if crd.Metadata.DeletionTimestamp != nil || !established {
-		return false, nil // one that an earlier run's cleanup removes is made again
+		return false, nil // the cleanup of an earlier run may be removing it; create it again afterwards
 	}
-	// Established is a promise; discovery and the handler follow.
+	// The condition Established comes first; discovery and the handler follow later.
 	r, err = a.ask(ctx, query{method: http.MethodGet, path: "/apis/" + widgetGroup + "/" + widgetVersion + "/widgets?limit=1"})
 	if err != nil {
 		return false, fmt.Errorf("list %s: %w", scenario.WidgetResource, err)
@@ -120,7 +120,7 @@ func defineOnce(ctx context.Context, a *asker, what string, body []byte) (done b
 	return err == nil, nil
 }
 
-// DefineWidgets makes the API server serve widgets, as a load's Prepare does. A new definition gets the labels.
+// DefineWidgets makes the API server serve widgets, as Prepare of a load does. A new definition gets the labels.
 func DefineWidgets(ctx context.Context, config *rest.Config, labels map[string]string) error {
 	a, err := newAsker(config)
 	if err != nil {

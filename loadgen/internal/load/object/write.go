@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// write makes the action of a verb that writes, to the load's own objects.
+// write returns the action of a verb that writes to the load's own objects.
 func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, picks stream) (action, error) {
 	if s.manifest == nil {
 		return nil, fmt.Errorf("cannot %s %s: there is no manifest for it (give the load an object of kind %s)", x.Verb, x.Resource, s.resource.kind)
@@ -36,7 +36,7 @@ func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, pic
 		if x.Subresource != "" {
 			return &change{writing: some(http.MethodPost, jsonType), query: below(x), body: given}, nil
 		}
-		// Nothing is made beforehand: the creation itself is measured.
+		// No object is created beforehand, because the creates themselves are measured.
 		c := &create{some(http.MethodPost, jsonType)}
 		c.draw = newStream(o.seed, o.load.Name, "namespace of new "+x.Resource)
 		return c, s.awaitCreate(ctx)
@@ -67,7 +67,7 @@ type writing struct {
 	draw stream
 }
 
-// begin says how the answer is read: for its version, where updates need it.
+// begin prepares a for the answer. It reads the version if updates need it.
 func (w *writing) begin(a *answer) {
 	w.expect(a, noField)
 	if w.set.versions != nil {
@@ -131,7 +131,7 @@ func (u *update) done(r *request.Request, a *answer, o load.Outcome) bool {
 	return false
 }
 
-// change patches a part of an object, or applies the whole as the owner of all fields (server-side apply).
+// change patches a part of an object, or applies the whole object as the owner of all its fields (server-side apply).
 type change struct {
 	writing
 	query string
@@ -147,11 +147,11 @@ func (c *change) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// remove deletes, or evicts, the object that has been whole for longest. It is remade, unmeasured.
+// remove deletes or evicts the object that was created the longest time ago. The object is recreated, which is not measured.
 type remove struct {
 	writing
 	below string
-	body  func(b []byte, i int, n int64) []byte // of an eviction; nil if not needed
+	body  func(b []byte, i int, n int64) []byte // appends the body of an eviction; nil for deletes
 }
 
 func (d *remove) next(n int64, r *request.Request, a *answer) bool {
@@ -171,7 +171,7 @@ func (d *remove) next(n int64, r *request.Request, a *answer) bool {
 
 func (d *remove) done(r *request.Request, _ *answer, o load.Outcome) bool {
 	i := int(r.Key)
-	if o == http.StatusTooManyRequests { // it was not even looked at
+	if o == http.StatusTooManyRequests { // the request was not executed
 		d.set.whole <- i
 	} else {
 		d.set.gone <- i

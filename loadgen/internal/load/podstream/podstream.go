@@ -1,5 +1,5 @@
-// Package podstream opens streams to pods through the API server and their kubelets: to logs, to a command, to
-// the output of a container, to a port. Data sent to a command or a port must come back.
+// Package podstream opens streams to pods through the API server and their kubelets: logs, exec, attach and port-forward. It
+// sends data to commands and ports, which must echo it.
 package podstream
 
 import (
@@ -31,25 +31,25 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Caller opens one stream for each call, to a running pod that it draws.
+// Caller opens one stream for each call, to a random running pod.
 type Caller struct {
 	load   scenario.Load
 	config *rest.Config
 	client rest.Interface
 
-	listed chan struct{} // closed when pods holds the running ones
+	listed chan struct{} // closed when pods holds all running pods
 
 	mu   sync.Mutex
 	rng  *rand.Rand
 	pods []types.NamespacedName
 }
 
-// New makes a Caller with its load's defaults set.
+// New returns the Caller of a load whose defaults are set.
 func New(t load.Target, l scenario.Load) *Caller {
 	return &Caller{load: l, listed: make(chan struct{}), rng: rand.New(rand.NewPCG(uint64(t.Seed), 0x10905+uint64(t.Share.Index)))}
 }
 
-// Prepare makes the client.
+// Prepare creates the client.
 func (c *Caller) Prepare(_ context.Context, config *rest.Config, _ string, _ map[string]string) error {
 	c.config = rest.CopyConfig(config)
 	c.config.QPS, c.config.GroupVersion, c.config.APIPath = -1, &corev1.SchemeGroupVersion, "/api"
@@ -62,7 +62,7 @@ func (c *Caller) Prepare(_ context.Context, config *rest.Config, _ string, _ map
 	return nil
 }
 
-// Watch follows which pods of a namespace run, until ctx ends. Streams are opened once it has listed them.
+// Watch keeps track of the running pods of a namespace until ctx ends. Calls wait until it has listed them.
 func (c *Caller) Watch(ctx context.Context, namespace string) {
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(c.client, "pods", namespace, fields.Everything()), ObjectType: &corev1.Pod{},
@@ -81,7 +81,7 @@ func (c *Caller) Watch(ctx context.Context, namespace string) {
 			},
 		},
 		Transform: func(o any) (any, error) {
-			if p, ok := o.(*corev1.Pod); ok { // no more is read of it
+			if p, ok := o.(*corev1.Pod); ok { // nothing else of it is read
 				p.Spec, p.Status, p.ManagedFields = corev1.PodSpec{}, corev1.PodStatus{Phase: p.Status.Phase}, nil
 			}
 			return o, nil
@@ -105,7 +105,7 @@ func (c *Caller) change(o any, do func(types.NamespacedName)) {
 	do(name.AsNamespacedName())
 }
 
-// draw picks a running pod.
+// draw returns a random running pod.
 func (c *Caller) draw(ctx context.Context) (types.NamespacedName, error) {
 	select {
 	case <-c.listed:
@@ -123,7 +123,8 @@ func (c *Caller) draw(ctx context.Context) (types.NamespacedName, error) {
 // Do opens a stream and reads it to its end.
 func (c *Caller) Do(ctx context.Context) error { return c.Open(ctx, func() {}) }
 
-// Open opens a stream and reads it to its end. For logs and attach it calls begun at the first byte.
+// Open opens a stream and reads it to its end, or for the time that the load follows streams. For logs and attach it calls
+// begun at the first byte.
 func (c *Caller) Open(ctx context.Context, begun func()) error {
 	pod, err := c.draw(ctx)
 	if err != nil {
@@ -140,7 +141,8 @@ func (c *Caller) Open(ctx context.Context, begun func()) error {
 	return c.follow(ctx, begun, func(ctx context.Context, to io.Writer) error { return c.logs(ctx, pod, to) })
 }
 
-// follow reads a stream to its end, or as long as the load follows one from its first byte on.
+// follow calls read, which reads a stream to its end. If the load has a time to follow, it ends the stream that long after the
+// first byte.
 func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Context, io.Writer) error) error {
 	if c.load.Follow == 0 {
 		return read(ctx, &firstWrite{do: begun})
@@ -163,7 +165,7 @@ func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Con
 	return nil
 }
 
-// firstWrite discards what is written and does something at the first byte.
+// firstWrite discards all data and calls do at the first byte.
 type firstWrite struct {
 	do   func()
 	done bool
@@ -181,7 +183,7 @@ func (c *Caller) request(pod types.NamespacedName, subresource string) *rest.Req
 	return c.client.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource(subresource)
 }
 
-// tail limits the existing lines of a log.
+// tail is the number of existing log lines to request.
 const tail = 10
 
 func (c *Caller) logs(ctx context.Context, pod types.NamespacedName, to io.Writer) error {
@@ -200,7 +202,7 @@ func (c *Caller) attach(ctx context.Context, pod types.NamespacedName, to io.Wri
 	return c.stream(ctx, request.URL(), remotecommand.StreamOptions{Stdout: to})
 }
 
-// payload is sent to commands and ports.
+// payload is sent to commands and ports, which must echo it.
 var payload = bytes.Repeat([]byte("stormglass"), 100)
 
 func echoed(got []byte) error {
@@ -228,7 +230,7 @@ func (c *Caller) stream(ctx context.Context, to *url.URL, options remotecommand.
 	return executor.StreamWithContext(ctx, options)
 }
 
-// port that is forwarded to. Simulated nodes answer at all.
+// port is the port that is forwarded. On simulated nodes, every port answers.
 const port = 80
 
 func (c *Caller) forward(ctx context.Context, pod types.NamespacedName) error {
@@ -247,7 +249,7 @@ func (c *Caller) forward(ctx context.Context, pod types.NamespacedName) error {
 	if err != nil {
 		return err
 	}
-	failure.Close() // nothing is sent on it
+	failure.Close() // the client sends nothing on the error stream
 	data, err := open(connection, headers, corev1.StreamTypeData)
 	if err != nil {
 		return err

@@ -6,13 +6,13 @@ import "github.com/stormglass/stormglass/loadgen/internal/trace"
 type Made struct {
 	Object int32
 	Copy   int16
-	Size   int32 // of its first body in the trace, in bytes; 0: unknown
+	Size   int32 // size of its first body in the trace, in bytes; 0 if unknown
 }
 
-// Beforehand returns the objects that must exist when a schedule begins, in the order of their first requests: objects
-// that are read, updated, patched or deleted before they are created, if the answer shows that they existed. The first
-// request whose answer is conclusive decides. A request that was answered with 404, or a create that succeeded, means
-// that the object was absent. Entries for which counts returns false are ignored.
+// Beforehand returns the objects that must exist when a schedule begins, in the order of their first requests. These are
+// objects whose first conclusive answer in the trace shows that they existed: they were read, updated, patched or deleted
+// before they were created. A 404, or a create that succeeded, shows that the object did not exist. Entries for which counts
+// returns false are ignored.
 func Beforehand(t *trace.Trace, all []Arrival, copies int, counts func(entry int32) bool) []Made {
 	decided := make([]bool, len(t.Objects)*copies)
 	sizes := make([]int32, len(t.Objects))
@@ -50,8 +50,8 @@ const (
 	absent
 )
 
-// presence infers from the answer to a request whether its object existed when the request arrived. A trace without
-// codes has only answers that succeeded.
+// presence infers from the answer to a request whether its object existed when the request arrived. A code of 0, in a trace
+// without codes, counts as success.
 func presence(s *trace.Shape, code int16) existence {
 	if s.Collective() || s.DryRun {
 		return unknown

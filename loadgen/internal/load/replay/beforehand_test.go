@@ -45,7 +45,7 @@ func TestObjectsThatAreMadeBeforehand(t *testing.T) {
 	}
 }
 
-// An object that a copy deletes after the end of the trace is deleted at its beginning: it has to be there.
+// If the shift moves a copy's delete past the end of the trace, it comes at the beginning, so the object must exist beforehand.
 func TestMadeBeforehandFollowsTheShiftOfACopy(t *testing.T) {
 	create := get(100*ms, 0, "o")
 	create.Verb, create.Code, create.Size = "create", 201, 77

@@ -7,25 +7,25 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Expected lists what a replay of a certain length sends and makes. It assumes that the API server takes the objects that the replay
-// makes, and answers as in the trace.
+// Expected lists the requests that a replay of a certain length sends and the objects that it creates. It assumes that the API
+// server accepts the objects of the replay, and answers as in the trace.
 type Expected struct {
 	Requests []ExpectedRequests // in the order of Load's results
-	LeftOut  map[string]int64   // requests of the trace, by reason
-	// Made and Created are the objects that are made beforehand and by requests, by resource.
+	LeftOut  map[string]int64   // number of requests that are left out, by reason
+	// Made is the number of objects that are created beforehand, and Created the number that requests create, by resource.
 	Made, Created map[string]int
 	// Last is the time of the last request.
 	Last time.Duration
 }
 
-// ExpectedRequests are requests of one verb and resource, as in the results.
+// ExpectedRequests is the expected requests of one verb and resource, grouped as in the results.
 type ExpectedRequests struct {
 	Verb, Resource string
-	Count, Mapped  int64   // requests, and how many of them go to ConfigMaps instead
+	Count, Mapped  int64   // number of requests, and how many of them go to ConfigMaps instead
 	Sent           float64 // mean size of the bodies, in bytes
 }
 
-// Expect returns what a replay sends and makes in its first length. namespaced is as for Needs.
+// Expect returns what a replay sends and creates within the given length. For namespaced see Needs.
 func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.Duration) Expected {
 	p := newPlan(t, o, make([]string, Namespaces(t, o.Copies)))
 	for i := range p.actions {
@@ -60,7 +60,7 @@ func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.D
 	return all
 }
 
-// target returns the resource of the objects that the requests go to.
+// target returns the resource to which the requests go.
 func (act *action) target() string {
 	if act.fate == asConfigMap {
 		return configMaps
@@ -68,7 +68,7 @@ func (act *action) target() string {
 	return act.shape.GroupResource()
 }
 
-// creates reports whether a request of a trace made an object.
+// creates reports whether a request of a trace created an object.
 func creates(s trace.Shape, code int16) bool {
 	if s.Subresource != "" || s.DryRun || scenario.IsReview(s.GroupResource()) {
 		return false

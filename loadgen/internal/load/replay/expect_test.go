@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// What is expected of a replay before it runs is what the run sends, maps, leaves out and makes.
+// A replay sends, maps, leaves out and creates what Expect returns.
 func TestExpectedIsWhatIsSent(t *testing.T) {
 	var all []trace.Request
 	add := func(verb, resource, name string, code int, change func(*trace.Request)) {

@@ -28,7 +28,7 @@ const (
 // facts describes a resource as the API server reports it.
 type facts struct {
 	lacking, namespaced bool
-	// refuses: the API server rejects the objects that are made of the resource.
+	// refuses means that the API server rejects the replay's objects of this resource.
 	refuses bool
 }
 
@@ -38,10 +38,10 @@ func (act *action) decide(f facts) {
 	act.touches = act.fate != leftOut && (act.shape.Writes() || f.namespaced && !f.refuses)
 }
 
-// fateOf decides how to treat a shape's requests. If it leaves them out, it also returns the reason.
+// fateOf returns how to treat a shape's requests and, if they are left out, the reason.
 //
-// Nothing cluster-scoped is written, because the run could not tell its own objects from existing ones. Such a write
-// goes to a ConfigMap of its name, which costs the API server and etcd about the same.
+// The replay writes no cluster-scoped objects, because the run could not distinguish its own objects from existing ones. Such a
+// write goes to a ConfigMap of the same name, which costs the API server and etcd about the same.
 func fateOf(s trace.Shape, f facts) (fate, string) {
 	switch {
 	case slices.Contains([]string{"exec", "attach", "portforward", "log", "proxy"}, s.Subresource):

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// count is how many requests of one verb, resource and actor were due, and how many of them were sent.
+// count is the number of due requests and of sent requests of one verb, resource and actor.
 type count struct{ due, sent int64 }
 
-// rateError returns the largest difference between sent and due requests of any group, as a share of the due requests,
-// and that group. If nothing was due, the group is -1.
+// rateError returns the largest difference between sent and due requests of a group, as a share of its due requests, and the
+// index of that group. If no requests were due, the index is -1.
 func rateError(groups []count) (worst float64, of int) {
 	of = -1
 	for i, c := range groups {
@@ -23,8 +23,8 @@ func rateError(groups []count) (worst float64, of int) {
 	return worst, of
 }
 
-// dispersion returns the variance of counts over their mean (Fano factor): 1 for a Poisson process, 0 for an even one,
-// more for bursts. Without arrivals, or for one count, it is 0.
+// dispersion returns the variance of counts divided by their mean (Fano factor): 0 for an even process, 1 for a Poisson
+// process, more for bursts. Without arrivals, or with fewer than two counts, it is 0.
 func dispersion(counts []int64) float64 {
 	if len(counts) < 2 {
 		return 0
@@ -44,8 +44,8 @@ func dispersion(counts []int64) float64 {
 	return squares / float64(len(counts)-1) / mean
 }
 
-// dispersionError returns the difference of two dispersions, as a share of the trace's. If the trace is more even than
-// a Poisson process, it is a share of the Poisson process's: an even trace would make any difference infinite.
+// dispersionError returns the difference of two dispersions as a share of due, the dispersion of the trace. The share is of at
+// least 1, the dispersion of a Poisson process, because for an even trace any difference would be infinite.
 func dispersionError(due, sent float64) float64 { return math.Abs(sent-due) / max(due, 1) }
 
 // bins counts arrivals by second.

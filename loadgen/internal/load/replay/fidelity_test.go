@@ -29,7 +29,7 @@ func TestDispersionIsVarianceOverMean(t *testing.T) {
 	}
 }
 
-// An even trace has no dispersion to compare with; one arrival that slips over a second's end must not fail it.
+// An even trace has no dispersion to compare with. One arrival that moves to the next second must not fail it.
 func TestDispersionOfAnEvenTraceIsComparedWithPoisson(t *testing.T) {
 	if got := dispersionError(0, 0.02); got != 0.02 {
 		t.Errorf("%g, want 0.02", got)

@@ -10,7 +10,7 @@ import (
 // ledger counts requests by kind, actor and copy. It is safe for concurrent use.
 type ledger struct {
 	actors, copies int
-	counts         []atomic.Int64 // taken up, less those that never left
+	counts         []atomic.Int64 // requests sent, without those that never reached the API server
 }
 
 func newLedger(kinds, actors, copies int) *ledger {
@@ -22,17 +22,17 @@ func (l *ledger) index(kind int, actor int32, copy int16) int {
 	return (kind*l.actors+int(actor))*l.copies + int(copy)
 }
 
-// group returns the kind, actor and copy of an index.
+// group returns the kind, actor and copy of the group with an index.
 func (l *ledger) group(i int) (kind, actor, copy int) {
 	return i / l.copies / l.actors, i / l.copies % l.actors, i % l.copies
 }
 
-// sent counts a request that is on its way.
+// sent counts a request that is being sent.
 func (l *ledger) sent(kind int, e *trace.Entry, a Arrival) {
 	l.counts[l.index(kind, e.Actor, a.Copy)].Add(1)
 }
 
-// ended takes back a request that never reached the API server.
+// ended uncounts a request that never reached the API server.
 func (l *ledger) ended(kind int, e *trace.Entry, a Arrival, o load.Outcome) {
 	if o == load.Refused || o == load.GoAway || o == load.Other {
 		l.counts[l.index(kind, e.Actor, a.Copy)].Add(-1)

@@ -37,7 +37,7 @@ type Load struct {
 
 var _ load.Load = (*Load)(nil)
 
-// New makes a load. It sends nothing yet.
+// New returns a load. It sends nothing yet.
 func New(t load.Target, l scenario.Load) (*Load, error) {
 	if l.Recorded == nil {
 		return nil, fmt.Errorf("load %s: its trace was not read (scenario.Read reads it)", l.Name)
@@ -69,7 +69,7 @@ func New(t load.Target, l scenario.Load) (*Load, error) {
 	return r, nil
 }
 
-// Of the connections of watches. Pings are client-go's (apimachinery/pkg/util/net).
+// Options of the watches' connections. The ping interval is the same as in client-go (apimachinery/pkg/util/net).
 const (
 	watchBuffer = 64 << 10
 	pingAfter   = 30 * time.Second
@@ -80,13 +80,13 @@ func (r *Load) now() time.Duration {
 	return r.target.Pause.State().Elapsed(time.Unix(0, r.start.Load()), time.Now())
 }
 
-// await waits until a time since the load's start. It returns false if ctx ended first.
+// await waits until at has passed since the load's start, without pauses. It returns false if ctx ended first.
 func (r *Load) await(ctx context.Context, at time.Duration) bool {
 	_, due := r.target.Pause.Await(ctx, time.Unix(0, r.start.Load()), at)
 	return due
 }
 
-// prepare completes the plan: what the cluster has, the schedule, the objects, and headers of all users.
+// prepare completes the plan for the cluster, creates the objects, and makes the headers of all users.
 func (r *Load) prepare(ctx context.Context) error {
 	defer r.client.Close()
 	p := &preparer{
@@ -99,7 +99,7 @@ func (r *Load) prepare(ctx context.Context) error {
 	}
 	o := r.op
 	if len(o.all) == 0 {
-		return fmt.Errorf("nothing of the trace can be replayed here: %v are left out", o.leftOut)
+		return fmt.Errorf("no request of the trace can be replayed here: %v are left out", o.leftOut)
 	}
 	o.versions = make([]atomic.Uint64, len(o.trace.Objects)*o.options.Copies)
 	o.newest.Store(p.newest)
@@ -126,7 +126,7 @@ func largest(t *trace.Trace) int {
 	return min(most, scenario.AnnotationLimit)
 }
 
-// makeHeaders makes the headers of each user's requests.
+// makeHeaders creates the request templates of all users.
 func (r *Load) makeHeaders() {
 	o := r.op
 	o.headers = make([]*request.Template, len(o.trace.Actors)*o.options.Copies*len(o.classes))
@@ -141,13 +141,13 @@ func (r *Load) makeHeaders() {
 		extra := http.Header{"Impersonate-Group": {scenario.TenantsGroup}}
 		extra.Set("Impersonate-User", r.load.ActorUser(actor, int(a.Copy)))
 		if class.gzip {
-			extra.Set("Accept-Encoding", "gzip") // as client-go asks
+			extra.Set("Accept-Encoding", "gzip") // as in client-go
 		}
 		o.headers[i] = o.templates.NewAs(actor.UserAgent, class.method, jsonType, class.contentType, extra)
 	}
 }
 
-// Run replays until ctx ends. It returns when the last request has ended.
+// Run replays the trace until ctx ends. It returns when the last request has ended.
 func (r *Load) Run(ctx context.Context) error {
 	r.start.Store(time.Now().UnixNano())
 	var watching sync.WaitGroup
@@ -178,7 +178,7 @@ func (r *Load) Live() load.Live {
 // Backlog returns the number of bytes of answers and events that have not been read.
 func (r *Load) Backlog() int64 { return r.Requests.Backlog() + r.watches.pool.Backlog() }
 
-// AddTo adds the requests to the phases, and the replay.
+// AddTo adds the requests to the phases, and the result of the replay to m.
 func (r *Load) AddTo(m *result.Measurements) {
 	r.Requests.AddTo(m)
 	m.Replays = append(m.Replays, r.Replay())

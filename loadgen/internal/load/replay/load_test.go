@@ -16,7 +16,7 @@ func one(verb, resource, name string, code int) trace.Request {
 	return trace.Request{Verb: verb, Resource: resource, Namespace: "prod", Name: name, Code: code}
 }
 
-// replayed runs a trace to its end and returns what the API server was asked and what the load says of it.
+// replayed runs a trace to its end. It returns the requests that the API server received, and the load's result.
 func replayed(t *testing.T, s *stub, tr *trace.Trace, change func(*scenario.Load)) ([]seen, result.Replay) {
 	t.Helper()
 	r := newLoad(t, s, tr, change)
@@ -25,7 +25,8 @@ func replayed(t *testing.T, s *stub, tr *trace.Trace, change func(*scenario.Load
 	return after(), r.Replay()
 }
 
-// find is the request of a method and path with that in its body. The stub takes requests of one moment in any order.
+// find returns the request with the given method and path whose body contains the text. Simultaneous requests may arrive in any
+// order.
 func find(t *testing.T, got []seen, ask, body string) seen {
 	t.Helper()
 	i := slices.IndexFunc(got, func(s seen) bool { return s.String() == ask && strings.Contains(s.body, body) })
@@ -176,7 +177,7 @@ func TestWatchesAreHeldForTheirTimeAtAnySpeed(t *testing.T) {
 	}
 }
 
-// A watch whose length the trace does not know lasts to the end of the load, which then ends it.
+// A watch whose length is not in the trace stays open until the end of the load, which then ends it.
 func TestWatchesEndWithTheLoad(t *testing.T) {
 	s := newStub(t)
 	l := newLoad(t, s, traceOf(t, trace.Request{Verb: "watch", Resource: "pods", Code: 200}), nil)
@@ -217,7 +218,7 @@ func TestNextPagesFollowTheAnswerBefore(t *testing.T) {
 	}
 }
 
-// Nothing cluster-scoped is written: the write goes to a ConfigMap.
+// A write of a cluster-scoped object goes to a ConfigMap.
 func TestClusterScopedWritesGoToConfigMaps(t *testing.T) {
 	s := newStub(t)
 	patch := trace.Request{Verb: "patch", Resource: "nodes", Name: "worker-7", Code: 200}
@@ -263,7 +264,7 @@ func TestStreamsAndBindingsAreLeftOut(t *testing.T) {
 		t.Errorf("left out %v, %d sent", r.LeftOut, r.Sent)
 	}
 	err := newLoad(t, s, traceOf(t, logs), nil).Prepare(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "nothing of the trace can be replayed here") {
+	if err == nil || !strings.Contains(err.Error(), "no request of the trace can be replayed here") {
 		t.Errorf("of a trace of streams alone: %v", err)
 	}
 }
@@ -283,7 +284,7 @@ func TestUpdatesOfLeasesNameTheirVersion(t *testing.T) {
 	}
 }
 
-// Of a phase that ends before the trace, what was due by then is compared.
+// If the load ends before the trace, only the requests that were due by then are compared.
 func TestReplayThatEndsBeforeItsTraceIsComparedWithWhatWasDue(t *testing.T) {
 	s := newStub(t)
 	hour := one("get", "configmaps", "a", 200)

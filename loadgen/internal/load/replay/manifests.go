@@ -12,7 +12,7 @@ import (
 
 type fields = map[string]any
 
-// idle returns labels for pod templates without pods, and for selectors that match nothing.
+// idle returns labels for the pod templates of workloads without pods, and for selectors that match nothing.
 func idle() fields { return fields{"stormglass.dev/replay": "none"} }
 
 // podTemplate returns the pod template of workloads. Its pods would stay Pending.
@@ -26,9 +26,9 @@ func podTemplate(restart string) fields {
 	}
 }
 
-// manifestOf returns the fields of objects of a resource, in addition to metadata, where package object has no
-// manifest: as little as the API server accepts, and no pods. It returns false for an unknown resource, for which an
-// empty spec is tried.
+// manifestOf returns the fields of a resource's objects, apart from metadata, for resources without a manifest in package
+// object. They are the minimum that the API server accepts, and cause no pods. For an unknown resource it returns an empty
+// spec, which may be refused, and false.
 func manifestOf(resource string) (fields, bool) {
 	workload := func(more fields) fields {
 		spec := fields{"replicas": 0, "selector": fields{"matchLabels": idle()}, "template": podTemplate("Always")}
@@ -49,7 +49,7 @@ func manifestOf(resource string) (fields, bool) {
 	case "replicationcontrollers":
 		return workload(fields{"selector": idle()}), true
 	case "jobs.batch":
-		// An explicit selector, which an update may repeat.
+		// With an explicit selector, an update can send the same manifest.
 		return fields{"spec": fields{"suspend": true, "manualSelector": true, "selector": fields{"matchLabels": idle()}, "template": podTemplate("Never")}}, true
 	case "cronjobs.batch":
 		return fields{"spec": fields{"suspend": true, "schedule": "0 0 1 1 *", "jobTemplate": fields{"spec": fields{"template": podTemplate("Never")}}}}, true
@@ -94,8 +94,8 @@ func manifestOf(resource string) (fields, bool) {
 	return fields{"spec": fields{}}, false
 }
 
-// versioned reports whether updates of a resource must name the object's version, as for custom resources and a few
-// of Kubernetes' own.
+// versioned reports whether updates of a resource must name the object's version. Updates of custom resources and a few
+// built-in resources must.
 func versioned(resource string) bool {
 	if slices.Contains([]string{"leases.coordination.k8s.io", "poddisruptionbudgets.policy", scenario.WidgetResource}, resource) {
 		return true
@@ -104,7 +104,7 @@ func versioned(resource string) bool {
 	return !known && !slices.Contains(scenario.Manifests, resource)
 }
 
-// fixedBody returns the body of a request that does not use the object's own manifest, or "" for other requests.
+// fixedBody returns the body of a request whose body is not the object's manifest, or "" for other requests.
 func fixedBody(s trace.Shape, apiVersion, namespace, name string) string {
 	switch resource := s.GroupResource(); {
 	case s.Subresource == "eviction" && s.Verb == "create":

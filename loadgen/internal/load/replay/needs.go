@@ -8,9 +8,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Needs returns the permissions that the replay of a trace needs, for its users and for the load itself, which
-// makes objects and lists the cluster's own. namespaced maps the resources that the cluster has, such as
-// "deployments.apps", to whether they are namespaced.
+// Needs returns the permissions that the replay of a trace needs, for its users and for the load itself, which creates objects
+// and lists existing ones. namespaced has an entry for each resource of the cluster, such as "deployments.apps": whether it is
+// namespaced.
 func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 	var all []object.Need
 	seen := map[object.Need]bool{}
@@ -23,7 +23,7 @@ func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 	for _, verb := range []string{"get", "list", "create", "update", "patch", "delete"} {
 		add(object.Need{Verb: verb, Resource: configMaps})
 	}
-	across := make([]bool, len(t.Shapes)) // some request of the shape is of all namespaces
+	across := make([]bool, len(t.Shapes)) // whether some request of the shape is for all namespaces
 	for _, e := range t.Entries {
 		across[e.Shape] = across[e.Shape] || e.Namespace == trace.None
 	}
@@ -41,9 +41,9 @@ func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 		add(object.Need{Verb: s.Verb, Group: s.Group, Resource: resource, Cluster: cluster})
 		switch {
 		case scenario.IsReview(s.GroupResource()):
-		case in: // made beforehand, tried
+		case in: // objects are created beforehand or in a dry run
 			add(object.Need{Verb: "create", Group: s.Group, Resource: s.Resource})
-		case s.Verb == "get": // the cluster's own are listed
+		case s.Verb == "get": // existing objects are listed
 			add(object.Need{Verb: "list", Group: s.Group, Resource: s.Resource, Cluster: true})
 		}
 	}

@@ -14,23 +14,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// operation fills in the requests of a plan, for the engine of package request.
+// operation fills in the requests of a plan for the engine of package request.
 type operation struct {
 	*plan
 	ledger    *ledger
 	templates *request.Templates
-	headers   []*request.Template // by actor, copy and class; nil: not used
+	headers   []*request.Template // by actor, copy and class; nil if not used
 	prepare   func(context.Context) error
 
-	versions []atomic.Uint64   // by object and copy: the newest seen, where updates name it
-	newest   atomic.Uint64     // of any answer: where watches begin
-	pages    map[pageKey]*page // of lists that have next pages in the trace
+	versions []atomic.Uint64   // newest version seen, by object and copy, for updates that must name it
+	newest   atomic.Uint64     // newest version of any answer, from which watches begin
+	pages    map[pageKey]*page // for lists that have next pages in the trace
 	mu       sync.Mutex
-	seconds  bins                 // requests that were taken up, under mu
-	now      func() time.Duration // since the load's start
+	seconds  bins                 // number of requests sent; guarded by mu
+	now      func() time.Duration // time since the load's start
 	await    func(ctx context.Context, at time.Duration) bool
-	unset    atomic.Int64 // exact versions that were left out
-	restarts atomic.Int64 // pages without a token: the first page was requested
+	unset    atomic.Int64 // number of exact versions that were left out
+	restarts atomic.Int64 // number of next pages without a token, for which the first page was requested
 }
 
 // pageKey identifies the lists whose pages belong together.
@@ -57,10 +57,10 @@ var _ request.Operation = (*operation)(nil)
 // Kinds returns the verbs and resources of the trace.
 func (o *operation) Kinds() []request.Kind { return o.kinds[:o.requests] }
 
-// Prepare asks what the cluster has and makes the objects.
+// Prepare completes the plan for the cluster and creates the objects.
 func (o *operation) Prepare(ctx context.Context) error { return o.prepare(ctx) }
 
-// Background renews the identity.
+// Background renews the bearer token.
 func (o *operation) Background(ctx context.Context) { o.templates.Renew(ctx) }
 
 // KindOf returns the kind of arrival n.
@@ -68,7 +68,7 @@ func (o *operation) KindOf(n int64) int {
 	return o.actions[o.trace.Entries[o.sent[n].Entry].Shape].kind
 }
 
-// Next fills in arrival n.
+// Next fills in the request of arrival n.
 func (o *operation) Next(n int64, r *request.Request) bool {
 	st, ok := r.State.(*state)
 	if !ok {
@@ -94,14 +94,14 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// count counts a request that is taken up.
+// count counts a request that is being sent.
 func (o *operation) count(at time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seconds.add(at)
 }
 
-// whole returns the requests by second.
+// whole returns the number of requests in each of the given seconds.
 func (o *operation) whole(seconds int) []int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,8 +139,7 @@ func (p *page) take() []byte {
 	return append([]byte(nil), p.token...)
 }
 
-// pageOf returns where the token of a list is kept, or nil if the trace has no next page
-// of it.
+// pageOf returns the page that holds the token of a list, or nil if the trace has no next page of the list.
 func (o *operation) pageOf(act *action, e *trace.Entry, a Arrival) *page {
 	if act.shape.Verb != "list" || act.shape.Limit == 0 && !act.shape.Paged {
 		return nil
@@ -148,7 +147,7 @@ func (o *operation) pageOf(act *action, e *trace.Entry, a Arrival) *page {
 	return o.pages[pageKey{act.chain, e.Actor, e.Namespace, e.Object, a.Copy}]
 }
 
-// keepPages makes room for the tokens of all lists with next pages.
+// keepPages creates a page for each list that has next pages in the trace.
 func (o *operation) keepPages() {
 	o.pages = map[pageKey]*page{}
 	for _, a := range o.sent {
@@ -184,7 +183,7 @@ func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	return r.State.(*state).answer.Data(p)
 }
 
-// Done keeps what later requests need of the answer.
+// Done keeps the version and the token of the answer, which later requests need.
 func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) bool {
 	st := r.State.(*state)
 	a := st.arrival
@@ -207,7 +206,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	return false
 }
 
-// raise sets a number to a larger one.
+// raise sets number to to, unless it is already as large.
 func raise(number *atomic.Uint64, to uint64) {
 	for old := number.Load(); to > old && !number.CompareAndSwap(old, to); old = number.Load() {
 	}

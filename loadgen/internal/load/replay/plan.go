@@ -17,19 +17,19 @@ import (
 type action struct {
 	shape trace.Shape
 	fate  fate
-	why   string // why they are left out; "" if they are sent
-	kind  int    // index of plan.kinds
-	// touches: they are of objects that the replay makes. The cluster's own are only read, as are objects that the API server does
-	// not take.
+	why   string // why the requests are left out; "" if they are sent
+	kind  int    // index in plan.kinds
+	// touches means that the requests use objects that the replay creates. Existing objects, and objects that the API server
+	// refuses, are only read.
 	touches bool
 
 	resource  *object.Resource // resource of the requests; ConfigMaps for asConfigMap
-	template  *object.Template // of writes
-	versioned bool             // updates name the object's version
-	class     int              // index of plan.classes
-	names     []string         // of the cluster's own objects, for reads of cluster-scoped ones
+	template  *object.Template // for writes
+	versioned bool             // updates must name the object's version
+	class     int              // index in plan.classes
+	names     []string         // names of existing objects, for reads of cluster-scoped objects
 	query     string           // the part common to all requests
-	chain     int32            // shape of the first page, for lists whose pages belong together
+	chain     int32            // first shape of the lists whose pages belong together, see chains
 }
 
 // class holds the headers that requests share, apart from their user.
@@ -58,12 +58,12 @@ func classOf(s trace.Shape, custom bool) class {
 	case "delete", "deletecollection":
 		return class{method: http.MethodDelete}
 	}
-	// Paged lists are not compressed because their tokens must be read, watches because events are read as they
-	// arrive.
+	// Paged lists are not compressed, because their tokens must be read. Watches are not compressed, because events are read as
+	// they arrive.
 	return class{method: http.MethodGet, gzip: s.Verb == "list" && s.Limit == 0 && !s.Paged}
 }
 
-// patchType returns the content type of a patch: the type in the trace, in JSON, or a merge patch if that type is
+// patchType returns the content type of a patch: the JSON form of the type in the trace, or a merge patch if that type is
 // unknown or the resource does not accept it.
 func patchType(traced string, custom bool) string {
 	switch {
@@ -101,8 +101,8 @@ func queryOf(s trace.Shape) string {
 	return strings.Join(parts, "&")
 }
 
-// chains returns for each shape the first shape that differs only in Paged and ResourceVersion. Lists with the same
-// first shape may be pages of one list.
+// chains returns, for each shape, the index of the first shape that differs only in Paged and ResourceVersion. Lists with the
+// same first shape may be pages of one list.
 func chains(shapes []trace.Shape) []int32 {
 	of := map[trace.Shape]int32{}
 	all := make([]int32, len(shapes))
@@ -117,26 +117,26 @@ func chains(shapes []trace.Shape) []int32 {
 	return all
 }
 
-// plan is a replay made ready: actions by shape, and the schedule.
+// plan is a prepared replay: the actions by shape, and the schedule.
 type plan struct {
 	trace    *trace.Trace
 	options  Options
 	actions  []action
-	kinds    []request.Kind // of requests, then of watches
-	requests int            // kinds of requests
+	kinds    []request.Kind // kinds of requests, followed by kinds of watches
+	requests int            // number of kinds of requests
 	classes  []class
 
-	namespaces []string // of the run: by copy and the trace's namespace, and one for what is in none
+	namespaces []string // the run's namespaces, by copy and namespace of the trace; the last one is for cluster-scoped objects
 	all        []Arrival
-	sent       []Arrival // all without watches
+	sent       []Arrival // all requests except watches
 	watches    []Arrival
 
 	leftOut map[string]int64 // requests of the trace, by reason
-	mapped  map[string]int64 // to ConfigMaps, by resource
-	refused []string         // why resources were mapped
+	mapped  map[string]int64 // requests that go to ConfigMaps instead, by resource
+	refused []string         // errors that explain why resources were refused
 }
 
-// newPlan makes the kinds, which are known before anything is asked.
+// newPlan returns a plan with the kinds, which do not depend on the cluster.
 func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
 	p := &plan{trace: t, options: o, namespaces: namespaces, leftOut: map[string]int64{}, mapped: map[string]int64{}}
 	known := map[request.Kind]int{}
@@ -161,7 +161,7 @@ func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
 	return p
 }
 
-// schedule makes the arrivals of the requests that are not left out.
+// schedule computes the arrivals of all requests that are not left out.
 func (p *plan) schedule() {
 	for _, e := range p.trace.Entries {
 		switch act := &p.actions[e.Shape]; act.fate {
@@ -181,7 +181,7 @@ func (p *plan) schedule() {
 	}
 }
 
-// beforehand returns the objects that have to be there, and an entry of each object.
+// beforehand returns the objects that must exist before the replay, and an entry of each object.
 func (p *plan) beforehand() (made []Made, first map[int32]int32) {
 	touches := func(entry int32) bool { return p.actions[p.trace.Entries[entry].Shape].touches }
 	first = map[int32]int32{}
@@ -193,7 +193,7 @@ func (p *plan) beforehand() (made []Made, first map[int32]int32) {
 	return Beforehand(p.trace, p.all, p.options.Copies, touches), first
 }
 
-// Namespaces returns how many namespaces a replay works in: the trace's for each copy, and one for cluster-scoped
+// Namespaces returns how many namespaces a replay uses: the trace's namespaces for each copy, and one for cluster-scoped
 // objects.
 func Namespaces(t *trace.Trace, copies int) int { return len(t.Namespaces)*copies + 1 }
 
@@ -218,11 +218,10 @@ func (p *plan) name(a Arrival, e *trace.Entry, act *action, n int64) object.Name
 	return name
 }
 
-// absentName names an object that does not exist.
+// absentName is the name of an object that does not exist.
 const absentName = "stormglass-none"
 
-// appendPath appends the path of arrival n with its query, without versions and tokens, and reports whether there is
-// a query.
+// appendPath appends the path of arrival n and its query without versions and tokens. queried reports whether there is a query.
 func (p *plan) appendPath(b []byte, a Arrival, n int64) (path []byte, queried bool) {
 	e := &p.trace.Entries[a.Entry]
 	act := &p.actions[e.Shape]
@@ -252,7 +251,7 @@ func (p *plan) appendPath(b []byte, a Arrival, n int64) (path []byte, queried bo
 	return b, queried
 }
 
-// appendName appends the name of an entry's object. Cluster-scoped reads are of the cluster's own objects.
+// appendName appends the name of an entry's object. Reads of cluster-scoped resources use existing objects.
 func (p *plan) appendName(b []byte, a Arrival, e *trace.Entry, act *action, n int64) []byte {
 	if act.fate == asTraced && !act.resource.Namespaced() {
 		if e.Code == http.StatusNotFound || len(act.names) == 0 {
@@ -264,7 +263,7 @@ func (p *plan) appendName(b []byte, a Arrival, e *trace.Entry, act *action, n in
 	return strconv.AppendInt(append(b, name.Stem...), name.Number, 10)
 }
 
-// appendParameter appends the beginning of a parameter.
+// appendParameter appends the beginning of a query parameter, after "?" or "&".
 func appendParameter(b []byte, queried *bool, parameter string) []byte {
 	sign := byte('&')
 	if !*queried {
@@ -290,7 +289,7 @@ func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 	if size == 0 {
 		size = defaultSize
 	}
-	refused := e.Code == http.StatusConflict // it named an old version, and is to be refused again
+	refused := e.Code == http.StatusConflict // it named an old version and must be refused again
 	switch class := &p.classes[act.class]; {
 	case act.shape.Verb == "create":
 		return act.template.Append(b, name, size, n+1, 0)
@@ -308,10 +307,10 @@ func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 	return act.template.AppendMergePatch(b, size, n+1)
 }
 
-// defaultSize is the payload of bodies whose size the trace does not know, in bytes.
+// defaultSize is the payload size, in bytes, of bodies whose size is not in the trace.
 const defaultSize = 1 << 10
 
-// watchTimeout asks the server to hold a watch for longer than it is open here.
+// watchTimeout returns a timeoutSeconds for a watch that is longer than the watch is held.
 func watchTimeout(seconds float64) int64 {
 	return int64(max(seconds, listwatch.ShortestWatch.Seconds())) + 60
 }

@@ -17,19 +17,19 @@ import (
 
 const configMaps = "configmaps"
 
-// preparer completes a plan for a cluster: it finds out what exists, and makes the objects.
+// preparer completes a plan for a cluster. It finds the resources and creates the objects.
 type preparer struct {
 	*plan
 	client *object.Client
 	load   string
 	labels map[string]string
-	drop   bool // requests for resources that the API server lacks
+	drop   bool // leave out requests for resources that the API server lacks
 	text   object.Payload
 
-	resources map[string]*object.Resource // by name and version; nil: lacking
+	resources map[string]*object.Resource // by name and version; nil if the API server lacks it
 	templates map[string]*object.Template // by name and version
-	refusals  map[string]error            // of objects that the API server does not take
-	newest    uint64                      // the resourceVersion that was seen last
+	refusals  map[string]error            // by name and version: why the API server refuses the objects
+	newest    uint64                      // newest resourceVersion seen
 }
 
 func (p *preparer) prepare(ctx context.Context) error {
@@ -79,7 +79,7 @@ func (p *preparer) resource(name, version string) *object.Resource {
 	return p.resources[name+" "+version]
 }
 
-// lacking rejects a trace of resources that the API server lacks, unless their requests are to be dropped.
+// lacking fails if the API server lacks resources of the trace, unless their requests are dropped.
 func (p *preparer) lacking() error {
 	if p.drop {
 		return nil
@@ -104,7 +104,7 @@ func (p *preparer) lacking() error {
 		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.trace.Entries)))
 }
 
-// action decides how to send a shape's requests. named: some of them name an object.
+// action decides how to send a shape's requests. named means that some of them name an object.
 func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	s := act.shape
 	name, version := s.GroupResource(), apiVersion(s)
@@ -145,7 +145,7 @@ func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	return nil
 }
 
-// mostNames bounds the number of the cluster's own objects for reads of cluster-scoped ones.
+// mostNames is the maximum number of existing cluster-scoped objects that reads use.
 const mostNames = 500
 
 // namedShapes reports for each shape whether any of its requests names an object.
@@ -157,7 +157,7 @@ func namedShapes(t *trace.Trace) []bool {
 	return named
 }
 
-// try makes the template of a resource and finds out by a dry run whether the API server accepts its objects.
+// try creates the template of a resource, and finds out with a dry run whether the API server accepts its objects.
 func (p *preparer) try(ctx context.Context, name, version string) (refusal, err error) {
 	key := name + " " + version
 	if p.templates[key] != nil {
@@ -182,7 +182,7 @@ func (p *preparer) try(ctx context.Context, name, version string) (refusal, err 
 	return made.Refusal, nil
 }
 
-// make makes the objects that have to be there, and learns their versions.
+// make creates the objects that must exist before the replay, and calls learn with their versions. It returns their number.
 func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16, version uint64)) (int, error) {
 	made, first := p.beforehand()
 	if err := p.tryPods(ctx); err != nil {
@@ -201,7 +201,7 @@ func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16
 		switch {
 		case err != nil:
 			return fmt.Errorf("create %s: %w", act.shape.GroupResource(), err)
-		case answer.Refusal != nil && answer.Status != http.StatusConflict: // an earlier answer was lost
+		case answer.Refusal != nil && answer.Status != http.StatusConflict: // a conflict means that an earlier answer was lost
 			return answer.Refusal
 		}
 		learn(m.Object, m.Copy, answer.Version)
@@ -209,7 +209,7 @@ func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16
 	})
 }
 
-// tryPods waits until pods are accepted in each namespace in which the trace creates some.
+// tryPods waits until the API server accepts pods in each namespace, if the replay creates pods.
 func (p *preparer) tryPods(ctx context.Context) error {
 	template := p.templates["pods v1"]
 	if template == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Replay returns what was sent of the trace so far. It is final after Run.
+// Replay returns the result of the replay so far. It is final after Run.
 func (r *Load) Replay() result.Replay {
 	r.mu.Lock()
 	ran := r.ran
@@ -62,7 +62,7 @@ func (r *Load) Replay() result.Replay {
 		all.RateErrorOf = fmt.Sprintf("%s %s by %s", o.kinds[kind].Verb, o.kinds[kind].Resource, r.load.ActorUser(o.trace.Actors[actor], copy))
 	}
 	for i, k := range o.kinds {
-		if kinds[i].Codes = codes[[2]string{k.Verb, k.Resource}]; kinds[i].Codes == nil { // the codes of watches are in Watches
+		if kinds[i].Codes = codes[[2]string{k.Verb, k.Resource}]; kinds[i].Codes == nil { // watches have their codes in Watches
 			kinds[i].Codes = map[string]int64{}
 		}
 	}
@@ -72,7 +72,7 @@ func (r *Load) Replay() result.Replay {
 	return all
 }
 
-// tally counts the due arrivals by kind, with their codes in the trace.
+// tally counts the due arrivals and their codes in the trace, by kind.
 func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 	kinds := make([]result.ReplayKind, len(p.kinds))
 	for i, k := range p.kinds {
@@ -91,7 +91,7 @@ func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 	return kinds
 }
 
-// disperse compares the arrivals by second, of whole seconds, once there are enough of them.
+// disperse compares the dispersion of intended and sent requests per whole second, if the load ran for at least leastSeconds.
 func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival) {
 	seconds := int(ran / time.Second)
 	if seconds < leastSeconds {
@@ -132,7 +132,7 @@ func (w *watches) result(ran time.Duration) result.ReplayWatches {
 	return c
 }
 
-// seconds returns the watches that were opened, by second.
+// seconds returns the number of watches started in each of the first n seconds.
 func (w *watches) seconds(n int) []int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

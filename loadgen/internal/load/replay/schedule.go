@@ -13,14 +13,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Options of a replay.
+// Options configures a replay.
 type Options struct {
-	// Name is the load's name. With Seed it determines the shifts of copies.
+	// Name is the load's name. Name and Seed determine the shifts of copies.
 	Name string
 	Seed int64
-	// Speed divides the times of requests, over 0.
+	// Speed divides the times of requests. It must be positive.
 	Speed float64
-	// Copies of each actor, at least 1.
+	// Copies is the number of copies of each actor, at least 1.
 	Copies int
 }
 
@@ -39,11 +39,11 @@ type Arrival struct {
 // Schedule returns the arrivals of a replay in the order of their times. It omits entries for which keep returns
 // false.
 //
-// A request of the trace comes at its time divided by the speed. Lease renewals keep their intervals: they come at
-// their own times, as many as fit, and start again from the beginning if the trace is too short for a slow replay.
-// Copy 0 is the trace. Each further copy of an actor is shifted by a time drawn uniformly from the trace's length at
-// that speed, and wraps around at the end. Actors that name the same object are shifted together if any of them writes
-// it, so that an object created by one exists when another reads it.
+// The time of a request is its time in the trace divided by the speed. Lease renewals keep their intervals: their times are not
+// divided, those after the end of a faster replay are left out, and in a slower replay they are repeated from the beginning.
+// Copy 0 is the trace itself. Each further copy of an actor is shifted by a random time, uniform over the length of the replay,
+// and wraps around at the end. Actors that name the same object are shifted together if any of them writes it, so that an
+// object that one actor creates exists when another reads it.
 func Schedule(t *trace.Trace, o Options, keep func(entry int) bool) []Arrival {
 	period := compress(t.Last()+1, o.Speed)
 	shifts := drawShifts(together(t), o, period)
@@ -74,7 +74,7 @@ func compress(at trace.Micros, speed float64) time.Duration {
 	return time.Duration(float64(at.D()) / speed)
 }
 
-// timesOf returns the times of an entry: one, or several for lease renewals.
+// timesOf returns the times of an entry: one, or for a lease renewal none or several.
 func timesOf(t *trace.Trace, e *trace.Entry, speed float64, period time.Duration) func(func(time.Duration) bool) {
 	return func(yield func(time.Duration) bool) {
 		if s := &t.Shapes[e.Shape]; !trace.RenewsLease(s.Verb, s.Group, s.Resource) {
@@ -86,7 +86,7 @@ func timesOf(t *trace.Trace, e *trace.Entry, speed float64, period time.Duration
 	}
 }
 
-// drawShifts returns the shift of each actor by copy. Copy 0 has none; actors of one group have the same.
+// drawShifts returns the shift of each actor, by copy. Copy 0 is not shifted. Actors of one group have the same shift.
 func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte("shift of " + o.Name)) // never fails
@@ -107,7 +107,7 @@ func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration
 	return shifts
 }
 
-// together returns a group for each actor. Actors that name the same object share a group if any of them writes it.
+// together returns the group of each actor. Actors that name the same object are in one group if any of them writes it.
 func together(t *trace.Trace) []int {
 	parent := make([]int, len(t.Actors))
 	for i := range parent {
@@ -144,7 +144,7 @@ func together(t *trace.Trace) []int {
 	return parent
 }
 
-// pacer passes the arrivals of a schedule to the engine. It is filled before the load runs.
+// pacer is an arrival.Pacer of a schedule. Its arrivals are set before the load runs.
 type pacer struct{ arrivals []Arrival }
 
 // At returns the time of arrival n.
@@ -155,7 +155,7 @@ func (p *pacer) At(n int64) time.Duration {
 	return p.arrivals[n].At
 }
 
-// Due returns how many arrivals come within the given time.
+// Due returns the number of arrivals whose time is at most elapsed.
 func (p *pacer) Due(elapsed time.Duration) int64 {
 	return int64(sort.Search(len(p.arrivals), func(i int) bool { return p.arrivals[i].At > elapsed }))
 }

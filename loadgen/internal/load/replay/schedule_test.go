@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// traceOf is a trace of requests by as many actors as they name.
+// traceOf returns a trace of requests, with as many actors as they name.
 func traceOf(t *testing.T, all ...trace.Request) *trace.Trace {
 	t.Helper()
 	var h trace.Header
@@ -129,7 +129,7 @@ func TestCopiesAreShiftedWithinTheTrace(t *testing.T) {
 	}
 }
 
-// What one actor creates is there when the other reads it, in every copy.
+// In every copy, an object that one actor creates exists when another actor reads it.
 func TestActorsOfOneObjectAreShiftedTogether(t *testing.T) {
 	create := get(5*ms, 0, "o")
 	create.Verb, create.Code = "create", 201

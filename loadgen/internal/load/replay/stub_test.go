@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// stub is an API server of a few resources that keeps which objects there are.
+// stub is an API server with a few resources that records which objects exist.
 type stub struct {
 	config *rest.Config
 
@@ -30,7 +30,7 @@ type stub struct {
 	watches int // open
 }
 
-// seen is a request that came.
+// seen is a request that the stub received.
 type seen struct{ method, path, user, agent, body, contentType string }
 
 func (s seen) String() string { return s.method + " " + s.path }
@@ -176,7 +176,7 @@ func newLoad(t *testing.T, s *stub, tr *trace.Trace, change func(*scenario.Load)
 	return r
 }
 
-// prepared makes the objects of a load and returns what the stub is asked from then on.
+// prepared prepares a load and returns the requests that the stub receives after that.
 func prepared(t *testing.T, s *stub, r *Load) (after func() []seen) {
 	t.Helper()
 	if err := r.Prepare(t.Context()); err != nil {

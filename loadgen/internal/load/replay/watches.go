@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// errHeld ends a watch that was held as long as in the trace.
+// errHeld ends a watch that has been held as long as in the trace.
 var errHeld = errors.New("held to its end")
 
 // watches opens the trace's watches at their times and holds each for its traced duration. The client chose this
@@ -27,24 +27,24 @@ type watches struct {
 	timeout time.Duration
 
 	mu     sync.Mutex
-	open   map[*held]bool // under way
+	open   map[*held]bool // watches that have not ended
 	ended  bool
 	counts result.ReplayWatches
 	bins   bins
 	opened *latency.Histogram
-	last   sync.WaitGroup // of streams
+	last   sync.WaitGroup // waits for all streams
 }
 
-// held is one watch: the handler of its stream.
+// held is one watch. It handles the watch's stream.
 type held struct {
 	set      *watches
 	arrival  Arrival
-	length   time.Duration // 0: to the end of the load
+	length   time.Duration // 0 means until the end of the load
 	stream   h2conn.Stream
-	timer    *time.Timer // to the answer, then to the end
+	timer    *time.Timer // limits the time to the answer, then the time that the watch is held
 	status   int
-	up       bool          // it was answered with 200; under set.mu
-	answered time.Duration // when, since the load's start
+	up       bool          // it was answered with 200; guarded by set.mu
+	answered time.Duration // time of the answer, since the load's start
 	events   int64
 	bytes    int64
 }
@@ -56,7 +56,7 @@ func newWatches(op *operation, pool *h2conn.Pool, timeout time.Duration) *watche
 // lengthOf returns how long a watch is held.
 func lengthOf(e *trace.Entry) time.Duration { return e.Took.D() }
 
-// run opens watches until ctx ends, then ends all and waits for them.
+// run opens watches until ctx ends. Then it ends all watches and waits for them.
 func (w *watches) run(ctx context.Context) {
 	defer w.end()
 	for n, a := range w.op.watches {
@@ -103,7 +103,7 @@ func (w *watches) start(ctx context.Context, n int64, a Arrival) {
 	}()
 }
 
-// opening bounds the time to the answer of a watch that is on its way, and ends one whose load has ended.
+// opening starts the timeout of a watch whose request was sent. If the load has ended, it ends the watch.
 func (w *watches) opening(h *held) {
 	w.mu.Lock()
 	under := w.open[h] && !h.up
@@ -117,7 +117,7 @@ func (w *watches) opening(h *held) {
 	}
 }
 
-// Header receives the answer.
+// Header receives the answer's header.
 func (h *held) Header(header h2conn.Header) {
 	h.status = header.Status
 	if h.status != http.StatusOK {
@@ -140,7 +140,7 @@ func (h *held) Header(header h2conn.Header) {
 	}
 }
 
-// Data counts events, a line each.
+// Data counts events. Each event is a line.
 func (h *held) Data(p []byte) {
 	h.bytes += int64(len(p))
 	if h.status == http.StatusOK {

@@ -22,8 +22,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// serverVariable makes the test binary a server, so that a benchmark's CPU
-// time is the client's alone.
+// serverVariable is the environment variable that makes the test binary a server, so that a benchmark measures only the
+// client's CPU time.
 const serverVariable = "STORMGLASS_REQUEST_TEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -83,7 +83,7 @@ func BenchmarkRequests(b *testing.B) {
 	}
 }
 
-// measure offers b.N requests, or least if that is more.
+// measure sends b.N requests, or least if that is more.
 func measure(b *testing.B, target load.Target, op Operation, rate float64, least int) {
 	pacer, err := arrival.New("constant", rate, 1)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Calls is an open-loop load of calls of a Caller, a goroutine each. It accounts for
-// them as Requests does.
+// Calls is an open-loop load of calls of a Caller, each in its own goroutine. It has the same results as Requests.
 type Calls struct {
 	measured
 	target load.Target
@@ -25,7 +24,7 @@ type Calls struct {
 
 var _ load.Load = (*Calls)(nil)
 
-// NewCalls makes a load with its defaults set. It calls nothing yet.
+// NewCalls returns a load whose defaults are set. It makes no calls yet.
 func NewCalls(t load.Target, l scenario.Load, caller load.Caller, pacer arrival.Pacer) (*Calls, error) {
 	kinds := []Kind{{Verb: "call", Resource: l.Name}}
 	all, err := newMetrics(t.Registerer, l.Name, kinds)
@@ -37,12 +36,12 @@ func NewCalls(t load.Target, l scenario.Load, caller load.Caller, pacer arrival.
 	return &Calls{measured: measured{name: l.Name, engine: e}, target: t, caller: caller}, nil
 }
 
-// Prepare lets the caller prepare.
+// Prepare calls Prepare of the caller.
 func (c *Calls) Prepare(ctx context.Context) error {
 	return c.caller.Prepare(ctx, c.target.Config, c.target.Namespace, c.target.Labels)
 }
 
-// Run calls at each arrival until ctx ends, and returns when the last call has.
+// Run makes a call at each arrival until ctx ends. It returns when the last call has ended.
 func (c *Calls) Run(ctx context.Context) error {
 	e := c.engine
 	e.begin(ctx)
@@ -83,7 +82,7 @@ func (c *Calls) call(f *flight) {
 	c.engine.inFlight.Add(-1)
 }
 
-// outcomeOfCall maps no error to 200, and an error of client-go to its HTTP status.
+// outcomeOfCall returns the outcome of a call: 200 if err is nil, the HTTP status for an error of client-go.
 func outcomeOfCall(err error) load.Outcome {
 	if err == nil {
 		return 200

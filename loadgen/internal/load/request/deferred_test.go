@@ -15,12 +15,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// unhurried is gets whose answers may be read late.
+// unhurried is an operation of gets whose answers may be read late.
 type unhurried struct{ *gets }
 
 func (unhurried) Unhurried() {}
 
-// newDeferred returns a prepared load whose answers the dispatcher reads, where that is possible.
+// newDeferred returns a prepared load whose answers the dispatcher reads, if the platform supports that.
 func newDeferred(t *testing.T, to load.Target, p arrival.Pacer, change func(*scenario.Load)) *Requests {
 	t.Helper()
 	l := scenario.Load{Name: "test", Rate: 100, MaxInFlight: 1000, Timeout: scenario.Duration(patience), Connections: 2}
@@ -49,7 +49,7 @@ func TestDeferredAnswersAreAllCounted(t *testing.T) {
 	}
 }
 
-// The load is over with its last answer, though there is no further arrival to wake for.
+// The load ends with its last answer, although no further arrival wakes the dispatcher.
 func TestDeferredLoadIsOverWithItsLastAnswer(t *testing.T) {
 	s := hold(t)
 	r := newDeferred(t, target(s.Server), schedule{3, 0}, nil)
@@ -69,7 +69,7 @@ func TestDeferredLoadIsOverWithItsLastAnswer(t *testing.T) {
 	}
 }
 
-// What goes wrong on a connection that is not watched is noticed as on others.
+// Failures of a deferred connection are noticed, as on other connections.
 func TestDeferredFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  func(*h2test.Peer, uint32)

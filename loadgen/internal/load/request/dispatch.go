@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/wakeup"
 )
 
-// dispatch returns when ctx has ended and nothing is in flight.
+// dispatch sends the arrivals until ctx ends. It returns when no request is in flight.
 func (e *engine) dispatch(ctx context.Context) {
 	until := arrival.Never
 	if deadline, ok := ctx.Deadline(); ok {
@@ -25,7 +25,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	defer sleep.timer.Stop()
 
 	e.due = e.next()
-	last := e.now() // when we last looked before the end
+	last := e.now() // time of the last round before the end
 	for now := last; !e.ended.Load() && now < until; now = e.now() {
 		last = now
 		e.receive()
@@ -45,13 +45,13 @@ func (e *engine) dispatch(ctx context.Context) {
 		}
 		if wake > now {
 			sleep.until(e, min(wake, until))
-			e.conn = nil // in turns, from one round to the next
+			e.conn = nil // each round begins with the pool's next connection
 		}
 	}
-	<-ctx.Done() // at most a moment away
+	<-ctx.Done() // ctx ends now or within a moment
 	e.ended.Store(true)
 	end := min(until, e.now())
-	// Arrivals that were due but not reached count as offered and not sent.
+	// If the dispatcher was late, arrivals that were due and not handled count as offered and not sent.
 	for late := !e.paused() && e.due <= last; late && e.due < end; e.advance() {
 		e.unsent(e.op.KindOf(e.n), true)
 	}
@@ -89,7 +89,7 @@ func (e *engine) arrive() time.Duration {
 	e.round++
 	kind := e.op.KindOf(e.n)
 	if e.inFlight.Load() >= e.maxInFlight {
-		now := e.now() // many such arrivals must not hide the end of the load
+		now := e.now() // current time, so that many such arrivals do not hide the end of the load
 		e.unsent(kind, e.ownBacklog(now))
 		e.advance()
 		return now
@@ -124,7 +124,7 @@ func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
 	f.intended, f.taken = e.due, now
 }
 
-// take returns memory for an arrival, at most for one more than maxInFlight.
+// take returns a flight for an arrival, a used one if possible. There are at most maxInFlight + 1 flights.
 func (e *engine) take() *flight {
 	if len(e.spare) == 0 {
 		e.collect()
@@ -146,7 +146,7 @@ func (e *engine) collect() {
 	}
 }
 
-// unsent counts the due arrival as not sent; late if that may be our own doing.
+// unsent counts the due arrival as not sent. late means that the generator itself may be the cause.
 func (e *engine) unsent(kind int, late bool) {
 	s := (*e.phases.At(e.start.Add(e.due)))[kind]
 	s.offered.Add(1)
@@ -163,7 +163,7 @@ func (e *engine) unsent(kind int, late bool) {
 func (e *engine) send(f *flight, now time.Duration) bool {
 	first := f.sent == 0
 	if first {
-		f.sent = now // the end may come before TryQueue returns
+		f.sent = now // the request may end before TryQueue returns
 	}
 	for {
 		conn, err := e.connection()
@@ -175,7 +175,7 @@ func (e *engine) send(f *flight, now time.Duration) bool {
 				e.flights.track(f)
 				return true
 			}
-			e.conn = nil // it has just gone away, or is full: the pool knows others
+			e.conn = nil // the connection has just gone away or is full; get another one from the pool
 			continue
 		}
 		if first {
@@ -193,8 +193,8 @@ func (e *engine) send(f *flight, now time.Duration) bool {
 	}
 }
 
-// connection returns the pool's next connection, or the last one again, because requests sent together need one
-// record and one system call.
+// connection returns the connection for the next request. Several requests in a row use the same connection, because together
+// they need only one TLS record and one system call.
 func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	if e.conn != nil && e.together < together {
 		e.together++
@@ -208,7 +208,7 @@ func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	return e.conn, err
 }
 
-// give ends a request that was not sent.
+// give ends a request that could not be sent.
 func (e *engine) give(f *flight, err error) {
 	if f.sent == 0 {
 		f.sent = e.now()
@@ -216,7 +216,7 @@ func (e *engine) give(f *flight, err error) {
 	f.End(err)
 }
 
-// pump sends next pages and arrivals that found no free stream. A failed dial ends all waiting arrivals.
+// pump sends queued requests: next pages, and arrivals that found no free stream. A failed dial ends all queued requests.
 func (e *engine) pump() {
 	e.collect()
 	if e.queue.len() == 0 {
@@ -272,9 +272,10 @@ func (q *fifo) pop() *flight {
 	return f
 }
 
-// The dispatcher's wake-ups are at least so far apart: more, the more arrivals were due at the last one. A wake-up
-// costs as much CPU as several requests, so close arrivals go out together; the lag is reported. Up to some 10,000
-// arrivals per second it is at most half a millisecond, then a whole one.
+// The minimum time between two wake-ups of the dispatcher is sleepEach for each arrival handled since the last one, but at
+// least shortestSleep and at most longestSleep. A wake-up costs as much CPU as several requests, so arrivals that are close
+// together are sent together. The resulting lag is reported. It is at most half a millisecond up to about 10,000 arrivals per
+// second, and one millisecond above.
 const (
 	shortestSleep = 500 * time.Microsecond
 	sleepEach     = 100 * time.Microsecond
@@ -284,10 +285,10 @@ const (
 type sleep struct {
 	timer  *time.Timer
 	wakeup *wakeup.Wakeup
-	last   time.Duration // when it had to wake last: being late does not lengthen the interval
+	last   time.Duration // when the last wake-up was due; a late wake-up does not lengthen the interval
 }
 
-// until waits for a time, or for something to do before it.
+// until waits until t, or until there is work earlier.
 func (s *sleep) until(e *engine, t time.Duration) {
 	if e.queue.len() > 0 {
 		t = min(t, e.queue.head().deadline)
@@ -298,7 +299,7 @@ func (s *sleep) until(e *engine, t time.Duration) {
 	interval := max(shortestSleep, min(time.Duration(e.round)*sleepEach, longestSleep))
 	t = max(t, s.last+interval)
 	e.round = 0
-	// Only a select notices a freed stream.
+	// Only the select below notices a freed stream.
 	if wait := t - e.now(); wait > 0 && (e.freed != nil || !s.wakeup.Wait(e.start, t)) {
 		s.timer.Reset(wait)
 		s.wakeup.Set(wait)

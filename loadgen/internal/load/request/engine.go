@@ -16,71 +16,71 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// together is how many requests in a row go out on one connection.
+// together is the maximum number of consecutive requests on one connection.
 const together = 8
 
-// batch is the number of consecutive arrivals sent before next pages get their turn.
+// batch is the maximum number of consecutive arrivals before queued requests are sent.
 const batch = 64
 
-// engine sends the arrivals of a schedule when they are due, regardless of earlier outcomes: an open loop. One
-// dispatcher sleeps until the next arrival is due, lets the operation fill it, and opens a stream on the pool, all
-// without waiting for the network. The connections' read loops account for the answers, and a sweeper cancels requests
-// that have passed their timeout.
+// engine sends the arrivals of a schedule when they are due, regardless of earlier outcomes: an open loop. One dispatcher
+// sleeps until the next arrival is due, lets the operation fill in the request, and opens a stream on a connection of the pool,
+// all without waiting for the network. The read loops of the connections record the answers. A sweeper cancels requests that
+// have exceeded their timeout.
 //
-// An arrival that finds no free stream waits for one in the dispatcher's queue: that is its time to connect. An arrival
-// that finds maxInFlight requests open or waiting is unsent; it never waits.
+// An arrival that finds no free stream waits in the dispatcher's queue; this time is its connect time. An arrival that finds
+// maxInFlight requests open or waiting is unsent; it never waits.
 //
-// Memory: maxInFlight times a flight (about 1 KB and the operation's buffers) and, for each phase and kind in which a
-// request ended, four or five histograms of about 150 KB; a kind that never waited to connect has no histogram for
-// that. Memory does not grow with the number of requests.
+// Memory: maxInFlight flights, each of about 1 KB and the operation's buffers. For each phase and kind in which a request
+// ended, four or five histograms of about 150 KB; the histogram of connect times exists only if a request waited for a stream.
+// Memory does not grow with the number of requests.
 type engine struct {
 	pacer       arrival.Pacer
 	maxInFlight int64
 	timeout     time.Duration
 	kinds       []Kind
-	op          Operation              // nil of Calls
-	pool        *h2conn.Pool           // nil of Calls
+	op          Operation              // nil for Calls
+	pool        *h2conn.Pool           // nil for Calls
 	deferred    bool                   // the dispatcher reads answers
 	phases      *load.Phases[[]*stats] // by kind
 	metrics     []*metrics             // by kind
 	window      window
-	samples     *samples.Requests // nil: not recorded
-	stalls      *stall.Meter      // nil: none are known
+	samples     *samples.Requests // nil if they are not recorded
+	stalls      *stall.Meter      // nil if stalls are not known
 	share       load.Share
-	pause       *load.Pause // nil: there are no pauses
+	pause       *load.Pause // nil if there are no pauses
 
 	start    time.Time
 	flights  flights
-	inFlight atomic.Int64  // counted up by the dispatcher only: the bound is exact
+	inFlight atomic.Int64  // only the dispatcher increases it, so the limit is exact
 	ended    atomic.Bool   // no further arrivals
 	dry      atomic.Bool   // the schedule has no further arrivals
-	last     atomic.Int64  // nanoseconds since start when the load was ended; 0: it runs
-	dried    atomic.Int64  // nanoseconds since start when the last arrival of the schedule had been due; 0: there are more
-	over     chan struct{} // closed when it is dry and nothing is in flight
-	closing  sync.Once     // of over
+	last     atomic.Int64  // nanoseconds since start when the load was ended; 0 while it runs
+	dried    atomic.Int64  // nanoseconds since start when the schedule ended (see runDry); 0 before that
+	over     chan struct{} // closed when the schedule has ended and nothing is in flight
+	closing  sync.Once     // closes over
 	woken    chan struct{}
-	wakeup   *wakeup.Wakeup // with woken, what ends the dispatcher's sleep
+	wakeup   *wakeup.Wakeup // ends the dispatcher's sleep, like woken
 
-	// The dispatcher's.
-	n        int64 // the next arrival
+	// Only the dispatcher uses these fields.
+	n        int64 // number of the next arrival
 	due      time.Duration
-	before   time.Duration    // when the arrival before it was due
-	first    time.Duration    // when the first was
-	pauses   *load.PauseState // as the dispatcher knows it
-	moved    time.Duration    // by which pauses have moved arrivals
-	round    int              // arrivals taken up since it woke
+	before   time.Duration    // when the previous arrival was due
+	first    time.Duration    // when the first arrival was due
+	pauses   *load.PauseState // last state that the dispatcher has seen
+	moved    time.Duration    // how long pauses have delayed arrivals
+	round    int              // number of arrivals since the last wake-up
 	spare    []*flight
-	again    []*flight      // collected just now
-	conn     *h2conn.Conn   // used last in this round; may be nil
-	together int            // requests on it
-	queued   []*h2conn.Conn // with requests of this round to be sent
+	again    []*flight      // used by collect
+	conn     *h2conn.Conn   // last connection used in this round; may be nil
+	together int            // number of consecutive requests on conn
+	queued   []*h2conn.Conn // connections with queued requests of this round
 	queue    fifo
-	readAll  time.Duration   // when all connections were read last
-	failures int64           // dials that had failed when the queue's head began to wait
-	freed    <-chan struct{} // closed when the queue's head may be tried again; nil: none waits
+	readAll  time.Duration   // when all connections were last read
+	failures int64           // number of failed dials when the queue's head began to wait
+	freed    <-chan struct{} // closed when the queue's head may be tried again; nil if it does not wait
 
 	mu         sync.Mutex
-	begun, end time.Time // for results
+	begun, end time.Time // time span of the results
 }
 
 func newEngine(kinds []Kind, pacer arrival.Pacer, all []*metrics, maxInFlight int64, timeout time.Duration) *engine {
@@ -107,18 +107,18 @@ func (e *engine) now() time.Duration { return time.Since(e.start) }
 func (e *engine) wake() {
 	select {
 	case e.woken <- struct{}{}:
-	default: // it will
+	default: // a wake-up is pending
 	}
 	e.wakeup.Ring()
 }
 
-// of takes the general settings from the target, which do not depend on the operation.
+// of sets the fields that depend only on the target.
 func (e *engine) of(t load.Target, name string) {
 	e.samples, e.stalls, e.share, e.pause = t.Samples.Requests(name), t.Stalls, t.Share, t.Pause
 	e.n = t.Share.First()
 }
 
-// begin notes the start of the load.
+// begin records the start of the load.
 func (e *engine) begin(ctx context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,7 +126,7 @@ func (e *engine) begin(ctx context.Context) {
 	e.begun = e.start
 }
 
-// finish notes the end of the time in which arrivals are due, for the rates. The earliest counts.
+// finish records the end of the time in which arrivals are due, for the rates. The earliest end counts.
 func (e *engine) finish(end time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,14 +135,14 @@ func (e *engine) finish(end time.Duration) {
 	}
 }
 
-// stop notes the end of the load: later answers belong to no phase.
+// stop records the end of the load. Later answers belong to no phase.
 func (e *engine) stop(end time.Duration) {
 	e.last.Store(int64(max(end, 1)))
 	e.finish(end)
 }
 
-// runDry notes that the schedule has no further arrivals. The time in which they were due ends one mean gap after the last one: n
-// arrivals have n gaps. The time until they are answered does not count.
+// runDry records that the schedule has no further arrivals. The time in which arrivals were due ends one mean gap after the
+// last arrival, so that n arrivals have n gaps. The time until the last answer does not count.
 func (e *engine) runDry() {
 	if n := (e.n - e.share.First()) / e.share.Step(); n > 1 {
 		end := e.before + (e.before-e.first)/time.Duration(n-1)
@@ -155,7 +155,7 @@ func (e *engine) runDry() {
 	}
 }
 
-// close ends a load whose schedule is over.
+// close ends a load whose schedule has ended.
 func (e *engine) close() {
 	e.closing.Do(func() {
 		e.finish(e.now())
@@ -184,7 +184,7 @@ func (e *engine) awaitDue(ctx context.Context, timer *time.Timer) bool {
 	return false
 }
 
-// paused reports whether arrivals stand still. Those to come are moved by the pauses that have ended.
+// paused reports whether the load is paused. It delays the next arrivals by the pauses that have ended.
 func (e *engine) paused() bool {
 	if s := e.pause.State(); s != e.pauses {
 		e.pauses = s
@@ -252,7 +252,7 @@ func (e *engine) sweep(over <-chan struct{}) {
 	}
 }
 
-// results returns the results by phase and kind, where something was offered.
+// results returns the results by phase, for each kind with arrivals.
 func (e *engine) results(loadName string) map[string][]result.Requests {
 	byPhase := map[string][]result.Requests{}
 	e.each(loadName, func(phase string, r result.Requests, s *stats) {
@@ -275,7 +275,7 @@ func (e *engine) parts(loadName string) []load.Part {
 	return all
 }
 
-// each calls f for every phase and kind in which something was offered, with the sums.
+// each calls f with the sums of every phase and kind that had arrivals.
 func (e *engine) each(loadName string, f func(phase string, r result.Requests, s *stats)) {
 	e.mu.Lock()
 	begun, end := e.begun, e.end
@@ -283,7 +283,7 @@ func (e *engine) each(loadName string, f func(phase string, r result.Requests, s
 	if end.IsZero() {
 		end = time.Now()
 	}
-	backlog := make([]int64, len(e.kinds)) // at the end of the phase before
+	backlog := make([]int64, len(e.kinds)) // at the end of the previous phase
 	e.phases.Each(begun, end, func(name string, length time.Duration, all *[]*stats) {
 		for i, s := range *all {
 			r := s.sums(length, backlog[i])

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// held is a server that answers when it is let.
+// held is a server that answers when the test allows it.
 type held struct {
 	*h2test.Server
 	asked chan func() // answers a request
@@ -60,8 +60,7 @@ func TestEveryArrivalIsSentAndCounted(t *testing.T) {
 	}
 }
 
-// A silent server: maxInFlight requests are open, no more, and the arrivals
-// past them are unsent.
+// With a silent server, no more than maxInFlight requests are open, and all further arrivals are unsent.
 func TestMaxInFlightIsExact(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{50, time.Millisecond}, func(_ *gets, l *scenario.Load) { l.MaxInFlight = 7 })
@@ -100,8 +99,7 @@ func TestRequestsInFlightRunToTheirEnd(t *testing.T) {
 	}
 }
 
-// Arrivals that were due while the dispatcher was held up are offered and
-// unsent, not forgotten.
+// Arrivals that were due while the dispatcher was delayed count as offered and unsent.
 func TestLateDispatcherAccountsForArrivals(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(200, nil)})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -144,7 +142,7 @@ func TestArrivalBelongsToThePhaseOfItsIntendedStart(t *testing.T) {
 	}
 }
 
-// What the operation has nothing for is unsent.
+// An arrival for which the operation has no request is unsent.
 func TestNothingToWorkOnIsUnsent(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(200, nil)})
 	r := newLoad(t, target(s), schedule{20, 0}, func(op *gets, _ *scenario.Load) {
@@ -155,8 +153,7 @@ func TestNothingToWorkOnIsUnsent(t *testing.T) {
 	}
 }
 
-// One stream at a time on each connection: the arrivals of one moment make
-// further connections, and their waits are their time to connect.
+// With one stream per connection, simultaneous arrivals open further connections, and their waits count as connect time.
 func TestExhaustedStreamsOpenConnection(t *testing.T) {
 	s := hold(t, http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
 	r := newLoad(t, target(s.Server), schedule{3, 0}, nil)
@@ -176,7 +173,7 @@ func TestExhaustedStreamsOpenConnection(t *testing.T) {
 	}
 }
 
-// The server lets nothing through, then changes its mind.
+// The server first allows no stream, and later allows some.
 func TestArrivalsWaitForAStream(t *testing.T) {
 	var p atomic.Pointer[h2test.Peer]
 	s := h2test.Serve(t, h2test.Options{
@@ -226,8 +223,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A GOAWAY loses nothing: the streams that it admits complete, and later
-// requests use another connection. Nothing is sent twice.
+// A GOAWAY loses no request: accepted streams complete, and later requests use another connection. No request is sent twice.
 func TestGoAwayChangesTheConnection(t *testing.T) {
 	var n atomic.Int64
 	s := h2test.Serve(t, h2test.Options{Answer: func(p *h2test.Peer, id uint32) {

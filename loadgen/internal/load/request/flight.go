@@ -9,7 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 )
 
-// flight is an arrival from its taking up to its end. Its memory is reused. Times are since the load's start.
+// flight is an arrival from the time the dispatcher handles it until its end. Flights are reused. Times are since the load's
+// start.
 type flight struct {
 	Request
 	engine  *engine
@@ -18,31 +19,31 @@ type flight struct {
 	stream  h2conn.Stream
 
 	intended, taken, sent time.Duration
-	deadline              time.Duration // of the request now under way
+	deadline              time.Duration // of the current request
 	again                 int64         // requests sent after the first
 	bytes                 int64
 
-	// Of the answer; the read loop's.
+	// State of the answer; the read loop uses these fields.
 	status    int
 	malformed bool
 
-	// Under flights.mu.
+	// flights.mu guards these fields.
 	place      place
 	prev, next *flight
 	pinned     bool  // the sweeper is about to cancel it
-	after      place // where it goes then
+	after      place // where to put it after that
 }
 
 type place int8
 
 const (
-	elsewhere place = iota // the dispatcher has it, or its stream is just open
-	open                   // in the list that the sweeper looks at
+	elsewhere place = iota // the dispatcher has it, or its stream has just been opened
+	open                   // in the sweeper's list
 	resent                 // to be sent again
 	free
 )
 
-// Header, Data and End are its stream's handler.
+// Header, Data and End implement h2conn.Handler.
 func (f *flight) Header(h h2conn.Header) { f.status = h.Status }
 
 func (f *flight) Data(p []byte) {
@@ -66,7 +67,7 @@ func (f *flight) End(err error) {
 		o = load.Malformed
 	}
 	var waited time.Duration
-	if err == nil { // else this may be no read loop
+	if err == nil { // otherwise this may not be the read loop
 		end, waited = f.came(end, f.stream.Waited())
 	}
 	if e.op.Done(&f.Request, o, e.start.Add(end)) {
@@ -78,7 +79,7 @@ func (f *flight) End(err error) {
 	}
 	e.account(f, o, end, e.ownDelay(f, end, waited))
 	e.flights.settle(f, free)
-	// The last thing: Run returns when it is zero.
+	// This must come last, because Run returns when it is zero.
 	if e.inFlight.Add(-1) == 0 {
 		if e.dry.Load() {
 			e.close()
@@ -104,7 +105,7 @@ func (e *engine) account(f *flight, o load.Outcome, end time.Duration, own ownDe
 	}
 }
 
-// came counts an answer in the phase in which it arrived. Answers after the end of the load belong to no phase.
+// came counts a finished request in the phase in which it ended. Requests that end after the load belong to no phase.
 func (e *engine) came(kind int, o load.Outcome, end time.Duration) {
 	if last := e.last.Load(); last == 0 || end <= time.Duration(last) {
 		dried := e.dried.Load()
@@ -112,17 +113,17 @@ func (e *engine) came(kind int, o load.Outcome, end time.Duration) {
 	}
 }
 
-// flights holds the open flights by deadline, flights to be sent again, and flights free for another arrival.
+// flights holds the open flights in the order of their deadlines, the flights to be sent again, and the free flights.
 type flights struct {
 	mu     sync.Mutex
-	open   flight // the ends of a ring: open.next is the oldest
+	open   flight // head of a circular list; open.next is the oldest flight
 	resent []*flight
 	free   []*flight
 }
 
 func (l *flights) init() { l.open.prev, l.open.next = &l.open, &l.open }
 
-// track puts a flight with an open stream in the sweeper's list, unless it has ended already.
+// track adds a flight with an open stream to the sweeper's list, unless it has already ended.
 func (l *flights) track(f *flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +135,7 @@ func (l *flights) track(f *flight) {
 	f.prev.next, f.next.prev = f, f
 }
 
-// settle is called at the end of a flight's stream.
+// settle moves a flight from the sweeper's list to another place. It is called at the end of the flight's stream.
 func (l *flights) settle(f *flight, to place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +149,7 @@ func (l *flights) settle(f *flight, to place) {
 	l.put(f, to)
 }
 
-// put is called with mu held.
+// put adds a flight to the list of a place. The caller holds mu.
 func (l *flights) put(f *flight, to place) {
 	switch f.place = to; to {
 	case resent:
@@ -158,13 +159,14 @@ func (l *flights) put(f *flight, to place) {
 	}
 }
 
-// expired returns an open flight past its deadline, pinned until unpin, or the time to wait for the next.
+// expired returns an open flight past its deadline, which is pinned until unpin. If there is none, it returns the time until
+// the next deadline.
 func (l *flights) expired(now, timeout time.Duration) (*flight, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.open.next
 	if f == &l.open {
-		return nil, timeout // a new one has it all before it
+		return nil, timeout // a new flight would have its whole timeout left
 	}
 	if wait := f.deadline - now; wait > 0 {
 		return nil, wait
@@ -174,7 +176,7 @@ func (l *flights) expired(now, timeout time.Duration) (*flight, time.Duration) {
 	return f, 0
 }
 
-// openFor counts the open flights whose arrival was intended at least so long ago.
+// openFor returns the number of open flights whose intended start is at least d ago.
 func (l *flights) openFor(d, now time.Duration) (n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +186,8 @@ func (l *flights) openFor(d, now time.Duration) (n int64) {
 	return n
 }
 
-// unpin follows the cancelling. A stream that ends by itself settles its flight.
+// unpin is called after the sweeper has cancelled a flight. If the flight was settled meanwhile, unpin puts it where it
+// belongs.
 func (l *flights) unpin(f *flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +197,7 @@ func (l *flights) unpin(f *flight) {
 	}
 }
 
-// collect moves free and resent flights to the dispatcher's own lists.
+// collect moves free flights, and those to be sent again, to the dispatcher's own lists.
 func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,17 +213,18 @@ func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
 	return spare, again
 }
 
-// ownDelay is how much of a request's latency may be the generator's own.
+// ownDelay is the part of a request's latency that the generator itself may have caused.
 type ownDelay struct {
-	lag     time.Duration // until it was taken up
-	stalled time.Duration // of the time after that: the stall during or just before its end, or the wait of its answer to be read
-	burst   bool          // that stall held up enough arrivals for a burst
+	lag     time.Duration // from the intended start until the dispatcher handled the arrival
+	stalled time.Duration // after that: a stall during the request or just before its end, or the wait of its answer to be read
+	burst   bool          // the stall was long enough to cause a burst of arrivals
 }
 
 func (d ownDelay) all() time.Duration { return d.lag + d.stalled }
 
-// failed reports whether our own delay may have caused a failure: a timeout if more than half of its time was
-// ours, another failure if it is in the burst after a stall. A refused connection never is.
+// failed reports whether the generator's own delay may have caused a failure. For a timeout, this is so if the own delay was
+// more than half of the latency; for other failures, if the request was in a burst after a stall. A refused connection never
+// counts.
 func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	switch {
 	case o == load.TimedOut:
@@ -231,7 +235,7 @@ func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	return d.burst && 2*d.stalled > latency-d.lag
 }
 
-// ownDelay returns our own delay of a flight that ends at end. waited is how long its answer waited to be read.
+// ownDelay returns the generator's own delay of a flight that ends at end. waited is how long its answer waited to be read.
 func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	late := e.stalls.Late(e.start.Add(end))
 	return ownDelay{
@@ -241,7 +245,7 @@ func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	}
 }
 
-// ownBacklog reports whether the due arrival without a free slot is part of a burst that we made.
+// ownBacklog reports whether the due arrival, which found no free slot, is part of a burst that the generator itself caused.
 func (e *engine) ownBacklog(now time.Duration) bool {
 	return now-e.due >= stall.Long || e.stalls.Late(e.start.Add(now)) >= stall.Long
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Operation defines the arrivals of a load. They depend only on their number and the seed, however many could not be
-// sent.
+// Operation defines the requests of a load. They depend only on the number of their arrival and the seed, not on earlier
+// arrivals that could not be sent.
 type Operation interface {
-	// Kinds separate results. Request.Kind is an index.
+	// Kinds returns the kinds of requests, which have separate results. Request.Kind is an index into them.
 	Kinds() []Kind
-	// Prepare makes the objects and finds the resources. Errors name verb and object, with a hint.
+	// Prepare finds the resources and creates the objects. Its errors name the verb and the object, with a hint.
 	Prepare(ctx context.Context) error
 	// Background works concurrently with the load until ctx ends. It returns immediately if it has no work.
 	Background(ctx context.Context)
-	// KindOf returns the kind of arrival n, an index into Kinds. It depends on n and the seed alone.
+	// KindOf returns the kind of arrival n, an index into Kinds. It depends only on n and the seed.
 	KindOf(n int64) int
-	// Next fills r, in which only N, Kind and the buffers are set. It returns false if no object is free; the arrival
-	// is then unsent. It is called in order, for arrivals with a free slot, and must not block.
+	// Next fills in r, in which only N, Kind and the buffers are set. It returns false if no object is free; then the arrival
+	// is unsent. It is called in order, only for arrivals that found a free slot, and must not block.
 	Next(n int64, r *Request) bool
 	// Data receives each piece of an answer's body on the read loop, and an empty piece at its end. An error counts the
 	// answer as malformed.
@@ -33,28 +33,28 @@ type Operation interface {
 	Done(r *Request, o load.Outcome, end time.Time) (again bool)
 }
 
-// Kind is the key of results, by the fields of result.Requests.
+// Kind is the key of a result. Its fields are described at result.Requests.
 type Kind struct{ Verb, Resource, Variant, Tenant string }
 
-// Request is the request of one arrival. The engine owns it; Path, Body and Scratch keep their memory.
+// Request is the request of one arrival. The engine owns and reuses it; Path, Body and Scratch keep their memory.
 type Request struct {
 	// N is the arrival's number; Key belongs to the operation.
 	N, Key int64
 	// Kind is Operation.KindOf(N).
 	Kind int
-	// Template has method and headers, encoded once.
+	// Template holds the encoded method and headers.
 	Template *h2conn.Template
-	// Path with its query, percent-encoded.
+	// Path includes the query and is percent-encoded.
 	Path []byte
-	// Body of a write; empty: none.
+	// Body is the body of a write; empty means no body.
 	Body []byte
 	// Scratch belongs to the operation, from Next to Done.
 	Scratch []byte
-	// State belongs to the operation. It stays from one arrival to the next; nil in a new Request.
+	// State belongs to the operation. It is kept from one arrival to the next, and nil in a new Request.
 	State any
 }
 
-// Unhurried is an Operation that sends nothing in reaction to an answer: Done never asks for more, and later requests do not
+// Unhurried is an Operation that sends nothing in reaction to an answer: Done always returns false, and later requests do not
 // depend on earlier answers. Its answers may be read a little after they arrive.
 type Unhurried interface {
 	Operation

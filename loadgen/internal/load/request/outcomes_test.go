@@ -20,15 +20,14 @@ func headers(w *http2.Framer, id uint32, status, length int) {
 	_ = w.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: h2test.Block(status, length), EndHeaders: true})
 }
 
-// Every way an answer can fail has a name, and nothing is tried again: the
-// server is asked as often as was sent.
+// Every failure of an answer has its outcome, and no request is retried: the server receives as many requests as were sent.
 func TestOutcomesByKind(t *testing.T) {
 	for name, c := range map[string]struct {
 		want    string
 		answer  func(p *h2test.Peer, id uint32)
 		timeout time.Duration
-		// ends: the connection ends with the answer, so that some requests are
-		// lost, perhaps before the server has seen them.
+		// ends means that the connection ends with the answer, so that some requests are lost, perhaps before the server has
+		// read them.
 		ends bool
 	}{
 		"429": {want: "429", answer: h2test.Respond(429, []byte(`{"kind":"Status"}`))},
@@ -136,7 +135,7 @@ func TestConnectionRefused(t *testing.T) {
 	}
 }
 
-// A server that accepts and says nothing, not even hello.
+// A server that accepts connections and sends nothing, not even its TLS handshake.
 func TestSilentServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

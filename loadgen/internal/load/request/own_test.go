@@ -11,15 +11,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// stopped is a meter whose next tick has been due for so long and does not come.
+// stopped returns a meter whose next tick has been overdue for the given time.
 func stopped(since time.Duration) *stall.Meter {
 	m, due := &stall.Meter{}, time.Now().Add(-since)
 	m.Ticked(due, due, due)
 	return m
 }
 
-// What may have come while the generator was stopped is not in the latency without
-// its own delay.
+// The external latency leaves out the time in which the generator was stopped.
 func TestExternalLatencyLeavesOutStall(t *testing.T) {
 	for name, stalls := range map[string]*stall.Meter{"run on time": nil, "stopped": stopped(0)} {
 		s := hold(t)
@@ -43,8 +42,8 @@ func TestExternalLatencyLeavesOutStall(t *testing.T) {
 	}
 }
 
-// Arrivals that a stall held up and that find no free slot are the generator's
-// doing, and so are requests that time out in it; others are not.
+// The generator itself causes arrivals without a free slot after a stall, and requests that time out during a stall. Others are
+// not counted as its own.
 func TestUnsentAndTimedOutLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		stalls *stall.Meter
@@ -78,7 +77,7 @@ func TestFailureIsTheGenerators(t *testing.T) {
 		"refused in a burst":                     {ownDelay{stalled: 90 * ms, burst: true}, load.Refused, 100 * ms, false},
 		"rejected in a burst":                    {ownDelay{stalled: 90 * ms, burst: true}, 429, 100 * ms, true},
 		"rejected after a short stall":           {ownDelay{stalled: 90 * ms}, 429, 100 * ms, false},
-		"rejected by a server, taken up late":    {ownDelay{lag: 90 * ms}, 500, 100 * ms, false},
+		"rejected by a server, handled late":     {ownDelay{lag: 90 * ms}, 500, 100 * ms, false},
 		"reset after a burst that was long over": {ownDelay{lag: 0, stalled: 10 * ms, burst: true}, load.Reset, 100 * ms, false},
 	} {
 		if got := c.own.failed(c.outcome, c.latency); got != c.want {
@@ -87,8 +86,8 @@ func TestFailureIsTheGenerators(t *testing.T) {
 	}
 }
 
-// Rates are over the time in which arrivals were due, however long the last requests took to end. What is answered after the phase is
-// backlog, and achieved nothing in it.
+// Rates are per second in which arrivals were due, no matter how long the last requests took. Requests that are answered after
+// the phase are its backlog, and not achieved in it.
 func TestRatesLeaveOutTheDrain(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)
@@ -118,8 +117,8 @@ func TestRatesLeaveOutTheDrain(t *testing.T) {
 	}
 }
 
-// A finished schedule was due for as many gaps as it has arrivals, not until the last answer, so the offered rate equals the
-// scenario's rate.
+// The arrivals of a finished schedule were due for as many gaps as there are arrivals, not until the last answer. So the
+// offered rate equals the scenario's rate.
 func TestRateOfAScheduleThatIsOver(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)
@@ -135,7 +134,7 @@ func TestRateOfAScheduleThatIsOver(t *testing.T) {
 	}
 }
 
-// Answers count in the phase in which they come; what a phase leaves unanswered is its backlog, until it is answered in a later one.
+// Answers count in the phase in which they arrive. Requests that are open at the end of a phase are its backlog.
 func TestAnswersCountInThePhaseThatTheyComeIn(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{8, time.Millisecond}, nil)
@@ -155,7 +154,7 @@ func TestAnswersCountInThePhaseThatTheyComeIn(t *testing.T) {
 	}
 }
 
-// After its last arrival, a load has overdue answers: they do not count for its rate.
+// Answers after the load's last arrival are overdue and do not count for its rate.
 func TestAnswersAfterTheScheduleAreOverdue(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Of the connections. Pings are client-go's (apimachinery/pkg/util/net).
+// Options of the connections. The ping interval is the same as in client-go (apimachinery/pkg/util/net).
 const (
 	readBuffer         = 64 << 10
 	pingAfter          = 30 * time.Second
@@ -30,7 +30,7 @@ type Requests struct {
 
 var _ load.Load = (*Requests)(nil)
 
-// New makes a load. It sends nothing yet. Errors name the load.
+// New returns a load. It sends nothing yet. Errors name the load.
 func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Requests, error) {
 	timeout := l.Timeout.D()
 	if l.MaxInFlight <= 0 || timeout <= 0 {
@@ -58,7 +58,7 @@ func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Re
 	return &Requests{measured: measured{name: l.Name, engine: engine}, op: op, pool: pool}, nil
 }
 
-// Prepare lets the operation make its objects, and opens the connections.
+// Prepare calls Prepare of the operation, and opens the connections.
 func (r *Requests) Prepare(ctx context.Context) error {
 	if err := r.op.Prepare(ctx); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *Requests) Prepare(ctx context.Context) error {
 	return r.pool.Open(ctx)
 }
 
-// Run offers the load until ctx ends. It returns when the last request has ended.
+// Run sends the requests until ctx ends. It returns when the last request has ended.
 func (r *Requests) Run(ctx context.Context) error {
 	defer r.pool.Close()
 	background, cancel := context.WithCancel(ctx)
@@ -85,20 +85,20 @@ func (r *Requests) Over() <-chan struct{} { return r.engine.over }
 // Backlog returns the number of bytes of answers that have not been read.
 func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
 
-// measured tells what the engine of a load has measured.
+// measured provides the results of a load's engine.
 type measured struct {
 	load.Plain
 	name   string
 	engine *engine
 }
 
-// BeginPhase attributes requests intended from then on to that phase.
+// BeginPhase begins a phase. Requests with an intended start from then on belong to it.
 func (r *measured) BeginPhase(name string, at time.Time) { r.engine.phases.Begin(name, at) }
 
 // Live returns what happened since the last call.
 func (r *measured) Live() load.Live { return r.engine.window.live(time.Now()) }
 
-// Overdue counts the requests that are open and were intended at least so long ago.
+// Overdue returns the number of open requests whose intended start is at least d ago.
 func (r *measured) Overdue(d time.Duration) int64 {
 	e := r.engine
 	e.mu.Lock()
@@ -110,14 +110,14 @@ func (r *measured) Overdue(d time.Duration) int64 {
 	return e.flights.openFor(d, time.Since(start))
 }
 
-// Results returns the results by phase and kind. Rates are per second of the load in the phase. They are
-// final after Run.
+// Results returns the results by phase, one for each kind. Rates are per second in which arrivals were due in the phase. The
+// results are final after Run.
 func (r *measured) Results() map[string][]result.Requests { return r.engine.results(r.name) }
 
 // Parts returns the results by phase, to be merged with other shares.
 func (r *measured) Parts() []load.Part { return r.engine.parts(r.name) }
 
-// AddTo adds the results to the phases.
+// AddTo adds the results to the phases of m.
 func (r *measured) AddTo(m *result.Measurements) {
 	load.AddToPhases(m, r.Results(), func(p *result.Phase, all []result.Requests) { p.Requests = append(p.Requests, all...) })
 }

@@ -27,9 +27,9 @@ type stats struct {
 	bytes      int64
 	pages      int64
 	outcomes   []outcomeCount
-	// By the time of answers: requests that ended in the phase, whenever they were sent, and their 2xx answers.
+	// ended counts the requests that ended in the phase, whenever they were sent, and answered their 2xx answers.
 	ended, answered int64
-	// overdue are the 2xx answers that came when the load had no more to send.
+	// overdue counts the 2xx answers that arrived after the schedule had ended.
 	overdue int64
 }
 
@@ -39,7 +39,7 @@ type outcomeCount struct {
 	count   int64
 }
 
-// newStats measures up to twice the timeout: a lag may precede a timeout.
+// newStats returns stats with histograms up to twice the timeout, because a lag may precede a timeout.
 func newStats(timeout time.Duration) *stats {
 	h := func() *latency.Histogram { return latency.New(2 * timeout) }
 	return &stats{latency: h(), external: h(), service: h(), lag: h(), connect: h()}
@@ -66,7 +66,7 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	}
 }
 
-// came counts an answer or a failure that came in the phase. overdue says that the schedule was over by then.
+// came counts a request that ended in the phase. overdue means that the schedule had ended by then.
 func (s *stats) came(o load.Outcome, overdue bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *stats) came(o load.Outcome, overdue bool) {
 	}
 }
 
-// count is called with mu held.
+// count counts an outcome. The caller holds mu.
 func (s *stats) count(o load.Outcome) {
 	for i := range s.outcomes {
 		if s.outcomes[i].outcome == o {
@@ -91,8 +91,8 @@ func (s *stats) count(o load.Outcome) {
 	s.outcomes = append(s.outcomes, outcomeCount{o, 1})
 }
 
-// sums returns the counts of a phase in which arrivals were due for the given time. before is the number of requests that had
-// no answer when it began.
+// sums returns the counts of a phase in which arrivals were due for the given time. before is the number of requests that were
+// still open when the phase began.
 func (s *stats) sums(length time.Duration, before int64) result.Requests {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *stats) part(sums result.Requests) load.RequestsPart {
 	}
 }
 
-// window collects the figures of a live display.
+// window collects the values of a live display.
 type window struct {
 	offered, achieved atomic.Int64
 	latency           *latency.Histogram
@@ -142,10 +142,10 @@ func (w *window) live(now time.Time) load.Live {
 	}
 }
 
-// metrics are the metrics of one kind of requests. Variants and tenants share them, because each would add a histogram.
+// metrics holds the metrics of one verb and resource. Variants and tenants share them, because each would add a histogram.
 type metrics struct {
 	total   *prometheus.CounterVec           // by code
-	byCode  atomic.Pointer[[]outcomeCounter] // nil: none yet
+	byCode  atomic.Pointer[[]outcomeCounter] // nil before the first outcome
 	unsent  prometheus.Counter
 	flying  prometheus.Gauge
 	bytes   prometheus.Counter
@@ -153,7 +153,7 @@ type metrics struct {
 	lag     prometheus.Observer
 }
 
-// outcomeCounter is the counter of an outcome.
+// outcomeCounter is the counter of one outcome.
 type outcomeCounter struct {
 	outcome load.Outcome
 	counter prometheus.Counter
@@ -171,7 +171,7 @@ func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*me
 	}, labels)
 	flying := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "stormglass_requests_in_flight",
-		Help: "Requests that came and are not answered yet.",
+		Help: "Requests that are due and have no answer yet.",
 	}, labels)
 	bytes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "stormglass_request_answer_bytes_total",
@@ -193,7 +193,7 @@ func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*me
 	return all, err
 }
 
-// counter finds the counter of an outcome, and remembers it. They are few.
+// counter returns the counter of an outcome, and caches it. There are few outcomes.
 func (m *metrics) counter(o load.Outcome) prometheus.Counter {
 	last := m.byCode.Load()
 	var known []outcomeCounter
@@ -207,7 +207,7 @@ func (m *metrics) counter(o load.Outcome) prometheus.Counter {
 	}
 	counter := m.total.WithLabelValues(o.String())
 	more := append(slices.Clone(known), outcomeCounter{o, counter})
-	m.byCode.CompareAndSwap(last, &more) // else another one was first, and this one is found next time
+	m.byCode.CompareAndSwap(last, &more) // if another goroutine was faster, this counter is cached next time
 	return counter
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Templates makes the templates of a load's requests: headers of its identity and of each kind. Operations call
-// Renew in their Background.
+// Templates creates the request templates of a load, with the headers of its identity and of each kind of request. Operations
+// call Renew in their Background.
 type Templates struct {
 	to *apiclient.Endpoint
 
@@ -24,7 +24,7 @@ type Templates struct {
 	handles  []*Template
 }
 
-// Template is remade when the identity's headers change.
+// Template is a request template that is updated when the headers of the identity change.
 type Template struct {
 	request h2conn.Request // without the identity
 	extra   http.Header
@@ -34,7 +34,7 @@ type Template struct {
 // Load returns the current template, for Request.Template.
 func (t *Template) Load() *h2conn.Template { return t.current.Load() }
 
-// NewTemplates obtains the identity's headers once. It fails if the configuration is invalid.
+// NewTemplates returns Templates with the current headers of the target's identity. It fails if the configuration is invalid.
 func NewTemplates(t load.Target) (*Templates, error) {
 	to, err := apiclient.New(t.Config, &apiclient.Roots{})
 	if err != nil {
@@ -44,15 +44,15 @@ func NewTemplates(t load.Target) (*Templates, error) {
 	return s, s.renew()
 }
 
-// Prefix goes before every path, for a server behind a gateway, without a slash at its end.
+// Prefix returns the prefix of all paths, for a server behind a gateway. It does not end with a slash.
 func (s *Templates) Prefix() string { return s.to.Prefix }
 
-// New makes a template. Empty accept and contentType are left out; extra goes before the identity's headers.
+// New returns a new template. Empty accept and contentType are left out. Headers in extra replace headers of the identity.
 func (s *Templates) New(method, accept, contentType string, extra http.Header) *Template {
 	return s.NewAs("", method, accept, contentType, extra)
 }
 
-// NewAs is like New with a User-Agent; empty means the configuration's.
+// NewAs is like New, but sets the User-Agent. Empty means the User-Agent of the configuration.
 func (s *Templates) NewAs(agent, method, accept, contentType string, extra http.Header) *Template {
 	t := &Template{
 		request: h2conn.Request{Method: method, Accept: accept, ContentType: contentType, UserAgent: cmp.Or(agent, s.to.Agent)},
@@ -76,8 +76,8 @@ func (t *Template) remake(identity http.Header) {
 	t.current.Store(h2conn.NewTemplate(r))
 }
 
-// Renew renews the identity's headers until ctx ends. While they are unavailable the old ones stay in use, and the
-// server's 401 is measured.
+// Renew renews the headers of the identity until ctx ends. While that fails, the old headers stay in use, and a 401 of the
+// server is measured.
 func (s *Templates) Renew(ctx context.Context) {
 	for apiclient.Pause(ctx, apiclient.RenewEvery) {
 		_ = s.renew()
@@ -85,7 +85,7 @@ func (s *Templates) Renew(ctx context.Context) {
 }
 
 func (s *Templates) renew() error {
-	identity, err := s.to.Headers() // not under the lock: a plugin may take seconds
+	identity, err := s.to.Headers() // without the lock, because a credential plugin may take seconds
 	if err != nil {
 		return err
 	}

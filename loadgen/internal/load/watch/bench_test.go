@@ -23,8 +23,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// fastServer is a server of watches made for speed: it speaks frames, sends each
-// event to all streams of a connection in one write, and encodes nothing.
+// fastServer is a fast watch server. It works on frames, sends each event to all streams of a connection in one write, and
+// encodes nothing.
 type fastServer struct {
 	net.Listener
 	ca []byte
@@ -151,7 +151,7 @@ func (f *fastServer) target() load.Target {
 	}
 }
 
-// openWatches opens watches on a fastServer and returns them and what ends them.
+// openWatches opens watches on a fastServer. It returns them and a function that ends them.
 func openWatches(tb testing.TB, f *fastServer, count int) (w *Watches, stop func()) {
 	tb.Helper()
 	w, err := New(f.target(), newLoad("watches", func(l *scenario.Load) { l.Count = count }), pacer(tb, 1e5), someObjects{1})
@@ -161,7 +161,7 @@ func openWatches(tb testing.TB, f *fastServer, count int) (w *Watches, stop func
 	return w, start(tb, w)
 }
 
-// cpu returns the CPU time of this process, server included.
+// cpu returns the CPU time of this process, including the server.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Bounds of the ledger's ring.
+// Bounds of the number of slots in the ledger's ring.
 const (
 	fewestSlots = 1 << 10
 	mostSlots   = 1 << 13
 )
 
-// Changes are measured writes to the objects of a set of watches: merge patches with a stamp and a new payload,
-// over the objects in turn. Every watch must deliver each acknowledged write (see ledger). An arrival's number is
-// its write's number. Its deliveries belong to the phase in which it is taken up.
+// Changes are measured writes to the objects of a set of watches: merge patches with a stamp and a new payload, over the
+// objects in turn. Every watch must deliver each acknowledged write (see ledger). A write has the number of its arrival. Its
+// deliveries belong to the phase in which Next makes the write.
 type Changes struct {
 	watches   *Watches
 	ledger    *ledger
@@ -35,7 +35,8 @@ type Changes struct {
 
 var _ request.Operation = (*Changes)(nil)
 
-// NewChanges makes the operation of a load of kind "changes" on the watches that it names. It sends nothing.
+// NewChanges returns the operation of a load of kind "changes" on the objects of w, the watches that the load names. It sends
+// nothing.
 func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	if w == nil {
 		return nil, fmt.Errorf("load %s: there are no watches %q", l.Name, l.Watches)
@@ -44,10 +45,10 @@ func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
 	}
-	// The ring holds the writes of twice the time that one write may take.
+	// The ring has a slot for each write that starts within twice the timeout.
 	rate := max(float64(l.Rate), float64(l.Shape.EndRate()))
 	slots := max(fewestSlots, min(mostSlots, int64(rate*2*l.Timeout.D().Seconds())))
-	// The id contains the start time, so that stamps of an earlier run are foreign.
+	// The id contains the start time, so that the stamps of an earlier run do not match.
 	id := l.Name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	if !t.Share.Whole() {
 		id = ledgerID(l.Name, t.Share.Run, t.Share.Index)
@@ -81,7 +82,7 @@ func (w *Watches) newLedger(id string, size int64) (*ledger, error) {
 	return l, nil
 }
 
-// ledger finds the account that a stamp belongs to, or nil if the stamp is foreign.
+// ledger returns the ledger with the id of a stamp, or nil if the stamp is not from this run.
 func (w *Watches) ledger(id []byte) *ledger {
 	for _, l := range *w.ledgers.Load() {
 		if l.id == string(id) {
@@ -99,10 +100,10 @@ func (c *Changes) Kinds() []request.Kind {
 // KindOf returns the only kind.
 func (c *Changes) KindOf(int64) int { return 0 }
 
-// Prepare makes nothing: the watches make their objects.
+// Prepare does nothing: the watches make their objects.
 func (c *Changes) Prepare(context.Context) error { return nil }
 
-// Background renews tokens.
+// Background renews the bearer token until ctx ends.
 func (c *Changes) Background(ctx context.Context) { c.templates.Renew(ctx) }
 
 // Next makes a write. It returns false if the ledger's ring is full of writes in flight.
@@ -110,7 +111,7 @@ func (c *Changes) Next(n int64, r *request.Request) bool {
 	w := c.watches
 	objects := w.objects.Len()
 	if objects == 0 {
-		return false // the scenario's validation refuses it
+		return false // the scenario's validation prevents this
 	}
 	given, ok := c.ledger.begin(n, w.phases.Now().deliveries)
 	w.lost.Add(given)
@@ -133,7 +134,7 @@ func (c *Changes) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// answer reads the version of a written object as the answer comes in.
+// answer reads the version of a written object from the answer, piece by piece.
 type answer struct {
 	scan *jsonScanner
 	rv   uint64
@@ -164,7 +165,7 @@ func (c *Changes) Done(r *request.Request, o load.Outcome, end time.Time) bool {
 	}
 	late := w.stalls.Late(end)
 	if late < stall.LostTick {
-		late = 0 // the lateness of timers: deliveries would not be exact for it
+		late = 0 // timers cause less lateness than this; it would only blur latencies
 	}
 	early, earlySlow := c.ledger.ack(r.Key, a.rv, w.since(end), late)
 	w.early.Add(early + earlySlow)
@@ -189,18 +190,18 @@ func (c *Changes) Acknowledged() map[string]int64 {
 	return byPhase
 }
 
-// Objects are the watched objects, to which changes write. Paths are percent-encoded, without a query.
+// Objects are the watched objects, which Changes patches. Paths are percent-encoded and have no query.
 type Objects interface {
-	// Prepare makes the objects, or finds the resource. Errors name verb and object. The rest needs it.
+	// Prepare makes the objects, or finds the resource. Its errors name the verb and the object. Call it before the other
+	// methods.
 	Prepare(ctx context.Context) error
-	// Len returns how many own objects, with load.LoadLabel, the load has. 0 means that it watches existing
-	// objects.
+	// Len returns the number of objects that the load made, with load.LoadLabel. 0 means that it watches existing objects.
 	Len() int
-	// Collection returns the path to watch, with all the load's own objects.
+	// Collection returns the path to watch. It includes all objects that the load made.
 	Collection() string
 	// AppendPath appends the path of object i.
 	AppendPath(b []byte, i int) []byte
-	// AppendPatch appends a JSON merge patch of object i: the payload of that turn, and the annotation key with
-	// that value. Neither needs escaping.
+	// AppendPatch appends a JSON merge patch of object i: the payload of the given turn, and the annotation key with the given
+	// value. Neither needs escaping.
 	AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte
 }

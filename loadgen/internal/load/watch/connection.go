@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// connection is an HTTP/2 connection and what its read loop counts, under one lock per piece of data.
+// connection is an HTTP/2 connection with the counts of its read loop. The loop takes the lock once for each piece of data.
 type connection struct {
 	set  *Watches
 	conn *h2conn.Conn
@@ -21,7 +21,7 @@ type connection struct {
 	arrived, late time.Duration
 	// fresh counts deliveries since the last read. Only the read loop uses it.
 	fresh int64
-	// full: it had no free stream, and none has ended since.
+	// full: the connection had no free stream, and no stream has ended since.
 	full atomic.Bool
 
 	mu    sync.Mutex
@@ -29,7 +29,7 @@ type connection struct {
 	run   run
 }
 
-// run is deliveries of the same latency and lateness: of one write, in one read.
+// run counts deliveries with the same latency and lateness: the deliveries of one write that arrived in one read.
 type run struct {
 	stats *deliveries
 	after time.Duration
@@ -37,13 +37,13 @@ type run struct {
 	n     int64
 }
 
-// timed is the connection's socket. It notes the time of each read, by which all that it brought had arrived.
+// timed is the connection's socket. It records when each read returned: the bytes of that read had arrived by then.
 type timed struct {
 	net.Conn
 	connection *connection
 }
 
-// SyscallConn lets the socket's queues be asked for.
+// SyscallConn gives access to the socket, to read the lengths of its queues.
 func (t *timed) SyscallConn() (syscall.RawConn, error) {
 	if s, ok := t.Conn.(syscall.Conn); ok {
 		return s.SyscallConn()
@@ -52,7 +52,7 @@ func (t *timed) SyscallConn() (syscall.RawConn, error) {
 }
 
 func (t *timed) Read(p []byte) (int, error) {
-	t.connection.countSamples() // once for all that a read brought
+	t.connection.countSamples() // the deliveries of the previous read
 	n, err := t.Conn.Read(p)
 	now := time.Now()
 	t.connection.arrived, t.connection.late = t.connection.set.since(now), t.connection.set.stalls.Late(now)
@@ -75,7 +75,7 @@ func (l *connection) delivered(d delivery, slow bool) {
 	l.run = run{d.stats, d.after, late, 1}
 }
 
-// countSamples adds the deliveries since its last call to the samples. For the read loop, or after its end.
+// countSamples adds the deliveries since its last call to the samples. Only the read loop may call it, or anyone after its end.
 func (l *connection) countSamples() {
 	if l.fresh > 0 {
 		l.set.samples.Delivered(l.fresh)
@@ -105,7 +105,7 @@ func (l *connection) take() tally {
 	return t
 }
 
-// over reports whether the connection has ended: nothing more is counted.
+// over reports whether the connection has ended, so that its counts are final.
 func (l *connection) over() bool {
 	select {
 	case <-l.conn.Done():
@@ -116,12 +116,12 @@ func (l *connection) over() bool {
 }
 
 const (
-	// dialAgain is how long a server that refused a connection is left alone. Watches that wait for a
-	// connection fail immediately.
+	// dialAgain is the time between a failed dial and the next one. Meanwhile, attempts that need a new connection fail
+	// immediately.
 	dialAgain = time.Second
-	// ping is client-go's health check of a silent connection.
+	// ping is how long a connection may be silent before a health check, as in client-go.
 	ping = 30 * time.Second
-	// sharedBuffer takes in what a hundred watches are sent with few reads.
+	// sharedBuffer is the read buffer in bytes: large enough for few reads although a hundred watches share a connection.
 	sharedBuffer = 64 << 10
 )
 
@@ -147,7 +147,8 @@ func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*connection, erro
 	return l, nil
 }
 
-// shared are connections that watches share, each filled before another is opened. For one goroutine.
+// shared is a set of connections that watches share. It fills each connection before it opens another. Only one goroutine may
+// use it.
 type shared struct {
 	set         *Watches
 	options     h2conn.Options
@@ -156,7 +157,8 @@ type shared struct {
 	failed      error
 }
 
-// open sends a request. handler is called before, with its connection, and again if that connection was full.
+// open sends a request. Before each attempt it calls handler with the connection to use; a full connection leads to another
+// attempt.
 func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template, path []byte, handler func(*connection) h2conn.Handler) error {
 	var dialled *connection
 	for {
@@ -164,14 +166,14 @@ func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template,
 		opened := false
 		for _, l := range p.connections {
 			if !opened && !l.full.Load() {
-				// First, so that a stream that ends meanwhile is not overlooked.
+				// Set before the attempt, so that a stream that ends meanwhile resets it.
 				l.full.Store(true)
 				switch err := l.conn.TryOpen(s, t, path, nil, handler(l)); {
 				case err == nil:
 					opened = true
 					l.full.Store(false)
 				case !errors.Is(err, h2conn.ErrBusy):
-					continue // it takes no more streams
+					continue // drop it: it accepts no more streams
 				}
 			}
 			kept = append(kept, l)
@@ -182,7 +184,7 @@ func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template,
 			return nil
 		}
 		if dialled != nil {
-			dialled.conn.Close() // or the next attempt would leave one more
+			dialled.conn.Close() // otherwise each attempt would leak a connection
 			return fmt.Errorf("the API server allows no stream on a new connection")
 		}
 		l, err := p.dial(ctx)

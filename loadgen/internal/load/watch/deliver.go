@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// receipt is one event with our stamp, as received by one watch.
+// receipt is one stamped event that one watch received.
 type receipt struct {
 	watch int
-	slow  bool // on purpose: it stays out of all latencies
+	slow  bool // the watch is slow on purpose; no latency includes its deliveries
 	rv    uint64
 	at    time.Duration
 	older bool // the watch has seen a newer version before
-	// late is for how long the generator may have held it up.
+	// late is how long the generator may have delayed the event.
 	late time.Duration
 }
 
 // delivery is the outcome of delivering an event.
 type delivery struct {
-	// foreign: it belongs to a write that was not acknowledged, or another client's write left our stamp in
+	// foreign: the event belongs to a write that was not acknowledged, or to another client's write that left our stamp in
 	// place.
 	foreign bool
-	// first: the first one of an acknowledged write, after such a time. The caller counts it in stats.
+	// first: the watch's first delivery of an acknowledged write; after is its latency. The caller counts it in stats.
 	first bool
 	after time.Duration
-	// ackLate, of that, may be a stall of the generator's before it saw the acknowledgement.
+	// ackLate is the part of after that may be a stall of the generator before it saw the acknowledgement.
 	ackLate time.Duration
 	stats   *deliveries
-	// duplicated, reordered: see result.Watches. Counted.
+	// duplicated, reordered: see result.Watches. They are already counted.
 	duplicated, reordered bool
 }
 
@@ -66,8 +66,8 @@ func (l *ledger) deliver(seq int64, a receipt) delivery {
 	return delivery{first: true, after: after, ackLate: w.ackLate, stats: w.stats, reordered: w.reorder(a)}
 }
 
-// deliverEarly runs before the acknowledgement or, for another worker's write, its notice. The caller holds
-// mu.
+// deliverEarly records a delivery before the write's acknowledgement or, for another worker's write, before notice of it. The
+// caller holds mu.
 func (w *write) deliverEarly(a receipt, others bool) delivery {
 	if w.rv != 0 && w.rv != a.rv {
 		return delivery{foreign: true}
@@ -88,7 +88,7 @@ func (w *write) deliverEarly(a receipt, others bool) delivery {
 	return delivery{reordered: w.reorder(a)}
 }
 
-// mark sets a watch's bit; false if it was set.
+// mark sets a watch's bit. It returns false if the bit was already set.
 func (w *write) mark(watch int) bool {
 	bit := uint64(1) << (watch % 64)
 	return w.seen[watch/64].Or(bit)&bit == 0
@@ -110,13 +110,13 @@ func (w *write) reorder(a receipt) bool {
 	return a.older
 }
 
-// stamp appends the mark of the write with that number.
+// stamp appends the stamp of the write with the given number.
 func (l *ledger) stamp(b []byte, seq int64) []byte {
 	b = append(append(b, l.id...), ':')
 	return strconv.AppendInt(b, seq, 10)
 }
 
-// parseStamp reads "id:seq"; ok is false for anything else.
+// parseStamp parses a stamp of the form "id:seq"; ok is false for anything else.
 func parseStamp(stamp []byte) (id []byte, seq int64, ok bool) {
 	i := bytes.LastIndexByte(stamp, ':')
 	if i < 0 || i+1 == len(stamp) || len(stamp)-i > 19 {

@@ -43,7 +43,7 @@ func kindOf(value []byte) eventKind {
 	return unknownEvent
 }
 
-// event holds the fields read from one watch event, or from a plain object or list.
+// event holds the values that are read from one watch event, plain object or list.
 type event struct {
 	kind eventKind
 	// rv is object.metadata.resourceVersion; 0 if absent or not a number.
@@ -58,10 +58,10 @@ type event struct {
 	stamp []byte
 }
 
-// key distinguishes objects of one resource.
+// key is a hash that distinguishes objects of one resource.
 func (e *event) key() uint64 { return e.name ^ bits.RotateLeft64(e.namespace, 32) }
 
-// eventSink takes the events that a scanner finds. An error ends the scanning.
+// eventSink receives the events that a scanner finds. An error ends the scan.
 type eventSink interface{ take(*event) error }
 
 // scanner finds the events in a stream that arrives in pieces of any size. It keeps only an event's few values,
@@ -78,15 +78,15 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", listwatch.ErrMalformed, fmt.Sprintf(format, args...))
 }
 
-// Longest strings that can matter, as written, escapes included.
+// The longest keys and values that are read, in encoded bytes, escapes included.
 const (
 	longestKey   = 256
 	longestValue = 4096
 )
 
-var errLongValue = malformed("a value that should be short is not")
+var errLongValue = malformed("a value that must be short is too long")
 
-// hash distinguishes names, with 0 for an empty name: multiply and fold, a word at a time.
+// hash returns a hash of a name, 0 for an empty name. It multiplies and folds a word at a time.
 func hash(b []byte) uint64 {
 	if len(b) == 0 {
 		return 0
@@ -108,7 +108,7 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// parseVersion reads a resourceVersion; 0 for anything but digits.
+// parseVersion parses a resourceVersion. It returns 0 for anything but a decimal number of 64 bits.
 func parseVersion(b []byte) (v uint64) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0
@@ -123,7 +123,7 @@ func parseVersion(b []byte) (v uint64) {
 	return v
 }
 
-// level is the object being read. They nest in this order.
+// level identifies the object being read. Objects nest in the order of the constants.
 type level uint8
 
 const (
@@ -195,7 +195,7 @@ func annotation(key []byte) field {
 	return noField
 }
 
-// set stores a field's value as written; an empty text means no value.
+// set stores a field's encoded value; an empty text means no value.
 func (e *event) set(f field, text []byte) {
 	switch f {
 	case fieldType:

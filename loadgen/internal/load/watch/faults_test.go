@@ -28,7 +28,7 @@ func TestEndedWatchResumesWithNothingMissed(t *testing.T) {
 	}
 }
 
-// A stream that breaks within an event is resumed from the event before.
+// A stream that breaks within an event is resumed from the previous event.
 func TestLostConnectionResumesWithNothingMissed(t *testing.T) {
 	t.Parallel()
 	for _, connect := range []string{"shared", "each"} {
@@ -46,8 +46,8 @@ func TestLostConnectionResumesWithNothingMissed(t *testing.T) {
 	}
 }
 
-// A connection that the server is closing lets its watches finish. They resume
-// over another connection. Go's server sends GOAWAY for this header.
+// On a connection that the server is closing, watches continue until they end, and are resumed over another connection. Go's
+// server sends GOAWAY for this header.
 func TestGoAwayResumesWithNothingMissed(t *testing.T) {
 	t.Parallel()
 	var told atomic.Bool
@@ -99,7 +99,7 @@ func TestGoneIsRelisted(t *testing.T) {
 	}
 }
 
-// A server without WatchList is listed, by every watch for itself.
+// If a server does not support WatchList, every watch makes its own list.
 func TestServerWithoutWatchListIsListed(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(s *stub) { s.noWatchList = true })
@@ -137,8 +137,8 @@ func TestExpiredStateIsReadAgain(t *testing.T) {
 	}
 }
 
-// A slow consumer that reads nothing gets what its window holds and owes the
-// rest. It does not hold up the other watches.
+// A slow consumer that reads nothing receives as much as its window holds; the rest counts as missing. It does not delay the
+// other watches.
 func TestSlowConsumersHoldTheServerBack(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(s *stub) {
@@ -159,7 +159,7 @@ func TestSlowConsumersHoldTheServerBack(t *testing.T) {
 	}
 }
 
-// The state to start from cannot be had: a run cannot begin.
+// Run fails if it cannot list the state to start from.
 func TestRefusedListIsAnError(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, nil)
@@ -191,7 +191,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	await(t, "all goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// A run that is cut short at any moment ends.
+// A run ends whenever it is stopped.
 func TestRunEndsWhenItIsStopped(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, nil)

@@ -20,7 +20,7 @@ const (
 	testWrites  = 60
 )
 
-// someObjects are ConfigMaps that need no making.
+// someObjects is Objects of ConfigMaps that exist already.
 type someObjects struct{ n int }
 
 func (o someObjects) Prepare(context.Context) error { return nil }
@@ -33,7 +33,7 @@ func (o someObjects) AppendPatch(b []byte, _ int, turn int64, key string, value 
 	return fmt.Appendf(b, `{"metadata":{"annotations":{%q:%q}},"data":{"payload":"%d"}}`, key, value, turn)
 }
 
-// newLoad is a scenario's load with its defaults.
+// newLoad returns a scenario's load with its defaults set.
 func newLoad(kind string, change func(*scenario.Load)) scenario.Load {
 	l := scenario.Load{
 		Name: kind, Kind: kind, Rate: 500, Arrival: "constant", MaxInFlight: 1000, Connections: 1,
@@ -53,7 +53,7 @@ func pacer(t testing.TB, rate float64) arrival.Pacer {
 	return p
 }
 
-// storm is watches on a stub and writes to what they watch.
+// storm is a load of watches on a stub, and a load of writes to the watched objects.
 type storm struct {
 	*stub
 	watches     *Watches
@@ -88,9 +88,8 @@ func startStorm(t *testing.T, s *stub, target load.Target, change func(*scenario
 	return st
 }
 
-// flood makes a storm, waits for testWrites more writes and returns the results
-// with the number of acknowledged writes. during is called when some writes are
-// acknowledged.
+// flood runs a storm until testWrites more writes are acknowledged, and returns the results and the number of acknowledged
+// writes. It calls during when some writes have been acknowledged.
 func flood(t *testing.T, s *stub, change func(*scenario.Load), during func(*storm)) (result.Watches, int64) {
 	t.Helper()
 	st := startStorm(t, s, s.target(), change)
@@ -132,7 +131,7 @@ func checkAccount(t *testing.T, w result.Watches, acknowledged int64) {
 
 const patience = 30 * time.Second
 
-// start runs a load and returns what stops it and waits for its end.
+// start runs a load. It returns a function that stops the load and waits for its end.
 func start(t testing.TB, l load.Load) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,38 +7,36 @@ import (
 	"time"
 )
 
-// ledger is the account of one stream of measured writes: which were acknowledged, and which watch has delivered
-// which. It has no clock and no I/O; times count from an origin that the caller chooses.
+// ledger records one stream of measured writes: which of them were acknowledged, and which watches have delivered each. It has
+// no clock and no I/O; times count from an origin that the caller chooses.
 //
-// What must be delivered. Resource versions of one resource are comparable integers, in the order of the writes. A
-// write that was acknowledged with version r must be delivered, exactly once, by every watch that was established
-// from a version below r. The time at which the watch was established does not matter, since a watch delivers all
-// changes after its version. A watch owes this as long as its set runs, also while it is disconnected: it resumes
-// from the last version it saw and may miss nothing. After a 410 it must list again; the protocol then skips what
-// lies between, and a controller would find the state, not the changes, in the list. Those changes count as lost
-// here, because the ledger measures undelivered events.
+// What must be delivered. Resource versions of one resource are comparable integers, in the order of the writes. A write that
+// was acknowledged with version r must be delivered, exactly once, by every watch that was established from a version below r.
+// The time at which the watch was established does not matter, since a watch delivers all changes after its version. This holds
+// as long as the load runs, also while the watch is disconnected: it resumes from the last version it saw and must not miss an
+// event. After a 410 it must list again. The protocol then skips the changes in between: the list has the state, not the
+// changes. Those changes count as lost here, because the ledger measures undelivered events.
 //
 // A write that was not acknowledged (timeout, lost connection, 409, 429, 5xx) may have happened or not. Its
 // delivery is not expected, and is not a fault.
 //
-// Bounded memory: a ring of the latest writes, each with a bit for each watch: size x (watches/8 + 100) bytes, at
-// 2,000 watches and 1,024 slots 360 KB. A write whose slot is needed for a newer one is given up: deliveries that
-// are missing then are lost, and later deliveries are Late. A write that is still in flight is never given up: the
-// newer one is not sent.
+// Bounded memory: a ring of the latest writes, each with a bit for each watch: size x (watches/8 + 100) bytes, at 2,000 watches
+// and 1,024 slots 360 KB. A write whose slot is needed for a newer write is given up: deliveries that are missing then are
+// lost, and later deliveries are Late. A write that is still in flight is never given up; the newer write is not sent instead.
 //
-// Cost: the delivery of an acknowledged write takes no lock. It finds the write, which is never used for another,
-// and sets its bit.
+// Cost: a delivery of an acknowledged write takes no lock. It finds the write and sets the watch's bit. A write struct is never
+// reused.
 type ledger struct {
 	id      string
 	watches *roster
 	slots   []atomic.Pointer[write]
-	step    int64 // between the numbers of its writes; 0 is 1
+	step    int64 // between the numbers of consecutive writes; 0 means 1
 	// present returns the deliveries of the current phase, and lost counts deliveries given up. They are set for
 	// the writes of another worker and nil for this worker's own.
 	present func() *deliveries
 	lost    *atomic.Int64
 
-	// closed stops the account: delivery of writes acknowledged later is not expected.
+	// closed is set at the end of the load. The delivery of writes that are acknowledged later is not expected.
 	closed atomic.Bool
 	mu     sync.Mutex
 	acks   map[*deliveries]int64 // acknowledged writes
@@ -49,24 +47,24 @@ type write struct {
 	stats *deliveries
 	seen  []atomic.Uint64 // a bit for each watch
 
-	// state is the earliest time of the acknowledgement, or one of those below.
+	// state is the earliest possible time of the acknowledgement, or one of the constants below.
 	state atomic.Int64
 	mu    sync.Mutex
-	// rv is the write's version, of its acknowledgement or an earlier delivery. Under mu while in flight.
+	// rv is the write's version, from its acknowledgement or an earlier delivery. mu guards it while the write is in flight.
 	rv uint64
-	// ackLate is how long before it was seen the acknowledgement may have come.
+	// ackLate is how long the acknowledgement may have waited before the generator saw it.
 	ackLate time.Duration
-	// Deliveries before the acknowledgement; earlySlow counts slow watches.
+	// Deliveries before the acknowledgement: early to normal watches, earlySlow to slow ones.
 	early, earlySlow int64
-	// pending are deliveries before the notice of another worker's acknowledgement. uncertain bounds the error of
-	// its time.
+	// pending are the deliveries that arrived before the notice of another worker's acknowledgement. uncertain bounds the error
+	// of the time in that notice.
 	pending   []pending
 	uncertain time.Duration
 
-	// counting is held while counting. A write that all have delivered is not counted again until a watch joins.
+	// counting guards the fields below. A write that all watches have delivered is not counted again until a watch joins.
 	counting sync.Mutex
 	given    int64 // deliveries given up, as already counted
-	whole    int64 // deliveries, if all that are owed; 0 if not known
+	whole    int64 // number of deliveries once all watches have delivered, otherwise 0
 	joined   int64 // roster's generation then
 }
 
@@ -84,8 +82,8 @@ func (l *ledger) slot(seq int64) *atomic.Pointer[write] {
 	return &l.slots[seq/max(l.step, 1)%int64(len(l.slots))]
 }
 
-// begin opens the account of a write before it is sent, in order of seq. It fails if the slot's write is still in
-// flight. given is the number of deliveries given up of the write that had the slot.
+// begin records a write before it is sent, in order of seq. It returns false if the write in its slot is still in flight. given
+// is the number of missing deliveries of the write that had the slot, which are now lost.
 func (l *ledger) begin(seq int64, stats *deliveries) (given int64, ok bool) {
 	slot := l.slot(seq)
 	if old := slot.Load(); old != nil {
@@ -103,8 +101,8 @@ func (l *ledger) newWrite(seq int64, stats *deliveries) *write {
 	return &write{seq: seq, stats: stats, seen: make([]atomic.Uint64, (l.watches.size()+63)/64)}
 }
 
-// close gives a write up and sets its bits: a concurrent delivery is either counted here or finds the write given
-// up.
+// close gives up a write and sets all its bits, so that a concurrent delivery either is counted here or finds that the write is
+// given up.
 func (l *ledger) close(w *write) (given int64) {
 	if w.state.Swap(givenUp) <= 0 {
 		return 0
@@ -123,8 +121,8 @@ func (l *ledger) close(w *write) (given int64) {
 	return w.giveUp(expected - delivered)
 }
 
-// ack records the acknowledgement with its version, at a time or up to late before it. It returns how many
-// deliveries came before, with slow watches separate.
+// ack records that a write was acknowledged with version rv, at the given time or up to late before it. It returns how many
+// deliveries came earlier, to normal and to slow watches.
 func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, earlySlow int64) {
 	w := l.slot(seq).Load()
 	w.mu.Lock()
@@ -134,7 +132,7 @@ func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, early
 		return 0, 0
 	}
 	if w.rv != 0 && w.rv != rv {
-		// Another client's write on the same object left our stamp in place.
+		// The early deliveries were of another client's write to the same object, which left our stamp in place.
 		for i := range w.seen {
 			w.seen[i].Store(0)
 		}
@@ -144,7 +142,7 @@ func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, early
 	w.ackLate = late
 	w.state.Store(max(int64(at-late), 1))
 	w.stats.beforeAck.Add(w.early)
-	w.stats.delivery.RecordN(late, w.early) // at the most
+	w.stats.delivery.RecordN(late, w.early) // an upper bound
 	w.stats.external.RecordN(0, w.early)
 	l.mu.Lock()
 	l.acks[w.stats]++
@@ -167,8 +165,8 @@ func (l *ledger) acknowledged(stats *deliveries) int64 {
 	return l.acks[stats]
 }
 
-// tally counts the watches that owe the delivery of a write and those that have made it. missing, if not nil, gets
-// the watches that have not, 64 at a time. The caller holds counting.
+// tally counts the watches that must deliver a write and those that have. If missing is not nil, tally calls it with the
+// watches that have not, 64 at a time. The caller holds counting.
 func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expected, delivered int64) {
 	if w.state.Load() <= 0 {
 		return 0, 0
@@ -191,7 +189,8 @@ func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expect
 	return expected, delivered
 }
 
-// count adds up the ring's writes of a phase, or of all phases if stats is nil. missing is as in tally.
+// count adds up the expected and actual deliveries of a phase's writes in the ring, or of all phases if stats is nil. missing
+// is as in tally.
 func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)) (expected, delivered int64) {
 	for i := range l.slots {
 		w := l.slots[i].Load()
@@ -219,7 +218,7 @@ func (l *ledger) awaited() (n int64) {
 	return n
 }
 
-// giveUp gives up the missing deliveries. It returns how many were not given up before.
+// giveUp gives up all missing deliveries. It returns how many of them had not been given up before.
 func (l *ledger) giveUp() (given int64) {
 	for i := range l.slots {
 		if w := l.slots[i].Load(); w != nil {
@@ -232,7 +231,7 @@ func (l *ledger) giveUp() (given int64) {
 	return given
 }
 
-// giveUp is called with counting held.
+// giveUp gives up the missing deliveries of w. It returns how many are new. The caller holds counting.
 func (w *write) giveUp(missing int64) (given int64) {
 	given = max(missing-w.given, 0)
 	w.given += given

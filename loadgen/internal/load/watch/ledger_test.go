@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// account is a ledger with watches that are established from version 10.
+// account is a ledger whose watches are established from version 10.
 func account(watches int, size int64) (*ledger, *deliveries) {
 	r := newRoster(watches)
 	for i := range watches {
@@ -24,7 +24,7 @@ func begin(t *testing.T, l *ledger, seq int64, d *deliveries) {
 	}
 }
 
-// bring delivers, and records as a connection does.
+// bring makes a delivery and records it as a connection does.
 func bring(l *ledger, watch int, seq int64, rv uint64, at time.Duration, older bool) delivery {
 	d := l.deliver(seq, receipt{watch: watch, rv: rv, at: at, older: older})
 	if d.first {
@@ -54,8 +54,8 @@ func TestDeliveryIsTimedFromTheAcknowledgement(t *testing.T) {
 	}
 }
 
-// An acknowledgement that was seen in a stall may have come before it: deliveries
-// are timed from the earliest, so that a stall makes none of them look faster.
+// An acknowledgement that was seen after a stall may have arrived before it. Deliveries are timed from the earliest possible
+// arrival, so that a stall makes no delivery look faster.
 func TestAcknowledgementSeenInAStall(t *testing.T) {
 	l, d := account(2, 8)
 	begin(t, l, 0, d)
@@ -70,8 +70,8 @@ func TestAcknowledgementSeenInAStall(t *testing.T) {
 	}
 }
 
-// Who was established from the write's version or later has it in its list;
-// who was never established owes nothing.
+// A watch that was established from the write's version or later has the write in its list. A watch that was never established
+// need not deliver it.
 func TestOnlyWatchesFromAnOlderVersionOwe(t *testing.T) {
 	r := newRoster(4)
 	l, d := newLedger("run", r, 8), newDeliveries()
@@ -93,7 +93,7 @@ func TestOnlyWatchesFromAnOlderVersionOwe(t *testing.T) {
 	}
 }
 
-// Another client's change to the object carries our last stamp along.
+// Another client's change to the object leaves the last stamp in place.
 func TestForeignChangeIsNotADuplicate(t *testing.T) {
 	l, d := account(1, 8)
 	begin(t, l, 0, d)
@@ -149,7 +149,7 @@ func TestOldWriteIsGivenUpForItsSlot(t *testing.T) {
 	}
 }
 
-// Slow watches owe, and stay out of the latencies.
+// Slow watches must deliver, but are left out of the latencies.
 func TestSlowWatchesAreNotTimed(t *testing.T) {
 	l, d := account(2, 8)
 	begin(t, l, 0, d)

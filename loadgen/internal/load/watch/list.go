@@ -13,16 +13,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// The first list is not measured. It is retried while the server is overloaded or gone.
+// The first list is not measured. It is retried while the server is overloaded or unreachable.
 const (
 	listTimeout  = time.Minute
 	listAttempts = 8
 	listBackoff  = 250 * time.Millisecond
-	// keptRefusal bounds how much of a failed answer is kept for its message, in bytes.
+	// keptRefusal is how many bytes of a failed answer are kept for the error message.
 	keptRefusal = 4 << 10
 )
 
-// firstList lists the load's objects consistently and returns the version.
+// firstList lists the load's objects with a consistent read and returns the list's version.
 func (w *Watches) firstList(ctx context.Context) (uint64, error) {
 	p := newOpener(w).fast
 	defer func() {
@@ -110,7 +110,7 @@ func (l *lister) End(err error) {
 	case l.status != 0 && l.status != http.StatusOK:
 		err = load.Refusal("list", l.status, l.refused)
 	case err == nil && !l.scan.idle():
-		err = malformed("a list that ends before its end")
+		err = malformed("a list that ends too early")
 	}
 	l.done <- err
 }

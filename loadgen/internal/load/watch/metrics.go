@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// collector exposes a set of watches, labelled load. The counts of connections are added up at each scrape.
+// collector exposes the metrics of a load of watches, with the label load. It adds up the counts of connections at each scrape.
 type collector struct{ set *Watches }
 
 func (c collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
@@ -38,7 +38,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	value(counter, t.reconnects, "stormglass_watch_reconnects_total",
 		"Watches that ended and were resumed by resourceVersion.")
 	value(counter, t.malformed, "stormglass_watch_malformed_total",
-		"Watch streams given up because what they brought was no event.")
+		"Watch streams given up because they contained something other than events.")
 	value(prometheus.GaugeValue, c.set.open.Load(), "stormglass_watches_open", "Watches that are established.")
 	delivery := desc("stormglass_watch_delivery_seconds", "From a write's acknowledgement to its delivery on a watch.")
 	out <- exposedMetric{delivery, c.set.exposed, c.set.load.Name}
@@ -69,8 +69,8 @@ func (m exposedMetric) Write(out *dto.Metric) error {
 	return nil
 }
 
-// exposed is a histogram as metricopts.Latency describes it: classic buckets from 1 ms to 64 s by powers of two,
-// and a native histogram of factor 1.1. Unlike client_golang's it counts many equal values at once.
+// exposed is a histogram as metricopts.Latency describes it: classic buckets from 1 ms to 64 s by powers of two, and a native
+// histogram of factor 1.1. Unlike the histogram of client_golang, it can count many equal values at once.
 type exposed struct {
 	since time.Time
 
@@ -83,8 +83,8 @@ type exposed struct {
 }
 
 const (
-	// Bucket i of schema 3 holds values over 2^((i-1)/8) up to 2^(i/8) seconds: the largest factor up to 1.1. From
-	// 1 us to 18 hours.
+	// Bucket i of schema 3 holds values over 2^((i-1)/8) up to 2^(i/8) seconds. Its factor is the largest of any schema that is
+	// at most 1.1. The buckets range from 1 us to 18 hours.
 	nativeSchema = 3
 	nativeLow    = -160
 	nativeHigh   = 128
@@ -124,7 +124,7 @@ func (h *exposed) observe(d time.Duration, n int64) {
 
 func classicEdge(i int) float64 { return math.Ldexp(0.001, i) }
 
-// nativeBucket returns the bucket of a value. The logarithm may be off by a rounding.
+// nativeBucket returns the bucket of a value. It corrects for rounding errors of the logarithm.
 func nativeBucket(v float64) int {
 	edge := func(i int) float64 { return math.Exp2(float64(i) / (1 << nativeSchema)) }
 	i := int(math.Ceil(math.Log2(v) * (1 << nativeSchema)))
@@ -150,7 +150,7 @@ func (h *exposed) write(m *dto.Metric) {
 		sum += n
 		out.Bucket = append(out.Bucket, &dto.Bucket{UpperBound: proto.Float64(classicEdge(i)), CumulativeCount: proto.Uint64(sum)})
 	}
-	// Spans of buckets that are not empty; counts as differences.
+	// Spans list the buckets that are not empty. Each count is the difference to the count before.
 	last, next := int64(0), int32(0)
 	for i, n := range h.native {
 		if n == 0 {
@@ -166,7 +166,7 @@ func (h *exposed) write(m *dto.Metric) {
 		last, next = int64(n), index+1
 	}
 	if len(out.PositiveSpan) == 0 && h.zero == 0 {
-		// As client_golang does: it tells a native histogram without values.
+		// As in client_golang, an empty span marks a native histogram without values.
 		out.PositiveSpan = []*dto.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}}
 	}
 	m.Histogram = out

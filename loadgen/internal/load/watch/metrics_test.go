@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// checkMetrics compares what is exposed with a result.
+// checkMetrics compares the exposed metrics with a result.
 func checkMetrics(t *testing.T, registry *prometheus.Registry, want result.Watches) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -41,7 +41,7 @@ func checkMetrics(t *testing.T, registry *prometheus.Registry, want result.Watch
 	}
 }
 
-// Our histogram is client_golang's, told in runs.
+// The histogram equals the one of client_golang, although it counts runs of equal values.
 func TestExposedHistogramIsThatOfTheClientLibrary(t *testing.T) {
 	opts := metricopts.Latency("x", "x")
 	theirs := prometheus.NewHistogram(opts)
@@ -81,8 +81,7 @@ func TestExposedHistogramIsThatOfTheClientLibrary(t *testing.T) {
 	}
 }
 
-// natives are the buckets that are not empty: they may be laid out in spans in
-// more than one way.
+// natives returns the native buckets that are not empty, because the same buckets can be split into spans in several ways.
 func natives(h *dto.Histogram) map[int32]int64 {
 	buckets := map[int32]int64{}
 	index, count, at := int32(0), int64(0), 0

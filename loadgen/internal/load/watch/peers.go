@@ -7,24 +7,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// The watches of all workers must deliver the writes of each worker. Each worker has a ledger for the writes of every
-// other worker: a write's account is opened by its first delivery here or by the notice of its acknowledgement,
-// whichever comes first. Deliveries before the notice are kept with their times. They belong to the phase in which the
-// first one came.
+// The watches of all workers must deliver the writes of each worker. Each worker has a ledger for the writes of every other
+// worker: a write is recorded when its first delivery or the notice of its acknowledgement arrives, whichever comes first.
+// Deliveries before the notice are kept with their times. They belong to the phase in which the write was recorded.
 
-// pending is a delivery before the notice of the write's acknowledgement.
+// pending is a delivery that arrived before the notice of the write's acknowledgement.
 type pending struct {
 	watch    int
 	slow     bool
-	at, late time.Duration // late: for how long the generator may have held it up
+	at, late time.Duration // late: how long the generator may have delayed it
 }
 
-// ledgerID returns the id of the ledger for one worker's writes. Stamps of other runs are foreign.
+// ledgerID returns the id of the ledger for one worker's writes. It includes the run, so that stamps of other runs do not
+// match.
 func ledgerID(loadName, run string, worker int) string {
 	return loadName + "-" + run + "-" + strconv.Itoa(worker)
 }
 
-// newPeers makes the ledgers of the other workers' writes, by worker.
+// newPeers returns new ledgers for the other workers' writes, by worker.
 func (w *Watches) newPeers(loadName string, size int64) (map[int]*ledger, error) {
 	peers := map[int]*ledger{}
 	for i := range w.share.Of {
@@ -58,8 +58,8 @@ func (c *Changes) Learn(a load.Ack) {
 	w.see(a.RV)
 }
 
-// find returns the write in the slot of that number, which may be a newer one. It opens an account for an unknown write
-// of another worker. For this worker's own writes it returns nil if the slot is empty.
+// find returns the write in the slot of seq, which may be a newer write. It records an unknown write of another worker. For
+// this worker's own writes it returns nil if the slot is empty.
 func (l *ledger) find(seq int64) *write {
 	w := l.slot(seq).Load()
 	if l.present == nil || w != nil && seq <= w.seq {
@@ -72,7 +72,7 @@ func (l *ledger) find(seq int64) *write {
 		return w
 	}
 	if w != nil {
-		// One without a notice was not acknowledged.
+		// A write without a notice was not acknowledged.
 		w.state.CompareAndSwap(inFlight, unknown)
 		l.lost.Add(l.close(w))
 	}
@@ -81,12 +81,12 @@ func (l *ledger) find(seq int64) *write {
 	return w
 }
 
-// learn notes the acknowledgement of another worker's write, at a time that may be wrong by uncertain. It returns the
-// latencies of the deliveries before the notice, and how many were to slow watches.
+// learn records the acknowledgement of another worker's write, at a time that may be wrong by uncertain. It returns the
+// latencies of the deliveries that arrived before the notice, and the number of those to slow watches, which have no latency.
 func (l *ledger) learn(seq int64, rv uint64, at, late, uncertain time.Duration) (early []time.Duration, slow int64) {
 	w := l.find(seq)
 	if w == nil || w.seq != seq {
-		return nil, 0 // its slot has gone to a newer one
+		return nil, 0 // a newer write has its slot
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// peers is the ledger of another worker's writes.
+// peers returns the ledger of another worker's writes.
 func peers(watches int, size int64) (*ledger, *deliveries) {
 	l, d := account(watches, size)
 	l.present, l.lost = func() *deliveries { return d }, &atomic.Int64{}
 	return l, d
 }
 
-// Deliveries of another worker's write are timed from its acknowledgement, whether they come before its notice or after,
-// with the uncertainty of the clocks.
+// Deliveries of another worker's write are timed from its acknowledgement, whether they arrive before or after its notice.
+// Their latency includes the uncertainty of the clocks.
 func TestDeliveryOfAnotherWorkersWrite(t *testing.T) {
 	const unsure = time.Millisecond
 	l, d := peers(4, 8)
@@ -41,7 +41,7 @@ func TestDeliveryOfAnotherWorkersWrite(t *testing.T) {
 	}
 }
 
-// A notice before any delivery opens the account: what never comes is lost.
+// A notice before any delivery records the write: deliveries that never arrive are lost.
 func TestNoticeAloneIsOwed(t *testing.T) {
 	l, _ := peers(3, 8)
 	l.learn(5, 11, noon, 0, 0)
@@ -53,7 +53,7 @@ func TestNoticeAloneIsOwed(t *testing.T) {
 	}
 }
 
-// No watch owes a write without a notice. The write makes room for a newer one.
+// No watch must deliver a write without a notice. A newer write may take its slot.
 func TestWriteWithoutNoticeIsNotOwed(t *testing.T) {
 	l, d := peers(3, 4)
 	l.step = 2 // the writes of one of two workers
@@ -71,7 +71,7 @@ func TestWriteWithoutNoticeIsNotOwed(t *testing.T) {
 	}
 }
 
-// The same version told again counts once.
+// A repeated notice of the same version counts once.
 func TestNoticeTwice(t *testing.T) {
 	l, d := peers(1, 4)
 	bring(l, 0, 0, 11, noon, false)

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Bounds for a server that does not answer, or does not end a watch. client-go waits for ever.
+// Time limits for a server that does not answer, or does not end a watch. client-go waits forever.
 const (
 	answerTimeout = time.Minute
 	endGrace      = time.Minute
@@ -19,7 +19,7 @@ const (
 
 var errOverdue = errors.New("the API server did not answer, or did not end the watch, when it should have")
 
-// requests are the fixed parts of what watches ask.
+// requests holds the parts that all requests of the watches have in common.
 type requests struct {
 	path      string // of the collection, with its prefix
 	selector  string // "&labelSelector=...", or empty
@@ -66,8 +66,8 @@ func newRequests(prefix string, w *Watches) requests {
 	return r
 }
 
-// accept returns the Accept headers of client-go's typed and metadata clients, without their second choice: an
-// answer in another encoding would go unnoticed.
+// accept returns the Accept headers of client-go's typed and metadata clients, without their second choice: otherwise the
+// server could answer in another encoding unnoticed.
 func accept(encoding, form string) (watch, list string) {
 	as := func(kind string) string {
 		if form != "metadata" {
@@ -84,7 +84,7 @@ func accept(encoding, form string) (watch, list string) {
 	return media + as("PartialObjectMetadata"), media + as("PartialObjectMetadataList")
 }
 
-// appendPath appends the path of a question. rv is the version known, 0 for none yet.
+// appendPath appends the path and query of a request. rv is the known version; 0 means none yet.
 func (r *requests) appendPath(b []byte, q listwatch.Question, rv uint64, timeout time.Duration) []byte {
 	return listwatch.AppendQuery(append(b, r.path...), q, rv, timeout, r.selector)
 }

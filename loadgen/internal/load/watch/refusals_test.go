@@ -39,8 +39,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-// What is no stream of events is counted, and the watch begins again; no event
-// of it is taken.
+// A malformed stream is counted, and the watch is opened again. None of its events count.
 func TestMalformedStreams(t *testing.T) {
 	t.Parallel()
 	for _, encoding := range []string{"json", "protobuf"} {
@@ -74,7 +73,7 @@ func TestMalformedStreams(t *testing.T) {
 	}
 }
 
-// Refusals of all sorts, some without an end, are counted as failed attempts.
+// Refusals of all kinds, some with endless bodies, are counted as failed attempts.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
@@ -107,8 +106,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A server that takes a request and never answers does not hold a watch for
-// ever, nor one that does not end a watch in time.
+// A watch is given up if the server never answers its request, or does not end the watch in time.
 func TestSilentServerIsGivenUp(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool
@@ -137,8 +135,8 @@ func TestSilentServerIsGivenUp(t *testing.T) {
 	await(t, "all watches again", func() bool { return w.Results()["storm"].Reconnects == testWatches && w.Open() == testWatches })
 }
 
-// A storage that is made again, as after a change of a CRD, refuses with 429: the watch waits as long as it says, continues, and
-// the refusal is counted with the server's reason.
+// A storage that is recreated, as after a change of a CRD, refuses requests with 429. The watch waits for the given time and
+// continues. The refusal is counted with the server's reason.
 func TestRefusalsHaveTheServersReason(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Int64
@@ -157,7 +155,7 @@ func TestRefusalsHaveTheServersReason(t *testing.T) {
 	}
 }
 
-// Messages that are all different do not fill a result.
+// A result holds only a limited number of different refusal messages.
 func TestRefusalsAreFew(t *testing.T) {
 	s := newWatchStats()
 	for i := range 1000 {

@@ -9,14 +9,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 )
 
-// roster records which watches were established from which version.
+// roster records which watches have been established, and from which version.
 type roster struct {
 	count int
 
 	mu         sync.RWMutex
 	from       []uint64 // by watch
-	joined     []uint64 // a bit for each watch that was
-	newest     uint64   // the newest version that one was established from
+	joined     []uint64 // a bit for each watch, set if it was established
+	newest     uint64   // the newest version in from
 	generation int64
 }
 
@@ -36,19 +36,19 @@ func (r *roster) join(watch int, rv uint64) {
 	r.generation++
 }
 
-// joins changes when a watch joins.
+// joins returns a number that increases when a watch joins.
 func (r *roster) joins() int64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.generation
 }
 
-// each calls f with the watches that owe a write of version rv, 64 at a time.
+// each calls f with the watches that must deliver a write of version rv, 64 at a time.
 func (r *roster) each(rv uint64, f func(word int, owing uint64)) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for word, owing := range r.joined {
-		if r.newest >= rv { // some are from a later version
+		if r.newest >= rv { // some watches started at or after rv
 			for all := owing; all != 0; all &= all - 1 {
 				if bit := bits.TrailingZeros64(all); r.from[64*word+bit] >= rv {
 					owing &^= 1 << bit
@@ -59,16 +59,16 @@ func (r *roster) each(rv uint64, f func(word int, owing uint64)) {
 	}
 }
 
-// deliveries counts the watches' deliveries of the writes of one phase.
+// deliveries counts all deliveries of one phase's writes.
 type deliveries struct {
 	delivery, external *latency.Histogram
-	// Of writes that have been given up; the rest is in the ring.
+	// Expected and actual deliveries of writes that were given up; for the other writes they are counted in the ring.
 	expected, delivered         atomic.Int64
 	duplicated, reordered, late atomic.Int64
 	beforeAck                   atomic.Int64
 
 	once    sync.Once
-	slowest []atomic.Int64 // by watch: its slowest delivery, and 1 ns; 0: none
+	slowest []atomic.Int64 // by watch: its slowest delivery plus 1 ns; 0: no delivery
 	mu      sync.Mutex
 	lost    []int64 // by watch, of writes given up
 }
@@ -77,7 +77,7 @@ func newDeliveries() *deliveries {
 	return &deliveries{delivery: latency.New(longestDelivery), external: latency.New(longestDelivery)}
 }
 
-// ready makes room for the watches: phases without writes need none.
+// ready allocates the counts by watch, with the first write of a phase.
 func (d *deliveries) ready(watches int) {
 	d.once.Do(func() {
 		d.mu.Lock()
@@ -86,15 +86,14 @@ func (d *deliveries) ready(watches int) {
 	})
 }
 
-// slow records a watch's delivery. Only one goroutine at a time may call it for each
-// watch.
+// slow updates a watch's slowest delivery. For each watch, only one goroutine may call it at a time.
 func (d *deliveries) slow(watch int, after time.Duration) {
 	if own := &d.slowest[watch]; own.Load() <= int64(after) {
 		own.Store(int64(after) + 1)
 	}
 }
 
-// lose counts a delivery given up for each of the watches.
+// lose counts a lost delivery for each of the watches whose bit is set.
 func (d *deliveries) lose(word int, watches uint64) {
 	if watches == 0 {
 		return
@@ -104,15 +103,15 @@ func (d *deliveries) lose(word int, watches uint64) {
 	addEach(d.lost, word, watches)
 }
 
-// addEach counts one for each of 64 watches whose bit is set.
+// addEach adds one to the count of each of 64 watches whose bit is set.
 func addEach(counts []int64, word int, watches uint64) {
 	for ; watches != 0; watches &= watches - 1 {
 		counts[64*word+bits.TrailingZeros64(watches)]++
 	}
 }
 
-// perWatch returns each watch's slowest delivery, and what each lost; both are empty
-// without writes.
+// perWatch returns the distribution of each watch's slowest delivery, and the number of deliveries that each watch lost. Both
+// are empty in a phase without writes.
 func (d *deliveries) perWatch() (slowest *latency.Histogram, lost []int64) {
 	slowest = latency.New(longestDelivery)
 	d.mu.Lock()

@@ -13,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
-// Run opens the watches and holds them until ctx ends. Call Drain first, or events under way count as lost. Run
-// fails without the state to start from. At the end it closes accounts and connections, and the phase gets its
-// number of open watches.
+// Run opens the watches and holds them until ctx ends. Call Drain before, otherwise events that have not arrived count as lost.
+// Run fails if it cannot list the state to start from. At the end it closes the ledgers and connections, and records the number
+// of open watches.
 func (w *Watches) Run(ctx context.Context) error {
 	defer w.closeConnections()
 	w.mu.Lock()
@@ -32,7 +32,7 @@ func (w *Watches) Run(ctx context.Context) error {
 		}
 		w.see(rv)
 	}
-	// The watches outlive ctx for as long as it takes to count those open.
+	// The watches outlive ctx until the open ones are counted.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var helpers sync.WaitGroup
@@ -67,7 +67,7 @@ func (w *Watches) Run(ctx context.Context) error {
 	return nil
 }
 
-// end keeps how many watches are open at the end of the load.
+// end records the end of the load and how many watches are open then.
 func (w *Watches) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,7 @@ func (w *Watches) end() {
 	w.running.end = time.Now()
 }
 
-// begin hands the watches to the openers, each at its intended time.
+// begin queues each watch for the openers at its intended time.
 func (w *Watches) begin(ctx context.Context) {
 	start := load.StartOf(ctx)
 	for i := range w.watchers {
@@ -97,7 +97,7 @@ func (w *Watches) begin(ctx context.Context) {
 	}
 }
 
-// state returns the question of a watch that has no state to resume from.
+// state returns the request of a watch that has no version to resume from.
 func (w *Watches) state() listwatch.Question {
 	if w.load.Start == "watchList" && !w.listFirst.Load() {
 		return listwatch.WatchList
@@ -121,10 +121,11 @@ func (w *Watches) closeConnections() {
 	w.gather()
 }
 
-// eachOpeners make connections of the watches' own; each waits for the network. One fills shared ones.
+// eachOpeners is the number of openers if each watch has its own connection, since each opener waits for the network. Shared
+// connections have one opener.
 const eachOpeners = 16
 
-// opener makes attempts, one at a time.
+// opener makes the attempts of watches, one at a time.
 type opener struct {
 	set        *Watches
 	fast, slow *shared
@@ -163,7 +164,7 @@ func (o *opener) open(ctx context.Context, v *watcher, s *h2conn.Stream, t *h2co
 	})
 }
 
-// openOwn opens a stream on the watch's own connection. It replaces a connection that accepts no more streams.
+// openOwn opens a stream on the watch's own connection, which it replaces if it accepts no more streams.
 func (o *opener) openOwn(ctx context.Context, v *watcher, s *h2conn.Stream, t *h2conn.Template) error {
 	if v.connection != nil {
 		err := v.connection.conn.TryOpen(s, t, o.path, nil, v)
@@ -180,19 +181,19 @@ func (o *opener) openOwn(ctx context.Context, v *watcher, s *h2conn.Stream, t *h
 		return err
 	}
 	if v.connection != nil {
-		v.connection.conn.Close() // it may be going away, slowly
+		v.connection.conn.Close() // it may be in a graceful shutdown
 	}
 	v.connection = l
 	return l.conn.TryOpen(s, t, o.path, nil, v)
 }
 
 const (
-	// lookAfter is how often watches past their deadline are looked for.
+	// lookAfter is the interval between checks for watches past their deadline.
 	lookAfter = 5 * time.Second
 	giveBack  = 100 * time.Millisecond
 )
 
-// endOverdue ends streams that the server has forgotten, until ctx ends. A timer for each would cost more.
+// endOverdue ends overdue streams until ctx ends. A timer for each stream would cost more.
 func (w *Watches) endOverdue(ctx context.Context) {
 	for apiclient.Pause(ctx, lookAfter) {
 		w.overdue(w.now())
@@ -205,16 +206,16 @@ func (w *Watches) overdue(now time.Duration) {
 		v := &w.watchers[i]
 		deadline := time.Duration(v.deadline.Load())
 		if s := v.current.Load(); s != nil && deadline > 0 && deadline < now {
-			s.CancelWith(errOverdue) // one that has ended meanwhile takes no notice
+			s.CancelWith(errOverdue) // no effect if the stream has ended meanwhile
 		}
 	}
 }
 
-// slowDown releases the bytes per second of slow watches, until ctx ends.
+// slowDown lets slow watches read their bytes per second, until ctx ends.
 func (w *Watches) slowDown(ctx context.Context) {
 	begin, given := w.now(), int64(0)
 	for apiclient.Pause(ctx, giveBack) {
-		// By the clock, not by the ticks: those may be late.
+		// Computed from the clock, because ticks may be late.
 		due := int64(float64(w.load.Slow.BytesPerSecond) * (w.now() - begin).Seconds())
 		for i := range w.watchers {
 			v := &w.watchers[i]

@@ -42,7 +42,7 @@ func TestSamplesAddUpToTheResults(t *testing.T) {
 			await(t, "all writes", func() bool { return s.count(&s.patches) >= enough })
 			st.stopWrites()
 			await(t, "all watches", func() bool { return st.watches.Open() == testWatches })
-			// A relist jumps over what was written meanwhile: that is lost.
+			// A relist skips what was written meanwhile, which counts as lost.
 			if _, err := st.watches.Drain(t.Context(), 2*time.Second); err != nil {
 				t.Fatal(err)
 			}

@@ -21,7 +21,7 @@ type tokens interface {
 // document must be an object and the few kept values must be short.
 type jsonScanner struct {
 	sink eventSink
-	root level // of a whole document
+	root level // of the outermost object
 	text tokens
 
 	ev    event
@@ -31,7 +31,7 @@ type jsonScanner struct {
 
 func newJSONEvents(sink eventSink) *jsonScanner { return newJSON(sink, levelEvent) }
 
-// newJSONObjects reads plain objects and lists: rv, code (of a Status), stamp.
+// newJSONObjects returns a scanner of plain objects and lists. It reads rv, the code of a Status, and stamp.
 func newJSONObjects(sink eventSink) *jsonScanner { return newJSON(sink, levelObject) }
 
 func newJSON(sink eventSink, root level) *jsonScanner {
@@ -40,7 +40,7 @@ func newJSON(sink eventSink, root level) *jsonScanner {
 	}}
 }
 
-// newCBOR reads the same from CBOR: events (levelEvent), or objects and lists (levelObject).
+// newCBOR returns a scanner of CBOR: of events (levelEvent), or of objects and lists (levelObject).
 func newCBOR(sink eventSink, root level) *jsonScanner {
 	return &jsonScanner{sink: sink, root: root, text: &cborscan.Scanner{
 		Stream: true, LongestKey: longestKey, LongestValue: longestValue,
@@ -95,7 +95,7 @@ func (s *jsonScanner) feed(p []byte) error {
 	return nil
 }
 
-// key makes the scanner keep the value if it matters, and drops the value of an earlier key of the same name.
+// key handles an object's key. If its value matters, the scanner keeps it, and an earlier value of the same key is dropped.
 func (s *jsonScanner) key(text []byte) {
 	s.field = fieldOf(s.level, text)
 	switch s.field {

@@ -23,8 +23,7 @@ func line(e *event) string {
 	return fmt.Sprintf("%d rv=%d code=%d ends=%v name=%x namespace=%x stamp=%q", e.kind, e.rv, e.code, e.ends, e.name, e.namespace, e.stamp)
 }
 
-// reference reads the same events with encoding/json, up to the first document
-// that is not one; ok is false if there is such a document.
+// reference reads the same events with encoding/json, up to the first invalid document. ok is false if there is one.
 func reference(stream []byte) (lines []string, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(stream))
 	d.UseNumber()
@@ -69,12 +68,12 @@ func reference(stream []byte) (lines []string, ok bool) {
 	}
 }
 
-// scanPieces feeds the stream cut at random places.
+// scanPieces feeds the stream, split at random places, to a scanner.
 func scanPieces(s scanner, stream []byte, seed uint64) error {
 	cut := rand.New(rand.NewPCG(seed, 1))
 	for len(stream) > 0 {
 		n := 1 + cut.IntN(min(len(stream), 40))
-		// A copy that is spoiled afterwards: nothing may be kept of a piece.
+		// Feed a copy and overwrite it afterwards: the scanner must not keep references to a piece.
 		piece := bytes.Clone(stream[:n])
 		if err := s.feed(piece); err != nil {
 			return err
@@ -101,7 +100,7 @@ var streams = []string{
 	`{"type":"ADDED","object":{"metadata":{"resourceVersion":12},"code":-1e3,"x":[true,false,null,{"y":[]}]}}`,
 	`{"type":"ADDED","object":`, `[]`, `{"type" "ADDED"}`, `{"type":"ADDED",}`, "\xff", `{"a":"` + strings.Repeat(`\n`, 90) + `"}`,
 	"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"annotations\":{\"stormglass.dev/stamp\":\"\xff\xfe\"}}}}",
-	// What encoding/json refuses within values that do not matter.
+	// Errors of encoding/json within values that are not read.
 	`{"a":[1,]}`, `{"a":{"b":}}`, `{"a":{"b" 1}}`, `{"a":[}`, `{"a":{]}`, `{"a":nul}`, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":1e}`,
 	`{"a":"\x"}`, `{"a":"\u12g4"}`, "{\"a\":\"\x01\"}", "{\"a\":\"\n\"}", `{"a":+1}`, `{"a":tru` + "\x65}", `{"a":[[],{}],"b":{}}`, `{,}`, `{"a":1 2}`,
 	`{"a":0,"b":-0,"c":1.5,"d":2E+7,"e":[-0.0e-1]}`,
@@ -136,8 +135,7 @@ func checkScan(t *testing.T, stream []byte, seed uint64) {
 	}
 }
 
-// Any stream, cut anywhere: the events that encoding/json reads, and an error
-// where it has one.
+// For any stream, split anywhere, the scanner finds the events that encoding/json reads, and fails if encoding/json fails.
 func FuzzJSON(f *testing.F) {
 	for i, s := range streams {
 		f.Add([]byte(s), uint64(i))

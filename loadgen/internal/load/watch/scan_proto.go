@@ -2,10 +2,9 @@ package watch
 
 import "github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 
-// protoScanner reads a stream of watch events, or one list. It accepts what apimachinery's generated decoders
-// accept (see the fuzz test), skips other fields by their length, and refuses what Kubernetes never writes: a
-// message given twice, groups, an encoding of the object, an annotation's value before its key, and kept values
-// that are not short.
+// protoScanner reads a stream of watch events, or one list. It accepts what apimachinery's generated decoders accept (see the
+// fuzz test), skips other fields by their length, and refuses what Kubernetes never writes: a message that occurs twice,
+// groups, an encoding of the object, an annotation's value before its key, and long values of the fields that it reads.
 type protoScanner struct {
 	sink eventSink
 	root protoLevel
@@ -13,12 +12,12 @@ type protoScanner struct {
 	ev    event
 	state protoState
 	level protoLevel
-	left  [protoLevels]uint64 // bytes to come of each open message
+	left  [protoLevels]uint64 // remaining bytes of each open message
 	had   [protoLevels]bool   // messages that were opened in this event
 	value uint64              // of the number being read
 	count uint8               // its bytes read so far
 	field field
-	need  uint64 // bytes to come of a string, or to be skipped
+	need  uint64 // remaining bytes of a string, or of data to skip
 	entry field  // which annotation the key names
 	named bool   // the key was read
 	// partial holds the string's earlier pieces.
@@ -45,7 +44,7 @@ const (
 	wire32     = 5
 )
 
-// magic is before every object (apimachinery, serializer/protobuf).
+// magic precedes every object (apimachinery, serializer/protobuf).
 const magic = "k8s\x00"
 
 // unbounded is the length of a message that ends with its stream.
@@ -57,7 +56,7 @@ func newProtoEvents(sink eventSink) *protoScanner {
 	return s
 }
 
-// newProtoList reads one list. It reports the list's version once that is known.
+// newProtoList returns a scanner of one list, which reports the list's version as soon as it has read it.
 func newProtoList(sink eventSink) *protoScanner {
 	s := &protoScanner{sink: sink, root: protoEnvelope}
 	s.reset()
@@ -169,7 +168,7 @@ func (s *protoScanner) tag(v uint64) error {
 	}
 	s.field = s.meaning(number)
 	if s.field == fieldCode && wire != wireVarint {
-		s.field = noField // another kind's
+		s.field = noField // a field of another kind
 	}
 	if s.field != noField && (wire == wireBytes) == (s.field == fieldCode) {
 		return malformed("wire type %d of field %d", wire, number)
@@ -192,7 +191,7 @@ func (s *protoScanner) tag(v uint64) error {
 	return nil
 }
 
-// content begins the n bytes of a field.
+// content starts the n bytes of a field's content.
 func (s *protoScanner) content(n uint64) error {
 	if n > s.left[s.level] {
 		return malformed("a field of %d bytes where %d are left", n, s.left[s.level])
@@ -224,7 +223,7 @@ func (s *protoScanner) content(n uint64) error {
 			return errLongValue
 		}
 		if n > longestKey && s.field == fieldKey {
-			s.entry, s.named = noField, true // no key that matters
+			s.entry, s.named = noField, true // too long for a key that matters
 			s.state, s.need = inSkipped, n
 			return nil
 		}
@@ -242,7 +241,7 @@ func (s *protoScanner) content(n uint64) error {
 	return s.ended()
 }
 
-// kept reads on in a string that is wanted.
+// kept reads more of a string that is kept.
 func (s *protoScanner) kept(p []byte) (int, error) {
 	n := int(min(s.need, uint64(len(p))))
 	token := p[:n]
@@ -261,7 +260,7 @@ func (s *protoScanner) kept(p []byte) (int, error) {
 	return n, s.ended()
 }
 
-// ended leaves the messages that have come to their end.
+// ended closes the messages that have no bytes left.
 func (s *protoScanner) ended() error {
 	for s.state == inTag && s.left[s.level] == 0 {
 		if s.level > s.root {

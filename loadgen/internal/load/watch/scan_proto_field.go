@@ -1,6 +1,6 @@
 package watch
 
-// protoLevel is the message being read. They nest in this order.
+// protoLevel identifies the message being read. Messages nest in the order of the constants.
 type protoLevel uint8
 
 const (
@@ -13,7 +13,7 @@ const (
 	protoLevels
 )
 
-// protoFields are the numbers of generated.proto that matter.
+// protoFields maps the field numbers of generated.proto that matter.
 var protoFields = [protoLevels][13]field{
 	protoEvent:     {1: fieldType, 2: fieldDescend},
 	protoExtension: {1: fieldDescend},
@@ -23,7 +23,7 @@ var protoFields = [protoLevels][13]field{
 	protoEntry:     {1: fieldKey, 2: fieldValue},
 }
 
-// meaning says what a field is to us.
+// meaning returns what the field with a number is, at the current level.
 func (s *protoScanner) meaning(number int32) field {
 	switch {
 	case s.level == protoMetadata && s.root == protoEnvelope: // a ListMeta

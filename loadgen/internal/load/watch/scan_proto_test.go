@@ -19,7 +19,7 @@ import (
 
 type marshaler interface{ Marshal() ([]byte, error) }
 
-// enveloped is an object as the API server writes it.
+// enveloped returns an object in its envelope, as the API server writes it.
 func enveloped(t testing.TB, o marshaler) []byte {
 	t.Helper()
 	raw, err := o.Marshal()
@@ -33,7 +33,7 @@ func enveloped(t testing.TB, o marshaler) []byte {
 	return append([]byte(protobuf.Envelope), body...)
 }
 
-// protoEventOf is one event of a stream.
+// protoEventOf returns one event of a stream.
 func protoEventOf(t testing.TB, kind string, o marshaler) []byte {
 	t.Helper()
 	frame, err := (&metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: enveloped(t, o)}}).Marshal()
@@ -55,8 +55,7 @@ func testMeta() *corev1.ConfigMap {
 	}
 }
 
-// protoReference reads events with the API's own decoders, up to the first
-// that they refuse; ok is false if there is one.
+// protoReference reads events with the API's decoders, up to the first event that they reject. ok is false if there is one.
 func protoReference(stream []byte) (lines []string, ok bool) {
 	for len(stream) > 0 {
 		if len(stream) < 4 {
@@ -115,8 +114,7 @@ func decodeEvent(frame []byte) (*event, error) {
 
 var emptyName = hash(nil)
 
-// protoSeen adds what the references leave out: whether an empty name was written, and
-// a code outside of a Status.
+// protoSeen adds what the reference does not report: whether an empty name was written, and a code outside of a Status.
 type protoSeen struct{ seen }
 
 func (s *protoSeen) take(e *event) error {
@@ -193,8 +191,8 @@ func checkProto(t *testing.T, stream []byte, seed uint64) {
 	}
 }
 
-// neverWritten tells what the scanner refuses, or reads otherwise, although the
-// API's decoders take it: see protoScanner.
+// neverWritten reports whether an event has a form that the API's decoders accept but that the scanner rejects or reads
+// differently, see protoScanner.
 func neverWritten(stream []byte) bool {
 	for len(stream) >= 4 {
 		n := int(binary.BigEndian.Uint32(stream))
@@ -222,8 +220,7 @@ func odd(msg []byte, level protoLevel) bool {
 	for len(msg) > 0 {
 		number, typ, n := protowire.ConsumeTag(msg)
 		if n < 0 {
-			// Bytes that protowire refuses and generated code takes, such as
-			// numbers that overflow.
+			// Bytes that protowire rejects and generated code accepts, such as numbers that overflow.
 			return true
 		}
 		msg = msg[n:]
@@ -260,7 +257,7 @@ func odd(msg []byte, level protoLevel) bool {
 	return false
 }
 
-// Any stream, cut anywhere: what the API's decoders take gives the same events.
+// For any stream that the API's decoders accept, split anywhere, the scanner finds the same events.
 func FuzzProtobuf(f *testing.F) {
 	for i, s := range protoStreams(f) {
 		f.Add(s, uint64(i))

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// tally holds a read loop's counts since they were last taken.
+// tally holds a read loop's counts since the last call of take.
 type tally struct {
 	events, bookmarks, bytes int64
 	// delivered counts first deliveries of acknowledged writes.
@@ -24,14 +24,14 @@ func (t *tally) add(o tally) {
 	t.delivered += o.delivered
 }
 
-// rare counts single events.
+// rare holds counts of events that are too rare to collect per connection.
 type rare struct {
 	malformed, reconnects, relists atomic.Int64
-	// Of events that are not measured writes.
+	// Events that are not of measured writes.
 	duplicated, reordered atomic.Int64
 }
 
-// watchStats holds the watches' counts of one phase.
+// watchStats holds the statistics of one phase.
 type watchStats struct {
 	*deliveries // of the phase's writes
 	rare
@@ -49,10 +49,10 @@ func newWatchStats() *watchStats {
 	return &watchStats{deliveries: newDeliveries(), openLatency: latency.New(longestOpen), failures: map[load.Outcome]int64{}}
 }
 
-// mostRefusals bounds the distinct messages of refusals.
+// mostRefusals is the maximum number of distinct refusal messages with their own count. Further messages share one count.
 const mostRefusals = 10
 
-// fail counts an attempt that failed, and the server's message for it; "" if there was no message.
+// fail counts a failed attempt and the server's error message; message is "" if the server sent none.
 func (s *watchStats) fail(o load.Outcome, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *watchStats) fail(o load.Outcome, message string) {
 	s.refusals[message]++
 }
 
-// failed returns the count of attempts that failed, in total and by kind.
+// failed returns the number of failed attempts, in total, by kind and by refusal message.
 func (s *watchStats) failed() (all int64, byKind, refusals map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +89,7 @@ type totals struct {
 	relists, reconnects, malformed int64
 }
 
-// sums returns a phase's counts and each watch's slowest delivery. All watches must have written their
-// tallies.
+// sums returns a phase's counts and the distribution of each watch's slowest delivery. Call gather first.
 func (w *Watches) sums(s *watchStats) (result.Watches, *latency.Histogram) {
 	slowest, lost := s.perWatch()
 	expected, delivered := s.expected.Load(), s.delivered.Load()

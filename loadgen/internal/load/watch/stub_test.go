@@ -44,7 +44,7 @@ type stub struct {
 
 	// intercept answers in place of the stub if it returns true.
 	intercept func(w http.ResponseWriter, r *http.Request) bool
-	// deliver turns an event into what watch number n really sends.
+	// deliver returns the events that watch number n sends instead of an event.
 	deliver func(n int, e stubEvent) []stubEvent
 	// inBand sends a 410 as an ERROR event rather than as a status.
 	inBand bool
@@ -71,7 +71,7 @@ func (e stubEvent) encode(t testing.TB, binary bool) []byte {
 
 const stubPath = "/api/v1/namespaces/storm/configmaps"
 
-// newStub starts a stub; setup changes it before it serves.
+// newStub starts a stub. setup may change it before it serves.
 func newStub(t *testing.T, setup func(*stub)) *stub {
 	t.Helper()
 	s := &stub{
@@ -93,7 +93,7 @@ func newStub(t *testing.T, setup func(*stub)) *stub {
 	return s
 }
 
-// target is how loads reach the stub.
+// target returns the target with which loads reach the stub.
 func (s *stub) target() load.Target {
 	ca := pemOf(s.TLS.Certificates[0].Certificate[0])
 	return load.Target{
@@ -161,7 +161,7 @@ func (s *stub) append(e stubEvent) {
 	s.changed = make(chan struct{})
 }
 
-// bookmark tells all watches the current version.
+// bookmark sends the current version to all watches.
 func (s *stub) bookmark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,8 +173,7 @@ func version(rv uint64, annotations map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.FormatUint(rv, 10), Annotations: annotations}}
 }
 
-// end ends all watches that are open. With compact it forgets all versions up
-// to now at the same moment, and each of them has to list again.
+// end ends all open watches. If compact is set, it also forgets all versions up to now, so that each watch must list again.
 func (s *stub) end(compact bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,9 +185,8 @@ func (s *stub) end(compact bool) {
 	s.cut = make(chan struct{})
 }
 
-// loseConnections closes all connections. They do not go at one moment: a watch that
-// lost the first and is resumed on a second, which goes next, is not answered there,
-// so that each watch is resumed once.
+// loseConnections closes all connections, one after the other. A watch that is resumed on a connection that is closed next is
+// not answered there, so that each watch is resumed once.
 func (s *stub) loseConnections() {
 	s.mu.Lock()
 	lost := maps.Clone(s.conns)
@@ -293,7 +291,7 @@ func (s *stub) watch(t *testing.T, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// locked reads something of the stub.
+// locked returns the result of f, called with the stub's lock held.
 func locked[T any](s *stub, read func() T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,7 +300,7 @@ func locked[T any](s *stub, read func() T) T {
 
 func (s *stub) count(of *int) int { return locked(s, func() int { return *of }) }
 
-// serveUnanswered makes a patch without telling the client.
+// serveUnanswered executes a patch and does not answer the client.
 func (s *stub) serveUnanswered(t *testing.T, r *http.Request) {
 	var p metav1.PartialObjectMetadata
 	if err := json.NewDecoder(r.Body).Decode(&p); err != nil {

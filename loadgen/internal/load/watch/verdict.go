@@ -55,7 +55,7 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	switch {
 	case verdict == listwatch.Listed:
 		w.see(v.rv)
-		v.countRelist() // relisting stays: what follows is no reconnection
+		v.countRelist() // relisting stays true: the watch that follows does not count as a reconnection
 	case verdict == listwatch.Expired:
 		v.relisting = true
 	case verdict == listwatch.NoWatchList:
@@ -70,7 +70,7 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	return wait
 }
 
-// message returns the status and the server's message of a refusal; "" if there was no refusal or it had no body.
+// message returns the status and the server's message of a refusal, or "" if there was no refusal or it had no body.
 func (v *watcher) message() string {
 	if v.refusal == nil || len(v.refused) == 0 {
 		return ""
@@ -84,7 +84,7 @@ func outcomeOf(err error) load.Outcome {
 	case ok:
 		return load.Outcome(refused.Status)
 	case err == nil:
-		return load.Truncated // ended in order, before it was a watch
+		return load.Truncated // ended in order before it was established
 	case errors.Is(err, errOverdue):
 		return load.TimedOut
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 )
 
-// watcher is one watch through all its reconnections: the handler of its streams, without a goroutine. Its fields
-// pass from the opener's goroutine to the read loop and back through the connection and the queue.
+// watcher is one watch through all its reconnections. It handles its streams and has no goroutine. The opener's goroutine and
+// the read loop use its fields in turn; the connection and the queue order their accesses.
 type watcher struct {
 	set        *Watches
 	id         int
@@ -21,12 +21,12 @@ type watcher struct {
 	// scan is the attempt's scanner; watching is the scanner for watches.
 	scan, watching scanner
 
-	rv  uint64 // newest seen: where the watch resumes
+	rv  uint64 // newest version seen, from which the watch resumes
 	key uint64 // of the object of that version
 	// intended is the intended start of the watch, for its opening latency.
 	intended time.Duration
 
-	joined bool // it owes deliveries
+	joined bool // it must deliver writes
 	timed  bool // its opening was timed
 
 	machine   listwatch.Machine
@@ -37,16 +37,15 @@ type watcher struct {
 	stream    *h2conn.Stream
 	began     time.Duration
 	events    int
-	// failed is why the stream is given up, once it is.
+	// failed is why the stream was given up; nil if it was not.
 	failed error
-	// refusal is an answer other than 200, refused the beginning of its body; nil: the answer was 200.
+	// refusal is an answer with a status other than 200, or nil; refused is the beginning of its body.
 	refusal *listwatch.Refusal
 	refused []byte
 
 	// opening is held while an attempt is being made.
 	opening sync.Mutex
-	// The open stream, the time by which it must have been answered or have ended, and the timer of a backoff, for
-	// the goroutines that look after all watches.
+	// The open stream, the deadline for its answer or its end, and the timer of a backoff. The goroutines of Watches use them.
 	current  atomic.Pointer[h2conn.Stream]
 	deadline atomic.Int64
 	timer    atomic.Pointer[time.Timer]
@@ -76,7 +75,7 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 	o.path = w.requests.appendPath(o.path[:0], v.asked, v.rv, timeout)
 	s := &h2conn.Stream{}
 	v.stream = s
-	// Before the stream is opened, since it may end at once.
+	// Set before the stream is opened, because the stream may end immediately.
 	v.deadline.Store(int64(v.began + h2conn.DialTimeout + answerTimeout))
 	if err := o.open(ctx, v, s, template.Load()); err != nil {
 		v.End(err)
@@ -127,7 +126,7 @@ func (v *watcher) Data(p []byte) {
 	if v.failed != nil {
 		return
 	}
-	if v.refusal != nil { // its message is kept; the rest does not matter, and may never end
+	if v.refusal != nil { // keep the message; the rest may never end
 		v.refused = append(v.refused, p[:min(len(p), keptRefusal-len(v.refused))]...)
 		if len(v.refused) == keptRefusal {
 			v.giveUp(v.refusal)
@@ -146,7 +145,7 @@ func (v *watcher) Data(p []byte) {
 	}
 }
 
-// giveUp ends the stream; End follows when the running call has returned.
+// giveUp cancels the stream. End is called after the current callback has returned.
 func (v *watcher) giveUp(err error) {
 	v.failed = err
 	v.stream.CancelWith(err)
@@ -164,7 +163,7 @@ func (v *watcher) take(e *event) error {
 	case e.kind == errorEvent:
 		return &listwatch.Refusal{Status: e.code}
 	case e.kind == unknownEvent:
-		return malformed("an event of no type that there is")
+		return malformed("an event of an unknown type")
 	case e.rv == 0:
 		return malformed("an object without a resourceVersion")
 	}
@@ -183,7 +182,7 @@ func (v *watcher) take(e *event) error {
 		}
 		return nil
 	case v.listing:
-		return nil // state, not change
+		return nil // initial state, not a change
 	}
 	key := e.key()
 	if e.kind == deleted || len(e.stamp) == 0 || !v.deliver(e) {
@@ -195,7 +194,8 @@ func (v *watcher) take(e *event) error {
 	return nil
 }
 
-// deliver hands a stamped event to its account. It returns false if the event belongs to no account.
+// deliver records a stamped event in the ledger that its stamp names. It returns false if the event is not the delivery of a
+// measured write.
 func (v *watcher) deliver(e *event) bool {
 	w := v.set
 	id, seq, ok := parseStamp(e.stamp)
@@ -221,7 +221,7 @@ func (v *watcher) deliver(e *event) bool {
 	return true
 }
 
-// foreign checks the order of other events. See the package's comment for Kubernetes' guarantees.
+// foreign checks the order of events that are not measured writes. The package comment describes what Kubernetes guarantees.
 func (v *watcher) foreign(e *event, key uint64) {
 	switch {
 	case e.rv < v.rv:
@@ -233,7 +233,7 @@ func (v *watcher) foreign(e *event, key uint64) {
 	}
 }
 
-// listed ends the initial events of a WatchList: changes follow.
+// listed handles the end of a WatchList's initial events; changes follow.
 func (v *watcher) listed(rv uint64) {
 	v.listing, v.machine.Next = false, listwatch.Watch
 	v.rv, v.key = max(v.rv, rv), 0
@@ -252,7 +252,7 @@ func (v *watcher) countRelist() {
 	}
 }
 
-// join makes the watch owe deliveries.
+// join records that the watch must deliver all writes after its version.
 func (v *watcher) join() {
 	w := v.set
 	v.joined = true

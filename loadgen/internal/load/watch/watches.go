@@ -22,14 +22,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Histogram ranges: an opening includes its retries, a delivery may follow a reconnection.
+// The upper ends of the histograms. Opening a watch includes its retries, and a delivery may follow a reconnection.
 const (
 	longestOpen     = 5 * time.Minute
 	longestDelivery = 5 * time.Minute
 )
 
-// Watches is a load.Load that opens watches at a rate and holds them. With several shares it opens only its own. It is safe for
-// concurrent use.
+// Watches is a load.Load that opens watches at a rate and holds them. With several workers it opens only the watches of its
+// share. It is safe for concurrent use.
 type Watches struct {
 	load.Plain
 	load      scenario.Load
@@ -37,10 +37,10 @@ type Watches struct {
 	pacer     arrival.Pacer
 	endpoint  *apiclient.Endpoint
 	templates templates
-	requests  requests // once prepared
+	requests  requests // set by Prepare
 	roster    *roster
 	watchers  []watcher
-	slow      int // consumers slow on purpose
+	slow      int // number of watches that are slow on purpose
 	phases    *load.Phases[watchStats]
 	base      time.Time
 	exposed   *exposed
@@ -48,15 +48,15 @@ type Watches struct {
 	share     load.Share
 	pause     *load.Pause
 	stalls    *stall.Meter
-	// queue holds the watches that are to make an attempt. It has room for all, so that read loops never wait.
+	// queue holds the watches that need an attempt. It has room for all watches, so that read loops never wait.
 	queue chan *watcher
 
-	newest      atomic.Uint64 // resourceVersion known
+	newest      atomic.Uint64 // newest known resourceVersion
 	open        atomic.Int64
-	established atomic.Int64 // watches that owe deliveries
+	established atomic.Int64 // watches that must deliver writes
 	allOpen     chan struct{}
 	closing     atomic.Bool
-	listFirst   atomic.Bool // the server has no WatchList
+	listFirst   atomic.Bool // the server does not support WatchList
 	all         rare        // of all phases
 	early, lost atomic.Int64
 
@@ -79,7 +79,7 @@ type templates struct {
 	watch, list *request.Template
 }
 
-// New makes a load of kind "watches". It sends nothing yet.
+// New returns a load of kind "watches". It sends nothing yet.
 func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (*Watches, error) {
 	l.Count = t.Share.Part(l.Count)
 	if l.Count <= 0 {
@@ -113,12 +113,12 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 	return w, collector{w}.register(t.Registerer)
 }
 
-// isSlow spreads a fraction evenly over the watches.
+// isSlow reports whether watch i is slow. Slow watches are spread evenly.
 func isSlow(i int, fraction float64) bool {
 	return int64(float64(i+1)*fraction) > int64(float64(i)*fraction)
 }
 
-// now returns the time since the set was made, from which all times count.
+// now returns the time since New. All times of the load count from New.
 func (w *Watches) now() time.Duration { return time.Since(w.base) }
 
 func (w *Watches) since(t time.Time) time.Duration { return t.Sub(w.base) }
@@ -138,7 +138,7 @@ func (w *Watches) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// BeginPhase begins a phase. Deliveries belong to the phase in which their write was begun.
+// BeginPhase begins a phase. Deliveries belong to the phase in which their write began.
 func (w *Watches) BeginPhase(name string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,8 +158,8 @@ func (w *Watches) endPhase() {
 // openWithin is the time within which a due watch must be open. It is SIG Scalability's objective for other requests.
 const openWithin = time.Second
 
-// dueBy returns how many watches must be open at a time. The schedule counts from the start of the load, whether or not its first
-// list was answered. The caller holds mu.
+// dueBy returns how many watches must be open at the given time. The schedule starts with the load, even if the first list has
+// not been answered. The caller holds mu.
 func (w *Watches) dueBy(at time.Time) int {
 	if w.running.start.IsZero() {
 		return 0
@@ -172,17 +172,17 @@ func (w *Watches) dueBy(at time.Time) int {
 	return min(w.share.Part(int(due)), w.load.Count)
 }
 
-// gather adds what the connections have counted to the present phase. The caller holds mu.
+// gather adds the counts of all connections to the current phase. The caller holds mu.
 func (w *Watches) gather() {
 	w.connectionsMu.Lock()
 	connections := slices.Collect(maps.Keys(w.connections))
 	w.connectionsMu.Unlock()
 	var sum tally
 	for _, l := range connections {
-		over := l.over() // before the last take
+		over := l.over() // checked before take, so that no count is missed
 		sum.add(l.take())
 		if over {
-			l.countSamples() // the end may have come with the last piece
+			l.countSamples() // the read loop has ended and cannot do it
 			w.connectionsMu.Lock()
 			delete(w.connections, l)
 			w.connectionsMu.Unlock()
@@ -192,7 +192,7 @@ func (w *Watches) gather() {
 	w.phases.Now().tally.add(sum)
 }
 
-// totals holds the counts so far.
+// totals returns the counts of all phases so far.
 func (w *Watches) totals() totals {
 	w.mu.Lock()
 	w.gather()
@@ -224,15 +224,16 @@ func (w *Watches) Backlog() int64 {
 
 const (
 	drainLook = 50 * time.Millisecond
-	// longestDrain bounds a drain, in quiet times: watches that are always refused bring no delivery.
+	// longestDrain is the longest drain, as a multiple of its quiet time. Without it, watches that are refused again and again
+	// would prolong a drain.
 	longestDrain = 12
 )
 
-// progress is compared between two looks of a drain: equal values mean that nothing arrived.
+// progress is a snapshot of a drain. Two equal snapshots mean that nothing arrived between them.
 type progress struct{ awaited, open, events int64 }
 
-// drained returns the current progress. Events count while watches are missing, because their initial events come
-// first. Once all are open, events may be bookmarks and other clients' writes.
+// drained returns the current progress. Events count only while watches are missing, because those receive initial events
+// first. Once all are open, events may be bookmarks or other clients' writes.
 func (w *Watches) drained() (now progress) {
 	for _, l := range *w.ledgers.Load() {
 		now.awaited += l.awaited()
@@ -243,9 +244,9 @@ func (w *Watches) drained() (now progress) {
 	return now
 }
 
-// Drain waits, after the last write, until every expected event has been delivered or no event has arrived for the
-// quiet time. Missing events are then lost and are not awaited again. It returns how many are lost. Time in which this
-// process stood still is not quiet, because it could not receive events.
+// Drain waits, after the last write, until every expected event has been delivered or no event has arrived for the quiet time.
+// Missing events are then lost and are not awaited again. It returns how many are lost. Time in which this process stood still
+// does not count as quiet, because it could not receive events.
 func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, err error) {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
@@ -300,7 +301,7 @@ func (w *Watches) Parts() []load.Part {
 	return all
 }
 
-// each calls f for every phase in which the watches ran, with the sums and each watch's slowest delivery.
+// each calls f for every phase in which the watches ran, with the sums and the distribution of each watch's slowest delivery.
 func (w *Watches) each(f func(name string, r result.Watches, s *watchStats, slowest *latency.Histogram)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -331,7 +332,7 @@ func (w *Watches) AddTo(m *result.Measurements) {
 	load.AddToPhases(m, w.Results(), func(p *result.Phase, seen result.Watches) { p.Watches = append(p.Watches, seen) })
 }
 
-// see remembers the newest version there is, for watches to start from.
+// see records the newest known version, from which new watches start.
 func (w *Watches) see(rv uint64) {
 	for {
 		known := w.newest.Load()

@@ -73,7 +73,7 @@ func TestFaithfulServerLosesNothing(t *testing.T) {
 	}
 }
 
-// checkAsked checks how the watches came to the server.
+// checkAsked checks the requests with which the watches were opened.
 func checkAsked(t *testing.T, st *storm) {
 	t.Helper()
 	st.mu.Lock()
@@ -115,7 +115,7 @@ func TestDroppedEventsAreLost(t *testing.T) {
 	}
 }
 
-// TestDrainEndsBesideBookmarks: bookmarks, which an API server sends for ever, are no sign that lost events will come.
+// Bookmarks, which an API server sends forever, do not prolong a drain: they do not show that lost events will arrive.
 func TestDrainEndsBesideBookmarks(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(s *stub) {
@@ -189,13 +189,13 @@ func TestSwappedEventsAreReordered(t *testing.T) {
 		}
 	})
 	w, _ := flood(t, s, nil, nil)
-	// The last one held back may have had no successor to be swapped with.
+	// The last event that was held back may have had no successor to be swapped with.
 	if w.Reordered != swapped.Load() || w.Reordered == 0 || w.Duplicated != 0 || w.Lost > 1 {
 		t.Errorf("lost %d, duplicated %d, reordered %d; want at most 1, 0, %d", w.Lost, w.Duplicated, w.Reordered, swapped.Load())
 	}
 }
 
-// What others write is checked too, as far as one watch can tell.
+// Events of other clients' writes are checked too, as far as a single watch can judge them.
 func TestForeignEventsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(s *stub) {
@@ -257,8 +257,7 @@ func TestWritesWithoutAcknowledgementAreNotExpected(t *testing.T) {
 	}
 }
 
-// Deliveries belong to the phase of their write, other events to the phase in
-// which they came.
+// Deliveries belong to the phase of their write, other events to the phase in which they arrived.
 func TestPhasesAreKeptApart(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, nil)
@@ -284,8 +283,7 @@ func TestPhasesAreKeptApart(t *testing.T) {
 	}
 }
 
-// What may have come while the generator was stopped is not in the delivery without
-// its own delay.
+// The external latency leaves out the time in which the generator was stopped.
 func TestExternalDeliveryLeavesOutStall(t *testing.T) {
 	t.Parallel()
 	for name, stopped := range map[string]bool{"run on time": false, "stopped": true} {

@@ -1,5 +1,5 @@
-// Container is the program in all images of real nodes' containers. It runs until it gets a signal, or for a while,
-// answers probes, and takes memory.
+// Container is the program in the images of all containers of real nodes. It runs until a signal or for a given time,
+// answers probes, and allocates memory.
 package main
 
 import (
@@ -19,16 +19,16 @@ import (
 )
 
 func main() {
-	after := flag.Duration("after", 0, "end after this `time`; 0: when asked to")
-	code := flag.Int("code", 0, "exit `code` of an end that nothing asked for")
-	deaf := flag.Bool("deaf", false, "do not end when asked to")
+	after := flag.Duration("after", 0, "end after this `time`; 0: only on a signal")
+	code := flag.Int("code", 0, "exit `code` when the program ends without a signal")
+	deaf := flag.Bool("deaf", false, "ignore signals to end")
 	probes := flag.String("probes", "", "`address` at which probes are answered")
 	answer := flag.Duration("answer-after", 0, "answer probes after this `time`; 0: at once")
 	fail := flag.Duration("fail-after", 0, "fail probes after this `time`; 0: never")
 	failFor := flag.Duration("fail-for", 0, "and pass them again after this `time`; 0: never")
 	check := flag.String("check", "", "be a probe: end with 0 if this `URL` answers with 200, else with 1")
 	allocate := flag.Int("allocate", 0, "at the end allocate this many `MiB`, and keep running")
-	api := flag.Bool("api", false, "ask the API server for its version, as a pod's service account")
+	api := flag.Bool("api", false, "get the version of the API server, as the pod's service account")
 	report := flag.String("report", "", "`address` to which the pod's name, and its index in a Job, are written")
 	flag.Parse()
 	if *check != "" {
@@ -74,7 +74,7 @@ func must(err error) {
 	}
 }
 
-// serve answers probes with 200, or with 500 while they fail.
+// serve answers probes with 200, or with 500 while they are to fail.
 func serve(address string, after, fail, failFor time.Duration) {
 	time.Sleep(after)
 	var failing atomic.Bool
@@ -107,7 +107,7 @@ func probe(url string) (code int) {
 	return 0
 }
 
-// use takes memory, and touches each page of it.
+// use allocates memory and touches each page of it.
 func use(mebibytes int) {
 	var all [][]byte
 	for range mebibytes {

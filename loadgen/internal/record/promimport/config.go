@@ -1,18 +1,19 @@
 // Package promimport records from a Prometheus that already scrapes the cluster, instead of scraping it a second time.
-// It copies the samples into the run's archive: judging queries no network, and samples that were not copied count as
-// no data.
+// It copies the samples into the run's archive. So judging needs no network, and samples that were not copied count as
+// missing data.
 //
 // # Boundaries
 //
-// At a phase's boundary the run waits, without the phase's load, until every target was scraped once more. These
-// scrapes are copied a second time with the boundary's time, so that all targets have samples of one moment, as in
-// package record. The activity of other clients between a scrape and that moment counts as after it.
+// At a phase boundary the run pauses the phase's load until every target was scraped once more. These scrapes are copied
+// a second time with the boundary's timestamp, so that all targets have samples of one moment, as in package record.
+// Activity of other clients between a scrape and the boundary counts as after the boundary.
 //
 // # Reconstruction
 //
-// A query returns samples, but not when their scrapes were made; the times of up supply that. A series that is missing
-// from a scrape gets a staleness marker. A counter that first appears gets a zero at the previous scrape, if the
-// process was the same. up is 0 where no scrape arrived for two and a half intervals or a part of the copy failed.
+// A query returns samples, but not the times of their scrapes; those come from the samples of up. A series that is
+// missing from a scrape gets a staleness marker. A counter that first appears gets a 0 at the previous scrape if the
+// process was the same. up is 0 where no scrape arrived for two and a half intervals, or where a part of the copy
+// failed.
 //
 // Times are shifted by the difference between the two clocks, which is measured once.
 package promimport
@@ -41,27 +42,30 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Config names a Prometheus and selects the cluster's series in it.
+// Config names a Prometheus and selects the series of the cluster in it.
 type Config struct {
-	// URL of its API, as http://127.0.0.1:9090 or https://mimir/prometheus. Any server with this query API will do.
+	// URL is the URL of the API, such as http://127.0.0.1:9090 or https://mimir/prometheus. Any server with the query
+	// API of Prometheus works.
 	URL string
-	// HTTPConfig is a file with credentials and TLS, in the form of promtool's
-	// --http.config.file. Empty means none are needed.
+	// HTTPConfig is a file with credentials and TLS settings, in the format of promtool's --http.config.file. Empty
+	// means none are needed.
 	HTTPConfig string
-	// Jobs maps our jobs to its label job: {"kube-apiserver": "apiserver"}. The defaults are the names of
-	// KubePrometheusStack, or our names if it has those instead. An empty name omits the job.
+	// Jobs maps our jobs to the values of the label job in the Prometheus: {"kube-apiserver": "apiserver"}. The defaults
+	// are the names in KubePrometheusStack, or our names if the Prometheus has those instead. An empty value omits the
+	// job.
 	Jobs map[string]string
-	// Ours says that its jobs have our names already, as with `loadgen observe` and `loadgen run --observe`.
+	// Ours is set if the jobs in the Prometheus already have our names, as with `loadgen observe` and `loadgen run
+	// --observe`.
 	Ours bool
-	// Match holds matchers that all series of the cluster satisfy, as in PromQL: `cluster="prod",
-	// prometheus_replica="a"`. Empty means none.
+	// Match has matchers, as in PromQL, that select the series of the cluster: `cluster="prod", prometheus_replica="a"`.
+	// Empty means that all series belong to the cluster.
 	Match string
 	// Now is our clock. Nil means time.Now.
 	Now func() time.Time
 }
 
-// KubePrometheusStack returns the label job of each component under the Helm chart kube-prometheus-stack (the jobLabel
-// of its ServiceMonitors, templates/exporters).
+// KubePrometheusStack returns the value of the label job for each component in the Helm chart kube-prometheus-stack (the
+// jobLabel of its ServiceMonitors, templates/exporters).
 func KubePrometheusStack() map[string]string {
 	return map[string]string{
 		control.KindAPIServer:         "apiserver",
@@ -74,25 +78,25 @@ func KubePrometheusStack() map[string]string {
 // Source is a Prometheus to record from.
 type Source struct {
 	api   v1.API
-	url   string            // as it may be shown
-	jobs  map[string]string // our job label by its job label
-	named map[string]string // its job labels that the user gave, by ours
-	ours  bool              // its jobs have our names
+	url   string            // without a password, for messages
+	jobs  map[string]string // our jobs, by the Prometheus' label job
+	named map[string]string // values of the label job that the user gave, by our job
+	ours  bool              // the Prometheus' jobs have our names
 	match []*labels.Matcher
-	clock func() time.Time // ours
-	// ingestion is the longest time from a scrape, by remote write, to its query.
+	clock func() time.Time // our clock
+	// ingestion is the longest time, with remote write, from a scrape until a query returns its samples.
 	ingestion time.Duration
 
 	targets []Target
-	ahead   int64 // of its clock before ours, ms
+	ahead   int64 // how far the Prometheus' clock is ahead of our clock, in ms
 }
 
-// New checks a Config and sends nothing. Its errors are the user's to fix.
+// New returns the Source for a Config. It sends no request. The user can fix the cause of every error that it returns.
 func New(c Config) (*Source, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		shown := strconv.Quote(c.URL)
-		if strings.Contains(c.URL, "@") { // there may be a password in it
+		if strings.Contains(c.URL, "@") { // the URL may contain a password
 			shown = "what is given"
 		}
 		return nil, fmt.Errorf("%s is not the URL of a Prometheus (write http://HOST:9090)", shown)
@@ -122,8 +126,8 @@ func New(c Config) (*Source, error) {
 	return s, nil
 }
 
-// Transport makes requests with the credentials and TLS of a file in the form of promtool's --http.config.file. An
-// error is one line.
+// Transport returns a RoundTripper that uses the credentials and TLS settings of a file in the format of promtool's
+// --http.config.file. Its errors are one line.
 func Transport(file string) (http.RoundTripper, error) {
 	h, err := httpConfig(file)
 	var transport http.RoundTripper
@@ -136,8 +140,8 @@ func Transport(file string) (http.RoundTripper, error) {
 	return transport, nil
 }
 
-// httpConfig reads such a file. It checks the files that the file names, relative to itself, because Prometheus' client
-// would read a device without end.
+// httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that it names, with
+// paths relative to its directory, because Prometheus' client would read a device without end.
 func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
@@ -156,7 +160,7 @@ func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	return c, checkNamed(&fields, dir)
 }
 
-// checkNamed checks the files that fields name: in fields called NAME_file, and in a header's list of files.
+// checkNamed checks the files that are named in fields called NAME_file and in lists called files (of headers).
 func checkNamed(n *yaml.Node, dir string) error {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 {
@@ -184,12 +188,12 @@ func checkNamed(n *yaml.Node, dir string) error {
 	return nil
 }
 
-// theirJobs inverts the map of jobs and adds the defaults.
+// theirJobs returns our job for each job label in the Prometheus. It inverts named and adds the defaults.
 func theirJobs(named map[string]string) (map[string]string, error) {
 	jobs := KubePrometheusStack()
 	for ours, theirs := range named {
 		if _, known := jobs[ours]; !known {
-			return nil, fmt.Errorf("job %q is no component (it is one of %s)", ours, strings.Join(slices.Sorted(maps.Keys(jobs)), ", "))
+			return nil, fmt.Errorf("job %q is not a component (use one of %s)", ours, strings.Join(slices.Sorted(maps.Keys(jobs)), ", "))
 		}
 		jobs[ours] = theirs
 	}
@@ -226,7 +230,7 @@ func parseMatch(text string) ([]*labels.Matcher, error) {
 	return matchers, nil
 }
 
-// selector returns a PromQL selector for series of the cluster.
+// selector returns a PromQL selector for the series of the cluster that also match more.
 func (s *Source) selector(more ...*labels.Matcher) string {
 	var parts []string
 	for _, m := range append(more, s.match...) {

@@ -18,12 +18,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// chunk bounds one query: an API server's 30,000 series, scraped twice a minute, are 300,000 samples in that time, or
-// some 20 MB.
+// chunk limits the time range of one query. In five minutes, an API server with 30,000 series that is scraped twice a
+// minute has 300,000 samples, or about 20 MB.
 const chunk = 5 * time.Minute
 
-// copy copies the scrapes between the boundaries into the archive. A missing scrape counts as lost; an error comes from
-// our own storage.
+// copy copies the scrapes between the boundaries into the archive. A missing scrape counts as failed. copy returns an
+// error only if our own storage fails.
 func (r *Recorder) copy(ctx context.Context) error {
 	r.mu.Lock()
 	boundaries := r.boundaries
@@ -32,7 +32,7 @@ func (r *Recorder) copy(ctx context.Context) error {
 		return nil
 	}
 	last := boundaries[len(boundaries)-1].at
-	to := time.UnixMilli(last + r.source.ahead).Add(time.Second) // the clocks' difference is approximate
+	to := time.UnixMilli(last + r.source.ahead).Add(time.Second) // the difference between the clocks is approximate
 	window := time.Duration(last-boundaries[0].at)*time.Millisecond + time.Duration(patience*float64(r.source.Interval())) + 2*time.Second
 	found, err := r.source.ups(ctx, to, window)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Recorder) copy(ctx context.Context) error {
 	}
 	types, err := r.source.types(ctx)
 	if err != nil {
-		r.o.Log("%s does not know the types of its metrics: %s", r.source.url, oneLine(err)) // names tell most
+		r.o.Log("%s does not know the types of its metrics: %s", r.source.url, oneLine(err)) // most types follow from the names
 	}
 	for _, t := range r.source.withNew(found) {
 		var of []boundary
@@ -71,8 +71,8 @@ func (s *Source) types(ctx context.Context) (map[string]model.MetricType, error)
 	return known, err
 }
 
-// withNew returns the targets, including targets that appeared during the run. A phase in which a target appeared has
-// no scrape of it at its start, so no gate on it passes.
+// withNew returns the targets, including those that appeared during the run. A target that appeared during a phase was
+// not scraped at the start of the phase, so no gate on it passes.
 func (s *Source) withNew(found map[key][]history) []Target {
 	all := slices.Clone(s.targets)
 	known := map[key]bool{}
@@ -91,7 +91,8 @@ func (s *Source) withNew(found map[key][]history) []Target {
 	return all
 }
 
-// merged returns the scrapes of a target whose own labels changed, such as a pod's name.
+// merged returns the scrapes of a target in chronological order. A target has several histories if its other labels
+// changed, such as the name of its pod.
 func merged(all []history) []tick {
 	var ticks []tick
 	for _, h := range all {
@@ -107,16 +108,16 @@ type copier struct {
 	types   map[string]model.MetricType
 	moments []moment
 
-	series map[string]*copied // by their labels there
+	series map[string]*copied // by their labels in the Prometheus
 	before before
 }
 
 // copied is the state of a series that is being copied.
 type copied struct {
 	past
-	labels labels.Labels // as archived
+	labels labels.Labels // in the archive
 	counts bool
-	round  int // in which it was last seen
+	round  int // the last round that had the series
 }
 
 func (c *copier) run(ctx context.Context) error {
@@ -137,7 +138,7 @@ func (c *copier) run(ctx context.Context) error {
 		}
 	}
 	if failed != nil {
-		c.o.Log("%s gave not all of %s: %s", c.source.url, c.target.Instance, oneLine(failed))
+		c.o.Log("%s did not return all samples of %s: %s", c.source.url, c.target.Instance, oneLine(failed))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +151,7 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// parts divides moments into one part per query. A scrape and its boundary stay together.
+// parts divides moments into one part for each query. Scrapes with the same source scrape stay in one part.
 func parts(moments []moment) [][]moment {
 	var all [][]moment
 	begin := 0
@@ -165,7 +166,7 @@ func parts(moments []moment) [][]moment {
 	return all
 }
 
-// fetch requests the samples of the scrapes in a part. Failed scrapes have their duration.
+// fetch queries the samples of all scrapes in a part, including the duration of failed scrapes.
 func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (model.Matrix, error) {
 	var first, last int64
 	for _, m := range part {
@@ -184,7 +185,7 @@ func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (mode
 		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, pattern+"|"+scrapeDuration))
 }
 
-// scrapeDuration is a metric that a Prometheus keeps of each scrape in addition to up.
+// scrapeDuration is a metric that Prometheus stores for each scrape, like up.
 const scrapeDuration = "scrape_duration_seconds"
 
 func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, dropped func(string) bool, round int) error {
@@ -207,7 +208,7 @@ func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, 
 
 // each adds the samples of every series of a part.
 func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) bool, round int, add func(labels.Labels, []point) error) error {
-	seconds := map[int64]float64{} // of the scrapes, by their time there
+	seconds := map[int64]float64{} // durations of the scrapes, by their time in the Prometheus
 	for _, s := range matrix {
 		if s.Metric[model.MetricNameLabel] == scrapeDuration {
 			for _, p := range s.Values {
@@ -224,7 +225,7 @@ func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) b
 		ups = append(ups, point{m.at, v})
 		if v, known := seconds[m.of]; known {
 			took = append(took, point{m.at, v})
-		} else { // a lost scrape has not failed fast
+		} else { // a missing scrape has no duration, not a short one
 			took = append(took, point{m.at, math.Float64frombits(value.StaleNaN)})
 		}
 	}
@@ -256,7 +257,7 @@ func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) b
 		}
 	}
 	for _, known := range c.series {
-		if known.round != round && known.present { // it is in no scrape of this part
+		if known.round != round && known.present { // no scrape of this part has the series
 			known.present = false
 			if err := add(known.labels, []point{{part[0].at, math.Float64frombits(value.StaleNaN)}}); err != nil {
 				return err
@@ -284,7 +285,7 @@ func started(part []moment, matrix model.Matrix) []float64 {
 	return all
 }
 
-// archived returns a series' labels, with our job and instance labels of the target.
+// archived returns the labels of a series in the archive, with our job and instance labels of the target.
 func (c *copier) archived(m model.Metric) labels.Labels {
 	b := labels.NewScratchBuilder(len(m))
 	for name, v := range m {

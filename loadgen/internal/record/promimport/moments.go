@@ -14,28 +14,27 @@ import (
 )
 
 type boundary struct {
-	at int64 // of its samples in the archive, ms by our clock
-	// seen is the boundary's scrape, in ms by their clock; 0 if none came.
+	at int64 // time of the boundary's samples in the archive, in ms by our clock
+	// seen is the scrape that the run waited for at the boundary, in ms by the Prometheus' clock; 0 if none came.
 	seen int64
 }
 
-// moment is one scrape of a target as stored in the archive.
+// moment is one scrape of a target, as stored in the archive.
 type moment struct {
-	at int64 // its samples' time in the archive, ms by our clock
-	of int64 // the scrape it shows, ms by their clock; 0 if none
+	at int64 // time of the samples in the archive, in ms by our clock
+	of int64 // source scrape of the samples, in ms by the Prometheus' clock; 0 if none
 	up bool
 }
 
 // patience is the number of intervals after which a scrape counts as missing.
 const patience = 2.5
 
-// moments returns the scrapes of one target from shortly before the first boundary
-// to the last, in order of time: the target's own scrapes, shifted by the
-// difference of the clocks; boundaries, with the scrape that the run waited for;
-// and the lost scrapes of each gap that is too long.
+// moments returns the scrapes of one target from shortly before the first boundary to the last, in chronological order:
+// the target's own scrapes, shifted by the difference of the clocks; the boundaries, each with the scrape that the run
+// waited for; and a missing scrape for each interval of a gap that is too long.
 //
-// The awaited scrape comes before its boundary and later ones after it, even if the
-// clocks' difference, known to a few milliseconds, says otherwise.
+// The scrape that the run waited for comes before its boundary, and later scrapes after it. This holds even if the
+// difference of the clocks, which is known to a few milliseconds, says otherwise.
 func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Duration) []moment {
 	if len(boundaries) == 0 {
 		return nil
@@ -75,8 +74,8 @@ func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Durati
 	return all
 }
 
-// filled inserts the lost scrapes of every gap from first to end that is longer than patience allows, one
-// each interval.
+// filled inserts missing scrapes, one per interval, into every gap between first and end that is longer than patience
+// allows.
 func filled(all []moment, first, end, every int64) []moment {
 	var out []moment
 	before := first
@@ -100,30 +99,29 @@ type point struct {
 	v  float64
 }
 
-// past holds a series' earlier samples.
+// past describes the earlier samples of a series.
 type past struct {
-	seen    bool // it was in some scrape
-	present bool // it was in the last
+	seen    bool // some scrape had the series
+	present bool // the last scrape had the series
 }
 
-// before is the last moment before a part, or zero if there is no earlier moment.
+// before is the last moment before a part. It is zero if there is no earlier moment.
 type before struct {
 	moment
-	started float64 // process_start_time_seconds then; 0 if unknown
+	started float64 // process_start_time_seconds at that moment; 0 if unknown
 }
 
-// place assigns a series' samples to the moments of its target, and finds where the
-// series began and ended. started holds the start times of the process at the
-// moments; a cumulative series only grows while the process lives. samples and
-// moments are in order of time: a sample belongs to the first moment that shows it
-// or a later scrape, and the last sample of a moment counts.
+// place assigns the samples of a series to the moments of its target, and finds where the series began and ended.
+// started has the start time of the process at each moment, because a cumulative series only grows while the process
+// lives. samples and moments are in chronological order. A sample belongs to the first moment with the same or a later
+// source scrape. If a moment has several samples, the last one counts.
 func place(samples []model.SamplePair, moments []moment, started []float64, b before, p *past, cumulative bool) []point {
 	var all []point
 	next := 0
-	var shown *model.SamplePair // of the last scrape that was looked at
+	var shown *model.SamplePair // sample of the scrape of
 	var of int64
 	for i, m := range moments {
-		if m.of != of { // else it is a boundary, which shows the same scrape
+		if m.of != of { // otherwise m is a boundary with the same source scrape
 			shown, of = nil, m.of
 			for ; next < len(samples) && int64(samples[next].Timestamp) <= m.of; next++ {
 				shown = &samples[next]
@@ -145,8 +143,8 @@ func place(samples []model.SamplePair, moments []moment, started []float64, b be
 	return all
 }
 
-// counts reports whether a series only grows while its process lives, by the type
-// of its family or, if the type is unknown, by its name.
+// counts reports whether a series only grows while its process lives. It uses the type of the series' family or, if the
+// type is unknown, its name.
 func counts(series string, types map[string]model.MetricType) bool {
 	switch types[series] {
 	case model.MetricTypeCounter:
@@ -165,7 +163,7 @@ func counts(series string, types map[string]model.MetricType) bool {
 		case model.MetricTypeGaugeHistogram:
 			return false
 		}
-		return suffix == "_bucket" // of unknown type: a histogram, or nothing certain
+		return suffix == "_bucket" // unknown type: only _bucket surely belongs to a histogram
 	}
 	return strings.HasSuffix(series, "_total")
 }

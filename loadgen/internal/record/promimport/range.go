@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// Range evaluates PromQL with our job names over the cluster's series, at start, start+step, ... end. The answer has
-// our job names too.
+// Range evaluates PromQL over the cluster's series, at start, start+step, ... end. The expression and the result use our
+// job names.
 func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error) {
 	theirs := expr
 	if !s.ours {
@@ -43,11 +43,11 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 	return all, nil
 }
 
-// mostSplits bounds the number of times that a query is split in half.
+// mostSplits is the maximum number of times that queries are split in half.
 const mostSplits = 100
 
 // unambiguous evaluates PromQL over a range, except at steps at which a target exists twice, such as the moment when a
-// pod takes over another pod's address: matching the target with itself is an error then.
+// pod takes over another pod's address. At such a step, matching the target with itself is an error.
 func (s *Source) unambiguous(ctx context.Context, expr string, r v1.Range, splits *int, add func(model.Matrix)) error {
 	matrix, err := s.matrix(ctx, expr, r)
 	switch {
@@ -94,10 +94,10 @@ func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Mat
 	return withValues(matrix), nil
 }
 
-// mostPoints of a series are requested in one query: Prometheus refuses over 11,000.
+// mostPoints is the maximum number of points of a series in one query. Prometheus refuses more than 11,000.
 const mostPoints = 10_000
 
-// add appends a matrix' samples to each series.
+// add appends the samples of a matrix to the points of each series.
 func (s *Source) add(all []archive.Series, of map[model.Fingerprint]int, matrix model.Matrix) []archive.Series {
 	for _, stream := range matrix {
 		id := stream.Metric.Fingerprint()
@@ -126,7 +126,7 @@ func appendPoints(all []archive.Point, values []model.SamplePair) []archive.Poin
 	return all
 }
 
-// translate replaces our names of jobs with theirs, and narrows each selector to the cluster.
+// translate replaces our job names by those in the Prometheus, and restricts each selector to the cluster.
 func (s *Source) translate(expr string) (string, error) {
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -148,8 +148,8 @@ func (s *Source) translate(expr string) (string, error) {
 	return root.String(), nil
 }
 
-// theirJob returns a matcher for their names of the jobs that ours matches. It matches nothing for an omitted
-// component; a job that is not a component's keeps its name.
+// theirJob returns a matcher for the Prometheus' names of the jobs that ours matches. It matches nothing for a component
+// that was omitted. Jobs that are not components keep their names.
 func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 	var names []string
 	for theirs, name := range s.jobs {
@@ -166,7 +166,7 @@ func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 		}
 		return ours
 	}
-	for _, job := range record.Jobs() { // other jobs keep their names, as on our own observer
+	for _, job := range record.Jobs() { // other jobs keep their names, as with `loadgen observe`
 		if _, theirs := usual[job]; !theirs && ours.Matches(job) {
 			names = append(names, regexp.QuoteMeta(job))
 		}

@@ -56,7 +56,7 @@ func TestLongRange(t *testing.T) {
 // An answer that lacks a store's data is an error; Prometheus' remarks on the PromQL are not.
 func TestWarningIsAnError(t *testing.T) {
 	for warning, want := range map[string]string{
-		"receive series from Addr: 10.0.0.7:10901:\nunavailable": "the answer is not complete: receive series from Addr: 10.0.0.7:10901: unavailable (mend the store",
+		"receive series from Addr: 10.0.0.7:10901:\nunavailable": "the response is incomplete: receive series from Addr: 10.0.0.7:10901: unavailable (repair the store",
 		`PromQL info: metric might not be a counter: "x" (1:6)`:  "",
 		`PromQL warning: bucket label "le" is missing (1:20)`:    "",
 	} {

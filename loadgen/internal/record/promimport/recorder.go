@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// A boundary polls this many times per interval for new scrapes, or once per
-	// pollAtLeast if that is more often.
+	// At a boundary, the recorder queries for new scrapes this many times per interval, or every pollAtLeast if that is
+	// more often.
 	polls       = 10
 	pollAtLeast = 2 * time.Second
-	// copyTimeout bounds the copy at the end of a run.
+	// copyTimeout is the time limit for the copy at the end of a run.
 	copyTimeout = 4 * time.Minute
 )
 
-// Recorder records a run's metrics from a Prometheus, and scrapes the generator's
-// own metrics. It has the methods of record.Recorder that a run uses.
+// Recorder records a run's metrics from a Prometheus, and scrapes the generator's own metrics. It has the methods of
+// record.Recorder that a run uses.
 type Recorder struct {
 	source *Source
 	own    *record.Recorder
@@ -28,20 +28,18 @@ type Recorder struct {
 
 	mu         sync.Mutex
 	boundaries []boundaryScrapes
-	scrapes    result.Scrapes // of the targets
-	failed     error          // of our own storage
+	scrapes    result.Scrapes // scrapes of the targets
+	failed     error          // error of our own storage
 }
 
-// boundaryScrapes is a boundary with the awaited scrape of each target, in ms by
-// their clock.
+// boundaryScrapes is a boundary with the scrape of each target that the run waited for, in ms by the Prometheus' clock.
 type boundaryScrapes struct {
 	at      int64
 	scrapes map[key]int64
 }
 
-// Record creates the archive in dir, as record.Open does. Call Find first. Record
-// scrapes only Options' Registry. It keeps the samples of the targets that a scrape
-// would keep.
+// Record creates the archive in dir, as record.Open does. Call Find first. The Recorder scrapes only the Registry of
+// Options. From the targets it copies the samples that record.Recorder would keep.
 func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 	own, err := record.Open(dir, nil, o)
 	if err != nil {
@@ -56,9 +54,8 @@ func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 // Own returns the recorder of the generator's own metrics.
 func (r *Recorder) Own() *record.Recorder { return r.own }
 
-// Run scrapes the generator until ctx ends, and then copies the samples between the
-// first boundary and the last. Samples that cannot be copied count as lost; an
-// error comes from our own storage.
+// Run scrapes the generator until ctx ends, and then copies the samples between the first and the last boundary. Samples
+// that cannot be copied count as lost. Run returns an error only if our own storage fails.
 func (r *Recorder) Run(ctx context.Context) error {
 	err := r.own.Run(ctx)
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyTimeout)
@@ -70,18 +67,18 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return err
 }
 
-// ScrapeNow waits until every target was scraped once more and returns that moment,
-// the boundary of a phase. A target that is not scraped in time counts as lost when
-// the samples are copied. An error means that ctx ended or storing failed.
+// ScrapeNow waits until every target was scraped once more. It returns the time after that, which is the boundary of a
+// phase. A target that is not scraped in time counts as lost when the samples are copied. An error means that ctx ended
+// or storing failed.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	began := r.source.clock()
 	asked, err := r.source.now(ctx)
 	if err != nil {
-		// The Prometheus may be back when the samples are copied.
+		// The Prometheus may be available again when the samples are copied.
 		asked = began.Add(r.source.Ahead())
-		r.o.Log("%s does not say what time it is: %s", r.source.url, oneLine(err))
+		r.o.Log("%s does not return its time: %s", r.source.url, oneLine(err))
 	}
-	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // its clock shows at most this time
+	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // the latest time that the Prometheus' clock can show
 	at, err := r.own.ScrapeNow(ctx)
 	if err != nil {
 		return at, err
@@ -92,8 +89,8 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	return at, nil
 }
 
-// await waits, for a bounded time, until every target was scraped after asked by
-// their clock, and returns those scrapes.
+// await waits, for a limited time, until every target was scraped after asked by the Prometheus' clock, and returns the
+// times of those scrapes.
 func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	every := r.source.Interval()
 	window := time.Duration(patience*float64(every)) + r.source.ingestion
@@ -128,7 +125,7 @@ func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	}
 }
 
-// without returns a target without a scrape, or "".
+// without returns the instance of a target that has no scrape, or "".
 func (s *Source) without(scrapes map[key]int64) string {
 	for _, t := range s.targets {
 		if scrapes[t.key] == 0 {
@@ -138,8 +135,7 @@ func (s *Source) without(scrapes map[key]int64) string {
 	return ""
 }
 
-// Scrapes counts the generator's own scrapes and, once they are copied, the
-// targets' scrapes.
+// Scrapes returns the number of scrapes of the generator and, once the samples are copied, of the targets.
 func (r *Recorder) Scrapes() result.Scrapes {
 	all := r.own.Scrapes()
 	r.mu.Lock()

@@ -19,30 +19,31 @@ import (
 )
 
 const (
-	// askTimeout of one query.
+	// askTimeout is the timeout of an instant query.
 	askTimeout = 30 * time.Second
-	// rangeTimeout of one query over a range; a Prometheus ends one after two minutes by default.
+	// rangeTimeout is the timeout of a range query. By default, a Prometheus aborts a query after two minutes.
 	rangeTimeout = 2*time.Minute + askTimeout
-	// lookBack is the window in which targets are found, and from which their intervals are derived.
+	// lookBack is the window before now in which Find searches for targets and measures their scrape intervals.
 	lookBack = 10 * time.Minute
-	// usualInterval is Prometheus' own default. It applies to a target with a single scrape so far.
+	// usualInterval is the default scrape interval of Prometheus. It applies to a target that was scraped only once so
+	// far.
 	usualInterval = time.Minute
 )
 
 // Target is a target that the Prometheus scrapes.
 type Target struct {
-	// Job is the component's kind, Instance its label in our archive, unique among targets.
+	// Job is the component's kind. Instance is its instance label in our archive, which is unique among the targets.
 	Job, Instance string
-	// Interval between its scrapes.
+	// Interval is the time between scrapes of the target.
 	Interval time.Duration
 
 	key key
 }
 
-// key identifies a target by its labels there.
+// key identifies a target by its labels in the Prometheus.
 type key struct{ job, instance string }
 
-// tick is one scrape: its time by their clock, in ms, and whether the target answered.
+// tick is one scrape: its time by the Prometheus' clock, in ms, and whether the target answered.
 type tick struct {
 	at int64
 	up bool
@@ -74,7 +75,7 @@ func (s *Source) Find(ctx context.Context) error {
 	return nil
 }
 
-// Ambiguous describes the clusters among which the user must choose, by the targets that were scraped at a time. It
+// Ambiguous describes the clusters that the user must choose from, judged by the targets that were scraped at a time. It
 // returns "" if there is at most one cluster.
 func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, err error) {
 	if s.ours {
@@ -114,10 +115,10 @@ func (s *Source) Interval() time.Duration {
 	return longest
 }
 
-// Ahead returns the offset by which its clock is ahead of our clock.
+// Ahead returns how far the Prometheus' clock is ahead of our clock.
 func (s *Source) Ahead() time.Duration { return time.Duration(s.ahead) * time.Millisecond }
 
-// now returns the Prometheus' time.
+// now returns the current time by the Prometheus' clock.
 func (s *Source) now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -132,13 +133,13 @@ func (s *Source) now(ctx context.Context) (time.Time, error) {
 	return scalar.Timestamp.Time(), nil
 }
 
-// history is one series of up.
+// history is one series of up: the scrapes of one target.
 type history struct {
 	labels model.Metric
 	ticks  []tick
 }
 
-// ups returns the scrapes of all targets in the window that ends at to.
+// ups returns the scrapes of all targets of our jobs in the window that ends at to.
 func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (map[key][]history, error) {
 	var jobs []string
 	for theirs := range s.jobs {
@@ -184,12 +185,12 @@ func withValues(matrix model.Matrix) model.Matrix {
 	return slices.DeleteFunc(matrix, func(s *model.SampleStream) bool { return s == nil || len(s.Values) == 0 })
 }
 
-// incomplete is the error of an answer that lacks a part of the data, as from Thanos while a store is down. It holds
-// the warning.
+// incomplete is the error for an answer that lacks part of the data, such as an answer of Thanos while a store is down.
+// Its text is the Prometheus' warning.
 type incomplete string
 
 func (e incomplete) Error() string {
-	return fmt.Sprintf("the answer is not complete: %s (mend the store behind it, or leave that out with --prometheus-match)", string(e))
+	return fmt.Sprintf("the response is incomplete: %s (repair the store behind it, or exclude it with --prometheus-match)", string(e))
 }
 
 // checkComplete converts a warning to an error, unless the warning is about the PromQL itself.
@@ -202,8 +203,8 @@ func checkComplete(warnings v1.Warnings) error {
 	return nil
 }
 
-// current keeps the targets that are scraped now. Two targets with the same job and instance at one time, such as two
-// replicas or clusters, are an error: the user must name one.
+// current removes the targets that are no longer scraped. It returns an error if two targets had the same job and
+// instance at the same time, such as two replicas or clusters: the user must select one.
 func current(found map[key][]history, now time.Time) error {
 	for _, k := range sortedKeys(found) {
 		all := slices.DeleteFunc(found[k], func(h history) bool {
@@ -216,7 +217,7 @@ func current(found map[key][]history, now time.Time) error {
 		for i, a := range all {
 			for _, b := range all[i+1:] {
 				if overlap(a, b) {
-					return fmt.Errorf("%s of job %s is there %d times: %s (name one with --prometheus-match)",
+					return fmt.Errorf("%s of job %s exists %d times: %s (select one with --prometheus-match)",
 						k.instance, k.job, len(all), differences(a.labels, b.labels))
 				}
 			}
@@ -225,15 +226,15 @@ func current(found map[key][]history, now time.Time) error {
 	return nil
 }
 
-// overlap reports whether two histories overlap by more than two intervals. The history of a pod follows the history of
-// the pod that it replaces, and may overlap with its last scrapes.
+// overlap reports whether two histories overlap by more than two scrape intervals. When a pod replaces another, their
+// histories may overlap by the last scrapes of the old pod.
 func overlap(a, b history) bool {
 	begin := max(a.ticks[0].at, b.ticks[0].at)
 	end := min(a.ticks[len(a.ticks)-1].at, b.ticks[len(b.ticks)-1].at)
 	return end-begin > 2*max(interval(a.ticks), interval(b.ticks)).Milliseconds()
 }
 
-// clusterLabel is the conventional label of a series' cluster in Prometheus agents, Thanos and Mimir.
+// clusterLabel is the label that conventionally names the cluster of a series in Prometheus agents, Thanos and Mimir.
 const clusterLabel = "cluster"
 
 // oneCluster returns an error if the targets belong to several clusters: the user must name one.
@@ -249,10 +250,10 @@ func oneCluster(found map[key][]history) error {
 	if len(all) < 2 {
 		return nil
 	}
-	return fmt.Errorf("it has %d clusters: %s (name one with --prometheus-match)", len(all), strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+	return fmt.Errorf("it has %d clusters: %s (select one with --prometheus-match)", len(all), strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 }
 
-// differences returns the differing labels of two sets, such as `cluster="a" and cluster="b"`.
+// differences returns the labels that differ between two sets, such as `cluster="a" and cluster="b"`.
 func differences(a, b model.Metric) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(a)) {
@@ -261,12 +262,12 @@ func differences(a, b model.Metric) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "they differ by a label that one has and the other has not"
+		return "they differ by a label that only one of them has"
 	}
 	return strings.Join(parts, ", ")
 }
 
-// name converts the found targets, and gives them unique instances: gates identify a target by its instance alone.
+// name converts found to Targets with unique instances, because gates identify a target by its instance alone.
 func (s *Source) name(found map[key][]history) []Target {
 	shared := map[string]int{}
 	for k := range found {
@@ -303,7 +304,7 @@ func interval(ticks []tick) time.Duration {
 	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
 }
 
-// theirs returns the names of the jobs on the Prometheus, or none if it does not answer.
+// theirs returns the names of the jobs in the Prometheus, or nil if it does not answer.
 func (s *Source) theirs(ctx context.Context) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -317,8 +318,8 @@ func (s *Source) theirs(ctx context.Context) (names []string) {
 	return names
 }
 
-// NameJobs uses our own name for a job if the Prometheus has our name instead of the usual one, as `loadgen observe`
-// does, and the user has not named the job.
+// NameJobs uses our own name for a job instead of the usual one if the user has not named the job and the Prometheus has
+// only our name. The Prometheus of `loadgen observe` does.
 func (s *Source) NameJobs(ctx context.Context) {
 	if s.ours {
 		return
@@ -332,22 +333,22 @@ func (s *Source) NameJobs(ctx context.Context) {
 	}
 }
 
-// Scrapes reports whether the Prometheus has one of our jobs, under the job's name there.
+// Scrapes reports whether the Prometheus has at least one of the jobs that we look for.
 func (s *Source) Scrapes(ctx context.Context) bool {
 	return slices.ContainsFunc(s.theirs(ctx), func(name string) bool { _, ours := s.jobs[name]; return ours })
 }
 
-// FoundNone returns an error that lists the jobs that exist instead.
+// FoundNone returns an error that says that no target was found, and lists the jobs that the Prometheus has.
 func (s *Source) FoundNone(ctx context.Context) error {
-	has := "it has none that fit"
+	has := "it has no matching jobs"
 	if names := s.theirs(ctx); len(names) > 0 {
 		has = "its jobs are " + strings.Join(names, ", ")
 	}
-	return fmt.Errorf("it scrapes no target of the jobs %s: %s (--prometheus-job kube-apiserver=NAME says what a job is called)",
+	return fmt.Errorf("it scrapes no target of the jobs %s: %s (--prometheus-job kube-apiserver=NAME sets the name of a job)",
 		strings.Join(slices.Sorted(maps.Keys(s.jobs)), ", "), has)
 }
 
-// explain returns one line that says why a Prometheus did not answer.
+// explain converts an error of a Prometheus query to one line with a hint.
 func explain(err error, limit time.Duration) error {
 	var lacks incomplete
 	switch {

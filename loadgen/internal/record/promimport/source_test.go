@@ -36,7 +36,7 @@ func TestCurrent(t *testing.T) {
 	twice := map[key][]history{k: {
 		scraped(now, time.Second, model.Metric{"prometheus_replica": "p-0"}), scraped(now, 2*time.Second, model.Metric{"prometheus_replica": "p-1"}),
 	}}
-	want := `a of job kube-etcd is there 2 times: prometheus_replica="p-0" and prometheus_replica="p-1" (name one with --prometheus-match)`
+	want := `a of job kube-etcd exists 2 times: prometheus_replica="p-0" and prometheus_replica="p-1" (select one with --prometheus-match)`
 	if err := current(twice, now); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -73,7 +73,7 @@ func TestOneCluster(t *testing.T) {
 		t.Error(err)
 	}
 	err := oneCluster(map[key][]history{{"kube-etcd", "a"}: of("prod-2"), {"kube-etcd", "b"}: of("prod-1")})
-	if want := `it has 2 clusters: cluster="prod-1", cluster="prod-2" (name one with --prometheus-match)`; err == nil || err.Error() != want {
+	if want := `it has 2 clusters: cluster="prod-1", cluster="prod-2" (select one with --prometheus-match)`; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }

@@ -1,7 +1,7 @@
-// Package chart draws numbers over time: units and number formats, scales and
-// their ticks, lines, phases, marks, bars and waterfalls, as parts of a page or as
-// an independent SVG. It knows values, not runs: package report knows the contents of
-// a run's report.
+// Package chart draws numbers over time: lines, phases, marks, bars and waterfalls,
+// with scales, ticks, units and number formats. The drawings are parts of a page or
+// separate SVG files. The package handles values; package report decides what a report
+// shows of a run.
 package chart
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Subject says what a chart shows, and how it looks.
+// Subject says what a chart shows, and how it is drawn.
 type Subject struct {
 	Title     string        `json:"-"`
-	Tells     string        `json:"-"`                  // one sentence on what it tells the reader
-	MovesWith string        `json:"-" yaml:"movesWith"` // the faults and actions that it shows best
-	Key       string        `json:"-"`                  // the key metric that it shows, if it is one of the four
+	Tells     string        `json:"-"`                  // one sentence that explains the chart
+	MovesWith string        `json:"-" yaml:"movesWith"` // the faults and actions that the chart shows best
+	Key       string        `json:"-"`                  // the name of the key metric that the chart shows, or ""
 	Unit      scenario.Unit `json:"unit"`
 	Log       bool          `json:"log,omitempty"`                // a logarithmic axis: latencies span five decades
-	Dips      bool          `json:"-"`                            // low values are the news: nodes Ready, not latency
-	Level     float64       `json:"level,omitempty" yaml:"guide"` // a reference level, drawn as a line with its reason; 0: none
+	Dips      bool          `json:"-"`                            // low values matter, as for Ready nodes, not high ones as for latency
+	Level     float64       `json:"level,omitempty" yaml:"guide"` // a reference level, drawn as a line with its reason; 0 means none
 	LevelText string        `json:"-" yaml:"guideText"`
 }
 
-// Chart is lines over the time of a run, with what they tell. Draw sets the fields
-// from Series on. Its JSON has what a script needs to draw it.
+// Chart is a chart of lines over the time of a run. Draw sets the fields from Series
+// on. The JSON form contains the data that a script needs to draw the chart.
 type Chart struct {
 	ID string `json:"-"`
 	Subject
@@ -37,23 +37,23 @@ type Chart struct {
 	Note    string `json:"-"`
 
 	Series  []Line `json:"series"`
-	Ticks   []Mark `json:"-"` // of the vertical axis
+	Ticks   []Mark `json:"-"` // the ticks of the vertical axis
 	Guide   *Mark  `json:"-"` // the line of the level, if it is in range
 	Peak    string `json:"-"`
 	Where   string `json:"-"`
-	Long    bool   `json:"-"` // the names need a line each
+	Long    bool   `json:"-"` // each name needs its own line
 	Summary string `json:"-"`
 	scale   Scale
 }
 
-// New returns a chart whose address is made from a name.
+// New returns a chart of a subject. The address of the chart is made from name.
 func New(name string, of Subject) Chart { return Chart{ID: ID(Slug(name)), Subject: of} }
 
-// Mark is a position in percent with its label.
+// Mark is a label at a position in percent.
 type Mark struct{ At, Label string }
 
-// Draw puts lines, the highest first, into the chart. when names a point of the
-// axis.
+// Draw draws lines, which must be sorted by peak, the highest first. when returns the
+// name of a point of the axis.
 func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	colour(lines)
 	d.scale = d.scaleOf(lines)
@@ -71,8 +71,8 @@ func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	d.Peak = "Figures: peaks"
 	switch {
 	case d.Dips:
-		// The last value counts: a peak of Ready nodes is no news.
-		d.Peak = "Figures: at the end"
+		// Show the last value, because a peak of Ready nodes is not interesting.
+		d.Peak = "Figures: last values"
 	case top.Peak > 0:
 		d.Peak = "Peak " + Format(d.Unit, top.Peak)
 		d.Where = "at " + when(top.PeakAt)
@@ -95,7 +95,7 @@ func (d *Chart) scaleOf(lines []Line) Scale {
 			}
 		}
 	}
-	// Show a level only if the values come near it.
+	// Show the reference level only if the values come near it.
 	reach := map[bool]float64{true: 20, false: 2.5}[d.Log]
 	if d.Level > high && d.Level <= high*reach {
 		high = d.Level * 1.05
@@ -109,7 +109,7 @@ func (d *Chart) scaleOf(lines []Line) Scale {
 // ID returns the address of a chart on the page, from its name.
 func ID(name string) string { return "chart-" + name }
 
-// Slug converts a title to a name: lower-case letters and digits, joined by dashes.
+// Slug converts a title to a name: lower-case words of letters and digits, joined by dashes.
 func Slug(title string) string {
 	words := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(title, "'", "")), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	return strings.Join(words, "-")
@@ -118,23 +118,22 @@ func Slug(title string) string {
 // Name returns the chart's address without the common prefix.
 func (d Chart) Name() string { return strings.TrimPrefix(d.ID, ID("")) }
 
-// MostSeries is how many lines of one chart a person can distinguish.
+// MostSeries is the maximum number of lines in a chart, as many as a reader can distinguish.
 const MostSeries = 8
 
-// Line is one drawn series. Colour is its place in the palette; the peak is always
-// shown.
+// Line is one drawn series. Colour is an index in the palette. The peak is always shown.
 type Line struct {
 	Name   string  `json:"name"`
-	Path   string  `json:"-"` // of the SVG
-	Dots   string  `json:"-"` // the points without neighbours
+	Path   string  `json:"-"` // SVG path of the line
+	Dots   string  `json:"-"` // SVG path of the points without neighbours
 	Colour int     `json:"colour"`
 	Figure string  `json:"-"` // the peak, or the last value
 	Values Values  `json:"values"`
 	Peak   float64 `json:"-"`
-	PeakAt int     `json:"-"` // -1: no value at all
+	PeakAt int     `json:"-"` // index of the peak; -1 if the line has no value
 }
 
-// Values of a line have one value for each point of the axis; NaN, null in JSON, is a gap.
+// Values holds the values of a line, one for each point of the axis. NaN, which is null in JSON, is a gap.
 type Values []float64
 
 // MarshalJSON writes each number in its shortest form.
@@ -153,7 +152,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// NewLine returns a line of values with its peak.
+// NewLine returns a line with the given values and their peak.
 func NewLine(name string, values []float64) Line {
 	l := Line{Name: name, Values: values, PeakAt: peak(values)}
 	if l.PeakAt >= 0 {
@@ -172,8 +171,7 @@ func Last(values []float64) float64 {
 	return math.NaN()
 }
 
-// peak is the index of the largest value, the first of several; -1 if every value is
-// NaN.
+// peak returns the index of the first of the largest values, or -1 if every value is NaN.
 func peak(values []float64) (at int) {
 	at = -1
 	for i, v := range values {
@@ -184,8 +182,8 @@ func peak(values []float64) (at int) {
 	return at
 }
 
-// SplitZero takes out lines that never left zero and returns their names: a line along
-// the axis hides other lines, and its name says enough.
+// SplitZero returns the lines that are not always zero, and the names of the others. A line
+// along the axis would hide other lines, so its name is enough.
 func SplitZero(lines []Line) (rest []Line, names string) {
 	var zero []string
 	for _, l := range lines {
@@ -202,8 +200,7 @@ func SplitZero(lines []Line) (rest []Line, names string) {
 	return rest, strings.Join(zero, ", ")
 }
 
-// colour gives each line its place in the palette. The verbs have the same colours in
-// every chart.
+// colour sets the colour of each line. Each verb has the same colour in every chart.
 func colour(lines []Line) {
 	fixed := []string{"GET", "LIST", "POST", "PUT", "PATCH", "DELETE", "WATCH", "APPLY"}
 	byName := make([]*Line, len(lines))
@@ -229,13 +226,13 @@ func colour(lines []Line) {
 	}
 }
 
-// ByPeak orders lines: the highest peak first, then by name.
+// ByPeak compares lines for sorting: the highest peak first, then by name.
 func ByPeak(x, y Line) int {
 	return cmp.Or(cmp.Compare(y.Peak, x.Peak), cmp.Compare(x.Name, y.Name))
 }
 
-// SetFigure sets the value next to the line's name: its last value if dips are the
-// news, else its peak.
+// SetFigure sets the number that is shown next to the name of the line: its last value if
+// dips is set, else its peak.
 func (l *Line) SetFigure(u scenario.Unit, dips bool) {
 	v := l.Peak
 	if dips {

@@ -9,19 +9,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// MaxPoints is how many points of a series are drawn: about one for each
-// pixel of a chart on a wide screen.
+// MaxPoints is the maximum number of points of a series: about one for each pixel
+// of a chart on a wide screen.
 const MaxPoints = 600
 
 // Grid is the time axis that all charts of a report share.
 type Grid struct {
 	Start time.Time
 	Step  time.Duration
-	N     int // points: start, start+step, ... start+(n-1)*step
+	N     int // number of points: Start, Start+Step, ... Start+(N-1)*Step
 }
 
-// NewGrid puts at most MaxPoints on the run, but no more than there were scrapes: between
-// two scrapes there is nothing to see.
+// NewGrid returns a grid from start to end with at most MaxPoints points. Points are at least a
+// scrape interval apart, because there is no data between two scrapes.
 func NewGrid(start, end time.Time, interval time.Duration) Grid {
 	length := max(end.Sub(start), time.Second)
 	step := max(interval, time.Second, length/(MaxPoints-1)).Round(time.Second)
@@ -30,15 +30,15 @@ func NewGrid(start, end time.Time, interval time.Duration) Grid {
 	}
 	n := int(length/step) + 1
 	if length%step != 0 && n < MaxPoints {
-		n++ // the last stretch is shorter than a step
+		n++ // the last step reaches beyond the end
 	}
 	return Grid{Start: start, Step: step, N: n}
 }
 
-// Seconds is the length of the axis.
+// Seconds returns the length of the axis in seconds.
 func (g Grid) Seconds() float64 { return float64(g.N-1) * g.Step.Seconds() }
 
-// End is the last point.
+// End returns the time of the last point.
 func (g Grid) End() time.Time { return g.Start.Add(time.Duration(g.N-1) * g.Step) }
 
 // At returns the seconds from the grid's start to t.
@@ -52,9 +52,9 @@ func (g Grid) Fraction(t time.Time) float64 {
 	return min(max(g.At(t)/g.Seconds(), 0), 1)
 }
 
-// Sample puts points on the grid. A cell with several points keeps the largest
-// (the smallest if dips matter more): a mean would hide the extremes. A cell without a
-// point, or only with points that are not numbers, is a gap (NaN).
+// Sample returns the values of points on the grid. If several points fall on one grid point,
+// it keeps the largest value, or the smallest if dips is set, because a mean would hide the
+// extremes. A grid point without a finite value is a gap (NaN).
 func (g Grid) Sample(points []Point, dips bool) []float64 {
 	values := make([]float64, g.N)
 	for i := range values {
@@ -73,18 +73,18 @@ func (g Grid) Sample(points []Point, dips bool) []float64 {
 	return values
 }
 
-// Round6 keeps six significant digits: more than a reader needs, and the page
-// and its script round the same number.
+// Round6 rounds to six significant digits. This is more than a reader needs, and ensures
+// that the page and its script show the same rounded number.
 func Round6(v float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
 	if err != nil {
-		return math.NaN() // impossible: it was just written
+		return math.NaN() // impossible, because the text was just formatted
 	}
 	return v
 }
 
-// Source answers range queries over what a run recorded. Several goroutines may use it at
-// the same time.
+// Source answers range queries over the recorded metrics of a run. Several goroutines may
+// use it at the same time.
 type Source interface {
 	// Range evaluates a PromQL expression at start, start+step, ... end. A
 	// series has points only where it has values.

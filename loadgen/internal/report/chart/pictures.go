@@ -45,7 +45,7 @@ func (x *Timeline) ChartSVG(d Chart) []byte {
 	return s.svg(d.Title, d.Summary, x.Origin)
 }
 
-// legend names the lines, in as many columns as fit.
+// legend writes the names of the lines, in as many columns as fit.
 func (a axis) legend(lines []Line) {
 	widest := 0.0
 	for _, l := range lines {
@@ -65,13 +65,13 @@ func (a axis) legend(lines []Line) {
 	}
 }
 
-// SVG draws phases and events, with faults, leaders and restarts as
-// bars.
+// SVG draws the phases and events of a run, with faults, leaders and restarts
+// as bars.
 func (x *Timeline) SVG() []byte {
 	const gap, least, mostLane = 4, 30, 260
 	s := &sheet{}
 	s.head("Timeline", "", "")
-	lane := 0.0 // the widest name of a track
+	lane := 0.0 // width of the widest name of a track
 	for _, t := range x.Tracks {
 		lane = max(lane, widthOf(t.Name, bodySize))
 	}
@@ -100,17 +100,17 @@ func (x *Timeline) SVG() []byte {
 	return s.svg("Timeline", summary, x.Origin)
 }
 
-// axis is the time of a run across a sheet, from x0 to x1.
+// axis is the time axis of a run on a sheet, from x0 to x1.
 type axis struct {
 	*sheet
 	time   *Timeline
 	x0, x1 float64
 }
 
-// at returns the position of a share of the axis.
+// at returns the horizontal position of a share of the axis.
 func (a axis) at(share float64) float64 { return a.x0 + share*(a.x1-a.x0) }
 
-// plotted returns the position of a plot's coordinate.
+// plotted returns the horizontal position of a coordinate of a plot.
 func (a axis) plotted(x float64) float64 { return a.at(x / PlotWidth) }
 
 func (a axis) phases() {
@@ -132,8 +132,8 @@ func (a axis) phases() {
 	a.y += high + 3
 }
 
-// barHigh is the height of a track's row. leastName is the least room in which a part of a
-// bar's name is useful.
+// barHigh is the height of a row of a track. leastName is the minimum width at which a
+// shortened name of a bar is useful.
 const barHigh, leastName = 17, 40
 
 func (a axis) bars(t Track) {
@@ -141,7 +141,7 @@ func (a axis) bars(t Track) {
 		fill := map[string]string{"fault": faultInk, "lead": "#99488f", "restart": "#5c636e"}[b.Class]
 		x, w, y := a.plotted(b.from), max(a.plotted(b.to)-a.plotted(b.from), 2.5), a.y+barHigh*float64(b.Row)
 		a.rect(min(x, a.x1-w), y+1, w, barHigh-3, fill, 1)
-		// A sheet has no pointer: a shortened name is better than none.
+		// A sheet cannot show a name under the pointer, so a shortened name is better than none.
 		in, after := w-8, a.plotted(b.room)-x-w-8
 		switch {
 		case max(in, after) < leastName:
@@ -154,10 +154,11 @@ func (a axis) bars(t Track) {
 	a.y += barHigh * float64(t.Rows)
 }
 
-// mostListed is how many marks have their words on a sheet.
+// mostListed is the maximum number of marks that are explained on a sheet.
 const mostListed = 8
 
-// marks numbers what was done and what happened, except what a bar shows.
+// marks draws numbered marks for actions and events, except those that a bar shows. It
+// returns the marks to explain.
 func (a axis) marks() (listed []Event) {
 	const high = 16
 	lanes := 0
@@ -180,7 +181,7 @@ func (a axis) marks() (listed []Event) {
 	return listed
 }
 
-// ground draws phases, faults and marks from y down.
+// ground draws the phases, faults and marks in the background, from y down.
 func (a axis) ground(y, height float64) {
 	for _, b := range a.time.Bands {
 		if b.Odd {
@@ -211,14 +212,14 @@ func (a axis) times() {
 			share = t / whole
 		}
 		if share > .985 {
-			break // it would be cut off
+			break // the label would be cut off
 		}
 		a.text(a.at(share), a.y+15, Clock(t), words{size: smallSize, fill: dimInk, anchor: "middle"})
 	}
 	a.y += 20
 }
 
-// list writes the words of the marks, in two columns if there are many.
+// list writes the explanations of the marks, in two columns if there are many.
 func (a axis) list(listed []Event) {
 	columns := 1
 	if len(listed) > 3 {

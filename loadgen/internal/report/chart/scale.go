@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The coordinates of a plot. It is stretched to its place on the page, so they
-// are not pixels; lines keep their width (vector-effect).
+// The size of a plot in its own coordinates. They are not pixels, because the page
+// stretches the plot to its place; lines keep their width (vector-effect).
 const (
 	PlotWidth  = 1000.0
 	plotHeight = 100.0
@@ -22,8 +22,8 @@ type Scale struct {
 	Ticks     []float64
 }
 
-// Share returns the height of v on the scale, from 0 at the bottom to 1. Values outside are
-// moved to the edge.
+// Share returns the height of v on the scale, from 0 at the bottom to 1 at the top. Values
+// outside the scale are moved to its edge.
 func (s Scale) Share(v float64) float64 {
 	low, high := s.Low, s.High
 	if s.Log {
@@ -35,8 +35,8 @@ func (s Scale) Share(v float64) float64 {
 // y returns the height of v in a plot, 0 at the top.
 func (s Scale) y(v float64) float64 { return plotHeight * (1 - s.Share(v)) }
 
-// newScale spans the values between low and high, with round ticks.
-// Countable things get only whole ticks.
+// newScale returns a scale that covers the values between low and high, with round
+// ticks. If the unit is a count, ticks are whole numbers.
 func newScale(low, high float64, log bool, u scenario.Unit) Scale {
 	if log && high > 0 {
 		return logScale(low, high)
@@ -71,7 +71,7 @@ func logScale(low, high float64) Scale {
 	}
 	s := Scale{Low: at(first), High: at(last), Log: true}
 	for i := first; i <= last; i++ {
-		// With few decades: 1, 2 and 5 of each. With many: only the decades.
+		// Use 1, 2 and 5 of each decade, or only the decades if there are many.
 		if last-first <= 5 || i%3 == 0 {
 			s.Ticks = append(s.Ticks, at(i))
 		}
@@ -86,7 +86,7 @@ func logScale(low, high float64) Scale {
 	return s
 }
 
-// TimeTicks returns round times along an axis of the given length in seconds.
+// TimeTicks returns round times, in seconds, that divide an axis of the given length into at most most parts.
 func TimeTicks(length float64, most int) []float64 {
 	steps := []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400}
 	step := steps[len(steps)-1]
@@ -103,7 +103,7 @@ func TimeTicks(length float64, most int) []float64 {
 	return ticks
 }
 
-// tickLabel writes an axis label; ticks are round, so it is short.
+// tickLabel formats the label of a tick. It is short, because ticks are round.
 func tickLabel(u scenario.Unit, v float64) string {
 	switch u {
 	case UnitCores:
@@ -116,8 +116,7 @@ func tickLabel(u scenario.Unit, v float64) string {
 	return Format(u, v)
 }
 
-// RoundStep returns the next of 1, 2, 2.5 and 5 times a power of ten, as a step between
-// ticks.
+// RoundStep rounds v up to 1, 2, 2.5 or 5 times a power of ten, for the step between ticks.
 func RoundStep(v float64) float64 {
 	p := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 2.5, 5} {
@@ -128,8 +127,8 @@ func RoundStep(v float64) float64 {
 	return 10 * p
 }
 
-// path draws values as a line, broken at gaps; lone points are dots (lines of
-// no length with round ends).
+// path returns SVG paths for values: a line that is broken at gaps, and dots for
+// points without neighbours. Dots are lines of length 0 with round ends.
 func path(values []float64, s Scale, width, height float64) (line, dots string) {
 	var b, lone strings.Builder
 	dx := width / max(float64(len(values)-1), 1)
@@ -153,17 +152,17 @@ func path(values []float64, s Scale, width, height float64) (line, dots string) 
 	return b.String(), lone.String()
 }
 
-// Coordinate writes a coordinate of a drawing, to a tenth.
+// Coordinate formats a coordinate of a drawing, rounded to a tenth.
 func Coordinate(v float64) string {
 	return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
 }
 
-// PercentAt writes a share, from 0 to 1, in percent.
+// PercentAt formats a share from 0 to 1 as a number of percent.
 func PercentAt(f float64) string { return strconv.FormatFloat(f*100, 'f', 2, 64) }
 
-// CompactPath draws values, one for each unit of width, as SVG path data of whole
-// numbers: relative steps, broken at gaps. A lone point is a line of no length: round ends
-// make it a dot.
+// CompactPath returns SVG path data for values, one for each unit of width. To be short, it
+// has relative steps in whole numbers. It is broken at gaps. A point without neighbours is a
+// line of length 0, which round ends make a dot.
 func CompactPath(values []float64, y func(float64) int) string {
 	var b strings.Builder
 	lastX, lastY, pen := 0, 0, false
@@ -196,7 +195,8 @@ func CompactPath(values []float64, y func(float64) int) string {
 	return b.String()
 }
 
-// Area draws the area between two stacked lines, closed, part by part.
+// Area returns SVG path data for the area between two stacked lines: a closed path for each
+// part without gaps.
 func Area(under, over []float64, y func(float64) int) string {
 	var b strings.Builder
 	for from := 0; from < len(over); {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Independent pictures have their colours and sizes in each element, because GitHub and
-// mail readers show them without a style sheet. The colours are the light colours of
+// Colours and sizes of separate pictures. They are set in each element, because GitHub and
+// mail readers show pictures without a style sheet. The colours are the light colours of
 // page/style.css.
 const (
 	paper      = "#ffffff"
@@ -36,7 +36,7 @@ const (
 	smallSize   = 11.0
 )
 
-// sheet is an independent SVG, written from the top down; y is the present
+// sheet is a separate SVG picture that is written from the top down. y is the current
 // position.
 type sheet struct {
 	body strings.Builder
@@ -56,7 +56,7 @@ func (s *sheet) line(x1, y1, x2, y2 float64, stroke string, width float64, dash 
 		Coordinate(x1), Coordinate(y1), Coordinate(x2), Coordinate(y2), stroke, Coordinate(width), dashed(dash))
 }
 
-// path draws a path relative to x, y.
+// path draws the path d, relative to the point x, y.
 func (s *sheet) path(x, y float64, d, stroke string, width float64, dash string) {
 	if d == "" {
 		return
@@ -72,7 +72,7 @@ func dashed(dash string) string {
 	return ` stroke-dasharray="` + dash + `"`
 }
 
-// words describe how to set a text. The zero value: body size, in ink, from x to the right.
+// words describes the style of a text. The zero value means body size, the colour ink, and text that begins at x.
 type words struct {
 	size   float64
 	fill   string
@@ -98,20 +98,20 @@ func (s *sheet) text(x, y float64, text string, w words) {
 
 func escape(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(Clean(text))) // a Builder takes all
+	_ = xml.EscapeText(&b, []byte(Clean(text))) // writing to a Builder cannot fail
 	return b.String()
 }
 
-// widthOf estimates the width of a text in an unknown font: too wide rather than
-// cut off.
+// widthOf estimates the width of a text in an unknown font. The estimate is rather too
+// large, so that the text is not cut off.
 func widthOf(text string, size float64) float64 { return 0.58 * size * float64(TextWidth(text)) }
 
-// fit cuts a text to a width.
+// fit shortens a text to a width.
 func fit(text string, size, width float64) string { return Shorten(text, int(width/(0.58*size))) }
 
-// paragraph writes text in lines as wide as the sheet, in at most most lines.
+// paragraph writes a text over the width of the sheet, in at most most lines.
 func (s *sheet) paragraph(text string, most int, w words) {
-	const letters = 145 // of body size, across a sheet
+	const letters = 145 // letters of body size in the width of a sheet
 	lines := Wrap(Clean(text), letters)
 	for i, l := range lines[:min(len(lines), most)] {
 		if i == most-1 && len(lines) > most {
@@ -122,7 +122,7 @@ func (s *sheet) paragraph(text string, most int, w words) {
 	}
 }
 
-// head begins the sheet: its title, and what it shows.
+// head writes the head of the sheet: the title, a note, and what the picture shows.
 func (s *sheet) head(title, note, tells string) {
 	s.y = sheetMargin
 	s.text(sheetMargin, s.y+15, fit(title, 17, sheetWidth-2*sheetMargin-widthOf(note, bodySize)-12), words{size: 17, bold: true})
@@ -132,7 +132,7 @@ func (s *sheet) head(title, note, tells string) {
 	s.y += 6
 }
 
-// svg ends the sheet with its origin.
+// svg writes the origin at the end of the sheet and returns the SVG.
 func (s *sheet) svg(title, summary, from string) []byte {
 	s.y += 8
 	s.line(sheetMargin, s.y, sheetWidth-sheetMargin, s.y, gridInk, 1, "")

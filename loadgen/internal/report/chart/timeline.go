@@ -2,15 +2,15 @@ package chart
 
 import "time"
 
-// Timeline is the time of a run across a page or a picture: its phases, actions and
-// events, and the tracks of what lasted.
+// Timeline is the time axis of a run on a page or a picture, with phases, the marks of
+// actions and events, and tracks for what lasts.
 type Timeline struct {
 	Grid
 	Bands     []Band
 	Events    []Event
 	TimeTicks []Mark
 	Tracks    []Track
-	Origin    string // what an independent picture says of its run
+	Origin    string // the line about the run in a separate picture
 }
 
 // Band is a phase on the time axis. Left and Width are in percent, X and W in
@@ -19,11 +19,11 @@ type Band struct {
 	Name, Took, Left, Width, X, W string
 	Odd, Fault, Narrow            bool
 
-	From, To float64 // shares of the axis
+	From, To float64 // as shares of the axis
 }
 
-// Event is a vertical mark with its number; the list below the ruler explains
-// it.
+// Event is a numbered vertical mark on the time axis. The list below the ruler
+// explains it.
 type Event struct {
 	N                         int
 	Left, X                   string
@@ -31,11 +31,11 @@ type Event struct {
 	Kind, Name, Detail, Clock string
 	Fault                     bool
 
-	At  float64 // share of the axis
-	Bar bool    // it is also on a track
+	At  float64 // position, as a share of the axis
+	Bar bool    // the event is also shown by a bar on a track
 }
 
-// faults is the track of faults, if the run had any.
+// faults returns the track of faults, or false if the run had no faults.
 func (x *Timeline) faults() (Track, bool) {
 	if len(x.Tracks) > 0 && x.Tracks[0].Name == FaultsTrack {
 		return x.Tracks[0], true
@@ -52,47 +52,48 @@ func (x *Timeline) Lanes() int {
 	return n
 }
 
-// Track is a row of bars on the time axis: faults, who leads, restarts.
+// Track is a track of bars on the time axis: faults, leaders or restarts. It has one row
+// or more.
 type Track struct {
 	Name, Tells string
 	Rows        int
 	Bars        []trackBar
 
-	ends []time.Time // by row: when it is free
+	ends []time.Time // for each row, the time from which it is free
 }
 
-// trackBar is a stretch of time. X, Y and W are in the coordinates of the
-// track's drawing, in which a row is ten high; Left is in percent, for its label.
+// trackBar is a bar on a track. X, Y and W are in the coordinates of the drawing of the
+// track, in which a row has the height 10. Left is the position of the label in percent.
 type trackBar struct {
 	Class, X, W string
 	Y, Row      int
-	Left, Text  string // Text is empty if it has no room
+	Left, Text  string // Text is empty if there is no room for it
 	Title       string
 
-	name           string  // Text, also without room for it
-	from, to, room float64 // in the coordinates of a plot: the bar, and the end of its free room
+	name           string  // the text, even if there is no room for it
+	from, to, room float64 // start and end of the bar, and end of the free room after it, in the coordinates of a plot
 }
 
 // FaultsTrack is the name of the track of faults.
 const FaultsTrack = "Faults"
 
-// needs returns the room for the bar's words, in the coordinates of a plot.
+// needs returns the width that the text of the bar needs, in the coordinates of a plot.
 func (b trackBar) needs() float64 { return 9*float64(TextWidth(b.Text)) + 12 }
 
-// within reports whether the words are in the bar, not after it.
+// within reports whether the text fits inside the bar. Otherwise it is placed after the bar.
 func (b trackBar) within() bool { return b.to-b.from >= b.needs() }
 
-// Height of the drawing.
+// Height returns the height of the drawing of the track.
 func (t Track) Height() int { return 10 * t.Rows }
 
 const (
-	// mostRows is the maximum number of rows of a track: further bars overlap in the last row.
+	// mostRows is the maximum number of rows of a track. Further bars overlap in the last row.
 	mostRows = 6
-	// leastBar is the width from which a bar is visible.
+	// leastBar is the minimum width of a bar, at which it is visible.
 	leastBar = 3.0
 )
 
-// AddBar puts a bar in the first row where it has room.
+// AddBar adds a bar to a track, in the first row with room for it.
 func (x *Timeline) AddBar(t *Track, class string, from, to time.Time, text, title string) {
 	row := 0
 	for row < len(t.ends) && row < mostRows-1 && t.ends[row].After(from) {
@@ -111,8 +112,8 @@ func (x *Timeline) AddBar(t *Track, class string, from, to time.Time, text, titl
 	})
 }
 
-// Label places each bar's name in it, or after it if there is room. The titles and tables
-// have the names that are left out.
+// Label places the name of each bar inside the bar, or after it if there is room. Names without
+// room are left out; they are in the titles of the bars and in the tables.
 func (t *Track) Label() {
 	for i := range t.Bars {
 		b := &t.Bars[i]

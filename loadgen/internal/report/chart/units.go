@@ -16,11 +16,11 @@ import (
 // None is shown for a missing value.
 const None = "–"
 
-// UnitCores is a unit of charts that no gate has.
+// UnitCores is a unit that only charts have, and no gate.
 const UnitCores scenario.Unit = "cores"
 
-// Format writes v in a unit of result.Gate as a person reads it: "1.24 s",
-// "340 ms", "5,000", "12%", "310 MB", "50/s". Three significant digits, since
+// Format formats v in a unit of result.Gate for readers: "1.24 s", "340 ms",
+// "5,000", "12%", "310 MB", "50/s". It keeps three significant digits, because
 // more are noise in a load test; whole numbers are exact.
 func Format(u scenario.Unit, v float64) string { return FormatDigits(u, v, 3) }
 
@@ -50,10 +50,10 @@ func FormatDigits(u scenario.Unit, v float64, n int) string {
 	return Number(v, n)
 }
 
-// resolution of times, in seconds: the histograms do not distinguish smaller ones.
+// resolution is the resolution of times in seconds. The histograms do not distinguish smaller times.
 const resolution = 1e-6
 
-// Seconds writes a duration: "85 µs", "340 ms", "1.24 s", "2m 05s", "5m", "1h 02m".
+// Seconds formats a duration in seconds: "85 µs", "340 ms", "1.24 s", "2m 05s", "5m", "1h 02m".
 func Seconds(v float64, n int) string {
 	a := math.Abs(v)
 	switch {
@@ -79,7 +79,7 @@ func Seconds(v float64, n int) string {
 	return fmt.Sprintf("%s%dh %02dm", sign, d/time.Hour, d%time.Hour/time.Minute)
 }
 
-// minus returns the sign of a number below zero.
+// minus returns the minus sign if below is true, else "".
 func minus(below bool) string {
 	if below {
 		return "-"
@@ -87,8 +87,8 @@ func minus(below bool) string {
 	return ""
 }
 
-// Scaled divides by 1,000 until the number is readable. It is decimal, like the sizes
-// in a scenario file.
+// Scaled formats v with the unit that fits its size. Each unit is 1,000 times the one before,
+// as for the sizes in a scenario file.
 func Scaled(v float64, n int, units []string) string {
 	i := 0
 	for ; math.Abs(v) >= 999.5 && i < len(units)-1; i++ {
@@ -97,11 +97,11 @@ func Scaled(v float64, n int, units []string) string {
 	return Number(v, n) + units[i]
 }
 
-// Number rounds to significant digits, but keeps all digits before the point, and groups
+// Number formats v with n significant digits, keeps all digits before the point, and groups
 // thousands.
 func Number(v float64, n int) string { return Group(digits.Format(v, n)) }
 
-// Count writes whole numbers: "5,000".
+// Count formats a whole number: "5,000".
 func Count[N int | int64](n N) string { return Group(strconv.FormatInt(int64(n), 10)) }
 
 // Group puts commas between the thousands of a number.
@@ -120,7 +120,7 @@ func Group(s string) string {
 	return sign + whole
 }
 
-// Clock writes seconds since the start of the run as "2:05" or "1:02:05".
+// Clock formats seconds since the start of the run as "2:05" or "1:02:05".
 func Clock(s float64) string {
 	t := int(math.Round(math.Abs(s)))
 	sign := minus(s < -0.5)
@@ -130,7 +130,7 @@ func Clock(s float64) string {
 	return fmt.Sprintf("%s%d:%02d:%02d", sign, t/3600, t/60%60, t%60)
 }
 
-// Grafana writes a value in one of Grafana's units, with three significant digits.
+// Grafana formats a value in one of Grafana's units, with three significant digits.
 func Grafana(unit string, v float64) string {
 	switch {
 	case math.IsNaN(v):
@@ -170,7 +170,7 @@ func grafanaSeconds(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
 		return "0 s"
-	case a < 0.9995e-3: // a value that rounds to 1000 µs is a millisecond
+	case a < 0.9995e-3: // a value that would round to 1000 µs is shown as 1 ms
 		return three(v*1e6) + " µs"
 	case a < 0.9995:
 		return three(v*1e3) + " ms"
@@ -188,8 +188,8 @@ func grafanaScaled(v, by float64, units ...string) string {
 	return three(v) + units[i]
 }
 
-// three keeps three significant digits, and all digits before the point. It does not spell
-// out negligible values.
+// three formats v with three significant digits, and all digits before the point. It
+// shortens negligible values.
 func three(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
@@ -205,14 +205,15 @@ func three(v float64) string {
 	return s
 }
 
-// Clean makes foreign text safe to show: one line, no control characters
-// (which could rewrite a terminal) and none that reverse the reading order.
+// Clean makes untrusted text safe to show. The result is one line, without control
+// characters, which could rewrite a terminal, and without characters that reverse the
+// reading order.
 func Clean(s string) string { return terminal.Clean(s) }
 
-// TextWidth is the width of s in characters.
+// TextWidth returns the width of s in characters.
 func TextWidth(s string) int { return utf8.RuneCountInString(s) }
 
-// Shorten cuts s to width characters.
+// Shorten shortens s to at most width characters.
 func Shorten(s string, width int) string {
 	if TextWidth(s) <= width {
 		return s
@@ -223,7 +224,7 @@ func Shorten(s string, width int) string {
 	return strings.TrimRight(string([]rune(s)[:width-1]), " ") + "…"
 }
 
-// Wrap breaks words into lines of at most width characters.
+// Wrap breaks s into lines of at most width characters, between words.
 func Wrap(s string, width int) []string {
 	var lines []string
 	line := ""

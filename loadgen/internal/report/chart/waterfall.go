@@ -7,9 +7,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Waterfall is the path of a change through the control plane: a bar for each hop,
-// from its first piece to its last, in seconds since just before the change was
-// sent.
+// Waterfall shows the path of a change through the control plane: a bar for each hop,
+// from its first piece to its last piece. Times are in seconds since just before the
+// change was sent.
 type Waterfall struct {
 	ID, Title, Where string
 	Note, Summary    string
@@ -26,19 +26,19 @@ type tick struct {
 }
 
 // hopBar is the bar of a hop. X, Y and W are in the coordinates of the drawing, in
-// which a row is ten high; X is empty where nothing arrived.
+// which a row has the height 10. X is empty if no piece arrived.
 type hopBar struct {
 	Name, Text, Title string
 	X, W              string
 	Y, Row            int
 	Short             bool   // not all pieces arrived
-	Left, Right       string // of the text, in percent; one of them, or neither without room
+	Left, Right       string // position of the text in percent: one of them is set, or none if there is no room
 
-	from, to float64 // in the coordinates of a plot
+	from, to float64 // start and end, in the coordinates of a plot
 	side     side
 }
 
-// side is the side on which a bar's text has room.
+// side says where there is room for the text of a bar.
 type side int
 
 const (
@@ -48,27 +48,27 @@ const (
 	before
 )
 
-// hopLetter and hopPad are the room that a text needs, in the coordinates of a plot.
+// hopLetter and hopPad give the width of a text, in the coordinates of a plot: hopLetter per letter, plus hopPad.
 const hopLetter, hopPad = 9.5, 24
 
-// Inside reports whether the text is in the bar.
+// Inside reports whether the text is inside the bar.
 func (b hopBar) Inside() bool { return b.side == inside }
 
-// Height of the drawing.
+// Height returns the height of the drawing.
 func (w Waterfall) Height() int { return 10 * len(w.Bars) }
 
-// Rems returns the height on the page: like a track's rows.
+// Rems returns the height on the page in rem. Rows are as high as those of a track.
 func (w Waterfall) Rems() string { return Coordinate(1.5 * float64(len(w.Bars))) }
 
 // Hop is a step of a waterfall.
 type Hop struct {
 	Name        string
-	First, Last *float64 // seconds; nil: nothing arrived
-	Count       int64    // of pieces
+	First, Last *float64 // times of the first and the last piece in seconds; nil if no piece arrived
+	Count       int64    // number of pieces
 	Short       bool     // not all pieces arrived
 }
 
-// NewWaterfall draws hops. name is its address; title, where and note are its words.
+// NewWaterfall returns the waterfall of hops. Its address is made from name; title, where and note are shown as text.
 func NewWaterfall(name, title, where, note string, hops []Hop) Waterfall {
 	w := Waterfall{ID: ID(name), Name: name, Title: title, Where: where, Note: note}
 	longest := 0.0
@@ -112,7 +112,7 @@ func newHopBar(h Hop, row int, high float64) hopBar {
 	return b
 }
 
-// place finds room for a text of width needs.
+// place sets the position of the text, which has the width needs.
 func (b *hopBar) place(needs float64) {
 	b.Left = ""
 	switch {
@@ -125,11 +125,11 @@ func (b *hopBar) place(needs float64) {
 	}
 }
 
-// SVG draws a rollout's hops as an independent picture.
+// SVG draws the hops of a rollout as a separate picture.
 func (w Waterfall) SVG(origin string) []byte {
 	const high = 24
 	s := &sheet{}
-	s.head("Rollout: "+w.Title, w.Where, "Each hop from its first piece to its last, since just before the change was sent.")
+	s.head("Rollout: "+w.Title, w.Where, "Each bar runs from a hop's first object to its last. Times count from just before the change was sent.")
 	a := axis{s, nil, 130, sheetWidth - sheetMargin - 14}
 	top, height := s.y, high*float64(len(w.Bars))
 	for _, t := range w.ticks {

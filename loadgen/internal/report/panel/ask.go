@@ -1,8 +1,7 @@
-// Package panel answers and draws the panels of the dashboards from what a run
-// recorded: it runs the queries of Grafana on the run's own archive. Check says of each
-// query whether it has data, or why it may have no data. Moved says whether a panel shows
-// the faults that it is about. HTML draws all panels into a page, for readers without
-// Grafana.
+// Package panel draws the panels of the Grafana dashboards from the data of a run. It
+// runs the queries of the panels on the archive of the run. Check reports for each query
+// whether it has data, or why it may have none. Moved reports whether a panel shows the
+// faults that it is about. HTML draws all panels into a page, for readers without Grafana.
 package panel
 
 import (
@@ -29,12 +28,12 @@ type Span struct {
 	Scrape time.Duration
 }
 
-// mostPoints is the maximum number of points of a series: a panel is a few hundred
-// pixels wide.
+// mostPoints is the maximum number of points of a series. More are not needed, because a
+// panel is only a few hundred pixels wide.
 const mostPoints = 150
 
-// step returns the step for at most most points, in whole seconds, at least as long as a
-// scrape interval.
+// step returns the time between points so that there are at most most points. It is a
+// number of whole seconds, and at least one scrape interval.
 func (s Span) step(most int) time.Duration {
 	step := max(s.Scrape, time.Second, s.End.Sub(s.Start)/time.Duration(most-1)).Round(time.Second)
 	for s.points(step) > most {
@@ -43,15 +42,15 @@ func (s Span) step(most int) time.Duration {
 	return step
 }
 
-// points returns the number of points at a step.
+// points returns the number of points with the given step.
 func (s Span) points(step time.Duration) int { return int(s.End.Sub(s.Start)/step) + 1 }
 
-// window returns the values of Grafana's variables at a step.
+// window returns the values of Grafana's time variables for the given step.
 func (s Span) window(step time.Duration) dashboards.Window {
 	return dashboards.Window{Rate: max(4*s.Scrape, step+s.Scrape), Interval: step, Range: s.End.Sub(s.Start)}
 }
 
-// answer is a recording's answer to one query of a panel.
+// answer is the answer of a recording to one query of a panel.
 type answer struct {
 	dashboard dashboards.Dashboard
 	panel     dashboards.Panel
@@ -60,8 +59,8 @@ type answer struct {
 	err       error
 }
 
-// finite counts the points that are numbers, and those that are infinite. NaN is not
-// counted: it is a quantile of nothing.
+// finite counts the points with finite numbers and those with infinite numbers. It does not
+// count NaN, which is the quantile of an empty histogram.
 func (a answer) finite() (numbers, infinite int) {
 	for _, s := range a.series {
 		for _, p := range s.Points {
@@ -76,8 +75,8 @@ func (a answer) finite() (numbers, infinite int) {
 	return numbers, infinite
 }
 
-// ask runs every query of every panel, in their order. Each answer has the error of
-// its query; ask itself returns errors of the dashboards and of ctx.
+// ask runs every query of every panel, in order. The error of a query is in its answer; ask
+// itself fails only if the dashboards cannot be read or ctx ends.
 func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) ([]answer, error) {
 	boards, err := dashboards.Load()
 	if err != nil {
@@ -122,10 +121,10 @@ func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) (
 	return all, nil
 }
 
-// ranked evaluates expr as src does, except a topk or bottomk at its root: ranked
-// evaluates that itself, with equal values in the order of their labels. Prometheus
-// chooses among equal values by the order of the series, which is random for a quotient,
-// so that one archive would give other lines each time.
+// ranked evaluates expr as src does, but handles a topk or bottomk at the root of expr
+// itself, so that equal values are ranked by their labels. Prometheus ranks equal values by
+// the order of the series, which is random for a quotient, so the same archive would give
+// different lines each time.
 func ranked(ctx context.Context, src chart.Source, expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -146,8 +145,8 @@ func ranked(ctx context.Context, src chart.Source, expr string, start, end time.
 	return highest(series, int(most.Val), rank.Op == parser.BOTTOMK), nil
 }
 
-// highest keeps, at each time, the points of the most series with the highest values, or
-// with the lowest; NaN comes last.
+// highest keeps, at each time, only the points with the highest values, or with the lowest
+// if lowest is set. most is the number of points to keep at each time. NaN ranks last.
 func highest(series []chart.Series, most int, lowest bool) []chart.Series {
 	type candidate struct {
 		series int

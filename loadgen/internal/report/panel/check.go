@@ -10,14 +10,16 @@ import (
 
 // Checked is the result of one query of a panel on a recording.
 type Checked struct {
-	Dashboard, Panel string // the UID, the title
-	Query            string // its RefID
+	Dashboard, Panel string // UID of the dashboard, title of the panel
+	Query            string // RefID of the query
 	// Numbers is the number of finite points in the answer.
 	Numbers int
-	// Excuse is the accepted reason why there are no numbers, or empty.
+	// Excuse is the accepted reason why there are no numbers. Empty means that there is
+	// none.
 	Excuse string
-	// Problem says what is wrong, or is empty: the query fails, its answer is
-	// empty or infinite, or the excuse for that does not hold in this recording.
+	// Problem says what is wrong: the query fails, its answer is infinite, or its answer is
+	// empty without an excuse that holds in this recording. Empty means that nothing is
+	// wrong.
 	Problem string
 }
 
@@ -26,16 +28,16 @@ func (c Checked) String() string {
 	return fmt.Sprintf("%s: %s %s: %s", c.Dashboard, c.Panel, c.Query, what)
 }
 
-// Check runs every query of every dashboard. Each must have a finite answer, or an accepted
-// reason for having none, and the recording itself must confirm that reason. Check returns
-// errors of the dashboards, of a reason's query, and of ctx.
+// Check runs every query of every dashboard. Each query must have a finite answer, or an
+// accepted reason for having none that the recording does not refute. Check fails if the
+// dashboards cannot be read, if the query that may refute a reason fails, or if ctx ends.
 func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) {
 	step := span.step(mostPoints)
 	answers, err := ask(ctx, src, span, step)
 	if err != nil {
 		return nil, err
 	}
-	refuted := map[string]bool{} // by the query that refutes a reason
+	refuted := map[string]bool{} // by the query that may refute a reason
 	var all []Checked
 	for _, a := range answers {
 		c := Checked{Dashboard: a.dashboard.UID, Panel: a.panel.Title, Query: a.query.RefID}

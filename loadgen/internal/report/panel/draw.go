@@ -13,13 +13,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// mostRows is how many rows of a table or of a state timeline are shown.
+// mostRows is the maximum number of rows of a table or of a state timeline.
 const mostRows = 24
 
-// picture is a panel as the template takes it.
+// picture is a panel, as the template shows it.
 type picture struct {
 	dashboards.Panel
-	// Empty is the reason why there is nothing to see.
+	// Empty is the reason why there is nothing to draw.
 	Empty  string
 	Lines  []line
 	Ticks  []tick
@@ -28,11 +28,11 @@ type picture struct {
 	Head   []string
 	Rows   [][]string
 	States []state
-	Cells  []cells // of a heatmap, from pale to strong
+	Cells  []cells // the cells of a heatmap, from pale to strong
 	Note   string
 }
 
-// line is one drawn series. Colour is its place in the page's palette.
+// line is one drawn series. Its Colour is an index in the palette of the page.
 type line struct {
 	chart.Line
 	Max, Last string
@@ -44,7 +44,7 @@ type tick struct {
 	Label string
 }
 
-// level is a threshold: where it is drawn, its value and its colour.
+// level is a threshold, with its vertical position, its value and its colour.
 type level struct {
 	Y            int
 	Text, Colour string
@@ -52,7 +52,7 @@ type level struct {
 
 type figure struct{ Name, Value, Colour string }
 
-// state is a row of a state timeline: stretches of each colour, as path data.
+// state is a row of a state timeline. Spans holds, for each colour, the times with that colour as path data.
 type state struct {
 	Name  string
 	Spans []colouredPath
@@ -60,7 +60,7 @@ type state struct {
 
 type colouredPath struct{ Colour, Path string }
 
-// cells are the cells of a heatmap with one shade.
+// cells holds the cells of a heatmap that have the same shade.
 type cells struct {
 	Shade int
 	Path  string
@@ -104,7 +104,7 @@ func (a artist) draw(answers []answer) picture {
 	return out
 }
 
-// nothing says why no query has an answer.
+// nothing returns the text for a panel without data: the error of a query, or why there may be no data.
 func nothing(answers []answer) string {
 	for _, a := range answers {
 		if a.err != nil {
@@ -114,7 +114,7 @@ func nothing(answers []answer) string {
 	return cmp.Or(answers[0].panel.NoData(), "Nothing was recorded.")
 }
 
-// sample puts points on the drawing's grid; a place without a point is NaN.
+// sample returns the values of points on the grid of the drawing. A grid point without a value is NaN.
 func (a artist) sample(points []chart.Point) []float64 {
 	values := make([]float64, a.points)
 	for i := range values {
@@ -134,7 +134,7 @@ func (l line) first() int {
 	return slices.IndexFunc(l.Values, func(v float64) bool { return !math.IsNaN(v) })
 }
 
-// byPeak sorts lines, the highest first, and keeps as many as a reader can distinguish.
+// byPeak sorts lines by their peaks, the highest first, and keeps at most most lines.
 func (out *picture) byPeak(lines []line, most int) []line {
 	slices.SortStableFunc(lines, func(x, y line) int { return chart.ByPeak(x.Line, y.Line) })
 	if len(lines) > most {
@@ -178,7 +178,7 @@ func (out *picture) chart(lines []line) {
 	}
 }
 
-// stack adds each line to those below it; a gap counts as nothing.
+// stack adds to each line the lines below it. A gap counts as 0.
 func stack(lines [][]float64) [][]float64 {
 	var all [][]float64
 	for i, l := range lines {
@@ -207,7 +207,7 @@ func (out *picture) stats(lines []line) {
 	}
 }
 
-// colourOf returns the colour of the highest step that v reaches, as a class.
+// colourOf returns the CSS class for the colour of the highest step that v reaches.
 func colourOf(steps []dashboards.Step, v float64) string {
 	colour := ""
 	for _, s := range steps {
@@ -221,8 +221,8 @@ func colourOf(steps []dashboards.Step, v float64) string {
 	return colour
 }
 
-// timeline draws a row for each line, coloured by threshold. Lines that begin first
-// come first, as phases do.
+// timeline draws a row for each line, coloured by threshold. Rows are in the order in which
+// the lines begin, as for phases.
 func (out *picture) timeline(lines []line) {
 	slices.SortStableFunc(lines, func(x, y line) int { return cmp.Or(cmp.Compare(x.first(), y.first()), cmp.Compare(x.Name, y.Name)) })
 	if len(lines) > mostRows {
@@ -256,7 +256,7 @@ func (out *picture) timeline(lines []line) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*\}\}`)
 
-// name fills a legend with a series' labels.
+// name fills in a legend with the labels of a series.
 func name(legend string, labels map[string]string) string {
 	s := chart.Clean(placeholder.ReplaceAllStringFunc(legend, func(m string) string {
 		return labels[placeholder.FindStringSubmatch(m)[1]]
@@ -264,7 +264,7 @@ func name(legend string, labels map[string]string) string {
 	return chart.Shorten(cmp.Or(s, "(no label)"), 60)
 }
 
-// threshold returns the value at which a warning begins; for some rates every value above zero is one.
+// threshold formats the value from which a warning applies. For some rates, that is any value above zero.
 func threshold(unit string, v float64) string {
 	if v <= 0.001 && (unit == "reqps" || unit == "ops" || unit == "cps") {
 		return "any"

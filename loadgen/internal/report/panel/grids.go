@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// table shows the last value of each series, with its labels as columns in alphabetical
-// order, as in Grafana, then the value.
+// table shows the last value of each series. The columns are the labels in alphabetical
+// order, as in Grafana, and then the value.
 func (out *picture) table(answers []answer) {
 	columns := map[string]bool{}
 	type row struct {
@@ -60,19 +60,20 @@ func (out *picture) table(answers []answer) {
 }
 
 const (
-	// mostColumns of a heatmap: readers cannot distinguish narrower cells.
+	// mostColumns is the maximum number of columns of a heatmap: readers cannot distinguish
+	// narrower cells.
 	mostColumns = 50
 	shades      = 5
 )
 
-// heatmap draws buckets: a row for each bucket and a column for each stretch of time. The
-// more observations, the stronger the colour. Answers are cumulative in le.
+// heatmap draws buckets: a row for each bucket and a column for each interval of time. The
+// more observations, the stronger the colour. The answers are cumulative in le.
 func (out *picture) heatmap(answers []answer, a artist) {
 	type bucket struct {
 		edge   float64
 		counts []float64
 	}
-	wide := (a.points + mostColumns - 1) / mostColumns // points of a column
+	wide := (a.points + mostColumns - 1) / mostColumns // number of points in a column
 	columns := (a.points + wide - 1) / wide
 	var all []bucket
 	for _, s := range answers[0].series {
@@ -108,7 +109,7 @@ func (out *picture) heatmap(answers []answer, a artist) {
 			if n < 0.5 {
 				continue
 			}
-			// The shade grows with the root, because a few slow requests matter among many quick ones.
+			// The shade grows with the square root, so that a few slow requests are visible among many quick ones.
 			shade := min(int(math.Sqrt(n/most)*shades), shades-1)
 			across := min(wide, max(a.points-1, 1)-j*wide) // the drawing ends at its last point
 			if across <= 0 {
@@ -129,10 +130,10 @@ func (out *picture) heatmap(answers []answer, a artist) {
 			out.Cells = append(out.Cells, cells{shade, p})
 		}
 	}
-	out.Note = "Stronger: more of them in that time."
+	out.Note = "A stronger colour means more of them in that time."
 }
 
-// used removes the empty elements at both ends.
+// used returns all without the elements at both ends for which has returns false.
 func used[B any](all []B, has func(B) bool) []B {
 	first := slices.IndexFunc(all, has)
 	if first < 0 {
@@ -145,12 +146,12 @@ func used[B any](all []B, has func(B) bool) []B {
 	return all[first:last]
 }
 
-// high is the height of a drawing in its own coordinates. Its width is its number of
-// points, less one. The page stretches it to its place. Whole numbers keep the page
-// small: a unit is less than a pixel.
+// high is the height of a drawing in its own coordinates. The width is the number of points
+// minus one. The page stretches a drawing to its place. Coordinates are whole numbers to keep
+// the page small; a unit is less than a pixel.
 const high = 200
 
-// newAxis spans the values of a panel with round ticks.
+// newAxis returns an axis with round ticks that covers the values of a panel.
 func newAxis(p dashboards.Panel, values [][]float64) chart.Scale {
 	low, top := math.Inf(1), math.Inf(-1)
 	for _, line := range values {
@@ -173,7 +174,7 @@ func newAxis(p dashboards.Panel, values [][]float64) chart.Scale {
 		top = max(top, high)
 	}
 	if p.Max != 0 {
-		top = p.Max // higher values are drawn at the edge, as in Grafana; the legend has them
+		top = p.Max // higher values are drawn at the edge, as in Grafana; the legend shows them
 	}
 	if !(top > low) { // no values, or only zeros
 		low = min(low, 0)
@@ -185,9 +186,9 @@ func newAxis(p dashboards.Panel, values [][]float64) chart.Scale {
 	}
 	step := chart.RoundStep((top - low) / 4)
 	if p.Unit == "short" && whole(values) {
-		step = max(step, 1) // there is no half a leader change
+		step = max(step, 1) // counts, such as of leader changes, are whole numbers
 	}
-	if p.Unit == "bytes" { // round in units of 1024
+	if p.Unit == "bytes" { // ticks are round in units of 1024
 		unit := math.Pow(1024, math.Floor(math.Log((top-low)/4)/math.Log(1024)))
 		step = chart.RoundStep((top-low)/4/unit) * unit
 	}
@@ -209,7 +210,7 @@ func whole(lines [][]float64) bool {
 	return true
 }
 
-// logAxis has a tick at each power of ten, or at every other one if there are many.
+// logAxis returns a logarithmic axis with a tick at each power of ten, or at every other power if there are many.
 func logAxis(low, top float64) chart.Scale {
 	first, last := int(math.Floor(math.Log10(low)+1e-9)), int(math.Ceil(math.Log10(top)-1e-9))
 	if last == first {
@@ -222,7 +223,7 @@ func logAxis(low, top float64) chart.Scale {
 	return a
 }
 
-// height returns the position of v, 0 at the top.
+// height returns a function that returns the vertical position of a value, 0 at the top.
 func height(s chart.Scale) func(v float64) int {
 	return func(v float64) int { return int(math.Round(high * (1 - s.Share(v)))) }
 }

@@ -12,53 +12,55 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// Mark is a named stretch of a run: a phase, or a fault of that kind.
+// Mark is a time in a run with a name: a phase, or a fault with its kind as the name.
 type Mark struct {
 	Name       string
 	Begin, End time.Time
 }
 
 const (
-	// visible is the part of a panel's height by which a line must move to be visible: about
-	// the height of a line of text.
+	// visible is the share of the height of a panel by which a line must move to be visible:
+	// about the height of a line of text.
 	visible = 0.1
-	// surely is how often a value under a cause must be over (or under) one from before it:
-	// Mann and Whitney's U, divided by the number of pairs. In healthy runs, at moments
-	// without any cause, 5 to 15% of panels move this much (see Calm). With a rule that only
-	// required a highest value 10% above all values before, it was 30%.
+	// surely is the minimum share of pairs of a value during a cause and a value before it in
+	// which the first is higher, or in which it is lower. This is the U statistic of Mann and
+	// Whitney, divided by the number of pairs. In healthy runs, at times without any cause, 5
+	// to 15% of panels move this much by chance (see Calm). Under a simpler rule, a highest
+	// value 10% above all values before, 30% of panels moved by chance.
 	surely = 0.9
-	// flat is the part of the height within which a line counts as at rest, so that a
-	// short peak is seen like a step.
+	// flat is the share of the height within which a line counts as at rest. If a line was at
+	// rest, a short peak counts as motion just as a step does.
 	flat = 0.02
 )
 
-// Motion is a panel's reaction to a cause that it is about.
+// Motion says how a panel reacted to a cause that it is about.
 type Motion struct {
 	Dashboard, Panel, Claim string
-	// By is how far the line that shows the cause best moved: from its middle before
-	// to its middle under the cause, or to its peak if it was at rest. It is a share
-	// of the panel's height, on a logarithmic axis if the panel has one.
+	// By is how far the line that shows the cause best moved, as a share of the height of
+	// the panel. It is measured from the median before the cause to the median during the
+	// cause or, if the line was at rest, by how far its values left their earlier range.
 	By float64
-	// Surely is the share of pairs of a value under the cause and a value before it that
-	// differ in that direction, from 0.5 to 1.
+	// Surely is the share of pairs of a value during the cause and a value before it that
+	// differ in the same direction, from 0.5 to 1.
 	Surely float64
-	// Came says that a line appeared where no line, or no moving line, was before.
+	// Came means that a line appeared where there was no line before, or no line that moved.
 	Came bool
-	// Seen reports whether a person would see the motion.
+	// Seen means that the motion is large enough for a reader to see it.
 	Seen bool
 }
 
 func (m Motion) String() string {
 	if m.Came {
-		return fmt.Sprintf("%s: %s: a line appeared under %s", m.Dashboard, m.Panel, m.Claim)
+		return fmt.Sprintf("%s: %s: a line appeared during %s", m.Dashboard, m.Panel, m.Claim)
 	}
-	return fmt.Sprintf("%s: %s moved by %.0f%% of its height under %s, beyond what it was %.0f%% of the time",
+	return fmt.Sprintf("%s: %s moved by %.0f%% of its height during %s; %.0f%% of its values were beyond the earlier ones",
 		m.Dashboard, m.Panel, 100*m.By, m.Claim, 100*m.Surely)
 }
 
-// Moved examines the panels that are about one of the run's causes. Their lines at rest
-// are those before the first fault. It leaves out causes that begin with the run, because
-// nothing is before them, and panels without any data, which Check reports.
+// Moved examines the panels that are about one of the causes in the run. It compares their
+// lines during the cause with their lines before the first fault. It leaves out causes that
+// begin with the run, because there is no time before them. It also leaves out panels without
+// any data, because Check reports these.
 func Moved(ctx context.Context, src chart.Source, run Run) ([]Motion, error) {
 	if len(run.Causes) == 0 {
 		return nil, nil
@@ -85,7 +87,7 @@ func Moved(ctx context.Context, src chart.Source, run Run) ([]Motion, error) {
 	return all, nil
 }
 
-// byPanel divides answers by their panel.
+// byPanel groups answers by their panel.
 func byPanel(answers []answer) [][]answer {
 	var all [][]answer
 	for first := 0; first < len(answers); {
@@ -103,20 +105,22 @@ func same(a, b answer) bool {
 	return a.dashboard.UID == b.dashboard.UID && a.panel.Title == b.panel.Title
 }
 
-// windows are the times at which a claim is examined.
+// windows holds the times in which a claim is examined.
 type windows struct {
 	artist
 	before Mark
-	// under is from each cause's begin until a rate no longer sees it; core is the part in
-	// which a rate sees nothing else. If a cause is shorter than two ranges of a rate, core is
-	// under without a scrape interval at each end.
+	// under holds the times in which a cause may affect a rate: from the start of the cause
+	// until one range of a rate after its end. core holds the parts of these times in which
+	// the whole range of a rate lies within the cause. If a cause is shorter than two ranges,
+	// its core is instead its time in under, shortened by one scrape interval at each end.
 	under, core []Mark
 }
 
-// watched returns the windows of a claim, if the run has such a cause and some time before
-// it and before the first fault. Of that time it takes the part from the last phase on,
-// without the first rates, which include the phase before. If that is shorter than the
-// range of a rate, it begins one or more phases earlier, up to the run's start.
+// watched returns the windows of a claim, or false if the run has no such cause or too little
+// time before it and before the first fault. The window before begins with the last phase
+// that leaves enough time. It leaves out the first range of a rate in that phase, because
+// rates include the previous phase there. If a window is not longer than the range of a rate,
+// it begins with an earlier phase, or with the start of the run.
 func watched(run Run, step time.Duration, claim string) (windows, bool) {
 	rate := run.window(step).Rate
 	w := windows{artist: artist{span: run.Span, step: step, points: run.points(step)}}
@@ -145,16 +149,17 @@ func watched(run Run, step time.Duration, claim string) (windows, bool) {
 	return w, w.under != nil && w.before.End.Sub(w.before.Begin) > step
 }
 
-// stretches is a line of a panel, in parts of its height, at the times of each window.
+// stretches holds the values of one line of a panel in each window, as shares of the height of
+// the panel.
 type stretches struct{ before, under, core []float64 }
 
-// motion finds the line that shows a cause best. It returns false if no line has a value.
+// motion returns the motion of the line that shows a cause best, or false if no line has a value.
 func (w windows) motion(p dashboards.Panel, answers []answer) (Motion, bool) {
 	lines, any := w.heights(p, answers)
 	if !any {
 		return Motion{}, false
 	}
-	var rest []float64 // of all lines
+	var rest []float64 // the values of all lines before the cause
 	for _, l := range lines {
 		rest = append(rest, l.before...)
 	}
@@ -182,7 +187,7 @@ func (w windows) motion(p dashboards.Panel, answers []answer) (Motion, bool) {
 	return best, true
 }
 
-// heights returns the lines of a panel as drawn, and whether there are any.
+// heights returns the lines of a panel in each window, and whether there are any.
 func (w windows) heights(p dashboards.Panel, answers []answer) (lines []stretches, any bool) {
 	var values [][]float64
 	for _, a := range answers {
@@ -223,8 +228,9 @@ func within(at time.Time, marks []Mark) bool {
 	return slices.ContainsFunc(marks, func(m Mark) bool { return !at.Before(m.Begin) && !at.After(m.End) })
 }
 
-// beyond is the share of pairs in which a value is over one from before, or under it,
-// whichever is larger. A pair of equal values counts half for both.
+// beyond returns the share of pairs of a value and an earlier value in which the value is
+// higher, or the share in which it is lower, whichever is larger. A pair of equal values
+// counts half for both.
 func beyond(values, before []float64) float64 {
 	over := 0.0
 	for _, v := range values {
@@ -241,12 +247,12 @@ func beyond(values, before []float64) float64 {
 	return max(share, 1-share)
 }
 
-// excursion returns how far values leave the range of the values before.
+// excursion returns how far values leave the range of the values in before.
 func excursion(before, values []float64) float64 {
 	return max(slices.Max(values)-slices.Max(before), slices.Min(before)-slices.Min(values))
 }
 
-// spread returns the distance from the lowest to the highest value; 0 without values.
+// spread returns the distance from the lowest to the highest value, or 0 if there are no values.
 func spread(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -259,10 +265,11 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// Calm runs Moved for moments without any cause. It returns how many panels seem to have
-// moved (seen), and how many it examined (looked). It takes the longest phase in which
-// nothing begins or ends, and repeatedly places an invented cause of length last in it,
-// after a time of length rest.
+// Calm measures how often Moved sees a motion by chance, when there is no cause. It divides
+// the longest phase in which nothing begins or ends into parts, and runs Moved on each part
+// with an invented cause. A part consists of a time of length rest and a cause of length last.
+// Calm returns the number of panels that seem to have moved (seen), and the number of panels
+// that it examined (looked).
 func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Duration) (seen, looked int, err error) {
 	claims, err := allClaims()
 	if err != nil {
@@ -279,7 +286,7 @@ func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Durati
 		if err != nil {
 			return 0, 0, err
 		}
-		moved := map[string]bool{} // by panel, for all of its claims
+		moved := map[string]bool{} // by panel: true if it moved for any of its claims
 		for _, m := range motions {
 			moved[m.Dashboard+m.Panel] = moved[m.Dashboard+m.Panel] || m.Seen
 		}
@@ -312,7 +319,7 @@ func allClaims() ([]Cause, error) {
 	return all, nil
 }
 
-// quietest returns the longest phase in which no fault and no load begins or ends.
+// quietest returns the longest phase during which no fault and no load begins or ends.
 func quietest(run Run) Mark {
 	var best Mark
 	for _, p := range run.Phases {

@@ -23,10 +23,10 @@ var style string
 // Style returns the CSS that the output of HTML needs in addition to the report's own.
 func Style() string { return style }
 
-// MostBytes bounds the output of HTML. A larger run gets fewer points.
+// MostBytes is the maximum size of the output of HTML. If a run needs more, HTML draws fewer points.
 const MostBytes = 1 << 20
 
-// leastPoints is the minimum number of points of a line: with fewer it shows nothing.
+// leastPoints is the minimum number of points of a line. A line with fewer points would show nothing.
 const leastPoints = 20
 
 type section struct {
@@ -42,23 +42,23 @@ type rowOf struct {
 
 type view struct {
 	Sections []section
-	Wide     int // points less one: the drawings' width
+	Wide     int // width of the drawings: the number of points minus one
 	Phases   []stretch
 	Faults   []stretch
-	From, To float64 // of the drawings, in seconds of the page's clock
+	From, To float64 // time range of the drawings, in seconds since Run.Zero
 	Clocks   []string
 	Missing  string
 }
 
-// stretch of the time axis, in the drawings' coordinates.
+// stretch is a part of the time axis, in the coordinates of the drawings.
 type stretch struct {
 	X, W int
 	Odd  bool
 }
 
-// HTML draws all dashboards, each folded, for the page of a report. It needs Style. A nil
-// src means that nothing was recorded, which the page says. HTML returns errors of ctx and
-// of the dashboards; a failed query is shown in its panel.
+// HTML draws all dashboards, each folded, for the page of a report, which must include Style.
+// A nil src means that nothing was recorded; the page then says so. HTML fails only if the
+// dashboards cannot be read or ctx ends; the error of a query is shown in its panel.
 func HTML(ctx context.Context, src chart.Source, run Run) (template.HTML, error) {
 	if src == nil || !run.End.After(run.Start) {
 		return render(view{Missing: "No metrics were recorded in this run, so there is nothing to draw."})

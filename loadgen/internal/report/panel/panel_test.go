@@ -104,7 +104,7 @@ func TestPageSaysWhatIsMissing(t *testing.T) {
 		want []string
 	}{
 		{"nothing recorded", nil, []string{"No metrics were recorded in this run"}},
-		{"empty", empty, []string{"A single etcd member has no peers.", "Nothing was recorded.", "No admission webhook was asked."}},
+		{"empty", empty, []string{"A single etcd member has no peers.", "Nothing was recorded.", "No admission webhook was called."}},
 		{"fails", sourceFunc(func(string, time.Time, time.Time, time.Duration) ([]chart.Series, error) {
 			return nil, errors.New("block is corrupt")
 		}),

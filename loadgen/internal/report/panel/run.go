@@ -18,9 +18,9 @@ import (
 type Run struct {
 	Span
 	Phases []Mark
-	// Zero is the moment from which the page counts time. The zero value: Start.
+	// Zero is the time from which the page counts. The zero value means Start.
 	Zero time.Time
-	// Causes are the faults and, in the result of Recorded, the loads.
+	// Causes holds the faults and, in the result of Recorded, the loads.
 	Causes []Cause
 }
 
@@ -35,8 +35,7 @@ func (r Run) Faults() []Mark {
 	return all
 }
 
-// RunOf returns the run of a result and its timeline, with the interval between its
-// scrapes.
+// RunOf returns the run with a result, a timeline and an interval between scrapes.
 func RunOf(r result.Result, events []result.Event, scrape time.Duration) Run {
 	run := Run{Span: Span{Start: r.Run.Started, End: r.Run.Ended, Scrape: scrape}}
 	phases := r.Measurements.Phases
@@ -52,8 +51,8 @@ func RunOf(r result.Result, events []result.Event, scrape time.Duration) Run {
 	return run
 }
 
-// Recorded returns the run that was recorded in a directory, with its loads. It needs no
-// result: a killed run has a recording too.
+// Recorded returns a recorded run, with its loads. The run need not have a result, so that
+// the recording of a killed run can be used too.
 func Recorded(rec *rundir.Recorded) (Run, error) {
 	if err := errors.Join(rec.Damage...); err != nil {
 		return Run{}, err
@@ -64,21 +63,20 @@ func Recorded(rec *rundir.Recorded) (Run, error) {
 	return run, nil
 }
 
-// Cause is an action of a run that a panel may be about: a fault, or a load of a
-// phase.
+// Cause is an event of a run that a panel may be about: a fault, or a load in a phase.
 type Cause struct {
-	// Mark has the fault's kind, or the load's.
+	// Mark is the time of the cause. Its name is the kind of the fault or of the load.
 	Mark
-	// Of are the kinds of component that a fault hits ("etcd"), how a webhook
-	// fails ("slow", "closed", "open"), the verbs of requests, and "slow" of
-	// watches.
+	// Of lists details that a claim may name: the kinds of component that a fault hits
+	// ("etcd"), how a webhook fails ("slow", "closed", "open"), the verbs of requests, and
+	// "slow" for slow watches.
 	Of []string
 	// Load is true for loads and false for faults.
 	Load bool
 }
 
-// is reports whether a panel's claim is about the cause. A claim has the cause's name and,
-// if it matters, a space and one of Of: "kill", "kill etcd".
+// is reports whether the claim of a panel is about the cause. A claim is the name of a cause,
+// which may be followed by a space and an element of Of: "kill", "kill etcd".
 func (c Cause) is(claim string) bool {
 	name, of, _ := strings.Cut(claim, " ")
 	return c.Name == name && (of == "" || slices.Contains(c.Of, of))
@@ -95,8 +93,9 @@ func kindsOf(components []string) []string {
 	return all
 }
 
-// causes adds to a run's faults the details from its scenario, and the loads of its
-// phases. It leaves out background loads: no time without them exists for comparison.
+// causes returns the faults of a run with details from its scenario, and the loads of its
+// phases. It leaves out background loads, because there is no time without them to compare
+// with.
 func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	all := slices.Clone(run.Causes)
 	for _, ran := range phases {
@@ -120,14 +119,13 @@ func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	return all
 }
 
-// mayFail reports whether faults of a kind differ by how they fail, as webhooks
-// do.
+// mayFail reports whether faults of a kind can fail in different ways, as webhooks can.
 func mayFail(kind string) bool {
 	k, _ := control.FaultKindOf(kind)
 	return k.Has("fails")
 }
 
-// failures returns how the faults of a kind in a phase fail.
+// failures returns the ways in which the faults of a kind in a phase fail.
 func failures(kind string, faults []scenario.Fault) []string {
 	var all []string
 	for _, f := range faults {
@@ -146,7 +144,7 @@ func failures(kind string, faults []scenario.Fault) []string {
 	return all
 }
 
-// manners lists the properties of a load that a panel's claim may require.
+// manners returns the details of a load that the claim of a panel may name.
 func manners(l scenario.Load) []string {
 	var all []string
 	if l.Slow.Fraction > 0 {

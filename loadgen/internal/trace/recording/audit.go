@@ -18,20 +18,20 @@ import (
 
 // AuditOptions configure a recording of audit logs. Logs and Out are required.
 type AuditOptions struct {
-	// Logs are files, plain or compressed with gzip. "-" means Stdin.
+	// Logs are the paths of the logs, plain or compressed with gzip. "-" means Stdin.
 	Logs  []string
 	Stdin io.Reader
-	// Out is the path of the trace. A name that ends in .gz gives a compressed trace.
+	// Out is the path of the trace. The trace is compressed if the path ends in .gz.
 	Out string
 	// From and To limit the recorded time. Zero means no limit.
 	From, To time.Time
 	// KeepNames keeps the names of users, namespaces and objects instead of hashes.
 	KeepNames bool
-	// KeepSystem keeps the requests of controllers, scheduler, kubelets and API servers.
+	// KeepSystem keeps the requests of controllers, the scheduler, kubelets and API servers.
 	KeepSystem bool
 }
 
-// Audit records a trace from audit logs. Invalid logs give a usage error.
+// Audit records a trace from audit logs. It returns a usage error if a log is invalid.
 func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
 	a := &audit{recorder: newRecorder(o.Out, o.KeepNames), o: o, accounts: newAccounts()}
 	a.from, a.to = o.From, o.To
@@ -59,7 +59,7 @@ func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
 	return a.write(ctx, trace.Header{Source: fmt.Sprintf("%d audit logs, %d events", len(o.Logs), a.events)})
 }
 
-// audit is the state of a recording of audit logs.
+// audit is the state while audit logs are being recorded.
 type audit struct {
 	*recorder
 	o        AuditOptions
@@ -69,7 +69,7 @@ type audit struct {
 	reads    bool // a request was a get, list or watch
 }
 
-// nothing returns the error for logs without events.
+// nothing returns the error for logs that contain no events.
 func (a *audit) nothing() error {
 	what := "the logs are empty"
 	if len(a.notes) > 0 {
@@ -105,8 +105,8 @@ func (a *audit) readLog(ctx context.Context, log int, path string) error {
 		what  string
 	}{
 		{r.Skipped.Cut, "end within an event"},
-		{r.Skipped.NoJSON, "are no JSON"},
-		{r.Skipped.NoEvent, "are no events of audit.k8s.io/v1 or v1beta1"},
+		{r.Skipped.NoJSON, "are not JSON"},
+		{r.Skipped.NoEvent, "are not events of audit.k8s.io/v1 or v1beta1"},
 	} {
 		if s.lines.Count > 0 {
 			a.note("%s: %d of %d lines %s (the first is line %d)", name, s.lines.Count, r.Lines, s.what, s.lines.First)
@@ -130,7 +130,7 @@ func (a *audit) readEvents(ctx context.Context, r *auditlog.Reader, log int) err
 			return err
 		}
 		if a.strings.full() {
-			return errors.New("its names are more than 3 GiB (take a part with --from and --to)")
+			return errors.New("its names exceed 3 GiB (record a part with --from and --to)")
 		}
 		covered.from, covered.to = min(covered.from, e.At), max(covered.to, e.At)
 		a.events++
@@ -199,11 +199,11 @@ func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) 
 	rec.size = uint32(min(e.Body.Size, math.MaxUint32))
 }
 
-// patchType derives the content type of a patch from its query and its body, if possible. Events do
-// not contain it.
+// patchType returns the content type of a patch if its query or its body shows it, or "". Audit events do not contain
+// the content type.
 func patchType(e *auditlog.Event, q *query) string {
 	switch {
-	case q.forced, e.Body.Typed && q.manager: // only an apply uses force, or must state its kind
+	case q.forced, e.Body.Typed && q.manager: // only server-side apply uses force, or requires kind in the body
 		return "application/apply-patch+yaml"
 	case e.Body.Array:
 		return "application/json-patch+json"
@@ -211,7 +211,7 @@ func patchType(e *auditlog.Event, q *query) string {
 	return ""
 }
 
-// interruptible is a reader whose Read returns when the context ends.
+// interruptible is a reader whose Read returns when ctx ends.
 type interruptible struct {
 	ctx  context.Context
 	from io.Reader

@@ -313,8 +313,8 @@ func TestDamageIsCountedAndReported(t *testing.T) {
 	}
 	want := []string{
 		"audit.log: 1 of 4 lines end within an event (the first is line 4)",
-		"audit.log: 1 of 4 lines are no JSON (the first is line 1)",
-		"audit.log: 1 of 4 lines are no events of audit.k8s.io/v1 or v1beta1 (the first is line 3)",
+		"audit.log: 1 of 4 lines are not JSON (the first is line 1)",
+		"audit.log: 1 of 4 lines are not events of audit.k8s.io/v1 or v1beta1 (the first is line 3)",
 	}
 	if !slices.Equal(r.Header.Notes, want) {
 		t.Errorf("notes %q, want %q", r.Header.Notes, want)
@@ -323,7 +323,7 @@ func TestDamageIsCountedAndReported(t *testing.T) {
 
 func TestLogWithoutRequestsIsRefused(t *testing.T) {
 	refused(t, AuditOptions{Logs: []string{writeText(t, "")}}, "no audit event was found: the logs are empty")
-	refused(t, AuditOptions{Logs: []string{writeText(t, "hello\n")}}, "no audit event was found: audit.log: 1 of 1 lines are no JSON")
+	refused(t, AuditOptions{Logs: []string{writeText(t, "hello\n")}}, "no audit event was found: audit.log: 1 of 1 lines are not JSON")
 	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods", user: "system:node:a"})}}, "no request is left for a trace: 1 of 1 request: kubelets 1 (100%)")
 	refused(t, AuditOptions{Logs: []string{filepath.Join(t.TempDir(), "none.log")}}, "no such file")
 	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods"}, logged{id: "2", resource: "pods", at: 40 * 86400})}}, "a trace has at most 31 days")

@@ -9,8 +9,7 @@ import (
 // unknownUser is the user name of actors for which only the program is known.
 const unknownUser = "unknown"
 
-// change is a write that was derived from its effect. Its actor is a program. reason is why it is
-// left out, or "".
+// change is a write that was derived from its effect. actor is a program. reason is why the write is left out, or "".
 type change struct {
 	at                                              int64 // microseconds since 1970
 	actor, verb, group, version, resource           string
@@ -18,7 +17,7 @@ type change struct {
 	code, size                                      int
 }
 
-// change adds a write. Its end is unknown.
+// change adds a write. Its duration is unknown.
 func (rec *recorder) change(c change) {
 	number := func(text string) uint32 { return rec.strings.number([]byte(text)) }
 	s := shape{dropped: c.reason}

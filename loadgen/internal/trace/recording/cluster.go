@@ -24,22 +24,22 @@ import (
 
 // ClusterOptions configure a recording of a cluster. Out and For are required.
 type ClusterOptions struct {
-	// For is how long the recording watches changes.
+	// For is how long the recording watches for changes.
 	For time.Duration
 	Out string
 	// KeepNames and KeepSystem have the same meaning as in AuditOptions.
 	KeepNames, KeepSystem bool
-	// Step, if not nil, is called with progress messages.
+	// Step is called with progress messages. It may be nil.
 	Step func(string)
 }
 
-// Cluster counts the objects of a cluster and records a trace of the changes during For.
-// It cannot see reads. It lists metadata in pages, some objects of each resource
-// for their sizes, and the pods for their nodes.
+// Cluster counts the objects of a cluster and records a trace of the changes during For. The trace has no reads, because
+// watches do not show them. Cluster lists metadata in pages, some objects of each resource to measure their sizes, and
+// the pods to count them per node.
 func Cluster(ctx context.Context, cfg *rest.Config, o ClusterOptions) (*Recording, error) {
 	resources, notes, err := watchable(cfg)
 	if err != nil {
-		return nil, exitcode.EnvironmentError(fmt.Errorf("ask the cluster for its resources: %w", err))
+		return nil, exitcode.EnvironmentError(fmt.Errorf("discover the cluster's resources: %w", err))
 	}
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *clusterRecording) watchAll(ctx context.Context, starts []resourceStart)
 	return ctx.Err()
 }
 
-// watch sends the changes of a resource until ctx ends or the watch fails.
+// watch sends the changes of a resource to a channel until ctx ends or the watch fails.
 func (c *clusterRecording) watch(ctx context.Context, start resourceStart, to chan<- seen) error {
 	w, err := watchtools.NewRetryWatcherWithContext(ctx, start.revision, watcher{c.client.Resource(start.GroupVersionResource)})
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *clusterRecording) watch(ctx context.Context, start resourceStart, to ch
 	}
 }
 
-// watcher watches a resource in the form that client-go's RetryWatcher requires.
+// watcher adapts a metadata.Getter to the interface that client-go's RetryWatcher requires.
 type watcher struct{ metadata.Getter }
 
 func (w watcher) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -197,7 +197,7 @@ func (c *clusterRecording) add(s seen) {
 			ch.verb, ch.patchType = "patch", "application/apply-patch+yaml"
 		}
 	case watch.Deleted:
-		// Who deletes is not in the object.
+		// The object does not show who deleted it.
 		ch.verb, last.Manager = "delete", ""
 	default:
 		return
@@ -223,9 +223,8 @@ func lastManager(object runtime.Object) (last metav1.ManagedFieldsEntry) {
 	return last
 }
 
-// managerSource returns the part of the control plane or of a node that made a change, or ""
-// for other clients. It depends on the program's name or, for a deletion, on the object and
-// its controller.
+// managerSource returns the part of the control plane or of a node that made a change, or "" for other clients. It uses
+// the name of the field manager or, for a deletion, the object and its controller.
 func managerSource(verb, manager string, object metav1.Object, resource schema.GroupResource) string {
 	switch manager {
 	case "kubelet":

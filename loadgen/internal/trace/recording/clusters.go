@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// accounts records the uids of service accounts, to detect logs of several
-// clusters: a service account keeps its uid until it is recreated.
+// accounts records the UIDs of service accounts to detect logs of several clusters. A service account keeps its UID
+// until it is recreated.
 type accounts struct {
 	seen map[accountUID]*sighting
-	// last is the most recent account, and at is its sighting.
+	// last is the account of the previous event, and at is the entry of last in seen. They save a lookup.
 	last accountUID
 	at   *sighting
 }
 
-// accountUID is a service account with a uid, as numbers of strings.
+// accountUID is a service account and one of its UIDs, as numbers in the string table.
 type accountUID struct{ user, uid uint32 }
 
-// sighting is where and when a service account had a uid.
+// sighting is where and when events of an account with a UID occurred.
 type sighting struct {
-	logs        []int // in order
+	logs        []int // indexes of the logs, ascending
 	first, last int64 // microseconds since 1970
 }
 
@@ -45,13 +45,13 @@ func (a *accounts) note(log int, user, uid uint32, at int64) {
 	}
 }
 
-// overlap is the longest time for which two uids of one account may coexist because of a cached token
-// (kube-apiserver caches tokens for 10 seconds).
+// overlap is the longest time for which two UIDs of an account may occur in a cluster at once, because kube-apiserver
+// caches tokens for 10 seconds.
 const overlap = time.Minute
 
-// check returns an error if the logs come from several clusters: a service account has two uids
-// at the same time, or all service accounts that two logs share have different uids in these
-// logs. compared is false if no two logs share a service account.
+// check returns an error if the logs come from several clusters. This is the case if a service account has two UIDs at
+// the same time, or if all service accounts that occur in two logs have a different UID in each. compared is false if no
+// two logs share a service account.
 func (a *accounts) check(text func(uint32) string, logs []string) (compared bool, err error) {
 	byUser := map[uint32][]accountUID{}
 	for key := range a.seen {
@@ -76,7 +76,7 @@ func (a *accounts) check(text func(uint32) string, logs []string) (compared bool
 				}
 				for _, m := range a.seen[x].logs {
 					for _, n := range a.seen[y].logs {
-						if m != n { // within one log the account was recreated
+						if m != n { // within one log, the account was recreated
 							pair(shared, m, n).differs(user, x.uid, y.uid)
 						}
 					}
@@ -103,8 +103,8 @@ func (a *accounts) check(text func(uint32) string, logs []string) (compared bool
 
 // pairOfLogs compares the service accounts that occur in two logs.
 type pairOfLogs struct {
-	same  bool // an account has the same uid in both
-	count int  // number of accounts with different uids
+	same  bool // whether an account has the same UID in both logs
+	count int  // number of accounts with different UIDs
 	user  uint32
 	uids  [2]uint32
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// span is the time from the first event of a log to its last, in microseconds since 1970.
+// span is the time from the first event of a log to the last, in microseconds since 1970.
 type span struct{ from, to int64 }
 
 // Thresholds below which missing logs are ignored.
@@ -17,8 +17,8 @@ const (
 	shortestShare = 10 * time.Second
 )
 
-// coverage returns notes on gaps in the logs, and on times for which the logs of some of
-// several API servers are missing. It cannot detect the latter if logs were given twice.
+// coverage returns notes about gaps in the logs, and about times for which only some of several API servers have logs.
+// It cannot detect the latter if a log was given twice.
 func coverage(spans []span, twice bool) (notes []string) {
 	type edge struct {
 		at   int64
@@ -28,7 +28,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 	for _, s := range spans {
 		edges = append(edges, edge{s.from, 1}, edge{s.to, -1})
 	}
-	// A log that begins where another ends leaves no gap.
+	// If a log begins where another ends, there is no gap.
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.step, a.step)) })
 	type stretch struct {
 		span
@@ -44,7 +44,8 @@ func coverage(spans []span, twice bool) (notes []string) {
 		}
 		logs += e.step
 	}
-	// Assume as many servers as are logged concurrently for a significant share of the time.
+	// The number of servers is the largest number of logs that cover the same time, for a significant part of the total
+	// time.
 	times := map[int]int64{}
 	servers := 0
 	for _, s := range stretches {
@@ -70,7 +71,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 		}
 	}
 	if float64(fewer) >= smallestShare*float64(total) && fewer >= shortestShare.Microseconds() && servers > 1 && !twice {
-		notes = append(notes, fmt.Sprintf("logs of %d API servers are there at a time, but of fewer in %.0f%% of the time: requests are missing there (take --from %s --to %s, or add the other logs)",
+		notes = append(notes, fmt.Sprintf("logs of %d API servers overlap, but there are fewer in %.0f%% of the time: requests are missing then (record --from %s --to %s, or add the other logs)",
 			servers, 100*float64(fewer)/float64(total), clock(from), clock(to)))
 	}
 	return notes

@@ -8,8 +8,7 @@ import (
 	"math"
 )
 
-// unpacker reads MessagePack values one after another (github.com/msgpack/msgpack,
-// spec.md).
+// unpacker reads MessagePack values one after another (github.com/msgpack/msgpack, spec.md).
 type unpacker struct {
 	from interface {
 		io.Reader
@@ -18,7 +17,7 @@ type unpacker struct {
 	depth int
 }
 
-// Limits of a value. Deeper or longer values indicate a damaged file.
+// Limits of a value. A value beyond them means that the file is damaged.
 const (
 	deepestValue  = 200
 	longestString = 16 << 20
@@ -29,8 +28,8 @@ var (
 	errLong = errors.New("it has a string of more than 16 MiB")
 )
 
-// value reads a value: nil, bool, int64, uint64, float64, string, []any or map[string]any. It
-// skips map entries whose key is not a string.
+// value reads a value: nil, bool, int64, uint64, float64, string, []any or map[string]any. It skips map entries whose
+// key is not a string.
 func (u *unpacker) value() (any, error) {
 	if u.depth++; u.depth > deepestValue {
 		return nil, errDeep
@@ -151,13 +150,13 @@ func (u *unpacker) object(length int) (any, error) {
 	return all, nil
 }
 
-// mapLength reads the head of a map. The caller reads its keys and values.
+// mapLength reads the head of a map and returns its length. The caller then reads the keys and values.
 func (u *unpacker) mapLength() (int, error) { return u.head(0x80, 0xde) }
 
-// arrayLength reads the head of an array. The caller reads its values.
+// arrayLength reads the head of an array and returns its length. The caller then reads the values.
 func (u *unpacker) arrayLength() (int, error) { return u.head(0x90, 0xdc) }
 
-// head reads the head of a map or an array, in its short form or with 16 or 32 bits.
+// head reads the head of a map or an array, in its short form or with a length of 16 or 32 bits.
 func (u *unpacker) head(short, long byte) (int, error) {
 	c, err := u.from.ReadByte()
 	switch {

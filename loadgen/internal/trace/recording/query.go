@@ -49,7 +49,7 @@ func (q *query) parse(raw []byte) {
 	}
 }
 
-// unescape returns the unescaped value. It uses scratch if value has escapes.
+// unescape returns the unescaped value. It stores the result in scratch if value has escapes.
 func unescape(scratch *[]byte, value []byte) []byte {
 	if bytes.IndexByte(value, '%') < 0 && bytes.IndexByte(value, '+') < 0 {
 		return value

@@ -12,9 +12,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// Recording is the result of a recording.
+// Recording describes a written trace and its source.
 type Recording struct {
-	// Lines and Events count the lines and events of the source.
+	// Lines and Events are the numbers of lines and events in the source.
 	Lines  int64 `json:"lines,omitempty"`
 	Events int64 `json:"events,omitempty"`
 	// Out is the path of the trace.
@@ -23,11 +23,11 @@ type Recording struct {
 	Summary trace.Summary `json:"summary"`
 }
 
-// recorder holds the requests of a recording until the trace is written.
+// recorder collects requests until the trace is written.
 type recorder struct {
 	out       string
 	keepNames bool
-	// from and to limit the recorded time. Zero means from the first request to the last.
+	// from and to limit the recorded time. Zero means no limit on that side.
 	from, to time.Time
 
 	strings *stringTable
@@ -48,7 +48,7 @@ func (rec *recorder) note(format string, args ...any) {
 	rec.notes = append(rec.notes, fmt.Sprintf(format, args...))
 }
 
-// micros returns a time in microseconds since 1970. The zero time is before all others.
+// micros returns t in microseconds since 1970. The zero time becomes the smallest value.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MinInt64
@@ -59,8 +59,8 @@ func micros(t time.Time) int64 {
 // window is the time that a trace covers, in microseconds since 1970.
 type window struct{ start, end int64 }
 
-// window returns the window between --from and --to. By default it begins when the first request to end was received and ends
-// at the last event. Before its beginning the logs lack requests that had already ended.
+// window returns the window between --from and --to. Before the window begins, the logs lack requests that had already
+// ended; so by default it begins when the request that ended first was received. By default it ends at the last event.
 func (rec *recorder) window() (w window) {
 	first := int64(math.MaxInt64)
 	w.start, w.end = math.MaxInt64, math.MinInt64
@@ -86,16 +86,16 @@ func (rec *recorder) window() (w window) {
 	return w
 }
 
-// placed describes a request within the window.
+// placed is a request relative to the window.
 type placed struct {
 	at, took  trace.Micros
 	dropped   string
-	carried   bool // was open when the window began
-	unended   bool // its end is missing in the logs
-	stillOpen bool // a long-running request that is open at the end of the window
+	carried   bool // a long-running request that was open when the window began
+	unended   bool // the logs lack its end
+	stillOpen bool // a long-running request that was open when the window ended
 }
 
-// place returns when a request was in the window, or why it is left out.
+// place returns the position of a request in the window, or why the request is left out.
 func (w window) place(r *record, s *shape) (p placed) {
 	p.dropped = s.dropped
 	at, end := r.at, r.end
@@ -123,12 +123,12 @@ func (w window) place(r *record, s *shape) (p placed) {
 	return p
 }
 
-// actor identifies a client by the numbers of its strings.
+// actor identifies a client by the numbers of its strings in the string table.
 type actor struct{ user, as, agent uint32 }
 
 func (s *shape) actor() actor { return actor{s.user, s.as, s.agent} }
 
-// write writes the trace of all records. h contains the fields that only the source knows.
+// write writes the trace of all records. h has the header fields that only the source knows.
 func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, error) {
 	duplicates := rec.records.pair()
 	w := rec.window()
@@ -149,7 +149,7 @@ func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, err
 		return nil
 	})
 	if w.end-w.start > trace.Longest.Microseconds() {
-		return nil, exitcode.Usagef("the source is from %s to %s, a trace has at most 31 days (take a part with --from and --to)", clock(w.start), clock(w.end))
+		return nil, exitcode.Usagef("the source is from %s to %s, a trace has at most 31 days (record a part with --from and --to)", clock(w.start), clock(w.end))
 	}
 	if kept == 0 {
 		return nil, exitcode.Usagef("no request is left for a trace: %s", dropped(rec.dropped))
@@ -193,7 +193,7 @@ func count(yes bool) int64 {
 	return 0
 }
 
-// actors numbers the actors by their number of requests, highest first.
+// actors numbers the actors by descending number of requests.
 func (rec *recorder) actors(requests map[actor]int64, names *names) (of map[actor]int, all []trace.Actor) {
 	keys := make([]actor, 0, len(requests))
 	for key := range requests {
@@ -213,7 +213,7 @@ func (rec *recorder) actors(requests map[actor]int64, names *names) (of map[acto
 	return of, all
 }
 
-// writeRequests writes and summarizes the requests that are kept.
+// writeRequests writes and summarizes the requests within the window.
 func (rec *recorder) writeRequests(ctx context.Context, h trace.Header, w window, actors map[actor]int, names *names) (trace.Summary, error) {
 	to, err := trace.Create(rec.out, h)
 	if err != nil {
@@ -251,7 +251,8 @@ func (rec *recorder) writeRequests(ctx context.Context, h trace.Header, w window
 	return tally.Summary(h.Length), nil
 }
 
-// described returns a function that returns the common fields of a shape's requests. It caches them.
+// described returns a function that returns the fields that all requests of a shape have in common. The function caches
+// them.
 func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) trace.Request {
 	made := map[uint32]trace.Request{}
 	text := rec.strings.string
@@ -275,5 +276,5 @@ func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) 
 	}
 }
 
-// mostMade is the maximum number of cached shapes.
+// mostMade is the maximum number of shapes in the cache of described.
 const mostMade = 1 << 14

@@ -10,21 +10,20 @@ import (
 
 // record is an event or, after pair, a request. It is small and has no pointers.
 type record struct {
-	id uint64 // a hash of auditID
-	// at and end are in microseconds since 1970. end is the time of the stage. It is zero after pair if
-	// the request has not ended.
+	id uint64 // hash of the auditID
+	// at is when the request was received, and end is the time of the stage, in microseconds since 1970. After pair, end
+	// is zero if the request has not ended.
 	at, end int64
-	// shape is the number of a shape. name and revision are numbers in the table of strings.
+	// shape is the number of a shape. name and revision are numbers in the string table.
 	shape, name, revision uint32
 	size                  uint32
 	code                  uint16
 	stage                 auditlog.Stage
 }
 
-// shape holds the common fields of many requests, as numbers of strings.
+// shape holds the fields that many requests have in common, as numbers in the string table.
 type shape struct {
-	// dropped is the reason for leaving out its requests. If it is set, all other fields except
-	// longRunning are empty.
+	// dropped is why the requests are left out. If it is set, all other fields except longRunning are empty.
 	dropped     string
 	longRunning bool
 
@@ -36,11 +35,11 @@ type shape struct {
 	paged, initialEvents, dryRun                bool
 }
 
-// buckets is the number of parts for the records, by id. The events of one
-// request are in the same part, and a part can grow while the other parts are not copied.
+// buckets is the number of parts into which the records are divided by id. All events of a request are in the same part.
+// When a part grows, only that part is copied.
 const buckets = 64
 
-// records holds all events until the logs were read.
+// records holds all events of the logs.
 type records struct {
 	parts   [buckets][]record
 	shapes  []shape
@@ -76,8 +75,7 @@ func (r *records) shape(s shape) uint32 {
 	return number
 }
 
-// pair merges all events of a request into one record, and returns the number of duplicate
-// events.
+// pair merges all events of a request into one record. It returns the number of duplicate events.
 func (r *records) pair() (duplicates int64) {
 	for i, part := range r.parts {
 		slices.SortFunc(part, func(a, b record) int {
@@ -103,7 +101,7 @@ func (r *records) pair() (duplicates int64) {
 	return duplicates
 }
 
-// merge returns the later of two events of a request, completed with fields that only the earlier one has.
+// merge returns the later of two events of a request, and adds the fields that only the earlier event has.
 func merge(earlier, later record) record {
 	if later.name == 0 {
 		later.name = earlier.name
@@ -117,7 +115,7 @@ func merge(earlier, later record) record {
 	return later
 }
 
-// each calls visit with all records in chronological order.
+// each calls visit for all records in chronological order.
 func (r *records) each(visit func(*record) error) error {
 	var cursors cursors
 	for _, part := range r.parts {
@@ -140,7 +138,7 @@ func (r *records) each(visit func(*record) error) error {
 	return nil
 }
 
-// cursors is a heap of the rests of parts, ordered by their first record.
+// cursors is a heap of the unvisited records of the parts, ordered by the first record of each.
 type cursors [][]record
 
 func (c cursors) Len() int      { return len(c) }
@@ -149,7 +147,7 @@ func (c cursors) Less(i, j int) bool {
 	a, b := &c[i][0], &c[j][0]
 	return a.at < b.at || a.at == b.at && a.id < b.id
 }
-func (c *cursors) Push(any) {} // never called: parts only leave
+func (c *cursors) Push(any) {} // never called: parts are only removed
 func (c *cursors) Pop() any {
 	old := *c
 	*c = old[:len(old)-1]

@@ -28,9 +28,8 @@ type SimKubeOptions struct {
 // simKubeVersion is the version of SimKube's trace format, according to sk-core/src/trace in release 2.7.
 const simKubeVersion = 2
 
-// SimKube converts a SimKube trace to a trace. The first apply of an object
-// becomes a create, later ones become updates. An invalid file gives a usage
-// error.
+// SimKube converts a SimKube trace to a trace. The first apply of an object becomes a create, and later ones become
+// updates. An invalid file causes a usage error.
 func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	f, err := userfile.Open(o.File, math.MaxInt64)
 	if err != nil {
@@ -59,16 +58,16 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	return s.write(ctx, trace.Header{Source: fmt.Sprintf("SimKube trace, %d events", s.events)})
 }
 
-// simKube is the state of a recording of a SimKube trace.
+// simKube is the state while a SimKube trace is being converted.
 type simKube struct {
 	*recorder
 	in          unpacker
-	known       map[uint64]bool // objects that exist, by a hash
+	known       map[uint64]bool // existing objects, by hash
 	first, last int64           // seconds since 1970
 	skipped     int64
 }
 
-// read reads the whole file: a map of version, config, events, index and pod_lifecycles.
+// read reads the whole file: a map with version, config, events, index and pod_lifecycles.
 func (s *simKube) read(ctx context.Context) error {
 	fields, err := s.in.mapLength()
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// Maximum number of objects that one request lists, and that are read to measure their size.
+// page is the maximum number of objects that one request lists. sample is the maximum number of objects of a resource
+// that are read to measure their size.
 const (
 	page   = 500
 	sample = 50
 )
 
-// snapshot counts the objects of resources. It notes and skips resources that cannot be
-// listed.
+// snapshot counts the objects of resources. If a resource cannot be listed, it adds a note and skips the resource.
 func (c *clusterRecording) snapshot(ctx context.Context, resources []schema.GroupVersionResource) (*trace.Snapshot, []resourceStart, error) {
 	core, err := kubernetes.NewForConfig(c.cfg)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *clusterRecording) snapshot(ctx context.Context, resources []schema.Grou
 	return s, starts, nil
 }
 
-// count lists the metadata of a resource's objects in pages.
+// count counts the objects of a resource. It lists their metadata in pages.
 func (c *clusterRecording) count(ctx context.Context, r schema.GroupVersionResource) (trace.ResourceCount, string, error) {
 	count := trace.ResourceCount{Group: r.Group, Version: r.Version, Resource: r.Resource}
 	namespaces := map[string]int64{}
@@ -119,7 +119,7 @@ func (c *clusterRecording) sizes(ctx context.Context, client rest.Interface, r s
 	return nil
 }
 
-// podsPerNode counts the pods of each node, including nodes without pods.
+// podsPerNode returns quantiles of the number of pods per node, including nodes without pods.
 func podsPerNode(ctx context.Context, client kubernetes.Interface, nodes int64) (trace.Quantiles, error) {
 	on := map[string]int64{}
 	o := metav1.ListOptions{Limit: page, FieldSelector: "spec.nodeName!="}
@@ -145,7 +145,7 @@ func podsPerNode(ctx context.Context, client kubernetes.Interface, nodes int64) 
 	return quantiles(each), nil
 }
 
-// quantiles returns the quantiles of numbers by the nearest rank.
+// quantiles returns quantiles of numbers by the nearest rank.
 func quantiles(all []int64) trace.Quantiles {
 	if len(all) == 0 {
 		return trace.Quantiles{}

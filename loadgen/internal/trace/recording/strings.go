@@ -2,12 +2,11 @@ package recording
 
 import "hash/maphash"
 
-// stringTable numbers strings, with an overhead of a few bytes for each. Number 0 is the empty
-// string.
+// stringTable assigns numbers to strings, with an overhead of a few bytes for each. Number 0 is the empty string.
 type stringTable struct {
 	seed  maphash.Seed
 	bytes []byte
-	ends  []uint32 // of string i+1 in bytes
+	ends  []uint32 // end of string i+1 in bytes
 	slots []uint32 // hash table with open addressing
 }
 
@@ -15,7 +14,7 @@ func newStringTable() *stringTable {
 	return &stringTable{seed: maphash.MakeSeed(), slots: make([]uint32, 1024)}
 }
 
-// number returns the number of a string. It adds a new string.
+// number returns the number of a string. It adds the string if it is new.
 func (t *stringTable) number(text []byte) uint32 {
 	if len(text) == 0 {
 		return 0
@@ -32,7 +31,7 @@ func (t *stringTable) number(text []byte) uint32 {
 	return t.slots[slot]
 }
 
-// slot returns the slot of a string, or the free slot where it belongs.
+// slot returns the slot of a string, or the free slot for it.
 func (t *stringTable) slot(text []byte) int {
 	mask := len(t.slots) - 1
 	at := int(maphash.Bytes(t.seed, text)) & mask
@@ -63,5 +62,5 @@ func (t *stringTable) text(number uint32) []byte {
 
 func (t *stringTable) string(number uint32) string { return string(t.text(number)) }
 
-// full reports whether the strings are close to the limit of their offsets.
+// full reports whether the strings are close to the limit of their 32-bit offsets.
 func (t *stringTable) full() bool { return len(t.bytes) > 3<<30 }

@@ -22,8 +22,8 @@ const (
 	beforeStart    = "received before the trace begins"
 )
 
-// systemSource returns the part of the control plane or of a node that made a request, by the names
-// that kubeadm and managed clusters use. It returns "" for other clients.
+// systemSource returns the part of the control plane or of a node that sent a request, by the names that kubeadm and
+// managed clusters use. It returns "" for other clients.
 func systemSource(user, agent string) string {
 	switch user {
 	case "system:kube-controller-manager":
@@ -38,7 +38,7 @@ func systemSource(user, agent string) string {
 		return fromCloud
 	case "stormglass-admin", "stormglass-scrape":
 		return fromStormglass
-	case "system:bootstrap:" + control.BootstrapTokenID: // the load of a bundled plane
+	case "system:bootstrap:" + control.BootstrapTokenID: // the load of a bundled control plane
 		return ""
 	}
 	switch {
@@ -65,8 +65,8 @@ func systemSource(user, agent string) string {
 }
 
 // isController reports whether a service account belongs to a controller of kube-controller-manager
-// (bootstrappolicy/controller_policy.go, and the names in older releases). The suffix
-// -controller is not sufficient, because add-ons use it too.
+// (bootstrappolicy/controller_policy.go, and the names in older releases). The suffix -controller is not sufficient,
+// because add-ons use it too.
 func isController(account string) bool {
 	switch account {
 	case "attachdetach-controller", "bootstrap-signer", "certificate-controller", "clusterrole-aggregation-controller", "cronjob-controller",

@@ -14,10 +14,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// mostRows is the maximum number of rows of a table. A last row sums the rest.
+// mostRows is the maximum number of rows in a table. A further row sums the rest.
 const mostRows = 10
 
-// WriteText writes a recording for a terminal.
+// WriteText writes a recording as text for a terminal.
 func WriteText(to io.Writer, r *Recording) error {
 	h, s := &r.Header, &r.Summary
 	var b strings.Builder
@@ -40,7 +40,7 @@ func WriteText(to io.Writer, r *Recording) error {
 	return err
 }
 
-// dropped formats how many requests were left out for each reason, and as a percentage of all requests.
+// dropped returns how many requests were left out for each reason, with percentages of all requests.
 func dropped(reasons map[string]int64, kept ...int64) string {
 	total := int64(0)
 	for _, n := range reasons {
@@ -75,7 +75,7 @@ func table[K cmp.Ordered](to io.Writer, title string, rows []trace.Share[K], nam
 		}
 		fmt.Fprintf(w, "%d more\t%d\t%s\n", len(rows)-mostRows, n, digits.Format(rate, 4))
 	}
-	_ = w.Flush() // to memory
+	_ = w.Flush() // writes to memory, so it cannot fail
 }
 
 // clean replaces control characters, which a terminal would interpret.
@@ -102,7 +102,7 @@ func watches(n int64) string {
 	return fmt.Sprintf("%d watches", n)
 }
 
-// writeSnapshot writes the counts of a snapshot, if s is not nil.
+// writeSnapshot writes the counts of a snapshot, unless s is nil.
 func writeSnapshot(to io.Writer, s *trace.Snapshot) {
 	if s == nil {
 		return
@@ -117,5 +117,5 @@ func writeSnapshot(to io.Writer, s *trace.Snapshot) {
 		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", name, r.Objects, r.Namespaces, r.PerNamespace.Max, r.Bytes.P50, r.Bytes.P99)
 	}
-	_ = w.Flush() // to memory
+	_ = w.Flush() // writes to memory, so it cannot fail
 }

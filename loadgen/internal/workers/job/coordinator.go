@@ -22,40 +22,40 @@ import (
 )
 
 const (
-	// coordinatorNamespace is created for runs without a named namespace.
+	// coordinatorNamespace is the namespace that is created if the options have no Namespace.
 	coordinatorNamespace = "stormglass-run"
 	// scenarioDir and resultsDir are the directories of the scenario and of the runs in the coordinator's pod.
 	scenarioDir, scenarioFile = "/scenario", "scenario.yaml"
 	resultsDir                = "/results"
-	// windUp is the grace period in seconds in which an ending run removes what it made.
+	// windUp is the grace period of the pod, in seconds, in which an ending run removes what it created.
 	windUp = 6 * 60
-	// largestFiles is the API server's limit of a ConfigMap's data, in bytes.
+	// largestFiles is the API server's limit for the data of a ConfigMap, in bytes.
 	largestFiles = 1 << 20
 )
 
-// Coordinator is a run inside the cluster that it loads: a Job, in one namespace with the run's workers.
+// Coordinator is a run inside the cluster that it loads: a Job in the same namespace as the run's workers.
 type Coordinator struct {
-	// Options of the workers. The run itself also uses Image, Namespace, PullSecret, NodeSelector and Tolerations.
-	// Without a Namespace one is created.
+	// Options of the workers. The run itself also uses Image, Namespace, PullSecret, NodeSelector and Tolerations. If
+	// Namespace is empty, one is created.
 	Options
-	// Workers divide the loads. 0: the run's own process sends all.
+	// Workers is the number of workers that divide the loads. With 0, the run's own process sends all requests.
 	Workers int
-	// Scenario to run, with overrides and defaults applied, from a ConfigMap.
+	// Scenario is the scenario to run, with overrides and defaults applied. It is stored in a ConfigMap.
 	Scenario *scenario.Scenario
-	// Rules that the run needs without workers (cluster.RunRules).
+	// Rules are the RBAC rules that the run itself needs (cluster.RunRules), without those for its workers.
 	Rules cluster.Rules
-	// Args are further arguments of `loadgen run`.
+	// Args are additional arguments of `loadgen run`.
 	Args []string
-	// Claim names a PersistentVolumeClaim for the run's directory. Empty: the directory is lost with the pod.
+	// Claim names a PersistentVolumeClaim for the run's directory. If it is empty, the directory is lost with the pod.
 	Claim string
 }
 
-// Check returns an error about invalid fields, which names the flags that set them.
+// Check returns an error for invalid fields. It names the flags that set them.
 func (c Coordinator) Check() error {
 	errs := []error{c.Options.Check()}
 	if c.Claim != "" {
 		if wrong := validation.IsDNS1123Subdomain(c.Claim); len(wrong) > 0 {
-			errs = append(errs, fmt.Errorf("--results-claim %q is no name of a PersistentVolumeClaim", c.Claim))
+			errs = append(errs, fmt.Errorf("--results-claim %q is not a PersistentVolumeClaim name", c.Claim))
 		}
 		if c.Namespace == "" {
 			errs = append(errs, errors.New("--results-claim needs --workers-namespace, where that PersistentVolumeClaim is"))
@@ -72,14 +72,15 @@ func (c Coordinator) in() string {
 	return c.Namespace
 }
 
-// name returns the name of the run's objects in its namespace. A run of another scenario may use the same namespace.
+// name returns the name of the run's objects. It contains the scenario's name because runs of other scenarios may use
+// the same namespace.
 func (c Coordinator) name() string { return "stormglass-" + c.Scenario.Name }
 
 func (c Coordinator) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{cluster.ManagedByLabel: "stormglass"}}
 }
 
-// AllRules returns the rules that the run and its workers need.
+// AllRules returns the RBAC rules that the run and its workers need.
 func (c Coordinator) AllRules() cluster.Rules {
 	all := cluster.Rules{}
 	all.Add(c.Rules)
@@ -121,7 +122,7 @@ func (c Coordinator) YAML() ([]byte, error) {
 	return manifest.YAML(objects)
 }
 
-// files returns the scenario, and the files that it refers to under their names.
+// files returns a ConfigMap with the scenario and, under their names, the files that it refers to.
 func (c Coordinator) files() (*corev1.ConfigMap, error) {
 	named := c.Scenario.Bundle()
 	text, err := c.Scenario.Resolved()
@@ -142,12 +143,12 @@ func (c Coordinator) files() (*corev1.ConfigMap, error) {
 		m.BinaryData[name] = named[name]
 	}
 	if size > largestFiles {
-		return nil, fmt.Errorf("scenario %s has %d bytes with the files that it names, and a ConfigMap takes %d (run it from outside the cluster: --kubeconfig)", c.Scenario.Name, size, largestFiles)
+		return nil, fmt.Errorf("scenario %s has %d bytes with the files that it names, and a ConfigMap can hold %d (run it from outside the cluster: --kubeconfig)", c.Scenario.Name, size, largestFiles)
 	}
 	return m, nil
 }
 
-// args returns the run's arguments. The kubelet fills in the pod's address.
+// args returns the run's arguments. The kubelet replaces $(POD_IP) by the pod's address.
 func (c Coordinator) args() []string {
 	args := []string{"run", scenarioDir + "/" + scenarioFile, "--current-cluster", "--yes", "--summary=" + corev1.TerminationMessagePathDefault}
 	if c.Workers > 0 {
@@ -162,14 +163,14 @@ func (c Coordinator) args() []string {
 		}
 	}
 	for _, arg := range c.Args {
-		args = append(args, strings.ReplaceAll(arg, "$(", "$$(")) // the kubelet takes it for a variable
+		args = append(args, strings.ReplaceAll(arg, "$(", "$$(")) // the kubelet would expand $( as a variable
 	}
 	return args
 }
 
-// resources returns what the run requests: a core, and memory for the simulated nodes (0.3 MiB each,
-// loadgen/lab/records/performance.md) and for the watches that no worker has (30 KiB each), with as much again for recorded
-// data.
+// resources returns the resources that the run requests: one core, and memory for the simulated nodes (0.3 MiB each,
+// loadgen/lab/records/performance.md), for the watches if there are no workers (30 KiB each), and the same amount again
+// for recorded data.
 func (c Coordinator) resources() corev1.ResourceList {
 	watches := 0
 	if c.Workers == 0 {
@@ -205,7 +206,7 @@ func (c Coordinator) job() (*batchv1.Job, error) {
 	return &batchv1.Job{
 		TypeMeta: manifest.Type("batch/v1", "Job"), ObjectMeta: c.meta(c.in(), c.name()),
 		Spec: batchv1.JobSpec{
-			BackoffLimit: new(int32(0)), // a restarted run would repeat the requests that were sent
+			BackoffLimit: new(int32(0)), // a restarted run would send its requests again
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels: c.meta("", "").Labels,

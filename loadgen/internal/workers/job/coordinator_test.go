@@ -80,7 +80,7 @@ func TestCoordinatorHasTheScenario(t *testing.T) {
 
 func TestCoordinatorRefusesWhatNoConfigMapTakes(t *testing.T) {
 	c := Coordinator{Options: Options{Image: "loadgen:v1"}, Scenario: smallScenario(t, strings.Repeat("0.5000000001\n", 90_000))}
-	if _, err := c.YAML(); err == nil || !strings.Contains(err.Error(), "a ConfigMap takes 1048576") {
+	if _, err := c.YAML(); err == nil || !strings.Contains(err.Error(), "a ConfigMap can hold 1048576") {
 		t.Error(err)
 	}
 }
@@ -157,10 +157,10 @@ func TestCoordinatorRules(t *testing.T) {
 func TestTolerationsAreTaints(t *testing.T) {
 	for text, want := range map[string]string{
 		"a=b:NoSchedule,c:NoExecute,d": "",
-		"a=b:Never":                    `"a=b:Never" is no taint`,
-		"=b":                           `"=b" is no taint`,
-		"a,":                           `"" is no taint`,
-		"a=b c":                        `"a=b c" is no taint`,
+		"a=b:Never":                    `"a=b:Never" is not a taint`,
+		"=b":                           `"=b" is not a taint`,
+		"a,":                           `"" is not a taint`,
+		"a=b c":                        `"a=b c" is not a taint`,
 	} {
 		err := Options{Image: "loadgen:v1", Tolerations: text}.Check()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

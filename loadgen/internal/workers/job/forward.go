@@ -36,7 +36,7 @@ func forward(ctx context.Context, config *rest.Config, client kubernetes.Interfa
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = connection.Close() }) // ends the dial
+	stop := context.AfterFunc(ctx, func() { _ = connection.Close() }) // makes carry fail
 	defer stop()
 	c, err := carry(connection)
 	if err != nil {
@@ -45,8 +45,8 @@ func forward(ctx context.Context, config *rest.Config, client kubernetes.Interfa
 	return c, nil
 }
 
-// carry opens the two streams of a port and copies their data. The connection that it returns supports deadlines,
-// unlike a stream.
+// carry opens the two streams of a forwarded port and copies their data. Unlike a stream, the connection that it returns
+// supports deadlines.
 func carry(connection httpstream.Connection) (net.Conn, error) {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))
@@ -64,7 +64,7 @@ func carry(connection httpstream.Connection) (net.Conn, error) {
 	}
 	ours, theirs := net.Pipe()
 	c := &carried{Conn: ours}
-	end := func() { _ = theirs.Close(); _ = connection.Close() } // the end of either side ends both
+	end := func() { _ = theirs.Close(); _ = connection.Close() } // if one side ends, both are closed
 	go func() { _, _ = io.Copy(theirs, data); end() }()
 	go func() { _, _ = io.Copy(data, theirs); end() }()
 	go func() {
@@ -89,7 +89,7 @@ func (c *carried) fail(err error) {
 	c.why = err
 }
 
-// Read returns the kubelet's error in place of the end of the stream.
+// Read reads data. At the end of the stream it returns the kubelet's error, if there is one.
 func (c *carried) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()

@@ -1,11 +1,11 @@
-// Package job runs a run's workers in a cluster, as the pods of an Indexed Job. It also makes the manifests of a run
-// that is itself a Job there (Coordinator).
+// Package job runs the workers of a run in a cluster, as the pods of an Indexed Job. It also creates manifests for a run
+// that itself runs as a Job in the cluster (Coordinator).
 //
 //	Options -> Namespace, ServiceAccount, Job, Secret with the run's credentials -> pods, one worker each
-//	coordinator <- one TLS connection -> pod: dialled by the pod, or carried by the API server to the pod's port
+//	coordinator <- one TLS connection -> pod: the pod connects, or the API server forwards the connection to the pod's port
 //
-// The pods have a ServiceAccount without permissions and without a token. The coordinator tells them which load to
-// send, and as whom.
+// The pods have a ServiceAccount without permissions and without a token. The coordinator sends them the loads, and the
+// credentials for the target.
 package job
 
 import (
@@ -27,41 +27,41 @@ import (
 )
 
 const (
-	// DefaultResources of each worker.
+	// DefaultResources are the resources that each worker requests by default.
 	DefaultResources = "cpu=1,memory=512Mi"
-	// account is the workers' ServiceAccount, and the name of objects that do not belong to a run.
+	// account is the name of the workers' ServiceAccount, and of objects that do not belong to a run.
 	account = "stormglass-workers"
-	// port is where a worker waits for its coordinator, on the loopback of its pod.
+	// port is the port at which a worker waits for its coordinator, on the loopback address of its pod.
 	port = 7443
 	// credentials is the mount path of the Secret in a pod.
 	credentials = "/credentials"
-	// keptAfterEnd is how long, in seconds, the Job stays after its end if its coordinator has gone.
+	// keptAfterEnd is how long the Job is kept after its end if the coordinator is gone, in seconds.
 	keptAfterEnd = 5 * 60
-	// longest is the time in seconds after which an abandoned Job ends.
+	// longest is the maximum duration of a Job, in seconds. It ends Jobs whose coordinator is gone.
 	longest = 7 * 24 * 60 * 60
-	// endWithin is how long, in seconds, a deleted pod may continue to run.
+	// endWithin is the grace period of a deleted pod, in seconds.
 	endWithin = 5
 )
 
 // Options configure workers in a cluster.
 type Options struct {
-	// Image has loadgen as its entry point.
+	// Image is the container image. Its entry point must be loadgen.
 	Image string
-	// Namespace for the workers. It must exist. Empty: one is created.
+	// Namespace is the workers' namespace, which must exist. Empty means that the run creates one.
 	Namespace string
-	// PullSecret names a Secret in that namespace for the registry. Empty: none.
+	// PullSecret names a Secret in Namespace that holds the credentials for the registry. Empty means none.
 	PullSecret string
-	// Resources that each worker requests, such as cpu=1,memory=512Mi. The memory is also its limit. Empty:
-	// DefaultResources.
+	// Resources are the resources that each worker requests, such as cpu=1,memory=512Mi. The memory is also its limit.
+	// Empty means DefaultResources.
 	Resources string
-	// NodeSelector of the pods, as key=value,key=value.
+	// NodeSelector is the node selector of the pods, as key=value,key=value.
 	NodeSelector string
-	// Tolerations of the pods: taints as KEY=VALUE:EFFECT,KEY:EFFECT,KEY. A KEY without a value tolerates any value,
-	// and a taint without EFFECT tolerates all effects.
+	// Tolerations are the taints that the pods tolerate, as KEY=VALUE:EFFECT,KEY:EFFECT,KEY. A KEY without a value
+	// tolerates any value, and a taint without EFFECT tolerates all effects.
 	Tolerations string
 }
 
-// Check returns an error about invalid options, which names the flags that set them.
+// Check returns an error for invalid options. It names the flags that set them.
 func (o Options) Check() error {
 	errs := []error{manifest.CheckImage(o.Image)}
 	if o.Namespace != "" {
@@ -69,7 +69,7 @@ func (o Options) Check() error {
 	}
 	if o.PullSecret != "" {
 		if wrong := validation.IsDNS1123Subdomain(o.PullSecret); len(wrong) > 0 {
-			errs = append(errs, fmt.Errorf("--image-pull-secret %q is no name of a Secret", o.PullSecret))
+			errs = append(errs, fmt.Errorf("--image-pull-secret %q is not a Secret name", o.PullSecret))
 		}
 		if o.Namespace == "" {
 			errs = append(errs, errors.New("--image-pull-secret needs --workers-namespace, where that Secret is"))
@@ -93,7 +93,7 @@ func (o Options) resources() (corev1.ResourceList, error) {
 		name, value, ok := strings.Cut(item, "=")
 		quantity, err := resource.ParseQuantity(value)
 		if !ok || err != nil || name != "cpu" && name != "memory" || quantity.Sign() <= 0 {
-			return nil, fmt.Errorf("--workers-resources %q: %q is no amount of cpu or memory (write %s)", text, item, DefaultResources)
+			return nil, fmt.Errorf("--workers-resources %q: %q is not an amount of cpu or memory (write %s)", text, item, DefaultResources)
 		}
 		list[corev1.ResourceName(name)] = quantity
 	}
@@ -108,23 +108,23 @@ func (o Options) nodeSelector() (map[string]string, error) {
 	for item := range strings.SplitSeq(o.NodeSelector, ",") {
 		key, value, ok := strings.Cut(item, "=")
 		if !ok || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
-			return nil, fmt.Errorf("--workers-node-selector %q: %q is no label (write KEY=VALUE,KEY=VALUE)", o.NodeSelector, item)
+			return nil, fmt.Errorf("--workers-node-selector %q: %q is not a label (write KEY=VALUE,KEY=VALUE)", o.NodeSelector, item)
 		}
 		labels[key] = value
 	}
 	return labels, nil
 }
 
-// Manifests are the objects of workers that the user creates: Options, their number and the coordinator's address. If
-// it is empty, the workers wait for a coordinator to connect to their port. Their Secret is not included, because it
-// belongs to one run.
+// Manifests describes workers that the user creates with kubectl. If Coordinator, the coordinator's address, is empty,
+// the workers wait for a coordinator to connect to their port. The objects do not include the workers' Secret, because
+// it belongs to one run.
 type Manifests struct {
 	Options
 	Count       int
 	Coordinator string
 }
 
-// Check returns an error about invalid fields, which names the flags that set them.
+// Check returns an error for invalid fields. It names the flags that set them.
 func (m Manifests) Check() error {
 	var errs []error
 	if m.Count < 1 || m.Count > workers.Most {
@@ -158,10 +158,10 @@ func (m Manifests) YAML() ([]byte, error) {
 type plan struct {
 	Options
 	name, namespace string // of the Job and its Secret
-	makes           bool   // the namespace
+	makes           bool   // create the namespace
 	count           int
 	coordinator     string
-	run             string // id; empty: of any
+	run             string // id of the run; empty means any run
 }
 
 func (p plan) meta(namespace, name string) metav1.ObjectMeta {
@@ -186,7 +186,7 @@ func (p plan) objects() (all []runtime.Object, err error) {
 	), nil
 }
 
-// account returns the name of the run's own ServiceAccount if other runs may use the namespace.
+// account returns the name of the ServiceAccount. It is the run's own if other runs may use the namespace.
 func (p plan) account() string {
 	if p.makes {
 		return account
@@ -240,21 +240,21 @@ func (p plan) job() (*batchv1.Job, error) {
 	}, nil
 }
 
-// jobLabel is the label with the Job's name on its pods.
+// jobLabel is the label on a Job's pods that holds the Job's name.
 const jobLabel = batchv1.JobNameLabel
 
-// secret returns the Secret with the run's credentials. It is deleted with the Job.
+// secret returns the Secret with the run's credentials. The Job owns it, so it is deleted with the Job.
 func (p plan) secret(job *batchv1.Job, ca, token string) *corev1.Secret {
 	m := p.meta(p.namespace, p.name)
 	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID}}
 	return &corev1.Secret{ObjectMeta: m, Data: map[string][]byte{"ca.pem": []byte(ca), "token": []byte(token)}}
 }
 
-// String describes the objects for a person.
+// String describes the objects for the user.
 func (p plan) String() string {
 	text := fmt.Sprintf("a Job of %d pods of image %s, in namespace %s", p.count, p.Image, p.namespace)
 	if p.makes {
-		text += ", which is made and removed"
+		text += ", which is created and removed"
 	}
 	return text
 }

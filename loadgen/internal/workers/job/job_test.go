@@ -16,16 +16,16 @@ import (
 func TestOptionsAreChecked(t *testing.T) {
 	good := Options{Image: "registry.example.com/loadgen:v1", Namespace: "load", PullSecret: "registry", Resources: "memory=1Gi", NodeSelector: "pool=load,zone="}
 	for want, change := range map[string]func(*Options){
-		"":                            func(*Options) {},
-		"--image is missing":          func(o *Options) { o.Image = "" },
-		"is no name of an image":      func(o *Options) { o.Image = "a b" },
-		"is no name of a namespace":   func(o *Options) { o.Namespace = "Load" },
-		"needs --workers-namespace":   func(o *Options) { o.Namespace = "" },
-		"is no name of a Secret":      func(o *Options) { o.PullSecret = "_" },
-		`"cpu" is no amount`:          func(o *Options) { o.Resources = "cpu" },
-		`"cpu=0" is no amount`:        func(o *Options) { o.Resources = "cpu=0" },
-		`"gpu=1" is no amount of cpu`: func(o *Options) { o.Resources = "cpu=1,gpu=1" },
-		`"pool" is no label`:          func(o *Options) { o.NodeSelector = "pool" },
+		"":                                func(*Options) {},
+		"--image is missing":              func(o *Options) { o.Image = "" },
+		"is not an image name":            func(o *Options) { o.Image = "a b" },
+		"is not a namespace name":         func(o *Options) { o.Namespace = "Load" },
+		"needs --workers-namespace":       func(o *Options) { o.Namespace = "" },
+		"is not a Secret name":            func(o *Options) { o.PullSecret = "_" },
+		`"cpu" is not an amount`:          func(o *Options) { o.Resources = "cpu" },
+		`"cpu=0" is not an amount`:        func(o *Options) { o.Resources = "cpu=0" },
+		`"gpu=1" is not an amount of cpu`: func(o *Options) { o.Resources = "cpu=1,gpu=1" },
+		`"pool" is not a label`:           func(o *Options) { o.NodeSelector = "pool" },
 	} {
 		o := good
 		change(&o)
@@ -70,7 +70,7 @@ func TestManifestsAreChecked(t *testing.T) {
 		"--workers 0: between 1 and":    func(m *Manifests) { m.Count = 0 },
 		`"10.0.0.5" is not HOST:PORT`:   func(m *Manifests) { m.Coordinator = "10.0.0.5" },
 		`"10.0.0.5:99999" is not HOST:`: func(m *Manifests) { m.Coordinator = "10.0.0.5:99999" },
-		`"foo=" is no taint`:            func(m *Manifests) { m.Tolerations = "foo=" },
+		`"foo=" is not a taint`:         func(m *Manifests) { m.Tolerations = "foo=" },
 	} {
 		m := good
 		change(&m)
@@ -136,7 +136,7 @@ func TestStatesOfPods(t *testing.T) {
 		"no node": {func(s *corev1.PodStatus) {
 			s.Phase, s.Conditions = corev1.PodPending, []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available"}}
 		}, "", "pod load/w-1-x is not scheduled: 0/2 nodes are available (fewer --workers"},
-		"dead node": {func(s *corev1.PodStatus) { s.Phase, s.Conditions = corev1.PodPending, placed(time.Minute) }, "", "pod load/w-1-x is on node n7, whose kubelet has not taken it up"},
+		"dead node": {func(s *corev1.PodStatus) { s.Phase, s.Conditions = corev1.PodPending, placed(time.Minute) }, "", "pod load/w-1-x is on node n7, whose kubelet has not started it"},
 		"new":       {status: func(s *corev1.PodStatus) { s.Phase, s.Conditions = corev1.PodPending, placed(0) }},
 		"taken up": {status: func(s *corev1.PodStatus) {
 			s.Phase, s.Conditions, s.StartTime = corev1.PodPending, placed(time.Minute), &metav1.Time{Time: time.Now()}

@@ -20,7 +20,7 @@ func (o Options) tolerations() (all []corev1.Toleration, err error) {
 		taint, effect, _ := strings.Cut(item, ":")
 		key, value, equal := strings.Cut(taint, "=")
 		if equal && value == "" || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 || !slices.Contains(effects, corev1.TaintEffect(effect)) {
-			return nil, fmt.Errorf("--workers-tolerations %q: %q is no taint (write KEY=VALUE:NoSchedule,KEY:NoSchedule,KEY)", o.Tolerations, item)
+			return nil, fmt.Errorf("--workers-tolerations %q: %q is not a taint (write KEY=VALUE:NoSchedule,KEY:NoSchedule,KEY)", o.Tolerations, item)
 		}
 		t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
 		if equal {
@@ -31,7 +31,7 @@ func (o Options) tolerations() (all []corev1.Toleration, err error) {
 	return all, nil
 }
 
-// place puts a pod on nodes according to the options, and never on simulated nodes, which run nothing.
+// place configures a pod's scheduling by the options. The pod never runs on simulated nodes, which run no containers.
 func (o Options) place(pod *corev1.PodSpec) (err error) {
 	if o.PullSecret != "" {
 		pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: o.PullSecret}}
@@ -50,7 +50,7 @@ func (o Options) place(pod *corev1.PodSpec) (err error) {
 	return nil
 }
 
-// limit sets a container's requests, and the same memory as its limit.
+// limit sets the requests of a container, and its memory limit to the requested memory.
 func limit(c *corev1.Container, requests corev1.ResourceList) {
 	c.Resources.Requests = requests
 	if memory, ok := requests[corev1.ResourceMemory]; ok {

@@ -28,34 +28,35 @@ import (
 // Starter starts workers as pods of a Job.
 type Starter struct {
 	Options
-	// Kubeconfig names the cluster for the workers.
+	// Kubeconfig selects the cluster in which the workers run.
 	Kubeconfig cluster.Kubeconfig
-	// OfTarget says that this cluster receives the load: its pods reach its API server at the Service kubernetes.
+	// OfTarget is set if the workers run in the cluster that receives the load. They then reach its API server through
+	// the Service kubernetes.
 	OfTarget bool
 }
 
 var _ workers.Starter = Starter{}
 
-// oldest is the first version of Kubernetes with Indexed Jobs.
+// oldest is the minimum Kubernetes version for workers: Indexed Jobs are stable since 1.24.
 var oldest = version.MustParseGeneric("1.24")
 
-// runJob is the Job of one run, with the other objects made for it.
+// runJob is the Job of one run and the objects that were created for it.
 type runJob struct {
 	plan
 	workers.Invitation
 	config *rest.Config
 	client kubernetes.Interface
-	where  string // the cluster's name
+	where  string // the name of the cluster
 	ended  func(index int, why error)
 
-	ctx    context.Context // ends with stop
+	ctx    context.Context // canceled by stop
 	cancel context.CancelFunc
 	all    sync.WaitGroup
-	made   []func(context.Context) error // removes what was made, last first
+	made   []func(context.Context) error // remove the created objects; called last first
 
 	mu      sync.Mutex
-	reached map[types.UID]bool // pods whose port is dialled
-	gone    map[types.UID]bool // pods whose end was reported
+	reached map[types.UID]bool // pods to whose port a connection is being made
+	gone    map[types.UID]bool // pods that were reported as ended
 }
 
 // Start creates the Job and the objects that it needs.
@@ -96,7 +97,7 @@ func (s Starter) plan(count int, run, coordinator string) plan {
 	return p
 }
 
-// make creates the objects. Its error says which object was refused, and the remedy.
+// make creates the objects. Its error names the object that was refused, and the remedy.
 func (c *runJob) make(ctx context.Context) error {
 	if err := c.checkVersion(); err != nil {
 		return err
@@ -121,7 +122,7 @@ func (c *runJob) make(ctx context.Context) error {
 func (c *runJob) checkVersion() error {
 	info, err := c.client.Discovery().ServerVersion()
 	if err != nil {
-		return fmt.Errorf("cluster %s of the workers is not reached: %w", c.where, err)
+		return fmt.Errorf("cluster %s for the workers cannot be reached: %w", c.where, err)
 	}
 	is, err := version.ParseGeneric(info.GitVersion)
 	if err == nil && is.LessThan(oldest) {
@@ -149,7 +150,7 @@ func (c *runJob) create(ctx context.Context, o runtime.Object) (err error) {
 		jobs := c.client.BatchV1().Jobs(o.Namespace)
 		var made *batchv1.Job
 		if made, err = jobs.Create(ctx, o, metav1.CreateOptions{}); err == nil {
-			o.UID = made.UID // its Secret names it as its owner
+			o.UID = made.UID // the Secret has the Job as its owner
 		}
 		c.remember(err, "job "+o.Namespace+"/"+o.Name, func(ctx context.Context) error { return jobs.Delete(ctx, o.Name, remove) },
 			func(ctx context.Context) error {
@@ -160,10 +161,11 @@ func (c *runJob) create(ctx context.Context, o runtime.Object) (err error) {
 	return err
 }
 
-// removeWithin bounds the removal of each object: a namespace disappears some seconds after its last pod.
+// removeWithin is the time limit for removing each object: a namespace disappears a few seconds after its last pod.
 const removeWithin = time.Minute
 
-// remember records how to remove an object, and waits at removal until get no longer finds it. A nil get does not wait.
+// remember registers the removal of an object that was created (err is nil). The removal waits until get no longer finds
+// the object; with a nil get it does not wait.
 func (c *runJob) remember(err error, what string, remove, get func(context.Context) error) {
 	if err != nil {
 		return
@@ -184,7 +186,7 @@ func (c *runJob) remember(err error, what string, remove, get func(context.Conte
 			if apierrors.IsForbidden(err) {
 				return false, err
 			}
-			return false, nil // an API server that is away, or an object that is going
+			return false, nil // the API server is unavailable, or the object is being deleted
 		})
 		if err != nil {
 			return fmt.Errorf("the workers' %s is still there: %w (remove it: loadgen cleanup --run %s)", what, err, c.run)
@@ -200,7 +202,7 @@ func (c *runJob) stop() error {
 	var errs []error
 	made := c.made
 	if c.makes && len(made) > 1 {
-		made = made[:1] // the namespace takes all else with it
+		made = made[:1] // deleting the namespace deletes the other objects
 	}
 	for i := len(made) - 1; i >= 0; i-- {
 		errs = append(errs, made[i](context.WithoutCancel(c.ctx)))
@@ -216,12 +218,12 @@ func (c *runJob) explain(err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("cluster %s: %w (`loadgen run NAME --workers N --image NAME --render` prints the rules that it needs, or let another user create the objects: --workers-listen)", c.where, err)
 	case apierrors.IsNotFound(err) && !c.makes:
-		return fmt.Errorf("cluster %s: %w (make the namespace first, or leave out --workers-namespace)", c.where, err)
+		return fmt.Errorf("cluster %s: %w (create the namespace first, or leave out --workers-namespace)", c.where, err)
 	}
 	return fmt.Errorf("cluster %s: %w", c.where, err)
 }
 
-// rootCA is in every namespace. It has the authority of the API server at the Service kubernetes.
+// rootCA is a ConfigMap in every namespace. It holds the CA of the API server behind the Service kubernetes.
 const rootCA = "kube-root-ca.crt"
 
 // api returns how pods of this cluster reach its API server.
@@ -237,7 +239,7 @@ func (c *runJob) api(ctx context.Context) (*workers.API, error) {
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 15*time.Second, true, func(ctx context.Context) (bool, error) {
 		m, err := c.client.CoreV1().ConfigMaps(c.namespace).Get(ctx, rootCA, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return false, nil // the controller manager makes it
+			return false, nil // the controller manager creates it
 		}
 		if err != nil {
 			return false, c.explain(err)
@@ -252,13 +254,13 @@ func (c *runJob) api(ctx context.Context) (*workers.API, error) {
 }
 
 const (
-	// dialAgain is the pause before the next attempt to dial a pod's port.
+	// dialAgain is the pause between attempts to connect to a pod's port.
 	dialAgain = 500 * time.Millisecond
-	// tellAfter is the usual maximum time of a container until its worker listens.
+	// tellAfter is the time after which reach reports that a running container has no worker listening.
 	tellAfter = 10 * time.Second
 )
 
-// reach connects to the worker of a pod until the worker has joined, and serves it.
+// reach connects to the worker of a pod, retries until the worker has joined, and serves it.
 func (c *runJob) reach(pod string) {
 	told, since := false, time.Now()
 	for c.ctx.Err() == nil {
@@ -273,7 +275,7 @@ func (c *runJob) reach(pod string) {
 		case c.ctx.Err() != nil:
 			return
 		case apierrors.IsNotFound(err):
-			return // the pod has gone; the watch reports its end
+			return // the pod is gone; watchPods reports its end
 		case told:
 		case apierrors.IsForbidden(err):
 			told = true
@@ -286,12 +288,12 @@ func (c *runJob) reach(pod string) {
 	}
 }
 
-// Needs returns the rules that a run needs to start such workers. carried: the run reaches their pods through forwarded
-// ports.
+// Needs returns the RBAC rules that a run needs to start these workers. carried is set if the run reaches their pods
+// through port forwarding.
 func (s Starter) Needs(carried bool) cluster.Rules {
 	r, at := cluster.Rules{}, s.Namespace
 	serviceAccounts, jobs := "create delete", "create get delete"
-	if at == "" { // one is created, with a name unknown in advance; its deletion removes its contents
+	if at == "" { // the run creates a namespace, whose name is unknown in advance; deleting it deletes its contents
 		r.Allow("", "create get delete", "", "namespaces")
 		serviceAccounts, jobs = "create", "create"
 	}
@@ -301,7 +303,7 @@ func (s Starter) Needs(carried bool) cluster.Rules {
 	r.Allow(at, "list watch", "", "pods")
 	r.Allow(at, "list watch", "", "events")
 	if carried {
-		r.Allow(at, "create get", "", "pods/portforward") // a GET opens a websocket
+		r.Allow(at, "create get", "", "pods/portforward") // a WebSocket is opened with a GET
 	}
 	if s.OfTarget {
 		r.Allow(at, "get", "", "configmaps", rootCA)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchPods follows the workers' pods until stop. It also lists them from time to time, because no event reports a pod
-// whose kubelet is dead.
+// watchPods follows the workers' pods until stop. It also processes all pods again from time to time, because no event
+// reports that a pod's kubelet is dead.
 func (c *runJob) watchPods() {
 	factory := c.informers(tellAfter, func(o *metav1.ListOptions) { o.LabelSelector = jobLabel + "=" + c.name })
 	see := func(object any) {
@@ -25,7 +25,7 @@ func (c *runJob) watchPods() {
 	c.follow(factory, factory.Core().V1().Pods().Informer(), see)
 }
 
-// watchEvents follows the Events of the Job, which say why it has no pods, until stop.
+// watchEvents follows the Events that say why pods of the Job cannot be created, until stop.
 func (c *runJob) watchEvents() {
 	factory := c.informers(0, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.Set{"involvedObject.kind": "Job", "involvedObject.name": c.name, "reason": "FailedCreate"}.String()
@@ -45,18 +45,18 @@ func (c *runJob) informers(again time.Duration, which func(*metav1.ListOptions))
 func (c *runJob) follow(factory informers.SharedInformerFactory, of cache.SharedIndexInformer, see func(any)) {
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, now any) { see(now) }}
 	if _, err := of.AddEventHandler(handler); err != nil {
-		panic(err) // of an informer that has stopped: it has not started
+		panic(err) // only a stopped informer returns an error; this one has not started
 	}
 	factory.Start(c.ctx.Done())
 	<-c.ctx.Done()
 	factory.Shutdown()
 }
 
-// hopeless maps a container's reasons to wait that do not pass by themselves to their remedies.
+// hopeless has a remedy for each reason of a waiting container that does not resolve itself.
 var hopeless = map[string]string{
 	"ImagePullBackOff":           "name an image that the nodes can pull by --image, or give --image-pull-secret",
 	"ErrImageNeverPull":          "load the image on the nodes first",
-	"InvalidImageName":           "mend --image",
+	"InvalidImageName":           "correct --image",
 	"CreateContainerConfigError": "see `kubectl describe` of the pod",
 	"CreateContainerError":       "see `kubectl describe` of the pod",
 	"RunContainerError":          "the image must have loadgen as its entry point",
@@ -97,13 +97,14 @@ func (c *runJob) seePod(p *corev1.Pod) {
 			case condition.Reason == corev1.PodReasonUnschedulable:
 				c.Tell("pod %s is not scheduled: %s (fewer --workers, smaller --workers-resources, or more nodes)", name, oneLine(condition.Message))
 			case condition.Status == corev1.ConditionTrue && p.Status.StartTime == nil && time.Since(condition.LastTransitionTime.Time) > tellAfter:
-				c.Tell("pod %s is on node %s, whose kubelet has not taken it up (is the node alive? other nodes: --workers-node-selector)", name, p.Spec.NodeName)
+				c.Tell("pod %s is on node %s, whose kubelet has not started it (is the node alive? to use other nodes: --workers-node-selector)", name, p.Spec.NodeName)
 			}
 		}
 	}
 }
 
-// end reports once that a pod has ended. The Job replaces a pod that was drained before its worker joined.
+// end reports once that a pod has ended. If the pod was drained before its worker joined, the Job replaces it, and end
+// only tells the user.
 func (c *runJob) end(p *corev1.Pod, index int, why error) {
 	c.mu.Lock()
 	told := c.gone[p.UID]
@@ -115,7 +116,7 @@ func (c *runJob) end(p *corev1.Pod, index int, why error) {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue {
 			c.Tell("pod %s/%s has ended: %s", p.Namespace, p.Name, oneLine(condition.Message))
-			return // a worker that had joined has closed its connection
+			return // if the worker had joined, its closed connection ends the run
 		}
 	}
 	c.ended(index, why)
@@ -134,19 +135,20 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// seeRefusal processes a refusal to create a pod for the Job. A refusal by a quota or Pod Security is permanent.
+// seeRefusal processes an Event that a pod of the Job could not be created. A refusal by a quota or Pod Security is
+// permanent.
 func (c *runJob) seeRefusal(message string) {
 	text := oneLine(message)
 	remedy := ""
 	switch {
 	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "must specify"):
-		remedy = "raise the quota, or smaller --workers-resources, or fewer --workers"
+		remedy = "raise the quota, or use smaller --workers-resources or fewer --workers"
 	case strings.Contains(text, "violates PodSecurity"):
 		remedy = "name a namespace that allows the profile restricted"
 	case strings.Contains(text, "forbidden"):
 		remedy = "ask the administrator of the cluster"
 	}
-	line := fmt.Sprintf("job %s/%s may not make its pods: %s", c.namespace, c.name, text)
+	line := fmt.Sprintf("job %s/%s cannot create its pods: %s", c.namespace, c.name, text)
 	if remedy == "" {
 		c.Tell("%s", line)
 		return

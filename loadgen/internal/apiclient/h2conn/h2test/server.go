@@ -1,5 +1,5 @@
-// Package h2test is an HTTP/2 server for tests of clients, well-behaved or not:
-// it works on frames and does not decode the requests.
+// Package h2test is an HTTP/2 server for tests of clients. It works on frames, does not decode requests, and can violate the
+// protocol.
 package h2test
 
 import (
@@ -24,34 +24,34 @@ import (
 
 // Server is a server on 127.0.0.1 with its own certificate.
 type Server struct {
-	// Asked counts requests; Connections counts accepted connections.
+	// Asked is the number of requests, Connections the number of accepted connections.
 	Asked, Connections atomic.Int64
 
 	options Options
 	http    *httptest.Server // accepts connections and hands them to serve
 }
 
-// Options of a server. All are optional.
+// Options configures a server. All fields are optional.
 type Options struct {
 	// Answer is called for each complete request, on the connection's read
 	// loop. Nil means that the server never answers.
 	Answer func(p *Peer, stream uint32)
 	// Frame is called for every frame, before any other handling.
 	Frame func(p *Peer, f http2.Frame)
-	// Settings to send first.
+	// Settings are sent in the first frame.
 	Settings []http2.Setting
-	// Greet replaces the first frame, SETTINGS.
+	// Greet is called instead of sending the first frame, SETTINGS.
 	Greet func(p *Peer)
 }
 
 // Peer is one client's connection.
 type Peer struct {
-	// Number of the connection, from 1.
+	// Number is the number of the connection, from 1.
 	Number int64
 
 	server *Server
 	nc     net.Conn
-	mu     sync.Mutex // of w and its buffer
+	mu     sync.Mutex // guards w and its buffer
 	w      *http2.Framer
 	out    *bufio.Writer
 }
@@ -61,7 +61,7 @@ func New(o Options) *Server {
 	s := &Server{options: o, http: httptest.NewUnstartedServer(nil)}
 	s.http.TLS = &tls.Config{NextProtos: []string{"h2"}, DynamicRecordSizingDisabled: true}
 	s.http.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.serve}
-	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that clients gave up
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // hides errors of handshakes that clients gave up
 	s.http.StartTLS()
 	return s
 }
@@ -87,7 +87,7 @@ func (s *Server) TLS() *tls.Config {
 	return s.http.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 }
 
-// Close ends the server and waits for all it started.
+// Close ends the server and waits for its connections.
 func (s *Server) Close() { s.http.Close() }
 
 // Drop ends all connections abruptly.
@@ -136,20 +136,20 @@ func (p *Peer) serve() {
 		if ended && p.server.options.Answer != nil {
 			p.server.options.Answer(p, f.Header().StreamID)
 		}
-		if in.Buffered() == 0 { // requests that arrive together are answered together
+		if in.Buffered() == 0 { // answer requests that arrived together in one write
 			p.Send(func(*http2.Framer) {})
 		}
 	}
 }
 
-// Queue writes frames that are sent when all received data is read.
+// Queue writes frames. They are sent when all received data has been read.
 func (p *Peer) Queue(write func(*http2.Framer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	write(p.w)
 }
 
-// Send writes frames immediately. It may be called from anywhere.
+// Send writes and sends frames immediately. It is safe for concurrent use.
 func (p *Peer) Send(write func(*http2.Framer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,7 @@ func (p *Peer) Send(write func(*http2.Framer)) {
 // Hang ends the connection abruptly.
 func (p *Peer) Hang() { p.nc.Close() }
 
-// Block returns the header block of an answer. A length below 0 is left out.
+// Block returns the header block of an answer. If length is negative, it has no content-length.
 func Block(status, length int) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
@@ -178,7 +178,7 @@ func Block(status, length int) []byte {
 	return b.Bytes()
 }
 
-// Respond answers every request with the given status and body.
+// Respond returns an Answer that responds to every request with the given status and body.
 func Respond(status int, body []byte) func(*Peer, uint32) {
 	headers := Block(status, len(body))
 	return func(p *Peer, id uint32) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// many is a sound history of as many operations as a load may make: five
-// clients whose writes and reads overlap, and three watchers.
+// many returns a valid history with the maximum number of operations: five clients whose writes and reads overlap, and three
+// watchers.
 func many(operations, registers int) *History {
 	h := &History{Watchers: make([]Watcher, 3)}
 	for i := range registers {
@@ -41,8 +41,7 @@ func many(operations, registers int) *History {
 	return h
 }
 
-// What judging the longest history costs; one register is the worst case, as
-// its operations overlap without a pause.
+// The cost of judging the longest history. One register is the worst case, because its operations overlap without a gap.
 func BenchmarkCheck(b *testing.B) {
 	for _, c := range []struct{ operations, registers int }{{100_000, 5}, {100_000, 50}, {15_000, 1}} {
 		b.Run(fmt.Sprintf("operations=%d/registers=%d", c.operations, c.registers), func(b *testing.B) {

@@ -8,21 +8,22 @@ import (
 
 // Report holds the violations found in a history.
 type Report struct {
-	// Violations in the order of the checks. A pass needs Unjudged to be empty too.
+	// Violations are in the order of the checks. The history passes if Violations and Unjudged are empty.
 	Violations []result.Violation
-	// Linearizable: "yes", "no", or "unknown" when a search took too long and no register is wrong.
+	// Linearizable is "yes", "no", or "unknown" if a search took too long and no register is wrong.
 	Linearizable string
-	// Unjudged says in a line each what could not be judged.
+	// Unjudged lists, one line each, what could not be judged.
 	Unjudged []string
-	// Hidden changes were jumped over by relists, CachedOld reads were older than known. Both are allowed.
+	// Hidden is the number of changes that relists skipped, and CachedOld the number of cached reads that were older than what
+	// the client knew. Both are allowed.
 	Hidden, CachedOld int64
-	// UnknownHappened writes of unknown outcome were seen.
+	// UnknownHappened is the number of writes of unknown outcome whose effect was observed.
 	UnknownHappened int64
-	// Pictures of registers that are not linearizable, the first few.
+	// Pictures shows the first few registers that are not linearizable.
 	Pictures []Picture
 }
 
-// Picture is a page with the operations around the first one that fits no order.
+// Picture is an HTML page with the operations up to the first one that fits no linear order.
 type Picture struct {
 	Register string
 	HTML     []byte
@@ -30,8 +31,8 @@ type Picture struct {
 
 const mostPictures = 3
 
-// Check judges a history. The searches for a linear order take at most limit (over 0) together, and longer only to
-// find the first wrong operation.
+// Check judges a history. The searches for a linear order take at most limit, which must be positive, in total. To find the
+// first wrong operation, Check may take longer.
 func Check(h *History, limit time.Duration) Report {
 	s, wrong := observedStates(h)
 	r := Report{Violations: wrong, UnknownHappened: s.unknownHappened()}

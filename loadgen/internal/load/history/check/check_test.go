@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// What an API server may do.
+// Histories that an API server may cause.
 func TestSound(t *testing.T) {
 	for name, h := range map[string]*told{
 		"nothing happened": one().final(10, 0).watcher(),
@@ -71,8 +71,7 @@ func TestLostWrite(t *testing.T) {
 	}
 }
 
-// A store that comes back from a copy gives the versions of what it lost to
-// other writes.
+// A store that is restored from a backup gives the versions of lost writes to other writes.
 func TestVersionsGivenAgain(t *testing.T) {
 	h := one().write(0, 1, 2, 10, 1, 11).write(0, 3, 4, 11, 2, 12).write(0, 5, 6, 12, 3, 13).
 		read(1, 20, 21, 10, 0).write(1, 22, 23, 10, 4, 12).write(1, 24, 25, 12, 5, 13).write(1, 26, 27, 13, 6, 14).final(14, 6)
@@ -134,7 +133,7 @@ func TestUnjudged(t *testing.T) {
 	if r := expect(t, &h.History); len(r.Unjudged) != 1 {
 		t.Errorf("no final read was made, and unjudged is %q", r.Unjudged)
 	}
-	// A search without time is a search without a verdict.
+	// A search without time has no verdict.
 	h = one()
 	for i := range uint64(5000) {
 		h.write(0, int(i)*2, int(i)*2+1, 10+i, i+1, 11+i)

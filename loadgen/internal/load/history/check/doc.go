@@ -1,19 +1,17 @@
-// Package check judges a history: what clients and watchers of a few registers
-// saw of them through faults. A register is an object that is written only by
-// compare-and-set: each write names the version that it replaces and carries a
-// unique value. So every observed state identifies the write that made it, and
-// the writes of a register form a chain.
+// Package check judges a history: what clients and watchers of a few registers observed during faults. A register is an object
+// that is written only by compare-and-set: each write names the version that it replaces and carries a unique value. So every
+// observed state identifies the write that made it, and the writes of a register form a chain.
 //
 // What is checked, each by a pure function:
 //
-//   - linear.go: there is one order of a register's operations, true to their
-//     times, in which every answer is right (Herlihy and Wing 1990), searched
-//     with porcupine (Wing and Gong 1993, Lowe 2017);
+//   - linear.go: there is an order of a register's operations that agrees with
+//     their times and in which every answer is right (Herlihy and Wing 1990);
+//     the search uses porcupine (Wing and Gong 1993, Lowe 2017);
 //   - lost.go: every acknowledged write is in the chain that leads to the
 //     final state;
-//   - reads.go: what one client reads does not go backwards;
+//   - reads.go: a client never reads an older state after a newer one;
 //   - watchers.go: a watch delivers every change once and in order;
-//   - states.go: no state is seen that no write can have made.
+//   - states.go: every observed state was made by a write.
 //
 // Versions are Kubernetes' resourceVersions and are compared as numbers.
 // Kubernetes guarantees this since 1.35 (KEP-5504, comparable resource

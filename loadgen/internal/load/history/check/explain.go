@@ -13,10 +13,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// pictured is how many operations a picture shows. Its memory grows by their square.
+// pictured is how many operations a picture shows. Its memory grows with their square.
 const pictured = 60
 
-// explain finds, by halving, the first operation of the last part that fits no order, and draws what led to it.
+// explain finds, by binary search, the first operation of the last part that fits no order, and draws the operations before it.
 // Each search may take limit.
 func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	part := parts[len(parts)-1]
@@ -32,7 +32,7 @@ func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 		}
 		return false
 	})
-	wrong := result.Violation{Kind: result.NotLinearizable, Detail: fmt.Sprintf("no order of its %d operations from %.3f s on is true to their times and answers", len(all), time.Duration(part.all[0].Call).Seconds())}
+	wrong := result.Violation{Kind: result.NotLinearizable, Detail: fmt.Sprintf("no order of its %d operations from %.3f s on agrees with their times and answers", len(all), time.Duration(part.all[0].Call).Seconds())}
 	if undecided || n == len(all) {
 		return wrong, nil
 	}
@@ -48,7 +48,8 @@ func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	return wrong, draw(begin, all)
 }
 
-// until is a history up to the return of its n-th operation, sorted by return: writes under way may have happened.
+// until returns the history up to the return of its n-th operation. all is sorted by return. It includes the writes in flight
+// at that time, which may have happened.
 func until(all []porcupine.Operation, n int) []porcupine.Operation {
 	some := slices.Clone(all[:n])
 	end := all[n-1].Return
@@ -62,7 +63,7 @@ func until(all []porcupine.Operation, n int) []porcupine.Operation {
 	return some
 }
 
-// draw returns the page of the last operations, if these alone show the violation.
+// draw returns an HTML page with the last operations, or nil if these alone do not show the violation.
 func draw(begin register, all []porcupine.Operation) []byte {
 	if cut := len(all) - pictured; cut > 0 {
 		all, begin = all[cut:], register{anything: true}
@@ -77,7 +78,7 @@ func draw(begin register, all []porcupine.Operation) []byte {
 		}
 	}
 	for i := range all {
-		if all[i].Return == horizon { // a separate row, to the right edge
+		if all[i].Return == horizon { // draw it in a separate row, up to the right edge
 			all[i].ClientId, all[i].Return = rows, end+1
 			rows++
 		}

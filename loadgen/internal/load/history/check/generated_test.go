@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// seeds is how many histories each test makes; a failure names its own.
+// seeds is the number of histories of each test. A failure names its seed.
 const seeds = 200
 
 func TestSoundHistoriesAreNotAccused(t *testing.T) {
@@ -19,7 +19,7 @@ func TestSoundHistoriesAreNotAccused(t *testing.T) {
 	}
 }
 
-// A store that breaks one promise is always found out.
+// If a store breaks one guarantee, a violation is always found.
 func TestFaultsOfTheStore(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault func(*simulation, *Operation, bool) bool
@@ -95,7 +95,7 @@ func TestFaultsOfTheStore(t *testing.T) {
 	}
 }
 
-// A watch that breaks one promise is always found out, and of nothing else.
+// If a watch breaks one guarantee, this violation and no other is always found.
 func TestFaultsOfWatches(t *testing.T) {
 	for kind, spoil := range map[string]func(all []Entry, i, next int) []Entry{
 		result.MissedEvent:    func(all []Entry, i, _ int) []Entry { return slices.Delete(all, i, i+1) },
@@ -127,7 +127,7 @@ func TestFaultsOfWatches(t *testing.T) {
 	}
 }
 
-// acknowledged reports whether the write of a state was.
+// acknowledged reports whether the write that made a state was acknowledged.
 func (s *simulation) acknowledged(is state) bool {
 	return slices.ContainsFunc(s.h.Operations, func(o Operation) bool {
 		return o.Kind == Write && o.Outcome == OK && o.Version == is.version

@@ -9,13 +9,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// enough is more than any search of these tests takes on a busy machine.
+// enough is a time limit that no search of these tests exceeds, even on a busy machine.
 const enough = 10 * time.Minute
 
-// told writes a history as a test reads best. Times are in milliseconds.
+// told builds a history in a form that is easy to read in a test. Times are in milliseconds.
 type told struct{ History }
 
-// one is a history of one register that begins at version 10 with value 0.
+// one returns a history of one register that begins at version 10 with value 0.
 func one() *told {
 	return &told{History{Registers: []Register{{Name: "r", Version: 10}}}}
 }
@@ -28,12 +28,12 @@ func (h *told) op(o Operation, from, to int) *told {
 	return h
 }
 
-// write of a value over a version, acknowledged as another.
+// write adds a write of a value over a version, acknowledged as another version.
 func (h *told) write(client, from, to int, expected, value, version uint64) *told {
 	return h.op(Operation{Client: client, Kind: Write, Expected: expected, Value: value, Version: version}, from, to)
 }
 
-// tried is a write that was not acknowledged.
+// tried adds a write that was not acknowledged.
 func (h *told) tried(client, from, to int, expected, value uint64, o Outcome) *told {
 	return h.op(Operation{Client: client, Kind: Write, Expected: expected, Value: value, Outcome: o}, from, to)
 }
@@ -46,7 +46,7 @@ func (h *told) cached(client, from, to int, version, value uint64) *told {
 	return h.op(Operation{Client: client, Kind: CachedRead, Version: version, Value: value}, from, to)
 }
 
-// final is a read after everything else.
+// final adds a read after all other operations.
 func (h *told) final(version, value uint64) *told {
 	return h.op(Operation{Client: 9, Kind: Read, Version: version, Value: value, Final: true}, 100_000, 100_001)
 }

@@ -23,9 +23,9 @@ type Register struct {
 type Kind uint8
 
 const (
-	// Write replaces the state of version Expected by Value.
+	// Write replaces the state at version Expected with Value.
 	Write Kind = iota
-	// Read is consistent: it returns a state between its call and its return.
+	// Read is a consistent read: it returns a state that was current between its call and its return.
 	Read
 	// CachedRead returns the current state or any earlier one.
 	CachedRead
@@ -41,15 +41,15 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 type Outcome uint8
 
 const (
-	// OK: it was executed. A read of a missing object has version 0.
+	// OK: the operation was executed. A read of a missing object has version 0.
 	OK Outcome = iota
-	// Conflict is a write refused for another version than the expected one.
+	// Conflict: a write was refused because the version was not the expected one.
 	Conflict
-	// Absent is a write that was refused because the object does not exist.
+	// Absent: a write was refused because the object does not exist.
 	Absent
-	// Refused: not executed, for reasons that reveal nothing about the register.
+	// Refused: the operation was not executed, for a reason that reveals nothing about the register.
 	Refused
-	// Unknown: it may have been executed, or may still be. Return is when its client gave up.
+	// Unknown: the operation may have been executed, or may still be executed later. Return is when its client gave up.
 	Unknown
 )
 
@@ -72,11 +72,11 @@ type Operation struct {
 	Outcome  Outcome
 	// Final reads follow all writes and return the final state.
 	Final bool
-	// Call and Return are just before the request and just after its answer.
+	// Call is the time just before the request was sent, and Return the time just after its answer arrived.
 	Call, Return time.Duration
 	// Expected is the version that a write replaces.
 	Expected uint64
-	// Value is written or read. Written values are unique in the history and greater than 0.
+	// Value is the value that was written or read. Written values are unique in the history and greater than 0.
 	Value uint64
 	// Version is the version that a write made or that was read; 0 if the object does not exist.
 	Version uint64
@@ -87,8 +87,7 @@ type Watcher struct {
 	// Start is the version from which it watched.
 	Start   uint64
 	Entries []Entry // in the order of their arrival
-	// Live means that the watch was established at the end, so events that are missing will never
-	// arrive.
+	// Live means that the watch was established at the end, so that missing events will never arrive.
 	Live bool
 }
 
@@ -100,9 +99,9 @@ const (
 	Changed EntryKind = iota
 	// Deleted is an event DELETED. The load never deletes registers.
 	Deleted
-	// Bookmark: all changes up to Version have been sent.
+	// Bookmark is a bookmark: all changes up to Version have been sent.
 	Bookmark
-	// Listed: the watcher listed again and watched on from Version. The states are among the reads.
+	// Listed means that the watcher listed again and continued to watch from Version. The listed states are recorded as reads.
 	Listed
 )
 
@@ -116,7 +115,7 @@ func (k EntryKind) MarshalText() ([]byte, error) { return []byte(k.String()), ni
 type Entry struct {
 	Kind     EntryKind
 	At       time.Duration
-	Register int // of Changed and Deleted; -1: none of the registers
+	Register int // for Changed and Deleted; -1 if the object is not a register
 	Version  uint64
-	Value    uint64 // of Changed
+	Value    uint64 // for Changed
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// step is an operation as the search for a linear order has it.
+// step is an operation as the search for a linear order represents it.
 type step struct {
 	kind     stepKind
 	expected uint64
-	made     state // that a write makes, or that is read
-	// perhaps is a write that does nothing where its version is not the expected one.
+	made     state // the state that a write makes or a read returns
+	// perhaps is set for a write that may not have happened: it does nothing if the version is not the expected one.
 	perhaps bool
 }
 
@@ -21,24 +21,24 @@ type stepKind uint8
 const (
 	writes stepKind = iota
 	reads
-	conflicts // says: the version is not the expected one
-	vanished  // says: there is no such object
+	conflicts // a write that found another version than the expected one
+	vanished  // a write that found no object
 )
 
 // unobservedVersion is the version of a write whose effect was not observed.
 const unobservedVersion = math.MaxUint64
 
-// horizon is the return of what never returned.
+// horizon is the return time of operations that never returned.
 const horizon = math.MaxInt64
 
-// register is the known state of one register. anything: the history begins in its middle.
+// register is the known state of one register. If anything is set, the state is not known.
 type register struct {
 	state
 	anything bool
 }
 
-// model is a register whose writes compare and set. Every step has one outcome: the search branches on the order
-// only.
+// model returns the porcupine model of a register whose writes compare and set. Every step has one outcome, so that the search
+// branches only on the order.
 func model(begin register) porcupine.Model {
 	return porcupine.Model{
 		Init:              func() any { return begin },

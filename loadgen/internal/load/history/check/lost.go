@@ -6,9 +6,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// lost finds acknowledged writes that are not in the chain of versions leading to a register's final state: they
-// were undone, or overtaken by another write over the same version. Registers without a final read cannot be
-// judged.
+// lost finds acknowledged writes that are not in the chain of versions that leads to a register's final state: they were
+// undone, or another write replaced the same version. Registers without a final read cannot be judged.
 func lost(s *states) (wrong []result.Violation, unjudged []string) {
 	final := make([]*Operation, len(s.h.Registers))
 	acknowledged := make([][]*Operation, len(s.h.Registers))
@@ -39,7 +38,7 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 			default:
 				wrong = append(wrong, result.Violation{
 					Kind: result.LostWrite, Register: s.name(i), Client: &w.Client, Version: w.Version, AtSecond: w.Return.Seconds(),
-					Detail: fmt.Sprintf("the write of value %d over version %d was acknowledged as version %d, and the final state (version %d, value %s) does not come from it",
+					Detail: fmt.Sprintf("the write of value %d over version %d was acknowledged as version %d, and the final state (version %d, value %s) is not derived from it",
 						w.Value, w.Expected, w.Version, f.Version, valueText(f.Value)),
 				})
 			}
@@ -51,8 +50,8 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 	return wrong, unjudged
 }
 
-// chain follows a state's writes back to the register's first, and returns the values on the way by their
-// versions, complete above low: there a state was seen that no client wrote, or an unobserved one was replaced.
+// chain follows the writes that led to a state back to the register's first version, and returns their values by version. They
+// are complete above low: at version low, chain found a state that no client wrote, or that was never observed.
 func (s *states) chain(register int, end state) (values map[uint64]uint64, low uint64) {
 	values = map[uint64]uint64{}
 	first := s.h.Registers[register].Version

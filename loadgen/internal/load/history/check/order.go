@@ -8,13 +8,13 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// mostTogether is how many operations of one register may overlap without a pause: the search then takes 50 MB.
+// mostTogether is how many operations of one register may overlap without a gap. The search then takes 50 MB.
 const mostTogether = 20_000
 
-// explainWithin bounds each of the searches for the first wrong operation.
+// explainWithin is the time limit for each search for the first wrong operation.
 const explainWithin = 2 * time.Second
 
-// order judges each register by itself, which suffices (Herlihy and Wing 1990, theorem 1).
+// order judges each register separately, which suffices (Herlihy and Wing 1990, theorem 1).
 func (r *Report) order(s *states, limit time.Duration) {
 	operations := make([][]Operation, len(s.h.Registers))
 	for _, o := range s.h.Operations {
@@ -25,7 +25,7 @@ func (r *Report) order(s *states, limit time.Duration) {
 	end := time.Now().Add(limit)
 	for i, at := range s.h.Registers {
 		all := steps(s, operations[i], newest[i])
-		// What one register leaves over is the next ones'.
+		// Time that one register does not use is available to the next ones.
 		share := time.Until(end) / time.Duration(len(s.h.Registers)-i)
 		parts := segments(register{state: state{at.Version, at.Value}}, all)
 		verdict, bad := judge(parts, share)
@@ -47,8 +47,8 @@ func (r *Report) order(s *states, limit time.Duration) {
 	}
 }
 
-// judge returns the number of the first part without a linear order. A part that is not decided in time does not
-// keep a later one from being wrong.
+// judge returns the index of the first part without a linear order. If a part is not decided in time, it still judges the later
+// parts.
 func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult, bad int) {
 	end := time.Now().Add(limit)
 	verdict = porcupine.Ok
@@ -68,7 +68,7 @@ func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult,
 	return verdict, -1
 }
 
-// search looks for a linear order. porcupine would take a limit of 0 for no limit.
+// search searches for a linear order. A limit below 1 ns becomes 1 ns, because 0 means no limit for porcupine.
 func search(begin register, all []porcupine.Operation, limit time.Duration) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(model(begin), slices.Clone(all), max(limit, 1))
 }

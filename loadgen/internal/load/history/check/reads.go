@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// backwards finds consistent reads older than what the same client knew before its call, and counts the cached
-// reads that were, which they may.
+// backwards finds consistent reads that returned an older version than the client knew before the call. It counts such cached
+// reads, which are allowed.
 func backwards(s *states) (wrong []result.Violation, cachedOld int64) {
 	type pair struct{ client, register int }
 	known := map[pair]uint64{}
@@ -21,7 +21,7 @@ func backwards(s *states) (wrong []result.Violation, cachedOld int64) {
 		}
 		at := pair{o.Client, o.Register}
 		switch {
-		case o.Version >= known[at] || o.Kind == Write: // a write's version is the linear order's matter
+		case o.Version >= known[at] || o.Kind == Write: // the linear order checks the versions of writes
 		case o.Kind == CachedRead:
 			cachedOld++
 		default:

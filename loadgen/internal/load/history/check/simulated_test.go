@@ -7,11 +7,9 @@ import (
 	"time"
 )
 
-// simulation makes histories of a store that is linearizable by construction:
-// each operation is executed at one moment between its call and its return (if
-// its outcome is unknown, at any moment after its call, or never), and each
-// watcher receives every change in order. A fault makes the store break one
-// promise, once.
+// simulation makes histories of a store that is linearizable by construction: each operation is executed at one moment between
+// its call and its return (if its outcome is unknown, at any moment after its call, or never), and each watcher receives every
+// change in order. A fault makes the store break one guarantee once.
 type simulation struct {
 	*rand.Rand
 	h       History
@@ -31,7 +29,7 @@ type change struct {
 	at time.Duration
 }
 
-// moment is an operation under way.
+// moment is an operation in flight.
 type moment struct {
 	o       Operation
 	execute time.Duration // below 0: never
@@ -59,7 +57,7 @@ func simulate(seed uint64, fault func(*simulation, *Operation, bool) bool) *simu
 
 func (s *simulation) some(most int) time.Duration { return time.Duration(1 + s.IntN(most)) }
 
-// run lets the clients work, in the order of the moments of execution.
+// run executes the clients' operations in the order of their moments of execution.
 func (s *simulation) run() {
 	var all []*moment
 	free := make([]time.Duration, simClients)
@@ -96,8 +94,7 @@ func (s *simulation) run() {
 	}
 }
 
-// execute answers one operation. What a write expects is mostly the version of
-// the moment, if any client ever received it.
+// execute answers one operation. A write mostly expects the current version, if any client has ever received it.
 func (s *simulation) execute(i int, m *moment, known *[simRegisters]uint64) {
 	o := &m.o
 	now := &s.store[o.Register]
@@ -142,7 +139,7 @@ func (s *simulation) answer(o *Operation, is state, known *[simRegisters]uint64)
 	}
 }
 
-// told reports whether a state was an answer.
+// told reports whether a state was returned to a client.
 func (s *simulation) told(is state) bool {
 	return is.value == 0 || slices.ContainsFunc(s.h.Operations, func(o Operation) bool { return o.Outcome == OK && o.Version == is.version })
 }
@@ -155,7 +152,7 @@ func (s *simulation) put(o *Operation, at time.Duration) {
 	s.changes = append(s.changes, change{o.Register, s.store[o.Register], at})
 }
 
-// watch tells the watchers all changes, with bookmarks and one relist.
+// watch delivers all changes to the watchers, with bookmarks and one relist.
 func (s *simulation) watch(start uint64) {
 	for range simWatchers {
 		w := Watcher{Start: start, Live: true}

@@ -17,24 +17,25 @@ type observation struct {
 	at       time.Duration
 }
 
-// states holds all observed states, by an acknowledgement, a read or an event.
+// states holds all states that were observed through an acknowledgement, a read or an event.
 type states struct {
 	h *History
-	// writes are the indexes of the operations by the value they wrote.
+	// writes maps each written value to the index of its operation.
 	writes map[uint64]int
-	// byValue are the first observations of each value, byVersion of each version, which is of one object.
+	// byValue holds the first observation of each value, and byVersion the first observation of each version. A version belongs
+	// to one object only.
 	byValue, byVersion map[uint64]observation
-	// all states of a register at one version: several where a store lost its last writes.
+	// all holds the states of a register at one version. There are several if the store lost its last writes.
 	all map[place][]observation
 }
 
-// place is a register at a version.
+// place identifies a version of a register.
 type place struct {
 	register int
 	version  uint64
 }
 
-// observedStates gathers the states, and violations for those that no write can have made.
+// observedStates collects the observed states. It returns a violation for each state that no write can have made.
 func observedStates(h *History) (*states, []result.Violation) {
 	s := &states{h: h, writes: map[uint64]int{}, byValue: map[uint64]observation{}, byVersion: map[uint64]observation{}, all: map[place][]observation{}}
 	for i, o := range h.Operations {
@@ -76,10 +77,10 @@ func observedStates(h *History) (*states, []result.Violation) {
 	return s, wrong
 }
 
-// add keeps a sighting; if the state cannot be, it says why.
+// add records an observation. If no write can have made the state, it returns the reason, otherwise "".
 func (s *states) add(v observation) string {
 	if v.register < 0 || v.register >= len(s.h.Registers) {
-		return "it is of no register"
+		return "it does not belong to a register"
 	}
 	at := place{v.register, v.version}
 	if !slices.ContainsFunc(s.all[at], func(o observation) bool { return o.value == v.value }) {
@@ -117,7 +118,7 @@ func (s *states) add(v observation) string {
 	return ""
 }
 
-// happened are the states of known writes after the first, by version.
+// happened returns the observed states that writes of this history made, in the order of their versions.
 func (s *states) happened() []observation {
 	var all []observation
 	for _, v := range s.byVersion {
@@ -129,8 +130,8 @@ func (s *states) happened() []observation {
 	return all
 }
 
-// replaced returns the state that a write replaced: the last state of its expected version before its
-// call.
+// replaced returns the state that a write replaced: the last one that was observed at its expected version before its call. ok
+// is false if none exists.
 func (s *states) replaced(w Operation) (is state, ok bool) {
 	all := slices.Clone(s.all[place{w.Register, w.Expected}])
 	if len(all) == 0 {
@@ -179,7 +180,7 @@ func valueText(v uint64) string {
 	return fmt.Sprint(v)
 }
 
-// byReturn returns operations in the order of their returns.
+// byReturn returns operations in the order of their return times.
 func byReturn(all []Operation) []Operation {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b Operation) int { return cmp.Compare(a.Return, b.Return) })

@@ -8,23 +8,22 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// steps are a register's operations for the search, in the order of their
-// calls.
+// steps returns a register's operations for the search, in the order of their calls. These rules apply:
 //
-//   - A write whose value was seen did happen, before it was first seen,
-//     regardless of what its client knows. That bounds writes of unknown
-//     outcome, which would otherwise be open to the end of the history.
-//   - A write of unknown outcome whose value was never read cannot be followed by
-//     any other: a successor would have to name its version, which no client
-//     knows. So if it happened it was the last, over the newest version that
-//     there is, and after the last answer that tells a state; all such are one
-//     write that perhaps happened.
-//   - What was refused for other reasons, reads without an answer and cached
-//     reads say nothing of the order.
+//   - A write whose value was observed happened before its first observation,
+//     whatever answer its client got. So a write of unknown outcome has an end;
+//     otherwise it would be open to the end of the history.
+//   - No other write can follow a write of unknown outcome whose value was never
+//     observed: it would have to name the version of that write, which no client
+//     knows. So if that write happened, it was the last: it replaced the newest
+//     version, after the last answer that shows a state. All such writes count
+//     as one write that perhaps happened.
+//   - Operations refused for other reasons, reads without an answer and cached
+//     reads are left out, because they do not restrict the order.
 func steps(s *states, operations []Operation, newest uint64) []porcupine.Operation {
 	var all []porcupine.Operation
 	var unseen *porcupine.Operation
-	var told time.Duration // the last call that told a state
+	var told time.Duration // the last call whose answer shows a state
 	add := func(o Operation, do step, end time.Duration) {
 		all = append(all, porcupine.Operation{
 			ClientId: max(o.Client, 0), Input: do, Call: int64(o.Call), Return: int64(max(end, o.Call)),
@@ -67,14 +66,15 @@ func steps(s *states, operations []Operation, newest uint64) []porcupine.Operati
 	return all
 }
 
-// segment is a part of a register's history, and the state that it begins in.
+// segment is a part of a register's history, with the state in which it begins.
 type segment struct {
 	begin register
 	all   []porcupine.Operation
 }
 
-// segments cuts a history wherever nothing is under way: the state there is known, of the write with the highest
-// version. The history is linearizable if and only if each part is. A search takes memory by the square of a part.
+// segments splits a history wherever no operation is in flight. The state there is known: the write with the highest version
+// made it. The history is linearizable if and only if each part is. The memory of a search grows with the square of the part's
+// length.
 func segments(begin register, all []porcupine.Operation) []segment {
 	var parts []segment
 	from, open, now := 0, int64(-1), begin

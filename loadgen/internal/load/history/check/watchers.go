@@ -6,12 +6,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// span is the versions over From, up to To.
+// span is the range of versions after from, up to and including to.
 type span struct{ from, to uint64 }
 
-// watched finds the known states that a watcher missed, and events that came twice or after something newer.
-// Changes that a relist jumped over are hidden, which the API allows. A watcher that was not connected at the end
-// owes nothing after its last event.
+// watched finds the changes whose events a watcher missed, and events that arrived twice or after a newer version. Changes that
+// a relist skipped are hidden, which the API allows. For a watcher that was not connected at the end, changes after its last
+// event cannot be judged.
 func watched(s *states, number int, happened []observation) (wrong []result.Violation, hidden int64, unjudged []string) {
 	w := s.h.Watchers[number]
 	tell := func(kind string, register int, version uint64, at float64, format string, args ...any) {
@@ -38,9 +38,9 @@ func watched(s *states, number int, happened []observation) (wrong []result.Viol
 			case e.Version > newest:
 				newest = e.Version
 			case delivered[e.Version]:
-				tell(result.DoubledEvent, e.Register, e.Version, e.At.Seconds(), "the event of version %d came again", e.Version)
+				tell(result.DoubledEvent, e.Register, e.Version, e.At.Seconds(), "the event of version %d arrived again", e.Version)
 			default:
-				tell(result.ReorderedEvent, e.Register, e.Version, e.At.Seconds(), "the event of version %d came after version %d was known", e.Version, newest)
+				tell(result.ReorderedEvent, e.Register, e.Version, e.At.Seconds(), "the event of version %d arrived after version %d was known", e.Version, newest)
 			}
 			delivered[e.Version] = true
 		}
@@ -54,11 +54,11 @@ func watched(s *states, number int, happened []observation) (wrong []result.Viol
 		case v.version > newest && !w.Live:
 			tail++
 		default:
-			tell(result.MissedEvent, v.register, v.version, v.at.Seconds(), "the event of version %d (value %d) never came; the watcher's last was version %d", v.version, v.value, newest)
+			tell(result.MissedEvent, v.register, v.version, v.at.Seconds(), "the event of version %d (value %d) never arrived; the watcher's last version was %d", v.version, v.value, newest)
 		}
 	}
 	if tail > 0 {
-		unjudged = append(unjudged, fmt.Sprintf("watcher %d was not connected at the end: %d changes after version %d may or may not have come", number, tail, newest))
+		unjudged = append(unjudged, fmt.Sprintf("watcher %d was not connected at the end: %d changes after version %d may or may not have arrived", number, tail, newest))
 	}
 	return wrong, hidden, unjudged
 }

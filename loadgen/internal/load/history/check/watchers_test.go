@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// three writes in a row, of versions 11 to 13.
+// three returns a history of three consecutive writes, with the versions 11 to 13.
 func three() *told {
 	return one().write(0, 1, 2, 10, 1, 11).write(0, 3, 4, 11, 2, 12).write(0, 5, 6, 12, 3, 13).final(13, 3)
 }
@@ -41,8 +41,7 @@ func TestWatchers(t *testing.T) {
 	}
 }
 
-// A watcher that could not come back owes nothing after its last event, and is
-// told of: silence is no pass.
+// For a watcher that could not reconnect, changes after its last event are unjudged, which is not a pass.
 func TestWatcherGone(t *testing.T) {
 	h := three().watcher(event(11, 1))
 	h.Watchers[0].Live = false

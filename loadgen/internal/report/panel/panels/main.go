@@ -1,14 +1,14 @@
 // Panels runs every query of every dashboard on the archive of a run. It reports
 // panels that have no data without a good reason, and panels that do not show a
-// fault that they are about. The latter is not an error: a scenario may be meant to
-// show that (long timers keep a frozen leader).
+// fault that they are about. The latter is not an error, because the fault may have
+// no effect in a scenario (with long timers, a frozen leader stays leader).
 //
 //	go run ./loadgen/internal/report/panel/panels [-v] [-calm] RUN
 //
 // RUN is the directory of a run. Exit codes: 0 no problem, 1 problems, 2 the
-// directory cannot be read. With -v it reports every query. With -calm it counts
-// instead how many panels would seem to show a fault at moments of the run's
-// longest quiet phase, which has no fault: the reliability of the report above.
+// directory cannot be read. With -v it reports every query. With -calm it instead
+// counts the panels that seem to show a fault in the longest quiet phase of the
+// run, which has no fault. This shows how reliable the report above is.
 package main
 
 import (
@@ -28,8 +28,8 @@ func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stder
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("panels", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	verbose := flags.Bool("v", false, "tell of every query")
-	quiet := flags.Bool("calm", false, "tell how many panels move by chance")
+	verbose := flags.Bool("v", false, "report every query")
+	quiet := flags.Bool("calm", false, "report how many panels move by chance")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -65,8 +65,8 @@ func tell(ctx context.Context, dir string, quiet, verbose bool, out io.Writer) (
 	return check(ctx, rec, run, verbose, out)
 }
 
-// calm prints how many panels would move by chance in a run, for rests and causes as long
-// as in scenarios.
+// calm prints how many panels move by chance in a run, for times before a cause and causes
+// that are as long as in the scenarios.
 func calm(ctx context.Context, rec *rundir.Recorded, run panel.Run, out io.Writer) error {
 	seen, looked := 0, 0
 	for _, d := range [][2]time.Duration{{30 * time.Second, 60 * time.Second}, {30 * time.Second, 140 * time.Second}, {60 * time.Second, 100 * time.Second}} {
@@ -76,11 +76,11 @@ func calm(ctx context.Context, rec *rundir.Recorded, run panel.Run, out io.Write
 		}
 		seen, looked = seen+s, looked+n
 	}
-	fmt.Fprintf(out, "where nothing was done %d of %d panels moved (%.1f%%)\n", seen, looked, 100*float64(seen)/float64(max(looked, 1)))
+	fmt.Fprintf(out, "without any cause, %d of %d panels moved (%.1f%%)\n", seen, looked, 100*float64(seen)/float64(max(looked, 1)))
 	return nil
 }
 
-// check prints the panels' problems in a run, and returns their number.
+// check prints the problems of the panels in a run, and returns the number of wrong queries.
 func check(ctx context.Context, rec *rundir.Recorded, run panel.Run, verbose bool, out io.Writer) (wrong int, err error) {
 	checked, err := panel.Check(ctx, rec.Archive, run.Span)
 	if err != nil {
@@ -112,7 +112,7 @@ func check(ctx context.Context, rec *rundir.Recorded, run panel.Run, verbose boo
 			fmt.Fprintln(out, m)
 		}
 	}
-	fmt.Fprintf(out, "%d queries: %d have data, %d a reason to have none, %d are wrong; %d of %d panels about faults show them\n",
+	fmt.Fprintf(out, "%d queries: %d have data, %d have an accepted reason for no data, %d are wrong; %d of %d panels about faults show them\n",
 		len(checked), len(checked)-excused-wrong, excused, wrong, len(motions)-unseen, len(motions))
 	return wrong, nil
 }
