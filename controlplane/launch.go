@@ -264,7 +264,7 @@ func samePeers(last, now topology.Ports, cfg control.Config) error {
 	for i := range cfg.Count(control.KindEtcd) {
 		member := control.ComponentName(control.KindEtcd, i)
 		if name := topology.PeerListener(member); now[name] != last[name] {
-			return fmt.Errorf("%s: another process has port %d, by which the other members know it (end that process; with networkFaults on any port does)", member, last[name])
+			return fmt.Errorf("%s: another process uses its port %d, which is stored in the etcd data (end that process; with networkFaults off, etcd members cannot change ports)", member, last[name])
 		}
 	}
 	return nil

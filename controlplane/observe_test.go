@@ -25,7 +25,7 @@ func TestUpObserveRefused(t *testing.T) {
 	}{
 		{[]string{"--observe=0.0.0.0:9090"}, 2, "controlplane: --observe: 0.0.0.0:9090 is open to the network"},
 		{[]string{"--observe=9090", "--detach"}, 2, `controlplane: --observe: "9090" is not an address to listen on`},
-		{[]string{"--observe-public"}, 2, "nothing is observed (add --observe=ADDR)"},
+		{[]string{"--observe-public"}, 2, "have no effect without --observe (add --observe=ADDR)"},
 		{[]string{"--observe", "--loadgen", "/nowhere/loadgen"}, 4, "controlplane: --loadgen /nowhere/loadgen: no such file or directory (`make build`"},
 	} {
 		stdout, stderr, code := run(t, append([]string{"up", "--dir", dir}, c.args...)...)

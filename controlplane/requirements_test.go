@@ -70,7 +70,7 @@ func TestResumeWithOtherMembersIsRefused(t *testing.T) {
 		}
 	}
 	off := control.Config{Etcd: three.Etcd, NetworkFaults: control.NetworkFaultsOff}
-	if err := samePeers(topology.Ports{"etcd-1/peer": 5}, topology.Ports{"etcd-1/peer": 6}, off); err == nil || !strings.Contains(err.Error(), "etcd-1: another process has port 5") {
+	if err := samePeers(topology.Ports{"etcd-1/peer": 5}, topology.Ports{"etcd-1/peer": 6}, off); err == nil || !strings.Contains(err.Error(), "etcd-1: another process uses its port 5") {
 		t.Errorf("a peer at another port: %v", err)
 	}
 	if err := samePeers(topology.Ports{"etcd-1/peer": 5}, topology.Ports{"etcd-1/peer": 6}, three); err != nil {

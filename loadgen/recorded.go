@@ -20,8 +20,8 @@ import (
 type Chart = report.Picture
 
 // Judge judges the run in dir by its own gates and writes result.json, junit.xml and
-// report.html. A damaged file counts as no data, and the result says so. On an error
-// nothing could be judged or written.
+// report.html. A damaged file counts as no data, and the result says so. Judge returns an
+// error if it could not judge the run or could not write the files.
 func Judge(ctx context.Context, dir string) (result.Result, error) { return judge.Judge(ctx, dir) }
 
 // JudgeBy judges the run in dir by files of gates or of Prometheus rules, and writes

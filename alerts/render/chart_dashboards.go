@@ -253,7 +253,8 @@ func (w *jsonTemplate) fields(o object, indent string) error {
 	return nil
 }
 
-// items writes a list. If elements may be missing, a variable of the template holds the comma before the next element.
+// items writes a list. If elements have conditions, a template variable holds the comma: it is empty until the first element
+// is rendered.
 func (w *jsonTemplate) items(all items, indent string) error {
 	if len(all.list) == 0 {
 		w.WriteString("[]")

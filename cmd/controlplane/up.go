@@ -278,7 +278,7 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	case exit.ExitCode() == exitcode.Usage:
 		return errAlreadyTold
 	case !exit.Exited(): // it has reported nothing
-		return exitcode.EnvironmentError(fmt.Errorf("the control plane did not start: its supervisor was ended by %v", exit))
+		return exitcode.EnvironmentError(fmt.Errorf("the control plane did not start: its supervisor was ended by %s", control.SignalOf(exit)))
 	}
 	return exitcode.EnvironmentError(errAlreadyTold)
 }

@@ -64,7 +64,7 @@ cause or too little was recorded to tell.`,
 			case o.Step != 0 && (o.Step < leastStep || o.Step > mostStep):
 				return loadgen.Usage(fmt.Errorf("--step %s: from %s to %s", o.Step, leastStep, mostStep))
 			case len(args) == 1 && loadgen.IsComparison(args[0]):
-				return loadgen.Usage(errors.New(args[0] + " holds the runs of several variants (name the directory of one, in it)"))
+				return loadgen.Usage(errors.New(args[0] + " holds the runs of several variants (name the subdirectory of one variant)"))
 			}
 			diagnose := loadgen.DiagnosePrometheus(prometheus.config, o)
 			switch {

@@ -56,7 +56,7 @@ nothing else is judged does not pass.
 				return loadgen.Usage(errors.New("--rules is missing (a file of gates or of Prometheus' rules; `loadgen report DIR` judges a run by its own gates)"))
 			}
 			if loadgen.IsComparison(args[0]) {
-				return loadgen.Usage(fmt.Errorf("%s holds the runs of several variants (name the directory of one, in it)", args[0]))
+				return loadgen.Usage(fmt.Errorf("%s holds the runs of several variants (name the subdirectory of one variant)", args[0]))
 			}
 			res, err := loadgen.JudgeBy(cmd.Context(), args[0], rules, allowed...)
 			if err != nil {

@@ -112,14 +112,23 @@ func (s *Supervisor) wait() {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		msg := strings.TrimPrefix(s.stderr.lastMessage(), "controlplane: ")
-		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() { // its earlier messages are not the reason
-			msg = "its supervisor was ended by " + cmp.Or(unix.SignalName(status.Signal()), status.Signal().String())
+		if signal := SignalOf(exit); signal != "" { // its earlier messages are not the reason
+			msg = "its supervisor was ended by " + signal
 		}
 		err = &ExitError{Code: exit.ExitCode(), Msg: msg}
 	}
 	s.err = err
 	s.alive.Close()
 	close(s.done)
+}
+
+// SignalOf returns the name of the signal that ended a process, such as "SIGTERM", or "" if it exited.
+func SignalOf(exit *exec.ExitError) string {
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() {
+		return ""
+	}
+	return cmp.Or(unix.SignalName(status.Signal()), status.Signal().String())
 }
 
 // Cluster returns the description of the plane.

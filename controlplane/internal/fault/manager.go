@@ -20,8 +20,8 @@ const endedKept = 1000
 type Manager struct {
 	host   Host
 	events *Events
-	// machineLacks returns an error if this machine cannot have a kind of fault. webhooks returns access to the
-	// webhooks of the API server.
+	// machineLacks returns an error if this machine does not support a kind of fault. webhooks returns access to
+	// the webhooks of the API server.
 	machineLacks func(kind string) error
 	webhooks     func(kubeconfig string) (webhooks, error)
 

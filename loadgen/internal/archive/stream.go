@@ -56,7 +56,7 @@ func StreamSome(ctx context.Context, q storage.Queryable, start, end int64, want
 	return nil
 }
 
-// Named returns a matcher for all series, because every series has a name.
+// Named returns a matcher that requires a metric name. It selects all series, because each has one.
 func Named() *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")
 }

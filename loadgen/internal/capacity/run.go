@@ -240,7 +240,7 @@ func (s *session) resume() error {
 		return exitcode.Usagef("--resume %s: %s", s.dir.Path, why)
 	}
 	if !slices.Equal(before.AbortOn, s.c.AbortOn) {
-		return exitcode.Usagef("--resume %s: its trials had other conditions that end them early: %s (give the same --abort-on and --abort-rules)", s.dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
+		return exitcode.Usagef("--resume %s: its trials had different abort conditions: %s (give the same --abort-on and --abort-rules)", s.dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
 	}
 	if before.Digest != s.c.Digest || before.PlaneDigest != s.c.PlaneDigest {
 		return exitcode.Usagef("--resume %s: the scenario has changed since (%s has what was run; restore it, or start a new search)", s.dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// lookup finds what a scenario's needs depend on: the resources that the cluster serves or objects of the run define, and
-// the kinds of the batches. It looks each up once, when it is first needed.
+// lookup finds what a scenario's needs depend on: the resources that the cluster serves or that the run's own
+// CustomResourceDefinitions define, and the kinds of the batches. It reads each once, on first use.
 type lookup struct {
 	scenario  *scenario.Scenario
 	discovery discovery.DiscoveryInterface

@@ -8,7 +8,7 @@ import (
 )
 
 // gcSeconds returns the CPU time of garbage collection since the process started, as the runtime estimates it at the end
-// of each collection. It excludes collection in idle time, which no other thread needed.
+// of each collection. It excludes collection on CPUs that were otherwise idle.
 func gcSeconds() float64 {
 	s := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
 	metrics.Read(s)

@@ -200,7 +200,7 @@ func cl2Functions(files fs.FS) template.FuncMap {
 		}
 		n, err := toFloat(c)
 		if err != nil || n < 0 || n > 1e6 {
-			return nil, fmt.Errorf("a list of %v", v)
+			return nil, fmt.Errorf("cannot make a list with %v elements (from 0 to 1000000)", v)
 		}
 		return make([]int, int(n)), nil
 	}

@@ -42,7 +42,7 @@ type Run struct {
 // *result.Damaged if the archive is damaged or missing.
 func Open(ctx context.Context, dir string) (r *Run, err error) {
 	if rundir.IsComparison(dir) {
-		return nil, exitcode.Usagef("%s holds the runs of several variants (name the directory of one, in it)", dir)
+		return nil, exitcode.Usagef("%s holds the runs of several variants (name the subdirectory of one variant)", dir)
 	}
 	rec, err := rundir.Open(dir)
 	if err != nil {

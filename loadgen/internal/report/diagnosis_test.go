@@ -87,7 +87,7 @@ func TestTimesOfSeveralDaysHaveDates(t *testing.T) {
 // No line is wider than the terminal, however long the names of components are.
 func TestDiagnosisFitsTheTerminal(t *testing.T) {
 	at := time.Date(2026, 11, 25, 23, 0, 0, 0, time.UTC)
-	long := result.Evidence{What: "requests as the generator sees them", Component: "kube-apiserver ip-10-0-123-45.eu-central-1.compute.internal:6443", Began: at}
+	long := result.Evidence{What: "mean request time, measured by the generator", Component: "kube-apiserver ip-10-0-123-45.eu-central-1.compute.internal:6443", Began: at}
 	d := result.Diagnosis{
 		Answer: result.Unknown, Calm: result.Span{From: at, To: at.Add(time.Hour)}, Under: result.Span{From: at, To: at.Add(2 * time.Hour)},
 		Symptoms: []result.Evidence{long}, Standing: []result.Evidence{long},

@@ -80,7 +80,7 @@ func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	return some
 }
 
-// follow makes the recorder of samples pass on each slot if a condition needs slots. Call it before the loads are made.
+// follow makes the recorder send each slot to a.slots if a condition needs slots. Call it before the loads are made.
 func (a *aborts) follow(r *samples.Recorder) {
 	if len(a.all(true)) == 0 {
 		return

@@ -145,7 +145,7 @@ func ObserverURL(dir string) (string, error) {
 	}
 	text, err := userfile.Read(filepath.Join(dir, observeURLFile), userfile.Text)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", exitcode.Usagef("%s: nothing observes it (`loadgen observe --cluster %s` does)", dir, shell.Quote(dir))
+		return "", exitcode.Usagef("%s: nothing observes this plane (start `loadgen observe --cluster %s`)", dir, shell.Quote(dir))
 	}
 	return strings.TrimSpace(string(text)), exitcode.EnvironmentError(err)
 }

@@ -126,8 +126,8 @@ func counterOf[T any](mu *sync.Mutex, all map[string]*T, load string) *T {
 	return all[load]
 }
 
-// Run ends a slot every Width until ctx ends, and then returns nil. A separate goroutine delivers events, because a
-// fault may keep the disk busy that they are written to, and slots must not become longer.
+// Run ends a slot every Width until ctx ends, and then returns nil. A separate goroutine delivers events: writing them
+// can take long while a fault keeps the disk busy, and that must not make slots longer.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var telling sync.WaitGroup

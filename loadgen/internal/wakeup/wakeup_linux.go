@@ -13,17 +13,17 @@ import (
 // Wakeup is a timerfd for which the runtime waits as it does for sockets. Waiting only for the timerfd is both cheaper
 // and more exact than a Go timer:
 //
-//   - Setting a Go timer that is due first interrupts the thread that polls the
-//     network. When the timer is due, another thread is woken in addition to the
-//     one that runs it. With a timerfd, the polling thread runs the waiting
-//     goroutine itself.
+//   - Setting a Go timer interrupts the thread that polls the network, if no
+//     other timer is due earlier. When the timer is due, another thread is woken
+//     in addition to the one that runs it. With a timerfd, the polling thread
+//     runs the waiting goroutine itself.
 //   - In an idle process, Go rounds waits up to a millisecond, the unit of
 //     epoll_wait (runtime/netpoll_epoll.go).
 //   - The runtime's monitor, which sleeps until the next Go timer is due, is not
 //     woken at all.
 //
-// If a goroutine must select on a Go timer, a Wakeup set for the same time still ends the wait of an idle process on
-// time. Only one goroutine may wait.
+// A goroutine that must select on a Go timer also calls Set with the duration of the timer. The timer then fires on time
+// even in an idle process. Only one goroutine may wait.
 type Wakeup struct {
 	file *os.File
 	raw  syscall.RawConn // nil if there is no timerfd

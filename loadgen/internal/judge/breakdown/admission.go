@@ -31,10 +31,12 @@ type outside struct {
 }
 
 // outside returns bounds for the two parts of the time that the SLI duration of a call excludes: webhooks, and waits in
-// priority and fairness. Only the sum of both is known for the call, because webhook metrics have only the operation as a
-// label, and wait metrics only the flow schema. The lower bound of webhooks is their total time minus the maximum that
-// other calls of the operation can have taken. The rest is waiting, which is at most the wait of all requests in the flow
-// schemas that loads can have.
+// priority and fairness. For a single call only their sum is known: webhook metrics tell calls apart only by operation,
+// and wait metrics only by flow schema. Two limits narrow the bounds:
+//
+//   - Webhooks took at least their total time for the operation, minus the most that other calls of the operation can have
+//     spent in them. Waits took at most the rest.
+//   - Waits took at most the total wait in all flow schemas that a load's requests can match.
 func (w window) outside(c call) outside {
 	wet := w.total(famRequest, func(l map[string]string) bool { return c.is(l) && l["dry_run"] == "" })
 	o := outside{fairness: bounds{most: wet.mean()}}

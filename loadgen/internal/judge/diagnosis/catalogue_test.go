@@ -134,7 +134,7 @@ func TestDiagnosisDoc(t *testing.T) {
 
 func generated() string {
 	var b strings.Builder
-	b.WriteString("\n## Mechanisms\n\n| kind | | any of | and all of | unless | page |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n## Mechanisms\n\n| kind | what happened | any of these signals | and all of | unless | page |\n|---|---|---|---|---|---|\n")
 	for _, m := range known.Mechanisms {
 		page := ""
 		if m.Page != "" {
@@ -149,7 +149,7 @@ func generated() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), code(slices.Concat(m.Unless, m.Without), ", "), page)
 	}
-	b.WriteString("\n## Signals\n\n`$range` is two scrapes, `$age` its seconds, `$any` the jobs of all components. `$rate(X)` is `rate(X[$range])`, and of a counter that is there only since then what it has counted in `$age`. `$(NAME)` is a part, below.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
+	b.WriteString("\n## Signals\n\n`$range` is the length of two scrapes, `$age` the same in seconds, `$long` twice as long. `$any` matches the jobs of all components. `$rate(X)` is `rate(X[$range])`; if the counter first appears within `$range`, it is the counter's value divided by `$age`. `$count(X)` is the growth of X within `$range`. `$(NAME)` stands for a part in the second table.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
 	for _, s := range known.Signals {
 		fmt.Fprintf(&b, "| `%s`: %s | %s | `%s` |\n", s.Name, s.What, bounds(s), strings.ReplaceAll(s.written, "|", `\|`))
 	}
@@ -167,16 +167,16 @@ func required(m mechanism) string {
 		all = append(all, code(names, " and "))
 	}
 	if m.Share > 0 {
-		all = append(all, fmt.Sprintf("(%s deviates only if it changed by at least %g times as much as %s)", code(slices.Concat(m.All, m.Unless), " or "), m.Share, code(m.Any, " or ")))
+		all = append(all, fmt.Sprintf("(%s counts only if its change is at least %g times the change of %s)", code(slices.Concat(m.All, m.Unless), " or "), m.Share, code(m.Any, " or ")))
 	}
 	if m.OfLargest > 0 {
-		all = append(all, fmt.Sprintf("%s changed by at least %g times as much as at any other component", code(m.Any, " or "), m.OfLargest))
+		all = append(all, fmt.Sprintf("the change of %s is at least %g times its change at any other component", code(m.Any, " or "), m.OfLargest))
 	}
 	if len(m.Exceeds) > 0 {
 		all = append(all, fmt.Sprintf("%s changed more than %s", code(m.Any, " or "), code(m.Exceeds, " or ")))
 	}
 	if len(m.WhenStarved) > 0 {
-		all = append(all, code(m.WhenStarved, " and ")+" where threads wait for processors")
+		all = append(all, code(m.WhenStarved, " and ")+", if threads wait for processors")
 	}
 	if m.Proof != "" {
 		all = append(all, fmt.Sprintf("`%s`, if it lasts for over %s", m.Proof, m.ProofAfter))
@@ -196,7 +196,7 @@ func lasting(s signal) string {
 	if s.Lasts == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" for %s", s.Lasts)
+	return fmt.Sprintf(", for %s", s.Lasts)
 }
 
 func bounds(s signal) string {
@@ -206,19 +206,19 @@ func bounds(s signal) string {
 		called.Idle = 0
 		return fmt.Sprintf("%s; %s if it was called before, but not in the calm time", bounds(called), value(s.Idle, &s))
 	case s.Over != nil && s.Unit == unitEvent:
-		return "immediately"
+		return "at its first occurrence" + lasting(s)
 	case s.Over != nil:
-		return "from " + value(*s.Over, &s) + lasting(s)
+		return "at " + value(*s.Over, &s) + " or more" + lasting(s)
 	case s.Limit != nil:
 		bounded := s
 		bounded.Limit = nil
-		return bounds(bounded) + "; from " + value(*s.Limit, &s) + " in any case"
+		return bounds(bounded) + "; or " + value(*s.Limit, &s) + " or more"
 	case s.Down:
 		return fmt.Sprintf("%g%% lower", 100*s.Share)
 	case s.Unit == unitEvent:
-		return "immediately"
+		return "at its first occurrence"
 	case s.Times > 0:
-		return fmt.Sprintf("%s more, %g times as much", value(s.Least, &s), s.Times)
+		return fmt.Sprintf("%s more and %g times the calm value", value(s.Least, &s), s.Times)
 	}
 	return value(s.Least, &s) + " more"
 }

@@ -278,7 +278,7 @@ func TestWhatIsSaidOfACause(t *testing.T) {
 	if want := "etcd-1: WAL fsync 606 µs -> 26 ms from 14:02:05; CPU and commit calm"; c.Sentence != want {
 		t.Errorf("it says %q, want %q", c.Sentence, want)
 	}
-	if len(c.Explains) != 1 || c.Explains[0].What != "writes" || len(d.Symptoms) != 0 {
+	if len(c.Explains) != 1 || c.Explains[0].What != "mean time of writes" || len(d.Symptoms) != 0 {
 		t.Errorf("explains %+v, leaves %+v", c.Explains, d.Symptoms)
 	}
 	if want := begin.Add(25 * step); !c.Began.Equal(want) || !c.Ended.Equal(begin.Add(36*step)) {

@@ -254,8 +254,8 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 	return why, notes, nil
 }
 
-// harmless reports whether a lost scrape cannot have silenced an alert: each range of its rule holds two other samples, and
-// the alert was not pending. Prometheus also evaluates rules over such a gap.
+// harmless reports whether a lost scrape cannot have silenced an alert: each range that the alert reads still holds two
+// samples, and no pending alert was resolved in the gap. A Prometheus server evaluates rules over such gaps, too.
 func (c Compiled) harmless(gap stretch, h alerting.History) bool {
 	between := gap.to.Sub(gap.from) // between the adjacent scrapes: two intervals
 	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {

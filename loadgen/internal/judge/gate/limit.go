@@ -86,7 +86,7 @@ func clientLatency(c Client, bound float64) clientFigure {
 	above := n - latency.Rank(0.99, n) // the number of requests above the p99
 	r := clientFigure{over: c.Over(limit)+open > above, few: n < leastRecent}
 	if open > above {
-		r.value, r.text = bound, fmt.Sprintf("%d of %d requests are open for longer than %s", open, n, show(scenario.Seconds, bound))
+		r.value, r.text = bound, fmt.Sprintf("%d of %d requests have been open for longer than %s", open, n, show(scenario.Seconds, bound))
 		return r
 	}
 	r.value = c.Longest(above - open).Seconds()

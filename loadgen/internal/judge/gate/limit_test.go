@@ -137,7 +137,7 @@ func TestHungServerIsSlow(t *testing.T) {
 			t.Error(why)
 		}
 		c.open = 50
-		if why := c.step(stop, 0, 0, "", 0); !strings.Contains(why, "50 of 250 requests are open for longer than 2 s") {
+		if why := c.step(stop, 0, 0, "", 0); !strings.Contains(why, "50 of 250 requests have been open for longer than 2 s") {
 			t.Errorf("%q", why)
 		}
 	})

@@ -34,7 +34,7 @@ func (r *resource) collection(namespace string) string {
 	return r.root + "/namespaces/" + url.PathEscape(namespace) + "/" + r.plural
 }
 
-// can fails if the resource, or one of its subresources, does not support a verb.
+// can returns an error if the verb is not supported by the resource or, if one is given, by its subresource.
 func (r *resource) can(verb, subresource string) error {
 	if verb == "apply" {
 		verb = "patch"

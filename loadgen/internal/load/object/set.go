@@ -200,7 +200,7 @@ func (s *Set) compile() (err error) {
 // Len returns the number of the load's own objects; 0 means that it uses existing objects.
 func (s *Set) Len() int { return s.count }
 
-// Collection returns the path to watch. Like the methods below, it may be called after Prepare.
+// Collection returns the path to watch. Call it and the methods below only after Prepare.
 func (s *Set) Collection() string {
 	if s.cluster || s.count > 0 && len(s.namespaces) > 1 {
 		return s.resource.collection("")

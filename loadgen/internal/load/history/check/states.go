@@ -87,7 +87,7 @@ func (s *states) add(v observation) string {
 		s.all[at] = append(s.all[at], v)
 	}
 	if first, ok := s.byVersion[v.version]; ok && (first.value != v.value || first.register != v.register) {
-		return fmt.Sprintf("so was that version of %s with value %s", s.name(first.register), valueText(first.value))
+		return fmt.Sprintf("the same version was also seen on %s with value %s", s.name(first.register), valueText(first.value))
 	} else if !ok || v.at < first.at {
 		s.byVersion[v.version] = v
 	}
