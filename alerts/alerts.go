@@ -37,17 +37,17 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Files returns the rule files as Prometheus loads them.
+// Files returns the rule files, in a format that any Prometheus loads.
 func Files() fs.FS { return files }
 
-// Group is a group of rules and the name of its file.
+// Group is a group of rules, with the name of the file that defines it.
 type Group struct {
 	File string
 	rulefmt.RuleGroup
 }
 
-// Load parses all rule files in the order of their names and checks them as Prometheus does. Its error names the file, the group
-// and the rule.
+// Load parses and checks all rule files in the order of their names, with the checks of Prometheus. An error names the file, the
+// group and the rule.
 func Load() ([]Group, error) {
 	return load(func(text []byte) (*rulefmt.RuleGroups, error) {
 		groups, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
@@ -55,8 +55,8 @@ func Load() ([]Group, error) {
 	})
 }
 
-// Records returns the groups that have recording rules, with only these rules. It does not check the rules, which takes most of
-// the time of Load.
+// Records returns the recording rules, by group. It leaves out groups without recording rules. It does not check the rules,
+// because checking takes most of the time of Load.
 func Records() ([]Group, error) {
 	return load(func(text []byte) (*rulefmt.RuleGroups, error) {
 		var groups rulefmt.RuleGroups
@@ -92,18 +92,18 @@ func load(parse func(text []byte) (*rulefmt.RuleGroups, error)) ([]Group, error)
 	return all, nil
 }
 
-// Alert is one alerting rule and its proof.
+// Alert is an alerting rule, with the fault that must fire it (Proof).
 type Alert struct {
 	rulefmt.Rule
 	Proof
-	// File and Group are the names of the rule's file and group.
+	// File is the name of the rule file, and Group the name of the group in the file.
 	File, Group string
 	// Interval is the evaluation interval of the group.
 	Interval time.Duration
 }
 
-// Rules returns all alerts in the order of the files, each with its proof. It fails if a rule file cannot be parsed, an alert has
-// no entry in the Table, or an entry has no alert.
+// Rules returns all alerts in the order of the rule files, each with its Proof. It fails if a rule file cannot be parsed, an
+// alert has no entry in Table, or an entry of Table has no alert.
 func Rules() ([]Alert, error) {
 	loaded, err := Load()
 	if err != nil {
@@ -136,9 +136,9 @@ func Rules() ([]Alert, error) {
 	return all, nil
 }
 
-// Floor returns the longest time that a fault of the documented size can take to fire the alert if no scrape and no evaluation is
-// late. It is the sum of the scrape interval, the time until the rule exceeds its threshold (Window), the evaluation interval,
-// and the rule's `for`. A rule that takes much longer is broken; a rule that fires earlier was lucky.
+// Floor returns the maximum time from the beginning of a fault of the documented size until the alert fires, if no scrape and no
+// evaluation is late. It is the sum of the scrape interval, the time until the rule exceeds its threshold (Window), the
+// evaluation interval, and the rule's `for`. A rule that takes much longer is broken. A rule may fire earlier by chance.
 //
 // scrape is the scrape interval. evaluation is the evaluation interval; zero means the interval of the group.
 func (a Alert) Floor(scrape, evaluation time.Duration) time.Duration {

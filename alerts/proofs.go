@@ -12,41 +12,42 @@ import (
 //go:embed proofs/table.yaml
 var proofTable []byte
 
-// Proof describes what must fire an alert.
+// Proof describes the fault or load that must fire an alert.
 type Proof struct {
 	// Name is the name of the alert.
 	Name string
-	// Incident is the incident that the alert is about ("I3"). Empty means that the alert serves all incidents.
+	// Incident is the incident that the alert detects ("I3"). Empty means that the alert serves all incidents.
 	Incident string
-	// Fault is the kind of fault: one of the bundled plane (package controlplane/control) or of the simulated nodes
-	// (nodeFailure). It is empty if load alone fires the alert, or a change to the monitoring itself does.
+	// Fault is the kind of fault that fires the alert: a fault of the bundled plane (package controlplane/control) or of the
+	// simulated nodes (nodeFailure). It is empty if load alone, or a change to the monitoring, fires the alert.
 	Fault string
-	// How describes the fault, and the size at which the alert must fire.
+	// How describes the fault and its size. At this size the alert must fire.
 	How string
-	// Run is the name of the proof that fires the alert; `loadgen alerts prove` runs it.
+	// Run is the name of the proof that fires the alert. `loadgen alerts prove` runs the proof.
 	Run   string
 	Cause `yaml:",inline"`
-	// Window is the time from the beginning of a fault of that size until the rule exceeds its threshold, as far as the rule
-	// and its series determine it. It is the threshold times the range of the rule, if the fault affects every observation and
-	// their rate stays the same; or the period at which a component itself measures. Zero means that the first sample is
-	// enough.
+	// Window is the time from the beginning of a fault of that size until the rule exceeds its threshold. Scrape and evaluation
+	// intervals are not included. If the fault affects every observation and the rate of observations stays the same, Window is
+	// the threshold times the range of the rule. If a component measures at a fixed period, Window is that period. Zero means
+	// that the first sample exceeds the threshold.
 	Window time.Duration
 	// Smallest is the calculated size of the smallest fault that fires the alert.
 	Smallest string
-	// Upstream says when the kubernetes-mixin or the etcd-mixin alerts on the same problem, such as "at a p99 over 0.5 s for 10
-	// minutes". It is empty if neither does.
+	// Upstream says at which threshold the kubernetes-mixin or the etcd-mixin alerts on the same problem, such as "at a p99 over
+	// 0.5 s for 10 minutes". It is empty if neither mixin alerts on the problem.
 	Upstream string
 }
 
-// Cause says when the cause of an alert begins in a run.
+// Cause defines the time in a run at which the cause of an alert begins.
 type Cause struct {
-	// Phase is the phase in which the cause begins: with the first fault of the phase, or with the phase itself if no fault
-	// begins in it.
+	// Phase is the phase in which the cause begins. The cause begins with the first fault of the phase, or with the phase itself
+	// if no fault begins in the phase.
 	Phase string
-	// Last makes the cause begin with the last fault of the phase instead, which makes the number of faults too high.
+	// Last makes the cause begin with the last fault of the phase instead of the first. It is for alerts on the number of
+	// faults.
 	Last bool
 	// Since is a PromQL expression, or empty. The cause begins when the expression first has a result after the start of the
-	// phase. It is for faults that have an effect only after some time, such as a grace period.
+	// phase. Use it for faults whose effect is delayed, for example by a grace period.
 	Since string
 }
 
@@ -56,27 +57,28 @@ type Expected struct {
 	Cause `yaml:",inline"`
 }
 
-// Run is a scenario that proves alerts.
+// Run is a scenario whose run proves that alerts fire.
 type Run struct {
 	Name string
 	// Scenario is the scenario to run. Empty means the scenario with the name of the run. Two runs of the same scenario are
 	// judged from one recording.
 	Scenario string
-	// Expect lists the alerts that must fire. The table lists only alerts whose Proof names another run; Runs adds the alerts
-	// whose Proof names this run.
+	// Expect lists the alerts that must fire. In the table it lists only alerts whose Proof names another run; the function Runs
+	// adds the alerts whose Proof names this run.
 	Expect []Expected
-	// Allow lists alerts that may fire, because they follow from the fault.
+	// Allow lists the alerts that may fire because they follow from the fault. They need not fire.
 	Allow []struct {
 		Rules []string
 		Why   string
 	}
-	// Hide lists the recorded data that the rules do not read.
+	// Hide lists the recorded series that are hidden from the rules.
 	Hide []Hide
 	// Stall stops the generator's process while a phase lasts.
 	Stall Stall
 }
 
-// Hide removes series from the recorded data during a part of a phase: from After its start, for the time For.
+// Hide hides series of the recorded data from the rules during a part of a phase. The part begins After the start of the phase
+// and lasts For.
 type Hide struct {
 	// Job is the job whose series are hidden. Family is the metric family that is hidden. One of the two is set.
 	Job, Family string
@@ -84,7 +86,7 @@ type Hide struct {
 	After, For  time.Duration
 }
 
-// Stall stops the generator for the time For in each second of a phase. The zero value does not stop it.
+// Stall stops the generator's process during a phase, in each second for the time For. The zero value never stops it.
 type Stall struct {
 	Phase string
 	For   time.Duration

@@ -16,10 +16,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// MetricsServerVersion is the version of metrics-server's module.
+// MetricsServerVersion is the version of the metrics-server module.
 const MetricsServerVersion = "v0.9.0"
 
-// Cluster returns the description of the plane, or the zero value before the plane is ready.
+// Cluster returns the description of the plane. Before the plane is ready, it returns the zero value.
 func (p *Plane) Cluster() control.Cluster {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -29,7 +29,7 @@ func (p *Plane) Cluster() control.Cluster {
 	return *p.cluster
 }
 
-// describe returns the content of cluster.json without the processes.
+// describe returns the content of cluster.json, except the processes.
 func (p *Plane) describe(plan topology.Plan) control.Cluster {
 	keys := p.layout.PKI()
 	c := control.Cluster{
@@ -52,7 +52,7 @@ func (p *Plane) describe(plan topology.Plan) control.Cluster {
 	return c
 }
 
-// mirror starts to show the components as pods of control-plane nodes.
+// mirror starts to show the components as mirror pods on control-plane nodes.
 func (p *Plane) mirror() error {
 	admin, err := clientcmd.BuildConfigFromFlags("", p.layout.Kubeconfig(pki.Admin))
 	if err != nil {
@@ -69,13 +69,14 @@ func (p *Plane) publish() error {
 	return p.publishChanged(func(*control.Cluster) {})
 }
 
-// publishChanged applies change to the plane's description and writes it to cluster.json with the current processes.
+// publishChanged applies change to a copy of the plane's description and writes the copy to cluster.json, with the
+// current processes.
 func (p *Plane) publishChanged(change func(*control.Cluster)) error {
 	p.publishing.Lock()
 	defer p.publishing.Unlock()
 	components := p.components.Components()
 	p.mu.Lock()
-	cluster := *p.cluster // a copy: others may read the old one
+	cluster := *p.cluster // a copy: callers of Cluster may read the old description
 	cluster.Components, cluster.Config = components, p.opts.Config
 	cluster.KubernetesVersion = cluster.Config.ReleaseOf(control.ComponentName(control.KindAPIServer, 0)).Kubernetes
 	cluster.EtcdVersion = cluster.Config.ReleaseOf(control.ComponentName(control.KindEtcd, 0)).Etcd
@@ -111,11 +112,10 @@ type (
 
 const observerLog = "observer"
 
-// FindLoadgen returns the path of loadgen: in the directory of executable, or on
-// PATH.
+// FindLoadgen returns the path of the loadgen program. It looks in the directory of executable, then on PATH.
 func FindLoadgen(executable string) (string, error) { return observer.Find(executable) }
 
-// Observe starts `loadgen observe` for a plane that is ready, and records its URL in cluster.json and in the status.
+// Observe starts `loadgen observe` for a ready plane, and records the observer's URL in cluster.json and in the status.
 // The caller must stop the observer.
 func (p *Plane) Observe(ctx context.Context, o ObserverOptions) (*Observer, error) {
 	o.Dir, o.Log = p.layout.Dir, LogFile(p.layout.Dir, observerLog)

@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// connections holds the connections of one attempt to start a plane: the plane's own client, and the load balancer
-// and proxies through which components reach each other.
+// connections holds the connections that belong to one attempt to start a plane: the plane's own client, the load
+// balancer, and the proxies between components.
 type connections struct {
 	plan     topology.Plan
 	client   *adminclient.Client
@@ -29,12 +29,12 @@ type connections struct {
 	balancer *balancer.Balancer // nil with one API server
 	proxies  []io.Closer
 	links    []fault.Link
-	// reserved holds sockets that reserve the components' ports, so that a killed component finds its port free when
-	// it is started again.
+	// reserved holds sockets that reserve the components' ports. A component that was killed then finds its port free
+	// when it is started again.
 	reserved []*os.File
 }
 
-// connect opens all connections of a plan. On an error it closes all that it has opened.
+// connect opens all connections of a plan. On an error it closes those that it has opened.
 func connect(plan topology.Plan, layout topology.Layout, ports topology.Ports) (c connections, err error) {
 	defer func() {
 		if err != nil {
@@ -50,7 +50,7 @@ func connect(plan topology.Plan, layout topology.Layout, ports topology.Ports) (
 	}
 	c.plan, c.roles = plan, leadership.NewRoles(c.client, len(plan.Of(control.KindEtcd)))
 	for _, name := range plan.Listeners() {
-		// Without a reservation, the component itself reports that its port is taken.
+		// If the port cannot be reserved, the component itself reports that its port is taken.
 		if file, err := process.Reserve(ports[name]); err == nil && file != nil {
 			c.reserved = append(c.reserved, file)
 		}
@@ -94,7 +94,7 @@ func (c *connections) open(proxy topology.Proxy) error {
 	return nil
 }
 
-// close closes all connections. The client remains usable, because a call of Status may be in progress.
+// close closes all connections. The client can still be used afterwards, because a call of Status may be in progress.
 func (c *connections) close() {
 	if c.balancer != nil {
 		c.balancer.Close()
@@ -110,8 +110,8 @@ func (c *connections) close() {
 	}
 }
 
-// inService reports whether a component can get connections: it is not behind a load balancer, or the load balancer
-// sends it connections.
+// inService reports whether a component receives connections: either there is no load balancer in front of it, or the
+// load balancer sends connections to it.
 func (c *connections) inService(name string) bool {
 	return c.balancer == nil || !slices.ContainsFunc(c.balancer.States(), func(s balancer.State) bool { return s.Name == name && !s.Ready })
 }

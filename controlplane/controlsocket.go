@@ -15,11 +15,11 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault"
 )
 
-// maxSocketPath is the longest path of a Unix socket on all supported systems:
-// sun_path holds 104 bytes on BSD and 108 on Linux, with a final zero.
+// maxSocketPath is the maximum length of the path of a Unix socket on all supported systems: sun_path holds 104 bytes
+// on BSD and 108 on Linux, including a final zero.
 const maxSocketPath = 103
 
-// longestSocket is the longest name of a socket in the directory.
+// longestSocket is the longest name of a socket in the plane's directory.
 const longestSocket = control.KindKMSPlugin + "-00.sock"
 
 type server struct {
@@ -81,7 +81,7 @@ func (p *Plane) serveRestore(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, restored)
 }
 
-// restoreEtcd restores etcd from a snapshot. It fails while faults are in force, and no fault can begin before it
+// restoreEtcd restores etcd from a snapshot. It fails while faults are in force. No fault can begin before restoreEtcd
 // returns.
 func (p *Plane) restoreEtcd(ctx context.Context, file string) (control.Restored, error) {
 	allow, err := p.faults.Exclude("etcd is being restored")
@@ -98,8 +98,8 @@ func reply(w http.ResponseWriter, status int, answer any) {
 	_ = json.NewEncoder(w).Encode(answer) // the client may have left
 }
 
-// lastAnswers bounds the wait for answers that are in progress at the plane's end: a client that follows the events
-// must be told that they have ended.
+// lastAnswers is the time limit for answers in progress when the plane ends. A client that follows the events must
+// still receive the answer that the plane has ended.
 const lastAnswers = time.Second
 
 func (s *server) close() {

@@ -22,12 +22,12 @@ import (
 type directory struct {
 	path string
 	lock *os.File
-	// resumed is true if a plane was ready in this directory before, or left data. Then nothing in it may be
+	// resumed is true if a plane was ready in this directory before, or left data. Nothing in such a directory may be
 	// discarded.
 	resumed bool
-	// made lists the directories that were created, the outermost first.
+	// made lists the directories that this start created, the outermost first.
 	made []string
-	// keepLogs is true if the logs say why the start failed.
+	// keepLogs is true if the logs explain why the start failed.
 	keepLogs bool
 }
 
@@ -37,7 +37,7 @@ func ConfigFile(dir string) string { return topology.Layout{Dir: dir}.Config() }
 // LogFile returns the path of the log of a component, or of the supervisor, of the plane in dir.
 func LogFile(dir, name string) string { return topology.Layout{Dir: dir}.Log(name) }
 
-// stragglers bounds the wait for the last processes of a supervisor that was killed.
+// stragglers is the maximum wait for the last processes of a killed supervisor to end.
 const stragglers = 3 * time.Second
 
 // UnusableError is the error of a directory that cannot be used for a plane.
@@ -130,9 +130,9 @@ func (d *directory) release() {
 	}
 }
 
-// discard removes everything that openDirectory and a failed first start have created. It does not touch a directory
-// in which a plane was ever ready, or that another supervisor has locked. If it keeps the logs, it also keeps the
-// lock file, which marks the directory as a plane's.
+// discard removes everything that openDirectory and a failed first start have created. It keeps a directory in which a
+// plane was ever ready, or that another supervisor has locked. If keepLogs is set, it keeps the logs and also the lock
+// file, which marks the directory as a plane's directory.
 func (d *directory) discard() {
 	if d.lock != nil && !d.resumed {
 		entries, _ := os.ReadDir(d.path)
@@ -150,8 +150,8 @@ func (d *directory) discard() {
 	}
 }
 
-// fits returns an error if a config does not fit the data in the directory: the data of each etcd member contains the
-// number and addresses of all members, and Secrets may be encrypted.
+// fits returns an error if a config does not match the data in the plane's directory. The data of each etcd member
+// contains the number and the addresses of all members, and Secrets may be encrypted.
 func fits(l topology.Layout, cfg control.Config) error {
 	var last control.Config
 	data, err := os.ReadFile(l.Config())
@@ -184,8 +184,8 @@ func fits(l topology.Layout, cfg control.Config) error {
 	return nil
 }
 
-// linkPrograms creates links to the multi-call binary, such as bin/kubectl. A process has the name of the link
-// through which it was executed.
+// linkPrograms creates links to the multi-call binary, such as bin/kubectl. A process has the name of the link by which
+// it was started.
 func linkPrograms(l topology.Layout, executable string) error {
 	for _, name := range append(control.Kinds(), "kubectl", "etcdctl", "etcdutl", disk.Program) {
 		if err := link(l.Program(name), executable); err != nil {
@@ -195,7 +195,7 @@ func linkPrograms(l topology.Layout, executable string) error {
 	return nil
 }
 
-// link makes path a symbolic link to a program.
+// link makes path a symbolic link to a program, in place of an existing link.
 func link(path, program string) error {
 	if target, err := os.Readlink(path); err == nil && target == program {
 		return nil

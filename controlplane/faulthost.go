@@ -80,11 +80,12 @@ func (h *faultHost) Rehearse(ctx context.Context) error {
 	return h.plane.restorer().Rehearse(ctx, h.plane.Cluster().Etcd)
 }
 
-// neighbourGrace bounds how long the writers take to end: each completes its fsync, on the disk that they keep busy.
+// neighbourGrace is the maximum time that the writers may take to end. Each writer completes its fsync on a disk that
+// the writers keep busy.
 const neighbourGrace = 10 * time.Second
 
-// neighbourDir returns the directory for the writers: on etcd's disk if etcd is stacked, or on another disk if it is
-// external.
+// neighbourDir returns the directory for the writers. It is on etcd's disk if etcd is stacked, and on another file
+// system if etcd is external.
 func (h *faultHost) neighbourDir() (string, error) {
 	data := h.plane.layout.Data("")
 	if h.Config().Etcd.Topology == control.EtcdExternal {
@@ -93,15 +94,15 @@ func (h *faultHost) neighbourDir() (string, error) {
 	return data, nil
 }
 
-// Neighbour starts writers in a separate process. Its start costs 80 ms of CPU time, nearly all of it for the
-// initialization of Kubernetes' packages.
+// Neighbour starts the writers in a separate process. The start costs 80 ms of CPU time, nearly all of it for
+// initializing the linked Kubernetes packages.
 func (h *faultHost) Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error) {
 	dir, err := h.neighbourDir()
 	if err != nil {
 		return nil, err
 	}
-	// Garbage collection is off, because the process needs little memory, but collecting the garbage of its
-	// initialization would be a third of the CPU time of its start.
+	// Garbage collection is off, because the process needs little memory. Collecting the garbage of the initialization
+	// would take a third of the CPU time of the start.
 	child, err := h.StartTool([]string{"GOGC=off"}, disk.Program, disk.Args(disk.Options{Dir: dir, Writers: writers, Size: size})...)
 	if err != nil {
 		return nil, err

@@ -23,8 +23,8 @@ import (
 	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
-// portAttempts is the maximum number of attempts to start. An attempt is repeated if another process took a port
-// after it was picked and before the component listened on it.
+// portAttempts is the maximum number of attempts to start a plane. Another attempt is made if another process took a
+// port after it was picked and before the component listened on it.
 const portAttempts = 5
 
 func (p *Plane) launchRetrying(ctx context.Context) error {
@@ -57,9 +57,8 @@ func (p *Plane) launchRetrying(ctx context.Context) error {
 	}
 }
 
-// dropEtcdData removes the data that several members wrote during an attempt at a
-// first start: each member stores the addresses of all members, which cannot be
-// changed without a quorum.
+// dropEtcdData removes the data that several etcd members wrote during a failed attempt at a first start. Each member
+// stores the addresses of all members, which cannot be changed without a quorum.
 func (p *Plane) dropEtcdData() error {
 	if p.dir.resumed || p.opts.Config.Count(control.KindEtcd) == 1 {
 		return nil
@@ -67,8 +66,8 @@ func (p *Plane) dropEtcdData() error {
 	return os.RemoveAll(p.layout.Data(""))
 }
 
-// launch starts the processes in order and waits until each is ready. again means
-// that etcd may hold data of an earlier start or attempt.
+// launch starts the processes in order and waits until each is ready. again means that etcd may hold data of an earlier
+// start or an earlier attempt.
 func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) error {
 	plan, err := topology.Build(p.opts.Config, p.layout, ports, p.opts.Defaults)
 	if err != nil {
@@ -102,7 +101,7 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	if err := p.components.Launch(ctx, plan.Of(control.KindAPIServer)); err != nil {
 		return err
 	}
-	// The holders of leases from an earlier start are dead, because a living holder would hold the directory's lock.
+	// The holders of leases from an earlier start are dead. A living holder would hold the lock of the directory.
 	if again {
 		if err := c.client.DeleteLeases(ctx); err != nil {
 			return err
@@ -142,10 +141,10 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	return nil
 }
 
-// A killed supervisor does not undo its faults. disarm and sweepWebhooks remove from the plane's data what would keep
-// it from serving as before.
+// A killed supervisor does not undo its faults. disarm and sweepWebhooks remove the traces of such faults from the
+// plane's data that would keep the plane from serving.
 
-// disarm disarms etcd's NOSPACE alarm, under which no leader gets its lease.
+// disarm disarms etcd's NOSPACE alarm. While the alarm is raised, no leader can get its lease.
 func (p *Plane) disarm(ctx context.Context, client *adminclient.Client, etcd topology.Process) error {
 	raised, err := fault.Disarm(ctx, func(ctx context.Context, path string, in, out any) error {
 		return client.CallEtcd(ctx, etcd, path, in, out)
@@ -212,11 +211,12 @@ func (p *Plane) announce() error {
 	return nil
 }
 
-// PickPorts picks a free loopback port for each listener: the port of the last start, unless it is zero or taken. If
-// another process takes a port before its component listens, the start is tried again.
+// PickPorts picks a loopback port for each listener: the port of the last start if it is still free, otherwise any free
+// port. A zero in last means that there was no port. If another process takes a port before the component listens on
+// it, the start is tried again.
 func PickPorts(last topology.Ports) (topology.Ports, error) {
 	ports := topology.Ports{}
-	var held []net.Listener // all at once, so that no port is picked twice
+	var held []net.Listener // all are held at once, so that no port is picked twice
 	defer func() {
 		for _, l := range held {
 			l.Close()
@@ -255,8 +255,8 @@ func lastPorts(dir string) topology.Ports {
 	return p
 }
 
-// samePeers returns an error if an etcd member has a new peer port although the data of the members contains the old
-// one. That is the case for several members without links.
+// samePeers returns an error if an etcd member has a new peer port although the members' data contains the old port.
+// The data contains the peer ports if there are several members and networkFaults is off.
 func samePeers(last, now topology.Ports, cfg control.Config) error {
 	if cfg.Count(control.KindEtcd) == 1 || cfg.HasLinks() {
 		return nil

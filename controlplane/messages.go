@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// SupervisorLog is the name of the supervisor's own log, next to the logs of the
-// components.
+// SupervisorLog is the name of the supervisor's log. The file is next to the logs of the components.
 const SupervisorLog = "supervisor"
 
 // progress writes a line to Options.Progress and to the supervisor's log.
 func (p *Plane) progress(format string, args ...any) { p.messages.write(fmt.Sprintf(format, args...)) }
 
-// report writes err as a progress line, unless it is nil. It is for errors that do not affect the plane.
+// report writes err as a progress line, unless err is nil. It is for errors that do not affect the plane.
 func (p *Plane) report(err error) {
 	if err != nil {
 		p.progress("%v", err)
@@ -24,33 +23,34 @@ func (p *Plane) report(err error) {
 }
 
 const (
-	// maxUnread is the maximum number of lines that wait for the reader.
+	// maxUnread is the maximum number of lines in the queue for the reader.
 	maxUnread = 1024
-	// readWithin bounds how long a start, or the plane's end, waits for the reader of the lines.
+	// readWithin is the maximum time that a start, or the end of the plane, waits for the reader of the lines.
 	readWithin = time.Second
 )
 
-// messages writes the lines of a supervisor to its log immediately, and passes them on in a separate goroutine: the
-// reader may have stopped reading, as a terminal does on Ctrl-S, and the end of a fault must not wait for it.
+// messages writes the lines of a supervisor to its log immediately, and passes them on to the writer of the user in a
+// separate goroutine. That writer may block, like a terminal after Ctrl-S, and the end of a fault must not wait for it.
 type messages struct {
 	to       io.Writer
 	patience time.Duration // the time limit of flush
 	queue    chan message
-	open     context.Context // ends when no more lines are passed on
+	open     context.Context // ends when lines are no longer passed on
 	end      context.CancelFunc
 
-	mu     sync.Mutex // guards log and unread, and keeps log and queue in one order
-	log    *os.File   // nil before it is opened and when it is closed
+	mu     sync.Mutex // guards log and unread, and keeps the log and the queue in the same order
+	log    *os.File   // nil before the log is opened and after it is closed
 	unread int        // lines that found no room in the queue
 }
 
-// message is a line, or a request to close forwarded once all lines before it have been passed on.
+// message is a line. If forwarded is not nil, it is instead a request to close forwarded once all earlier lines have
+// been passed on.
 type message struct {
 	line      string
 	forwarded chan struct{}
 }
 
-// newMessages returns messages that passes lines on to a writer, one at a time. The caller must close it.
+// newMessages returns a messages that passes lines on to a writer, one after another. The caller must close it.
 func newMessages(to io.Writer) *messages {
 	m := &messages{to: to, patience: readWithin, queue: make(chan message, maxUnread)}
 	m.open, m.end = context.WithCancel(context.Background())
@@ -104,7 +104,7 @@ func (m *messages) write(line string) {
 	}
 }
 
-// enqueue puts a line in the queue, if there is room. The caller holds the lock.
+// enqueue puts a line in the queue and reports whether there was room. The caller holds the lock.
 func (m *messages) enqueue(line string) bool {
 	select {
 	case m.queue <- message{line: line}:
@@ -114,7 +114,7 @@ func (m *messages) enqueue(line string) bool {
 	}
 }
 
-// flush returns when all lines so far have been passed on, or the reader has not read them in time.
+// flush returns when all lines so far have been passed on, or when the time limit patience is over.
 func (m *messages) flush() {
 	patience := time.NewTimer(m.patience)
 	defer patience.Stop()

@@ -8,9 +8,9 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// launchMetricsServer installs and starts metrics-server, and returns when API servers serve its API. Without
-// metrics-server, it removes the objects of an earlier start: an API without a server breaks discovery, and with it
-// the deletion of namespaces.
+// launchMetricsServer installs and starts metrics-server, and returns when API servers serve its API. If the plane has
+// no metrics-server, it removes the objects of an earlier start, because an API without a server breaks discovery, and
+// with it the deletion of namespaces.
 func (p *Plane) launchMetricsServer(ctx context.Context, processes []topology.Process) error {
 	c := p.connected()
 	client, plan := c.client, c.plan
@@ -32,8 +32,8 @@ func (p *Plane) launchMetricsServer(ctx context.Context, processes []topology.Pr
 	if err != nil {
 		return err
 	}
-	// Register the API only now, because an API server that cannot reach metrics-server waits longer before each
-	// further attempt.
+	// Register the API only after metrics-server is ready, because an API server that cannot reach metrics-server waits
+	// longer before each further attempt.
 	for _, o := range topology.MetricsServerAPI(plan.MetricsServerPort, authority) {
 		if err := client.Apply(ctx, o.Path, o.Manifest); err != nil {
 			return err

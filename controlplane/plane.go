@@ -1,13 +1,13 @@
 // Package controlplane runs a real Kubernetes control plane: etcd, kube-apiserver, kube-scheduler and
 // kube-controller-manager, each a separate process under one supervisor, in one directory.
 //
-// A Plane's life: Start takes the directory's lock, makes keys, starts the processes in order and returns when all
-// are ready; Run waits for the end; the processes are stopped in reverse order. No process outlives the supervisor,
-// however the supervisor ends.
+// Start locks the directory, creates the keys, starts the processes in order and returns when all are ready. Run waits
+// until the plane ends and stops the processes in reverse order. No process outlives the supervisor, however the
+// supervisor ends.
 //
-// The Plane owns its directory, its state and the order of these steps. The packages below internal own the rest:
-// supervisor owns the processes, readiness and leadership find which components are ready and which lead, restore
-// owns etcd's data while it changes, and fault owns the faults in force.
+// A Plane manages its directory, its state and the order of these steps. Packages below internal do the other work:
+// supervisor manages the processes, readiness and leadership determine which components are ready and which lead,
+// restore manages etcd's data while it changes, and fault manages the faults in force.
 package controlplane
 
 import (
@@ -33,22 +33,23 @@ import (
 
 // Options describes the plane to start.
 type Options struct {
-	// Dir is the plane's directory. It is created if needed; a stopped plane's
-	// directory resumes its data, keys and, where free, ports.
+	// Dir is the plane's directory. It is created if it does not exist. A plane in the directory of a stopped plane
+	// resumes the data and keys of that plane and, if they are free, its ports.
 	Dir string
-	// Config must be valid (Config.Problems). Defaults are the defaults that Check returned for it.
+	// Config is the plane's configuration, which must be valid (Config.Problems). Defaults are the defaults that Check
+	// returned for Config.
 	Config   control.Config
 	Defaults Defaults
 	// Executable is the multi-call binary that holds the components.
 	Executable string
-	// Progress receives messages, line by line. When Start returns, all lines so far have been written. The plane
-	// does not wait for a writer that blocks.
+	// Progress receives messages, line by line. When Start returns, all lines so far have been written. If the writer
+	// blocks, the plane does not wait for it for long.
 	Progress io.Writer
-	// Now is closed by the caller to kill the processes that still run while Start stops a plane that has failed or
-	// was interrupted. Nil means that they always stop in order.
+	// Now makes Start kill processes instead of stopping them in order. The caller closes it while Start stops a plane
+	// that has failed or was interrupted. Nil means that processes are always stopped in order.
 	Now <-chan struct{}
-	// PickPorts chooses a port for each listener. last holds the ports of the last start (zero for a new listener). Nil picks
-	// free ports on loopback.
+	// PickPorts chooses a port for each listener. last holds the ports of the last start, with zero for a new listener.
+	// If PickPorts is nil, the plane uses free loopback ports.
 	PickPorts func(last topology.Ports) (topology.Ports, error)
 }
 
@@ -64,7 +65,7 @@ type Plane struct {
 	faults     *fault.Manager
 	components *supervisor.Supervisor
 	nodes      *mirror.Nodes // nil before the plane is ready
-	// closing ends when the plane begins to stop, lifetime when its last process was stopped.
+	// closing ends when the plane begins to stop. lifetime ends when its last process was stopped.
 	closing, lifetime         context.Context
 	beginClosing, endLifetime context.CancelFunc
 
@@ -72,23 +73,22 @@ type Plane struct {
 	requestStop context.CancelFunc
 	died        chan error // the reason why the plane must end: a component ended too early or cannot be started again, or a restore failed
 
-	// publishing is held while cluster.json is written, so that the newest version is written last. It is locked
-	// before mu. mu is not held during the write, because a disk that a fault keeps busy must not delay the end of
-	// that fault.
+	// publishing is held while cluster.json is written, so that the newest version is written last. It is locked before
+	// mu. mu is not held during the write: the disk may be kept busy by a fault, whose end needs mu.
 	publishing sync.Mutex
 	// mu guards the fields below.
 	mu          sync.Mutex
 	state       control.State
-	since       time.Time        // of state
-	cause       string           // of the stop
-	cluster     *control.Cluster // nil before the plane is ready; replaced, never changed
+	since       time.Time        // the time at which state began
+	cause       string           // the reason of the stop
+	cluster     *control.Cluster // nil before the plane is ready; replaced, never modified
 	connections connections
 }
 
 var errAsked = errors.New("asked to stop through the control socket")
 
-// Start brings a plane up and returns when it is ready. On an error it stops all processes and removes the directory
-// if it made it; it keeps the logs if a component failed. Start fails if ctx ends first.
+// Start starts a plane and returns when the plane is ready. On an error, or if ctx ends first, it stops all processes
+// and removes the directory if it has created it; it keeps the logs if a component failed.
 func Start(ctx context.Context, opts Options) (*Plane, error) {
 	if opts.PickPorts == nil {
 		opts.PickPorts = PickPorts
@@ -203,9 +203,9 @@ func (p *Plane) prepare(ctx context.Context) error {
 	return linkPrograms(p.layout, p.opts.Executable)
 }
 
-// Run waits until the plane ends: by ctx, by the control socket, or because a component cannot be started again, which is
-// the only case that returns an error. Then it stops the plane. If an etcd member is dead, it kills the remaining processes
-// immediately: without etcd an API server cannot end in order.
+// Run waits until the plane ends, and stops it. The plane ends when ctx ends, when a client stops it through the
+// control socket, or when a component cannot be started again; only the last case is an error. If an etcd member is
+// dead, Run kills the other processes immediately, because an API server cannot end in order without etcd.
 func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	select {
 	case <-ctx.Done():
@@ -221,7 +221,7 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 
 // Stop stops a plane for the reason cause. Once now is closed, it kills the processes that still run. The steps are:
 //
-//  0. the nodes of the components end, and faults are undone;
+//  0. the mirror nodes stop, and faults are undone;
 //  1. scheduler and controller manager, so that nothing new is decided;
 //  2. API servers, so that nothing new is written;
 //  3. etcd;
@@ -230,8 +230,8 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 //  6. the control socket;
 //  7. the whole directory, if no plane was ever ready in it.
 //
-// The directory stays locked until Release or the end of this process, so that a process that waits for the lock
-// (`down`) knows that the supervisor has ended too.
+// The directory stays locked until Release or the end of this process. A process that waits for the lock (`down`)
+// therefore also waits for the end of the supervisor.
 func (p *Plane) Stop(cause error, now <-chan struct{}) {
 	p.beginClosing()
 	p.setState(control.Stopping, cause.Error())
@@ -262,8 +262,8 @@ func (p *Plane) Stop(cause error, now <-chan struct{}) {
 // Release unlocks the directory of a plane that has ended.
 func (p *Plane) Release() { p.dir.release() }
 
-// shutdownSignal returns now, or a closed channel if an etcd member has died: without
-// a quorum an API server cannot end in order.
+// shutdownSignal returns the channel that makes a stop kill the processes: now, or a closed channel if an etcd member
+// has died, because an API server cannot end in order without a quorum.
 func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
 	if !p.components.Died(control.KindEtcd) {
 		return now
@@ -275,7 +275,7 @@ func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
 
 const faultsWithin = 8 * time.Second
 
-// undoFaults undoes all faults: a paused process ignores a stop, and etcd keeps its alarms on disk.
+// undoFaults undoes all faults, because a paused process ignores a stop, and because etcd keeps its alarms on disk.
 func (p *Plane) undoFaults(now <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), faultsWithin)
 	defer cancel()
@@ -298,7 +298,8 @@ func (p *Plane) fail(err error) {
 	}
 }
 
-// setState changes the plane's state. Once the plane is stopping, a restore that is still running does not change it.
+// setState changes the plane's state. Once the plane is stopping, a restore that is still running cannot change the
+// state.
 func (p *Plane) setState(s control.State, cause string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

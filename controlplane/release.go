@@ -12,7 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/version"
 )
 
-// findProgram finds the controlplane program with a release's components: executable itself, or another program.
+// findProgram finds the controlplane program with the components of release r. It is executable itself, or another
+// program.
 func findProgram(ctx context.Context, executable string, r control.Release) (control.Program, error) {
 	if r == control.Linked() {
 		return control.Program{Path: executable, Revision: version.Revision()}, nil
@@ -21,7 +22,7 @@ func findProgram(ctx context.Context, executable string, r control.Release) (con
 }
 
 // stale returns a warning if a program was built from another revision than this program, whose revision is own. It
-// returns "" if the revisions are the same or own is unknown.
+// returns "" if both revisions are the same, or if own is unknown.
 func stale(p control.Program, own string, r control.Release) string {
 	if own == "" || p.Revision == own {
 		return ""
@@ -40,7 +41,7 @@ func releasesIn(cfg control.Config) []control.Release {
 	})
 }
 
-// linkRelease creates the links to the programs of a release.
+// linkRelease creates links to the programs of a release in the plane's directory.
 func (p *Plane) linkRelease(ctx context.Context, r control.Release) error {
 	program, err := findProgram(ctx, p.opts.Executable, r)
 	if err != nil {
@@ -60,7 +61,8 @@ func (p *Plane) linkRelease(ctx context.Context, r control.Release) error {
 	return nil
 }
 
-// config returns the plane's current config: faults move components to other releases.
+// config returns the plane's current config. It differs from the initial config after faults that move components to
+// other releases.
 func (p *Plane) config() control.Config {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +102,7 @@ func (h *faultHost) Move(name string, to control.Release) error {
 	return fmt.Errorf("this plane has no %s", name)
 }
 
-// fitsRelease returns an error if a member's etcd version is older than the version that wrote its data.
+// fitsRelease returns an error if the etcd version of a member is older than the version that wrote the member's data.
 func fitsRelease(last, now control.Config) error {
 	for _, name := range now.ComponentsOf(control.KindEtcd) {
 		was, is := last.ReleaseOf(name), now.ReleaseOf(name)

@@ -17,9 +17,9 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// minDescriptors is the smallest limit of open files, per process, with which a plane starts. It is the next power of
-// two above 2,700: one connection for each of 500 kubelets and 2,000 watches, and 200 connections to etcd and the
-// process itself. The load balancer holds two descriptors for each connection.
+// minDescriptors is the smallest limit of open files per process with which a plane starts. It is the next power of two
+// above 2,700: 500 connections of kubelets, 2,000 of watches, and 200 for connections to etcd and the process itself.
+// The load balancer holds two descriptors for each connection.
 const minDescriptors = 4096
 
 // The disk space that a start needs: each member preallocates two WAL segments of
@@ -29,14 +29,15 @@ const (
 	minFreeBesides   = 128 << 20
 )
 
-// resources are the resources that a plane needs to start, or that the machine has free.
+// resources are amounts of machine resources: what a plane needs to start, or what the machine has free.
 type resources struct {
 	descriptors uint64 // limit of open files per process
 	disk        uint64 // free bytes on the file system of the plane's directory
 	memory      uint64 // bytes that new processes can use; zero if the system does not report it
 }
 
-// needOf returns the resources that a plane with a config needs. A resumed plane has preallocated its WAL already.
+// needOf returns the resources that a plane with config cfg needs. A resumed plane needs less disk space, because its
+// WAL is already preallocated.
 func needOf(cfg control.Config, resumed bool) resources {
 	n := resources{descriptors: minDescriptors, disk: minFreeBesides, memory: memoryShared * uint64(max(1, len(releasesIn(cfg))))}
 	if cfg.Count(control.KindAPIServer) > 1 {
@@ -52,11 +53,11 @@ func needOf(cfg control.Config, resumed bool) resources {
 	return n
 }
 
-// memoryShared is the memory that the components of a release share: the pages of their common executable.
+// memoryShared is the memory that all components of a release share: the pages of their common executable.
 const memoryShared = 128 << 20
 
-// memoryOf returns the private memory of one component of a kind when a plane has just become ready, as `controlplane
-// status` shows it, with a margin.
+// memoryOf returns the private memory that one component of a kind uses when a plane has just become ready, plus a
+// margin. The figures are those of `controlplane status`.
 func memoryOf(kind string) uint64 {
 	alone := map[string]uint64{control.KindAPIServer: 256 << 20, control.KindControllerManager: 64 << 20}
 	return cmp.Or(alone[kind], 48<<20)
@@ -74,7 +75,8 @@ func checkResources(dir string, cfg control.Config, resumed bool) error {
 	return needOf(cfg, resumed).check(dir, resources{descriptors: limit, disk: free, memory: process.AvailableMemory()})
 }
 
-// check returns an error for the first resource of which m has less than n, with the missing amount.
+// check returns an error for the first resource of which the machine (m) has less than the need n. The error contains
+// the missing amount.
 func (n resources) check(dir string, m resources) error {
 	if m.descriptors < n.descriptors {
 		return fmt.Errorf("too few descriptors: the hard limit of open files is %d, %d short of the %d that this control plane needs (raise it: ulimit -Hn %d, as root or in limits.conf)",
@@ -91,19 +93,19 @@ func (n resources) check(dir string, m resources) error {
 	return nil
 }
 
-// megabytes rounds up.
+// megabytes converts bytes to MiB and rounds up.
 func megabytes(bytes uint64) uint64 { return (bytes + 1<<20 - 1) >> 20 }
 
 // Defaults holds the components' default values of the flags that a config sets, by component and flag.
 type Defaults = topology.Defaults
 
-// Check makes each component check its settings in the config, before anything is started. It returns upstream's
-// defaults of the flags. The components of each release check their own settings.
+// Check makes each component check its settings in the config, before anything is started. The components of each
+// release check their own settings. Check returns upstream's defaults of the flags that the config sets.
 func Check(ctx context.Context, executable string, cfg control.Config) (Defaults, []control.Problem, error) {
 	defaults := Defaults{}
 	var problems []control.Problem
 	releases := releasesIn(cfg)
-	if own := control.Linked(); !slices.Contains(releases, own) { // for components without a release
+	if own := control.Linked(); !slices.Contains(releases, own) { // for components that do not come with a release
 		releases = append(releases, own)
 	}
 	for _, r := range releases {
@@ -120,7 +122,7 @@ func Check(ctx context.Context, executable string, cfg control.Config) (Defaults
 	return defaults, problems, nil
 }
 
-// checkRelease makes the components of a release check their settings.
+// checkRelease makes the components of release r check their settings.
 func checkRelease(ctx context.Context, program string, cfg control.Config, r control.Release, defaults Defaults) (problems []control.Problem, err error) {
 	for _, section := range cfg.FlagSections() {
 		of := []control.Release{control.Linked()}

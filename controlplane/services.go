@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
-// writeServices writes the files that API servers and their services share: keys, tokens, and the configurations with
-// which they call each other.
+// writeServices writes the files that API servers and services share: keys, tokens, and the configurations with which
+// they call each other.
 func (p *Plane) writeServices(plan topology.Plan) error {
 	cfg, keys := p.opts.Config, p.layout.PKI()
 	if cfg.APIServer.BearsToken() {
@@ -105,11 +105,10 @@ func (p *Plane) issueOIDCToken(ctx context.Context, client *adminclient.Client, 
 	return atomicfile.Write(p.layout.PKI().LoadToken(), token)
 }
 
-// tokenLife is the life of the load's service account token in seconds. Each start issues a new token.
+// tokenLife is the time for which the load's service account token is valid, in seconds. Each start issues a new token.
 const tokenLife = service.TokenLife / time.Second
 
-// issueBootstrapToken replaces the load's bootstrap token, a Secret of kube-system in the form that kubeadm
-// creates.
+// issueBootstrapToken replaces the load's bootstrap token, a Secret in the namespace kube-system as kubeadm creates it.
 func (p *Plane) issueBootstrapToken(ctx context.Context, client *adminclient.Client) error {
 	secret := strings.ToLower(rand.Text()[:16])
 	if err := client.SetBootstrapToken(ctx, control.BootstrapTokenID, secret); err != nil {

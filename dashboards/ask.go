@@ -14,21 +14,21 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 )
 
-// Window holds the values of Grafana's time variables.
+// Window holds the values of Grafana's time variables for a query.
 type Window struct {
-	// Rate is $__rate_interval: four scrape intervals, but at least one step plus one scrape interval.
+	// Rate is the value of $__rate_interval: four scrape intervals, but at least one step plus one scrape interval.
 	Rate time.Duration
-	// Interval is $__interval, the step of the query.
+	// Interval is the value of $__interval, the step of the query.
 	Interval time.Duration
-	// Range is $__range, the length of the displayed time range.
+	// Range is the value of $__range, the length of the displayed time range.
 	Range time.Duration
 }
 
-// Asker turns a panel's query into one that works on a recording. It makes variables match everything, and replaces the series of
-// a recording rule, which a recording does not have, with the expression of the rule.
+// Asker rewrites a panel's query so that it works on a recording. It makes Grafana's variables match everything. A recording has
+// no series of recording rules, so it also replaces these series with the expressions of the rules.
 type Asker struct {
 	parser  parser.Parser
-	records map[string][]record // by name: a record may have several rules
+	records map[string][]record // by name of the record, which may have several rules
 }
 
 type record struct {
@@ -51,7 +51,7 @@ func NewAsker() (*Asker, error) {
 	return a, nil
 }
 
-// Expand replaces Grafana's variables in expr: time variables with the values of w, and cluster and instance with a pattern that
+// Expand replaces Grafana's variables in expr. Time variables get their values in w; cluster and instance get a pattern that
 // matches everything. The result is PromQL.
 func Expand(expr string, w Window) string {
 	d := func(d time.Duration) string { return model.Duration(d.Truncate(time.Millisecond)).String() }
@@ -61,21 +61,21 @@ func Expand(expr string, w Window) string {
 	).Replace(expr)
 }
 
-// Ask returns the query for a recording that has no series of recording rules.
+// Ask rewrites a panel's query for a recording that has no series of recording rules.
 //
-// The query evaluates the expression of a rule at each step, whereas Prometheus would read the value that the rule wrote some
-// seconds before. Ask fails if the PromQL cannot be parsed, or if it uses a record in a way that cannot be rewritten.
+// The rewritten query evaluates the expression of a rule at each step. Prometheus would instead read the value that the rule
+// wrote some seconds before. Ask fails if the PromQL cannot be parsed, or if it uses a record in a way that cannot be rewritten.
 func (a *Asker) Ask(expr string, w Window) (string, error) {
 	return a.inline(Expand(expr, w), nil)
 }
 
-// edit replaces a part of a query.
+// edit is the replacement of a part of a query.
 type edit struct {
 	from, to int
 	with     string
 }
 
-// inline replaces records with their expressions. inside lists the records whose expressions contain expr.
+// inline replaces the records in expr with their expressions. inside lists the records in whose expressions expr occurs.
 func (a *Asker) inline(expr string, inside []string) (string, error) {
 	parsed, err := a.parser.ParseExpr(expr)
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *Asker) inline(expr string, inside []string) (string, error) {
 	return expr, nil
 }
 
-// union returns the expressions of all rules of the record that s selects, joined by "or" in parentheses.
+// union returns the expressions of all rules that s selects, joined by "or" in parentheses.
 func (a *Asker) union(s *parser.VectorSelector, inside []string) (string, error) {
 	var parts []string
 	for _, r := range a.records[s.Name] {
@@ -147,7 +147,7 @@ func (a *Asker) union(s *parser.VectorSelector, inside []string) (string, error)
 }
 
 // selected reports whether a selector of a record matches the rule that sets the labels own. It fails if the selector has a
-// matcher for another label that does not match everything: such a matcher would have to be moved into the rule's expression.
+// restrictive matcher for a label that the rule does not set: that matcher would have to be moved into the rule's expression.
 func selected(s *parser.VectorSelector, own map[string]string) (bool, error) {
 	for _, m := range s.LabelMatchers {
 		value, has := own[m.Name]

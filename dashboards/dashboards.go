@@ -18,75 +18,74 @@ import "slices"
 // Dashboard is one dashboard.
 type Dashboard struct {
 	UID, Title string
-	// Tells says what the dashboard is for.
+	// Tells describes the purpose of the dashboard.
 	Tells string
-	// Jobs is the PromQL matcher of the components whose instances can be chosen.
+	// Jobs is the PromQL matcher of the jobs whose instances the user can choose.
 	Jobs string
 	Rows []Row
 }
 
-// Row is a heading and the panels under it.
+// Row is a heading and the panels below it.
 type Row struct {
 	Title  string
 	Panels []Panel
-	// Process, if not nil, replaces this row with the row of process.yaml.
+	// Process, if not nil, makes Load replace this row with the row in process.yaml.
 	Process *Process
 }
 
-// Process holds the differences between components in the row of process metrics.
+// Process holds the settings of the row of process metrics that depend on the component.
 type Process struct {
-	// Waits reports whether the component exports how long its goroutines wait. etcd does not.
+	// Waits reports whether the component exports how long its goroutines wait. etcd does not export it.
 	Waits bool
-	// Moves lists what must move the panel of open file descriptors, as in Panel.Moves.
+	// Moves lists the faults and loads that must move the panel of open file descriptors, as in Panel.Moves.
 	Moves []string
 }
 
-// Panel is one panel. With zero values it is a plain line chart.
+// Panel is one panel of a dashboard. With zero values it is a plain line chart.
 type Panel struct {
 	// Kind is "timeseries" (the default), "stat", "table", "heatmap" or "state-timeline".
 	Kind  string
 	Title string
-	// Tells says what the panel shows and what it means. Do says what to do about it.
+	// Tells says what the panel shows and what that means. Do says what to do if the panel shows a problem.
 	Tells, Do string
-	// Unit is Grafana's name of the unit: "s", "reqps", "percentunit", ...
+	// Unit is Grafana's identifier of the unit, such as "s", "reqps" or "percentunit".
 	Unit string
 	// X and W are the position and the width, in 24ths of the dashboard's width. Y and H are the position and the height, in
-	// rows of Grafana's grid. W and H are 8 by default; Load calculates X and Y.
+	// rows of Grafana's grid. W and H are 8 by default. Load calculates X and Y.
 	X, Y    uint32 `yaml:"-"`
 	W, H    uint32
 	Queries []Query
-	// Warn and Bad are the values from which the panel is orange and red; zero means no such threshold. With Falls, low values
-	// are bad: the panel is red below Warn and green above it.
+	// Warn is the value from which the panel is orange, and Bad the value from which it is red. Zero means no such threshold.
+	// With Falls, low values are bad: the panel is red below Warn and green above it.
 	Warn, Bad float64
 	Falls     bool
 	Log       bool    // logarithmic axis
 	Stacked   bool    // stacked areas
 	Max       float64 // maximum of the axis; zero means the highest value
 	Min       float64 // minimum of a logarithmic axis; zero means the lowest value
-	// Calc is how a stat reduces a series to one number: "max" or "min"; empty means the last value.
+	// Calc is the function that reduces a series of a stat to one number: "max" or "min". Empty means the last value.
 	Calc string
 	// Hidden lists the hidden columns of a table. Renamed maps columns to their displayed names.
 	Hidden  []string
 	Renamed map[string]string
 	// More is the UID of the dashboard with more panels about the same subject.
 	More string
-	// Moves lists what must move this panel; a run shows it for each. An element is a kind of fault ("slowFsync") or of load
-	// ("watches"). If it matters, a qualifier follows after a space: the kind of component ("kill etcd"), how a webhook fails
-	// ("webhook slow", "webhook closed" or "webhook open"), the verb ("requests list"), or that the watches read too slowly
-	// ("watches slow").
+	// Moves lists the kinds of fault and load that must move this panel; for each of them, a run shows that the panel moves. An
+	// element is a kind of fault ("slowFsync") or of load ("watches"). A qualifier may follow after a space: the kind of
+	// component ("kill etcd"), how a webhook fails ("webhook slow", "webhook closed" or "webhook open"), the verb ("requests
+	// list"), or that the watches read too slowly ("watches slow").
 	Moves []string
 }
 
 // Query is one PromQL expression of a panel.
 type Query struct {
-	// RefID is A for the first query of a panel, then B, C, ...
+	// RefID is the letter of the query in its panel: A for the first query, then B, C, ...
 	RefID string `yaml:"-"`
 	// Expr is PromQL with Grafana's variables; see Asker. In the YAML file it may contain abbreviations.
 	Expr string
-	// Legend is the name of a series, with {{label}} for the value of a label.
+	// Legend is the name of a series in the legend. {{label}} is replaced with the value of a label.
 	Legend string
-	// Empty is the name of the reason, in reasons.yaml, why the query may have no result. If it is "", the query must have
-	// one.
+	// Empty names the reason in reasons.yaml why the query may have no result. If Empty is "", the query must have a result.
 	Empty  string
 	Reason *Reason `yaml:"-"` // the reason that Empty names
 }
@@ -95,22 +94,22 @@ type Query struct {
 type Reason struct {
 	// Text is the explanation for the user.
 	Text string
-	// Unless is a PromQL expression without variables. If it has a result at any time of a run, the reason does not apply, and
+	// Unless is a PromQL expression without variables. If it has a result at any time of a run, the reason does not apply, so
 	// the query must have a result.
 	Unless string
 }
 
-// Step is a threshold: values from Value on have the colour. A nil Value means the lowest value.
+// Step is a threshold: values from Value on have the colour. A nil Value means the lowest possible value.
 type Step struct {
 	Value *float64
 	Color string
 }
 
-// faint is the colour of a state that is off.
+// faint is the colour of the state off.
 const faint = "rgba(128, 128, 128, 0.15)"
 
-// Steps returns the thresholds from low to high: green, orange from Warn on, and red from Bad on. With Falls they are red, and
-// green from Warn on. A state timeline has the states off and on; on is red if Bad is set, and blue otherwise.
+// Steps returns the thresholds from low to high: green, then orange from Warn on, and red from Bad on. With Falls, values are
+// red, and green from Warn on. A state timeline has the states off and on; on is red if Bad is set, and blue otherwise.
 func (p Panel) Steps() []Step {
 	steps := []Step{{Color: "green"}}
 	add := func(at float64, colour string) {
@@ -135,10 +134,10 @@ func (p Panel) Steps() []Step {
 	return steps
 }
 
-// DrawsSteps reports whether the thresholds are drawn into the panel.
+// DrawsSteps reports whether the panel shows its thresholds.
 func (p Panel) DrawsSteps() bool { return p.Kind == "timeseries" && (p.Warn != 0 || p.Bad != 0) }
 
-// SoftMax returns the value up to which the axis reaches at least, so that one slow call in a thousand does not fill the panel.
+// SoftMax returns the value to which the axis extends at least, so that one slow call in a thousand does not fill the panel.
 // Zero means that the axis ends at the highest value.
 func (p Panel) SoftMax() float64 {
 	if p.Kind == "timeseries" && p.Unit == "percentunit" && p.Max == 0 {
@@ -147,7 +146,7 @@ func (p Panel) SoftMax() float64 {
 	return 0
 }
 
-// NoData returns the text for a panel without data: the reason of the first query, if every query has a reason; otherwise "".
+// NoData returns the text for a panel without data: the reason of the first query if every query has a reason, otherwise "".
 func (p Panel) NoData() string {
 	if len(p.Queries) == 0 || slices.ContainsFunc(p.Queries, func(q Query) bool { return q.Reason == nil }) {
 		return ""

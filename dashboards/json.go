@@ -8,7 +8,7 @@ import (
 //go:embed json/*.json
 var grafana embed.FS
 
-// JSON returns the dashboards as files that Grafana imports, such as stormglass-etcd.json.
+// JSON returns the dashboards as files that Grafana can import, such as stormglass-etcd.json.
 func JSON() fs.FS {
 	sub, err := fs.Sub(grafana, "json")
 	if err != nil { // the name is valid

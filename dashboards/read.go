@@ -17,10 +17,11 @@ var files embed.FS
 
 const chosen = `, cluster=~"$cluster", instance=~"$instance"`
 
-// abbreviations returns a replacer for the abbreviations in expressions. @etcd, @api, @scheduler, @kcm, @generator, @control (all
-// four components), @all, and @job (the jobs of the dashboard) stand for matchers of job, cluster and instance. @short stands for
-// the matchers of API server requests whose duration the client does not choose, so not for watches. @record and @irecord stand
-// for the matchers of a record without and with instances. @rate stands for Grafana's $__rate_interval.
+// abbreviations returns a replacer for the abbreviations in expressions. @etcd, @api, @scheduler, @kcm, @generator, @control
+// (all four components), @all and @job (the jobs of the dashboard) stand for matchers of job, cluster and instance. @short
+// stands for the matchers of those API server requests whose duration the client does not choose, which excludes watches.
+// @record and @irecord stand for the matchers of a record without and with instances. @rate stands for Grafana's
+// $__rate_interval.
 func abbreviations(jobs string) *strings.Replacer {
 	const api = `job="kube-apiserver"` + chosen
 	return strings.NewReplacer(
@@ -34,7 +35,7 @@ func abbreviations(jobs string) *strings.Replacer {
 	)
 }
 
-// Load returns all dashboards, in the order in which a person reads them and in which they are linked.
+// Load returns all dashboards, in the recommended reading order, which is also the order of the links between them.
 func Load() ([]Dashboard, error) {
 	var reasons map[string]Reason
 	errs := []error{decode("reasons.yaml", &reasons)}
@@ -65,7 +66,8 @@ func decode(name string, into any) error {
 	return nil
 }
 
-// complete reads the row of process metrics if r asks for it, expands abbreviations, and looks up the reasons of queries.
+// complete fills in a row: it reads the row of process metrics if r.Process is set, expands abbreviations, and looks up the
+// reasons of queries.
 func (r *Row) complete(jobs string, reasons map[string]Reason) error {
 	if own := r.Process; own != nil {
 		if err := decode("process.yaml", r); err != nil {
@@ -98,7 +100,7 @@ func (r *Row) complete(jobs string, reasons map[string]Reason) error {
 	return nil
 }
 
-// arrange places the panels from left to right under the heading of their row. A heading has a height of 1.
+// arrange places the panels of a row from left to right below the row's heading. A heading has a height of 1.
 func (d *Dashboard) arrange() {
 	y := uint32(0)
 	for _, r := range d.Rows {

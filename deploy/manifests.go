@@ -20,8 +20,9 @@ import (
 // Namespace is the namespace of the generated objects. A user's kustomization can change it.
 const Namespace = "monitoring"
 
-// DashboardLabel is the label, with the value "1", by which Grafana's sidecar finds ConfigMaps in the default configuration of its
-// chart. FolderAnnotation names Grafana's folder for the dashboard; a sidecar reads it only if configured to.
+// DashboardLabel is the label by which Grafana's sidecar finds ConfigMaps in the default configuration of Grafana's chart. Its
+// value is "1". FolderAnnotation is the annotation that names Grafana's folder for a dashboard. A sidecar reads it only if it is
+// configured to.
 const (
 	DashboardLabel   = "grafana_dashboard"
 	FolderAnnotation = "grafana_folder"
@@ -33,10 +34,10 @@ const (
 	DashboardsDir = "dashboards"
 )
 
-// maxConfigMap is the maximum size in bytes that the API server accepts for the data of a ConfigMap.
+// maxConfigMap is the maximum size of a ConfigMap's data in bytes. The API server refuses larger ones.
 const maxConfigMap = 1 << 20
 
-// Manifests returns the generated files, by their paths below deploy/kubernetes. It generates them from alerts/*.yaml and
+// Manifests returns the generated manifests, by their paths below deploy/kubernetes. The sources are alerts/*.yaml and
 // dashboards/json/*.json in root, the root of the repository.
 //
 // It fails if there are no rule files or no dashboards, or if a rule file has no line "groups:". It also fails if a dashboard is not
@@ -53,8 +54,8 @@ func Manifests(root fs.FS) (map[string][]byte, error) {
 	return objects("go run ./deploy/generate", rules, dashboards)
 }
 
-// Objects returns the files that Manifests returns, generated from the given rule files and dashboards instead. These are by file
-// name ("etcd.yaml"). command is the command that generated them.
+// Objects returns the same files as Manifests, but generated from the given rule files and dashboards, which are by file name
+// ("etcd.yaml"). The first line of each file names command as the command that has generated it.
 func Objects(command string, rules, dashboards map[string]string) (map[string][]byte, error) {
 	return objects(command, named("rules", rules), named("dashboards", dashboards))
 }
@@ -86,8 +87,8 @@ func objects(command string, rules, dashboards []source) (map[string][]byte, err
 }
 
 type source struct {
-	// file is the path of the source in the repository. name is used in the names of objects: the file's name without its
-	// extension, as a DNS label.
+	// file is the path of the source in the repository. name is the part of object names that comes from the source: the file's
+	// name without its extension, as a DNS label.
 	file, name, text string
 }
 
@@ -115,7 +116,7 @@ func newSource(file, text string) source {
 	return source{file: file, name: strings.ReplaceAll(name, "_", "-"), text: text}
 }
 
-// named returns the files of a directory as sources, in the order of their names.
+// named returns the files of a directory as sources, sorted by name.
 func named(folder string, files map[string]string) (all []source) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		all = append(all, newSource(path.Join(folder, name), files[name]))
@@ -144,12 +145,12 @@ func checkDashboard(s source) error {
 
 const kustomizationFile = "kustomization.yaml"
 
-// header returns the first line of a generated file, in the form that Go's tools know.
+// header returns the first line of a generated file, in the format by which Go's tools recognize generated files.
 func header(command, from string) string {
 	return fmt.Sprintf("# Code generated from %s by %q; DO NOT EDIT.\n", from, command)
 }
 
-// prometheusRule returns a PrometheusRule whose spec is the text of a rule file, with its comments.
+// prometheusRule returns a PrometheusRule whose spec is the text of the rule file s, including comments.
 func prometheusRule(command string, s source) []byte {
 	return []byte(header(command, s.file) + `apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
@@ -182,7 +183,7 @@ func kustomization(command, from string, names []string) []byte {
 	return []byte(b.String())
 }
 
-// indent adds prefix to each line of text that is not empty. The result ends with one line feed.
+// indent adds prefix to each nonempty line of text. The result ends with exactly one line feed.
 func indent(text, prefix string) string {
 	var b strings.Builder
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {

@@ -18,16 +18,17 @@ type ABSide = ab.Side
 type ABOptions struct {
 	A, B ABSide
 	Plan result.Plan
-	// Gated names the figures that decide the answer; empty means the figures whose calibrated spread is small enough.
+	// Gated names the figures that decide the answer. Empty means the figures whose calibrated spread is small enough.
 	Gated []string
 	// Overrides are the path=value settings of both sides.
 	Overrides []string
 	// Out is the directory of the comparison, which must be new or empty; "" means runs/TIME-NAME-ab. Resume is the
 	// directory of a comparison to continue.
 	Out, Resume string
-	// ControlPlane is the binary of a side that does not name one.
+	// ControlPlane is the controlplane binary for each side that does not name its own.
 	ControlPlane string
-	// Fuse applies to each run. If it ends a run early, the comparison ends. Its guards of a user's cluster do not apply.
+	// Fuse applies to each run. If it ends a run early, the comparison ends. The parts of Fuse that protect a user's
+	// cluster have no effect.
 	Fuse     Fuse
 	Progress Progress
 	// Hurry is the same as Options.Hurry.
@@ -37,14 +38,14 @@ type ABOptions struct {
 // DefaultPlan returns the default plan by which pairs are judged.
 func DefaultPlan() result.Plan { return paired.Default() }
 
-// NewABSide parses the specs of a side, in the form that --a takes, and reads its scenario with read. sets are the
-// settings of both sides.
+// NewABSide parses the specs of a side, in the syntax of the flag --a, and reads the side's scenario with read. sets are
+// the settings that apply to both sides.
 func NewABSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error)) (ABSide, error) {
 	return ab.NewSide(ctx, flag, specs, sets, read)
 }
 
-// AB runs pairs of A and B until they show whether B is worse, and returns the comparison and its directory. On an error
-// nothing was compared.
+// AB runs pairs of A and B until they show whether B is worse. It returns the comparison and its directory. If it
+// returns an error, nothing was compared.
 func AB(ctx context.Context, o ABOptions) (c result.AB, dir string, err error) {
 	return ab.Run(ctx, o.internal())
 }
@@ -73,7 +74,7 @@ func CompareRuns(ctx context.Context, plan result.Plan, gated []string, a, b str
 // WriteAB writes a comparison of recorded runs into a new directory: ab.json, ab.html and junit.xml.
 func WriteAB(out string, c result.AB) (dir string, err error) { return ab.Write(out, c) }
 
-// SaveBaseline saves the results of runs in a baseline's directory and returns how many.
+// SaveBaseline saves the results of runs in a baseline's directory and returns the number of saved runs.
 func SaveBaseline(ctx context.Context, dir string, from []string) (int, error) {
 	return ab.SaveBaseline(ctx, dir, from)
 }

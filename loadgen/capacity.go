@@ -15,7 +15,7 @@ import (
 // CapacityOptions are the options of a capacity search. Scenario, Read, Width, Trials and Progress are required.
 type CapacityOptions struct {
 	Scenario *scenario.Scenario
-	// Read reads the scenario with path=value settings.
+	// Read reads the scenario with the given path=value settings.
 	Read      func(sets []string) (*scenario.Scenario, error)
 	Overrides []string
 	Width     float64 // width of the interval at which the search ends; 0.15 is 15%
@@ -24,15 +24,15 @@ type CapacityOptions struct {
 	// of a search to continue.
 	Out, Resume  string
 	ControlPlane string
-	// Fuse applies to each trial. If it ends a trial early, the trial did not hold. Its guards of a user's cluster do not
-	// apply.
+	// Fuse applies to each trial. If Fuse ends a trial early, the gates count as failed at that load. The parts of Fuse
+	// that protect a user's cluster have no effect.
 	Fuse     Fuse
 	Progress Progress
 	Hurry    <-chan struct{} // the same as Options.Hurry
 }
 
-// Capacity searches for the highest load at which all gates of a scenario hold, and returns the result and its
-// directory. On an error nothing was tried.
+// Capacity searches for the highest load at which all gates of a scenario hold. It returns the result and the directory
+// of the search. If it returns an error, no trial was run.
 func Capacity(ctx context.Context, o CapacityOptions) (result.Capacity, string, error) {
 	return capacity.Run(ctx, o.internal())
 }
@@ -48,7 +48,7 @@ func (o CapacityOptions) internal() capacity.RunOptions {
 	return capacity.RunOptions{Options: of.internal(), Read: o.Read, Width: o.Width, Most: o.Trials, Resume: o.Resume}
 }
 
-// Of returns the options for the search of one side.
+// Of returns the options for searching the capacity of one side.
 func (o CapacityOptions) Of(side ABSide) CapacityOptions {
 	read := o.Read
 	o.Scenario, o.Overrides, o.ControlPlane, o.Out, o.Resume = side.Scenario, side.Set, cmp.Or(side.ControlPlane, o.ControlPlane), "", ""
@@ -62,9 +62,11 @@ func (o CapacityOptions) Of(side ABSide) CapacityOptions {
 	return o
 }
 
-// CapacitySides searches for the capacity of two sides, alternating their trials, and returns the comparison and its
-// directory. It builds revisions first. It ignores the scenario and settings of o, and uses o.ControlPlane only for a side
-// without its own binary. On an error nothing was tried.
+// CapacitySides searches for the capacity of two sides, with alternating trials. It returns the comparison and its
+// directory. If it returns an error, no trial was run.
+//
+// CapacitySides first builds the sides that are revisions. It ignores the scenario and the settings in o. It uses
+// o.ControlPlane only for a side that does not name its own binary.
 func CapacitySides(ctx context.Context, o CapacityOptions, a, b ABSide) (result.CapacityComparison, string, error) {
 	var sides [2]capacity.RunOptions
 	for i, side := range []ABSide{a, b} {
@@ -74,7 +76,7 @@ func CapacitySides(ctx context.Context, o CapacityOptions, a, b ABSide) (result.
 	return capacity.RunInTurns(ctx, sides, o.Out, o.Resume)
 }
 
-// CompareCapacity compares the searches of the same field in two directories.
+// CompareCapacity compares two searches of the same field. a and b are the directories of the searches.
 func CompareCapacity(a, b string) (result.CapacityComparison, error) {
 	return capacity.Compare([2]string{a, b})
 }

@@ -22,18 +22,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// DiagnoseOptions name the times of a diagnosis. A time is "FROM,TO" or the name of a phase of a run. FROM and TO are
-// moments (RFC 3339, or a UTC time of day as 14:00:00) or durations since the first scrape of a run. By default, Calm is
-// the first quarter of a run's phases, at most a minute, and Under is the rest.
+// DiagnoseOptions select the time to diagnose (Under) and the calm time to compare it with. A time is "FROM,TO" or the
+// name of a phase of a run. FROM and TO are moments (RFC 3339, or a UTC time of day such as 14:00:00) or durations since
+// the first scrape of a run. By default, Calm is the first quarter of a run's phases, at most a minute, and Under is the
+// remaining time.
 type DiagnoseOptions struct {
 	Calm, Under string
-	// Step is the interval of scrapes; zero means that it is detected.
+	// Step is the scrape interval. Zero means that Diagnose detects it.
 	Step time.Duration
-	// Reference is the directory of a healthy run to compare with instead of a calm time; empty means no such run.
+	// Reference is the directory of a healthy run, which replaces the calm time. Empty means no such run.
 	Reference string
 }
 
-// Diagnose names the causes of problems in the run in dir, from its metrics alone.
+// Diagnose finds the causes of problems in the run in dir, from the run's metrics alone.
 func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diagnosis, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -96,9 +97,9 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	return d, err
 }
 
-// DiagnosePrometheus returns a function that names the causes of problems from the metrics of a Prometheus: between two times,
-// or up to the time of the call. While a problem lasts, later calls keep the calm time before the problem, as long as the calm
-// time has data.
+// DiagnosePrometheus returns a function that finds the causes of problems from the metrics of a Prometheus. It diagnoses
+// the time in o, or the time up to the call. While a problem lasts, later calls compare with the same calm time before
+// the problem, as long as the Prometheus has data for it.
 func DiagnosePrometheus(p Prometheus, o DiagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
 	return func(ctx context.Context) (result.Diagnosis, error) {
@@ -173,8 +174,8 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 	return d, ofPrometheus(ctx, source, err)
 }
 
-// ofPrometheus adds the URL of the Prometheus to an error. If the Prometheus scrapes no API server or no component, it also
-// adds the names of its jobs.
+// ofPrometheus adds the URL of the Prometheus to an error. If the Prometheus does not scrape an API server or any
+// component, ofPrometheus also adds the names of its jobs.
 func ofPrometheus(ctx context.Context, source *promimport.Source, err error) error {
 	if errors.Is(err, diagnosis.NoAPIServer) || errors.Is(err, diagnosis.Nothing) && !source.Scrapes(ctx) {
 		err = fmt.Errorf("%w: %w", err, source.FoundNone(ctx))
@@ -188,13 +189,14 @@ func ofPrometheus(ctx context.Context, source *promimport.Source, err error) err
 	return err
 }
 
-// longest and mostSteps bound the times that may be named for a Prometheus, because each series has a value at each step.
+// longest and mostSteps limit a diagnosed or calm time with a Prometheus, because each series has a value at each step.
 const (
 	longest   = 48 * time.Hour
 	mostSteps = 11_000
 )
 
-// bounded returns an error if a named time is too long or has too many steps. If the step is zero, the steps are not known yet.
+// bounded returns an error if a time in o is too long or has too many steps. A zero step means that the number of steps
+// is not known yet.
 func (o DiagnoseOptions) bounded(times diagnosis.Options) error {
 	for _, s := range o.spans(&times) {
 		if s.text == "" {
@@ -210,7 +212,7 @@ func (o DiagnoseOptions) bounded(times diagnosis.Options) error {
 	return nil
 }
 
-// apartFrom returns an error if the calm and the diagnosed time overlap.
+// apartFrom returns an error if the calm time and the diagnosed time overlap.
 func apartFrom(o diagnosis.Options) error {
 	none := result.Span{}
 	if o.Calm != none && o.Under != none && o.Calm.From.Before(o.Under.To) && o.Under.From.Before(o.Calm.To) {
@@ -251,7 +253,8 @@ func spanOfRun(text string, phases map[string]result.Phase, first time.Time) (re
 	return parseSpan(text, first, time.Now())
 }
 
-// clip limits s to the recorded time. A zero from means no lower limit. It returns an error if they do not overlap.
+// clip limits s to the recorded time, [from, to]. A zero from means no lower limit. clip returns an error if s and the
+// recorded time do not overlap.
 func clip(s result.Span, from, to time.Time) (result.Span, error) {
 	if !s.From.Before(to) || !s.To.After(from) {
 		recorded := "up to " + to.UTC().Format(time.DateTime)
@@ -269,8 +272,8 @@ func clip(s result.Span, from, to time.Time) (result.Span, error) {
 	return s, nil
 }
 
-// parseSpan reads "FROM,TO". If first is zero, it accepts only moments, and a TO that is a later time of day today means
-// now.
+// parseSpan parses "FROM,TO". If first is zero, it accepts only moments. A TO that is a time of day later than now on
+// the same day then means now.
 func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	from, to, ok := strings.Cut(text, ",")
 	if !ok {
@@ -322,13 +325,13 @@ func clockOf(text string) (clock time.Time, ok bool) {
 	return clock, err == nil
 }
 
-// onDay returns the moment with the date of day and the time of day of clock, both in UTC.
+// onDay returns the moment on the date of day at the time of clock. Both are in UTC.
 func onDay(clock, day time.Time) time.Time {
 	return day.UTC().Truncate(24 * time.Hour).Add(clock.Sub(clock.Truncate(24 * time.Hour)))
 }
 
-// atClock returns the first moment, not before first, that has the time of day of clock (UTC). If first is zero, it returns the
-// last such moment before now.
+// atClock returns the first moment at or after first with the time of day of clock (UTC). If first is zero, it returns
+// the last such moment before now.
 func atClock(clock, first, now time.Time) time.Time {
 	day := first
 	if first.IsZero() {

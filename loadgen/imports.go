@@ -5,7 +5,8 @@ import "github.com/stormglass/stormglass/loadgen/internal/importer"
 // ImportOptions are the options of an import from another tool.
 type ImportOptions = importer.Options
 
-// Imported is a scenario made from another tool's configuration, with remarks on the parts that could not be imported.
+// Imported is the scenario that was created from another tool's configuration, with remarks on the parts that could not
+// be imported.
 type Imported = importer.Result
 
 // ImportedFile is a template next to an imported scenario.
@@ -24,12 +25,12 @@ func ImportClusterLoader2(file string, o ImportOptions) (*Imported, error) {
 // ImportKwok imports KWOK Stages from files or directories.
 func ImportKwok(paths []string, o ImportOptions) (*Imported, error) { return importer.Kwok(paths, o) }
 
-// ImportValues reads NAME=VALUE pairs. With typed, it converts numbers and booleans.
+// ImportValues parses NAME=VALUE pairs. If typed is true, it converts numbers and booleans.
 func ImportValues(pairs []string, typed bool) (map[string]any, error) {
 	return importer.ParseValues(pairs, typed)
 }
 
-// ReadImportValues reads a file of values in YAML or JSON.
+// ReadImportValues parses the content of a YAML or JSON file of values.
 func ReadImportValues(file string, data []byte) (map[string]any, error) {
 	return importer.ReadOverrides(file, data)
 }

@@ -12,22 +12,22 @@
 //
 // # Custom loads, actions and measurements
 //
-// A load of kind "custom" has its schedule, bounds and name from the scenario.
-// The Load in Options.Loads with that name makes its requests:
+// The scenario sets the name, schedule and bounds of a load of kind "custom".
+// The Load in Options.Loads with the same name makes the requests:
 //
 //	phases:
 //	  - {name: rush, for: 1m, load: [{kind: custom, name: login, rate: 50/s}]}
 //	gates:
 //	  - {name: logins, objective: request-latency, load: login, max: 200ms}
 //
-// Like all loads, it is an open loop, and its latencies count from the intended start.
+// Like all loads, a custom load is an open loop, and its latencies count from the intended start.
 // Counts and latencies are in result.Phase.Requests (verb "call"),
 // in the charts, and in the metrics stormglass_requests_total and
-// stormglass_request_seconds, so the objectives of requests apply to it.
+// stormglass_request_seconds. The objectives of requests therefore apply to custom loads.
 //
-// The Action in Options.Actions with the name of an action of kind "custom" performs it. A
-// Measurement in Options.Measurements returns named figures of each phase. They are in
-// result.Phase.Custom and in the report, and a gate judges one by the objective custom-figure:
+// An action of kind "custom" is performed by the Action in Options.Actions with the same name. A
+// Measurement in Options.Measurements returns named figures of each phase. The figures are in
+// result.Phase.Custom and in the report. The objective custom-figure of a gate judges a figure:
 //
 //	phases:
 //	  - {name: rotate, for: 1m, actions: [{kind: custom, name: rotate-keys}]}
@@ -53,10 +53,10 @@
 //
 // # Stability
 //
-// Code and files of an older version continue to work within v1alpha1, because these are stable: the
+// Within v1alpha1, code and files of an older version continue to work. The following are stable: the
 // fields of a scenario file and of result.json (fields are added, but never renamed or given
 // another meaning), the directory of a run, exit codes, Run, RunVariants, Judge,
-// JudgeBy, Options, Load, Action, Measurement and Progress. Everything else that this package exports serves the
+// JudgeBy, Options, Load, Action, Measurement and Progress. All other exported names serve the
 // commands and may change with them. Packages under internal cannot be imported.
 package loadgen
 
@@ -81,7 +81,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The exit codes of a judged run, and of a run that never began.
+// Exit codes of the commands.
 const (
 	ExitPass        = exitcode.Pass
 	ExitFail        = exitcode.Fail
@@ -90,48 +90,49 @@ const (
 	ExitUsage       = exitcode.Usage
 )
 
-// Options are the options of a run. Scenario and Progress are required, and Confirm with
-// Kubeconfig. Kubeconfig and Plane exclude each other.
+// Options are the options of a run. Scenario and Progress are required. Confirm is required with Kubeconfig. Kubeconfig
+// and Plane exclude each other.
 type Options struct {
 	Scenario *scenario.Scenario
-	// Overrides are the path=value settings with which the scenario was read, and
-	// WithoutGates the gates that were left out. Both are only recorded.
+	// Overrides are the path=value settings that were applied to Scenario. WithoutGates are the names of the gates that
+	// were removed from it. The run only records these two fields.
 	Overrides, WithoutGates []string
-	// WithoutHooks records that the hooks were left out. Scenario.DropHooks removes them from the scenario.
+	// WithoutHooks records that the hooks were removed from Scenario, by Scenario.DropHooks.
 	WithoutHooks bool
 	// Out is the run directory, which must be new or empty; "" means runs/TIME-NAME.
 	Out string
-	// Kubeconfig names a user's cluster. Without it and Plane, the run starts a control plane.
+	// Kubeconfig names a user's cluster to run on. If neither Kubeconfig nor Plane is set, the run starts a control
+	// plane.
 	Kubeconfig Kubeconfig
 	// Targets is a file with additional scrape targets of a user's cluster.
 	Targets string
-	// ControlPlane is the path of the binary controlplane. Empty means next to this program, then
-	// in PATH.
+	// ControlPlane is the path of the controlplane binary. If empty, the run searches the directory of this program,
+	// then PATH.
 	ControlPlane string
-	// Plane is the directory of a running control plane (`controlplane up --dir`). The run
-	// leaves it running, and removes everything that it created there at its end.
+	// Plane is the directory of a running control plane (`controlplane up --dir`). At its end, the run removes
+	// everything that it created there, and leaves the control plane running.
 	Plane string
-	// Loads make the requests of the scenario's loads of kind "custom", by name.
+	// Loads implement the scenario's loads of kind "custom", by name.
 	Loads map[string]Load
-	// Actions perform the scenario's actions of kind "custom", by name.
+	// Actions implement the scenario's actions of kind "custom", by name.
 	Actions map[string]Action
-	// Measurements return figures of each phase, by name.
+	// Measurements return custom figures of each phase. The key is the name of the measurement.
 	Measurements map[string]Measurement
-	// Collectors are recorded in addition to the generator's own metrics. The names of their metrics
-	// must not begin with stormglass_, go_ or process_.
+	// Collectors provide additional metrics, which are recorded with the generator's own metrics. The names of these
+	// metrics must not begin with stormglass_, go_ or process_.
 	Collectors []prometheus.Collector
-	// Observe is the address, HOST:PORT, at which Prometheus' query API serves the run
-	// while it is active. Empty means that it is not served. ObservePublic allows an address that
-	// other machines can reach, without a password.
+	// Observe is the address (HOST:PORT) at which Prometheus' query API serves the samples while the run is active.
+	// Empty means no API. ObservePublic permits an address that other machines can reach; the API has no password.
 	Observe       string
 	ObservePublic bool
-	// Prometheus names a Prometheus that scrapes the user's cluster. The run copies its samples
-	// instead of scraping. Nil means that the run scrapes.
+	// Prometheus names a Prometheus that scrapes the user's cluster. The run copies samples from it instead of scraping.
+	// If nil, the run scrapes the cluster itself.
 	Prometheus *Prometheus
 	// RemoteWrite names a receiver to which the run sends its samples while it is active. The
 	// zero value means no receiver.
 	RemoteWrite RemoteWrite
-	// Workers divide the loads and nodes among several generators. The zero value means that this process does all.
+	// Workers divide the loads and nodes among several generators. The zero value means that this process is the only
+	// generator.
 	Workers Workers
 	// Confirm is called before the run creates anything in a user's cluster.
 	Confirm func(context.Context, Plan) (bool, error)
@@ -139,16 +140,16 @@ type Options struct {
 	Progress Progress
 	// Control pauses the load and ends phases while the run is active. Nil means no control.
 	Control *Control
-	// Hurry is closed when the user, after canceling the context, no longer waits for
-	// an orderly end. The run then leaves the remaining objects and still writes the report.
-	// Nil means that the user always waits.
+	// Hurry is closed when the user, after canceling the context, does not want to wait for an orderly end. The run then
+	// does not remove the remaining objects, but still writes the report. Nil means that the user always waits.
 	Hurry <-chan struct{}
-	// Fuse ends the run early and limits what it sends. On a user's cluster it also guards the cluster. The zero value means
-	// the default conditions and the lock on a user's cluster, and nothing on other planes.
+	// Fuse has the conditions that end the run early, and the limits on what the run sends. On a user's cluster it also
+	// protects the cluster. With the zero value, a run on a user's cluster uses the default conditions and the lock;
+	// other runs have no conditions or limits.
 	Fuse Fuse
 }
 
-// internal returns the options for package run.
+// internal converts the options to the options of package run.
 func (o Options) internal() run.Options {
 	callers := map[string]load.Caller{}
 	for name, l := range o.Loads {
@@ -172,43 +173,43 @@ func (o Options) internal() run.Options {
 
 // Load makes the requests of a load of kind "custom".
 type Load interface {
-	// Prepare creates what Do needs, before the first phase. cfg is the load's identity
-	// on the target, and namespace the run's namespace. Every object created for the run must
-	// have labels, so that it is removed. On a user's cluster the identity has only the
-	// rights of the scenario's other loads.
+	// Prepare creates the objects that Do needs. The run calls it before the first phase. cfg authenticates as the
+	// load's identity on the target. namespace is the run's namespace. Prepare must set labels on every object that it
+	// creates, so that the run can remove the object. On a user's cluster, the identity has only the rights of the
+	// scenario's other loads.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
-	// Do makes one request and returns when it has the answer. It is called from as many goroutines as the load's maxInFlight.
-	// ctx ends after the load's timeout. A nil error counts as status 200, an error of client-go as its HTTP status, and other
-	// errors by kind, as in result.Requests.Outcomes.
+	// Do makes one request and returns when the response has arrived. Up to maxInFlight goroutines call it at the same
+	// time. ctx ends after the load's timeout. A nil error counts as HTTP status 200, and a client-go error as its HTTP
+	// status. Other errors are counted by kind, as in result.Requests.Outcomes.
 	Do(ctx context.Context) error
 }
 
 // Action performs an action of kind "custom".
 type Action interface {
-	// Do performs the action and returns when it is done. The phase's next action waits for it.
-	// The arguments are as in Load.Prepare. An error ends the run with exit code 4.
+	// Do performs the action and returns when the action is done. The phase's next action starts after that. The
+	// arguments are the same as those of Load.Prepare. An error ends the run with exit code 4.
 	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 }
 
-// Measurement returns figures of each phase.
+// Measurement measures custom figures in each phase.
 type Measurement interface {
-	// Prepare starts everything that lasts for the whole run, before the first phase. The arguments are
-	// as in Load.Prepare. ctx ends after the last phase. An error ends the run with exit code 4.
+	// Prepare starts the work that lasts for the whole run. The run calls it before the first phase. The arguments are
+	// the same as those of Load.Prepare, but ctx ends after the last phase. An error ends the run with exit code 4.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
-	// Start begins a phase, before its loads and actions.
+	// Start begins the measurement of a phase. The run calls it before it starts the phase's loads and actions.
 	Start(ctx context.Context, phase string) error
-	// Stop ends the phase that Start began, after its loads, and returns its figures. It may
-	// wait for pending work. If Start fails, Stop is not called. After an error of Start or
-	// Stop, gates on the figures have no data.
+	// Stop ends the measurement of the phase and returns its figures. The run calls it after the phase's loads have
+	// ended, but not if Start failed. Stop may wait for pending work. If Start or Stop returns an error, gates on the
+	// figures have no data.
 	Stop(ctx context.Context) ([]Figure, error)
 }
 
-// Figure is a named value, 0 or more, in a unit of result.CustomFigure.
+// Figure is a named value of 0 or more, with one of the units of result.CustomFigure.
 type Figure = result.CustomFigure
 
 // Progress shows a run. Its methods are called from several goroutines.
 type Progress interface {
-	// Step reports in one line what was done or begun.
+	// Step reports, in one line, a step that was done or started.
 	Step(line string)
 	// Live reports the state of the run, once a second.
 	Live(Snapshot)
@@ -217,34 +218,32 @@ type Progress interface {
 type (
 	// Snapshot is the state of a run: its phase, rates, nodes, pods and watches.
 	Snapshot = run.Snapshot
-	// PhaseState is a phase in a Snapshot, StopState a condition that ends the run early.
+	// PhaseState is the state of a phase in a Snapshot. StopState is the state of a condition that ends the run early.
 	PhaseState = run.PhaseState
 	StopState  = run.StopState
 	// Control pauses the load of an active run, and ends its phases.
 	Control = run.Control
 	// Web serves the page of an active run to browsers on this machine.
 	Web = web.Server
-	// Plan lists what a run will create in a user's cluster. String formats it.
+	// Plan lists the objects that a run will create in a user's cluster. Plan.String formats the list.
 	Plan = cluster.Plan
 	// Prometheus names a Prometheus whose samples a run copies instead of scraping.
 	Prometheus = promimport.Config
 )
 
-// ErrPaused is the error of Control.Pause while the load is paused.
+// ErrPaused is the error that Control.Pause returns if the load is already paused.
 var ErrPaused = run.ErrPaused
 
-// OpenWeb opens addr, HOST:PORT of this machine, for the page of a run. Web.Start begins to serve it.
+// OpenWeb listens on addr, HOST:PORT of this machine, for the page of a run. Web.Start starts to serve the page.
 func OpenWeb(addr string) (*Web, error) { return web.Open(addr) }
 
-// Run runs a scenario and returns its directory. On an error there is nothing to
-// judge. If the run is interrupted or its environment fails, Run returns no error
-// and the directory says so.
+// Run runs a scenario and returns the run directory. If Run returns an error, there is nothing to judge. If the run is
+// interrupted or its environment fails, the error is nil and the directory records the reason.
 func Run(ctx context.Context, o Options) (dir string, err error) { return run.Run(ctx, o.internal()) }
 
-// RunVariants runs all variants of a scenario, one after another, each on a separate
-// plane and in a directory with its name, and compares them. If a variant cannot run,
-// the remaining variants still run. After an interrupt it compares the variants that
-// have run. On an error there is nothing to compare.
+// RunVariants runs all variants of a scenario, one after another, and compares them. Each variant runs on a separate
+// control plane and in a directory with its name. If a variant cannot run, the remaining variants still run. After an
+// interrupt, RunVariants compares the variants that have run. If it returns an error, there is nothing to compare.
 func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir string, err error) {
 	return compare.Run(ctx, o.internal())
 }
@@ -281,15 +280,15 @@ func Warnings(s *scenario.Scenario) []string {
 	return all
 }
 
-// MissingReleases returns one line for each controlplane program of another version that a run of a scenario or of one of
-// its variants would lack on this machine. controlplane is the program, as in Options. Without a controlplane program,
-// MissingReleases returns nothing.
+// MissingReleases returns one line for each additional version of the controlplane program that a scenario or its
+// variants need and this machine lacks. controlplane is the path of the program, as in Options.ControlPlane. If there is
+// no such program, MissingReleases returns nothing.
 func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane string) []string {
 	return run.MissingReleases(ctx, s, controlplane)
 }
 
-// CheckVariant returns an error if a variant sets fields of the control plane in a run on
-// a user's cluster, where they have no effect.
+// CheckVariant returns an error if kubeconfig names a user's cluster and the variant sets fields of the control plane.
+// These fields have no effect on a user's cluster.
 func CheckVariant(s *scenario.Scenario, name string, kubeconfig Kubeconfig) error {
 	return compare.CheckVariant(s, name, kubeconfig)
 }

@@ -5,7 +5,7 @@ import "github.com/stormglass/stormglass/loadgen/internal/trace"
 // TraceComparison compares a trace with the recording of its replay.
 type TraceComparison = trace.Comparison
 
-// TraceCompareOptions say how the trace was replayed.
+// TraceCompareOptions describe how the trace was replayed.
 type TraceCompareOptions = trace.CompareOptions
 
 // CompareTraces compares a trace file with the recording of its replay.

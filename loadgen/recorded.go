@@ -19,9 +19,9 @@ import (
 // Chart is one chart of a report.
 type Chart = report.Picture
 
-// Judge judges the run in dir by its own gates and writes result.json, junit.xml and
-// report.html. A damaged file counts as no data, and the result says so. Judge returns an
-// error if it could not judge the run or could not write the files.
+// Judge judges the run in dir by the gates of its scenario, and writes result.json, junit.xml and report.html. Gates
+// that need a damaged file have no data, and the result reports the damage. Judge returns an error if it could not judge
+// the run or could not write the files.
 func Judge(ctx context.Context, dir string) (result.Result, error) { return judge.Judge(ctx, dir) }
 
 // JudgeBy judges the run in dir by files of gates or of Prometheus rules, and writes
@@ -32,11 +32,11 @@ func JudgeBy(ctx context.Context, dir string, files []string, noDataAllowed ...s
 	return judge.By(ctx, dir, files, noDataAllowed...)
 }
 
-// IsComparison reports whether dir contains the runs of several variants.
+// IsComparison reports whether dir is the directory of a comparison of variants.
 func IsComparison(dir string) bool { return rundir.IsComparison(dir) }
 
-// Compare judges the variants in dir again, compares them and writes comparison.json,
-// comparison.html and the files that Judge writes. On an error nothing was compared.
+// Compare judges the variants in dir again and compares them. It writes comparison.json, comparison.html and, for each
+// variant, the files that Judge writes. If it returns an error, nothing was compared.
 func Compare(ctx context.Context, dir string) (result.Comparison, error) {
 	return compare.Compare(ctx, dir)
 }
@@ -56,7 +56,7 @@ func ChartByName(ctx context.Context, dir, name string) (Chart, error) {
 // Timeline returns the events of the run in dir, which may still be active.
 func Timeline(dir string) ([]result.Event, error) { return timeline.Read(dir) }
 
-// PanelCheck holds the answer of a run's archive to one query of a dashboard.
+// PanelCheck is the result of one dashboard query on the archive of a run.
 type PanelCheck = panel.Checked
 
 // CheckPanels evaluates every query of every dashboard against the archive of the run in dir.
@@ -99,28 +99,27 @@ func WriteComparisonMarkdown(w io.Writer, c result.Comparison) error {
 }
 
 type (
-	// Proof is a scenario with its required effect on the alerts.
+	// Proof is a scenario and its required effect on the alerts.
 	Proof = alertproof.Proof
-	// ProofStall stops the generator's process for part of each second of a phase.
+	// ProofStall describes how to stop the generator's process for part of each second of a phase.
 	ProofStall = alertproof.Stall
 	// JudgedProof is one judged proof.
 	JudgedProof = alertproof.Judged
-	// ProofReport sums up judged proofs.
+	// ProofReport summarizes judged proofs.
 	ProofReport = alertproof.Report
 )
 
-// SelectProofs returns the proofs with these names or for these alerts, or all proofs if
-// both are empty.
+// SelectProofs returns the proofs with the given names or for the given alerts. If both lists are empty, it returns all
+// proofs.
 func SelectProofs(names, rules []string) ([]Proof, error) { return alertproof.Select(names, rules) }
 
-// Prove judges the run in dir by the proofs of its scenario. It writes
-// nothing.
+// Prove judges the run in dir by the proofs that use its scenario. It writes no files.
 func Prove(ctx context.Context, dir string) ([]JudgedProof, error) { return alertproof.Prove(ctx, dir) }
 
-// NotRun returns the result of a proof that was not run; why is the reason.
+// NotRun returns the result for a proof that was not run. why is the reason.
 func NotRun(p Proof, why error) JudgedProof { return alertproof.NotRun(p, why) }
 
-// NewProofReport sums up proofs. The alerts in wanted must be proven.
+// NewProofReport summarizes judged proofs. All alerts in wanted must be proven.
 func NewProofReport(all []JudgedProof, wanted []string) ProofReport {
 	return alertproof.NewReport(all, wanted)
 }

@@ -30,8 +30,8 @@ type QueryOptions struct {
 // QueryAnswer holds the values of an expression and writes them as text, JSON or CSV.
 type QueryAnswer = recordings.Answer
 
-// Query evaluates PromQL over the recorded run in dir and calls show with the answer, which is
-// valid until show returns. It does not change the directory.
+// Query evaluates PromQL over the recorded run in dir and calls show with the answer. The answer is valid until show
+// returns. Query does not change the directory.
 func Query(ctx context.Context, dir string, o QueryOptions, show func(QueryAnswer) error) (err error) {
 	r, err := recordings.Open(ctx, dir)
 	if err != nil {
@@ -58,7 +58,7 @@ func Query(ctx context.Context, dir string, o QueryOptions, show func(QueryAnswe
 	return show(answer)
 }
 
-// momentOf parses the moment in text, the value of a flag. first is the time of the run's first scrape.
+// momentOf parses text, the value of a flag, as a point in time. first is the time of the run's first scrape.
 func momentOf(flag, text string, first time.Time) (time.Time, error) {
 	at, err := parseMoment(text, first, time.Now())
 	if err != nil {
@@ -74,8 +74,8 @@ type (
 	ServedRun = recordings.Served
 )
 
-// Serve serves recorded runs by Prometheus' query API. It returns nil when ctx ends.
-// It does not change the directories.
+// Serve serves recorded runs through Prometheus' query API until ctx ends, and then returns nil. It does not change the
+// directories of the runs.
 func Serve(ctx context.Context, o ServeOptions) error {
 	o.Version = run.Version()
 	return recordings.Serve(ctx, o)
@@ -97,17 +97,19 @@ func CheckRemoteWrite(c RemoteWrite) error {
 	return err
 }
 
-// ExportOptions say which data of a recorded run to export, and where to.
+// ExportOptions select the data of a recorded run to export, and the destination.
 type ExportOptions struct {
 	Format string
 	// Labels are added to each series. The label run is the directory's name unless Labels sets
 	// it. An empty value removes a label.
 	Labels map[string]string
-	// Start and End bound the samples, in the form of QueryOptions.At. Empty means unlimited.
+	// Start and End are the first and the last time of the samples to export, with the syntax of QueryOptions.At. Empty
+	// means no limit.
 	Start, End string
-	// Rules adds the results of the shipped rules: recording rules and ALERTS.
+	// Rules adds the results of the shipped rules: the series of recording rules, and ALERTS.
 	Rules bool
-	// Writer is the destination of OpenMetrics text, Dir of blocks, and Receiver of remote write.
+	// Writer is the destination of OpenMetrics text, Dir the destination of blocks, and Receiver the destination of
+	// remote write.
 	Writer   io.Writer
 	Dir      string
 	Receiver RemoteWrite

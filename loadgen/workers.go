@@ -9,7 +9,7 @@ import (
 )
 
 type (
-	// Workers sets how many generators share the loads and nodes of a run, and how they are started.
+	// Workers configures the generators that share the loads and nodes of a run, and how they are started.
 	Workers = workers.Options
 	// WorkerStarter starts the workers of a run.
 	WorkerStarter = workers.Starter
@@ -17,9 +17,9 @@ type (
 	LocalWorkers = workers.Local
 	// JobWorkers starts workers as pods of a Job in a cluster.
 	JobWorkers = job.Starter
-	// JobOptions say how workers run in a cluster.
+	// JobOptions configure workers that run in a cluster.
 	JobOptions = job.Options
-	// WorkerManifests are the objects of workers that the user creates.
+	// WorkerManifests are the objects that the user must create for workers.
 	WorkerManifests = job.Manifests
 	// Worker is one of several generators of a run.
 	Worker = workers.Worker
@@ -28,7 +28,7 @@ type (
 // DefaultWorkerResources are the default resources of each worker of a Job.
 const DefaultWorkerResources = job.DefaultResources
 
-// Work does a worker's share of a run until the run has ended.
+// Work performs a worker's share of a run until the run ends.
 func Work(ctx context.Context, w Worker) error {
 	w.Build = run.Build()
 	return w.Work(ctx)

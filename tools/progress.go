@@ -60,7 +60,7 @@ func main() {
 	}
 }
 
-// lacking returns the source size of each package that still has to be compiled, and the sum of the sizes.
+// lacking returns the source size of each package that must still be compiled, and the sum of these sizes.
 func lacking(args []string) (sizes map[string]float64, all float64) {
 	const format = `{{if .Stale}}{{range .GoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}`
 	out, _ := exec.Command("go", append([]string{"list", "-deps", "-f", format}, args...)...).Output() // nothing is shown without it

@@ -13,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 )
 
-// Chart returns the generated templates of the Helm chart stormglass-monitoring, by their paths below templates. It generates them
-// from the rules, the dashboards and scrape, which holds deploy/kubernetes/scrape. For the same job names, Helm renders the
-// templates of rules and dashboards to what Render returns.
+// Chart returns the generated templates of the Helm chart stormglass-monitoring, by their paths below templates. The sources are
+// the rules, the dashboards and scrape, the file system of deploy/kubernetes/scrape. For the same job names, Helm renders the
+// templates of rules and dashboards to the files that Render returns.
 func Chart(scrape fs.FS) (map[string][]byte, error) {
 	c, err := newChart()
 	if err != nil {
@@ -38,15 +38,15 @@ func Chart(scrape fs.FS) (map[string][]byte, error) {
 	return files, nil
 }
 
-// chart writes Helm templates.
+// chart generates the Helm templates.
 type chart struct {
-	// full renders for all jobs, with placeholders for their names.
+	// full renders for an installation that scrapes all jobs, with placeholders for their names.
 	full *renderer
-	// some holds a renderer for each set of jobs that is not empty.
+	// some holds a renderer for each nonempty set of scraped jobs.
 	some []choice
 }
 
-// choice is a renderer and the jobs that it does not leave out, in order.
+// choice is a renderer for an installation that scrapes only the given jobs, in order.
 type choice struct {
 	*renderer
 	jobs []string
@@ -93,7 +93,8 @@ func newChart() (*chart, error) {
 	return c, nil
 }
 
-// needs returns the condition under which a part of an expression is left, and the different expressions that may be left.
+// needs returns the condition under which a part of an expression remains after pruning, and the distinct expressions that may
+// remain.
 func (c *chart) needs(expr string) (condition, []string, error) {
 	var sets [][]string
 	var forms []string
@@ -151,7 +152,7 @@ func actions(text string) string {
 	).Replace(text)
 }
 
-// template returns a file of the chart, whose object Helm renders if the value enabled is set and the condition holds.
+// template returns a file of the chart. Helm renders its object if the value named enabled is set and the condition when holds.
 func template(from, enabled string, when condition, object string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{{- /* Code generated from %s by \"go test ./alerts/render -update\"; DO NOT EDIT. */}}\n", from)
@@ -196,8 +197,8 @@ var scrapeLines = []struct{ from, to string }{
 	{"interval: 15s\n", "interval: {{ .Values.scrape.interval }}\n"},
 }
 
-// scrapeTemplates returns the templates of the scrape objects, by file name. Each sets the job name that the chart's values give,
-// which the rules expect.
+// scrapeTemplates returns the templates of the scrape objects, by file name. Each object sets the job name from the chart's
+// values, because the rules expect that name.
 func scrapeTemplates(scrape fs.FS) (map[string]string, error) {
 	files := map[string]string{}
 	err := sorted(scrape, "*.yaml", func(name string, data []byte) error {

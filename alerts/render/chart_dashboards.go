@@ -17,7 +17,8 @@ type items struct {
 	when []condition
 }
 
-// board is a dashboard with the conditions of its parts, which are in the order of the parts.
+// board is a dashboard, with the conditions under which it and its parts remain. The conditions of panels and annotations are in
+// the order of the dashboard.
 type board struct {
 	file                string
 	object              object
@@ -58,7 +59,7 @@ func uidOf(d object) string {
 	return uid
 }
 
-// board reads a dashboard, finds the conditions of its queries, and puts placeholders into the queries.
+// board reads a dashboard, determines the conditions of its queries, and puts placeholders into the queries.
 func (c *chart) board(file string, text []byte) (*board, error) {
 	b := &board{file: file, object: object{}}
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -106,7 +107,7 @@ func (c *chart) board(file string, text []byte) (*board, error) {
 	return b, err
 }
 
-// query returns the condition under which a part of a query's expression is left.
+// query returns the condition under which a part of the query of target remains.
 func (c *chart) query(target object) (condition, error) {
 	expr, _ := target["expr"].(string)
 	when, _, err := c.needs(expr)
@@ -166,13 +167,13 @@ func (b *board) template(kept map[string]condition) (string, error) {
 		"data:\n  "+b.file+": |\n    "+w.String()+"\n"), nil
 }
 
-// either is a text that depends on a condition: text if it holds, not otherwise.
+// either is a text that depends on a condition: text if the condition holds, not otherwise.
 type either struct {
 	when      condition
 	text, not string
 }
 
-// choices returns the query of a variable. Helm renders it to what renderer.choices returns.
+// choices returns the query of a variable as a template. Helm renders the template to the result of renderer.choices.
 func choices(query any) any {
 	text, _ := query.(string)
 	matcher := jobMatcher.FindStringSubmatch(text)
@@ -199,7 +200,7 @@ type jsonTemplate struct {
 	lists int
 }
 
-// value writes a value. It continues the current line; indent is the indentation of the lines after it.
+// value writes a JSON value at the current position of the line. indent is the indentation of all further lines of the value.
 func (w *jsonTemplate) value(v any, indent string) error {
 	switch v := v.(type) {
 	case object:
@@ -253,8 +254,8 @@ func (w *jsonTemplate) fields(o object, indent string) error {
 	return nil
 }
 
-// items writes a list. If elements have conditions, a template variable holds the comma: it is empty until the first element
-// is rendered.
+// items writes a list. Elements may have conditions. The comma before an element is then held by a template variable, which is
+// empty until the first element is rendered.
 func (w *jsonTemplate) items(all items, indent string) error {
 	if len(all.list) == 0 {
 		w.WriteString("[]")

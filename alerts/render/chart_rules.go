@@ -36,8 +36,8 @@ func (c *chart) rules() (map[string]string, error) {
 	return files, nil
 }
 
-// group returns the template of a group of rules, to be placed below "  groups:", and the condition under which a rule of it
-// remains.
+// group returns the template of a rule group, for use below "  groups:", and the condition under which at least one rule of the
+// group remains.
 func (c *chart) group(g *yaml.Node) (when condition, text string, err error) {
 	type rule struct {
 		when condition
@@ -76,7 +76,7 @@ func guarded(when condition, text string) string {
 // alternativesPlaceholder stands for an expression that depends on the jobs.
 const alternativesPlaceholder = "STORMGLASS_ALTERNATIVES"
 
-// rule returns the template of a rule, an item to be placed below "      rules:", and the condition under which the rule remains.
+// rule returns the template of a rule, an item for use below "      rules:", and the condition under which the rule remains.
 func (c *chart) rule(node *yaml.Node) (when condition, text string, err error) {
 	expr := strings.TrimSpace(value(node, "expr"))
 	when, forms, err := c.needs(expr)

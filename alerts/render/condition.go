@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// condition says under which sets of scraped jobs a part of the rules or dashboards remains: under every set that includes one
-// of the condition's sets. It holds only the smallest sets. An empty condition means never, and a set without jobs means always.
+// condition says for which sets of scraped jobs a part of the rules or dashboards remains. A condition is a list of sets: the
+// part remains if the scraped jobs include all jobs of at least one set. Only minimal sets are listed. An empty condition never
+// holds; a condition with the empty set always holds.
 type condition [][]string
 
-// always returns the condition of a part that depends on no job.
+// always returns the condition that holds for any set of scraped jobs.
 func always() condition { return condition{nil} }
 
-// smallest returns the condition of sets of jobs, without the sets that include another one.
+// smallest returns the condition of the given sets of jobs. It drops each set that includes another set.
 func smallest(sets [][]string) condition {
 	sets = slices.Clone(sets)
 	slices.SortFunc(sets, func(a, b []string) int { return cmp.Or(len(a)-len(b), slices.Compare(a, b)) })

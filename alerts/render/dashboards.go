@@ -12,8 +12,8 @@ import (
 // object is a JSON object.
 type object = map[string]any
 
-// dashboards renders the dashboards for Grafana. It removes the panels, annotations and links that are about left-out jobs, and
-// dashboards without any other panel.
+// dashboards renders the dashboards for Grafana. It removes panels, annotations and links that need only left-out jobs, and
+// dashboards without a remaining panel.
 func (r *renderer) dashboards(files fs.FS) (rendered, error) {
 	out := rendered{files: map[string]string{}}
 	boards := map[string]object{}
@@ -55,10 +55,11 @@ func (r *renderer) dashboards(files fs.FS) (rendered, error) {
 	return out, nil
 }
 
-// generators returns the dashboards about a run. They are left out if the load generator is.
+// generators returns the UIDs of the dashboards about a run of the load generator. They are left out if the load generator is
+// left out.
 func generators() []string { return []string{"stormglass-loadgen", "stormglass-run"} }
 
-// panels renders the queries of a dashboard, and reports whether any is left.
+// panels renders the queries of a dashboard, and reports whether at least one query remains.
 func (r *renderer) panels(d object) (queries bool, err error) {
 	note := func(e error) {
 		if err == nil {
@@ -101,8 +102,8 @@ func (r *renderer) panels(d object) (queries bool, err error) {
 	return queries, err
 }
 
-// choices renders the query of a variable, which returns the instances to choose from. If none of the query's jobs is scraped,
-// the result uses all scraped jobs instead.
+// choices renders the query of a variable, whose result is the list of instances to choose from. If no job of the query is
+// scraped, the rendered query uses all scraped jobs instead.
 func (r *renderer) choices(query string) string {
 	jobs := jobMatcher.FindStringSubmatch(query)
 	if jobs != nil && !slices.ContainsFunc(strings.Split(jobs[3], "|"), r.scraped) {
@@ -111,7 +112,7 @@ func (r *renderer) choices(query string) string {
 	return r.text(query)
 }
 
-// targets renders the queries of a panel, and reports whether any is left.
+// targets renders the queries of a panel and removes queries of left-out jobs only. alive reports whether a query remains.
 func (r *renderer) targets(panel object) (alive bool, err error) {
 	panel["targets"] = without(panel["targets"], func(target object) bool {
 		ok, e := r.query(target, "expr")
@@ -124,7 +125,8 @@ func (r *renderer) targets(panel object) (alive bool, err error) {
 	return alive, err
 }
 
-// query renders the PromQL in a field. It reports whether a part is left that is not about left-out jobs.
+// query renders the PromQL expression in a field. alive reports whether a part of the expression remains after left-out jobs are
+// removed.
 func (r *renderer) query(of object, field string) (alive bool, err error) {
 	text, _ := of[field].(string)
 	parsed, err := r.parser.ParseExpr(masked(text))
@@ -141,7 +143,7 @@ func (r *renderer) query(of object, field string) (alive bool, err error) {
 	return true, nil
 }
 
-// leadsNowhere reports whether a link is to a dashboard that is not kept.
+// leadsNowhere reports whether a link leads to a dashboard that is left out.
 func leadsNowhere(link object, kept map[string]bool) bool {
 	uid, ok := dashboardOf(link)
 	return ok && !kept[uid]

@@ -35,8 +35,8 @@ var (
 	clusterValues = regexp.MustCompile(`^(label_values\(.*,\s*)cluster\)$`)
 )
 
-// jobs returns the value of a job matcher with the installation's names. It removes the jobs that are left out; if all of them
-// are, it returns value unchanged.
+// jobs returns the value of a job matcher with the installation's job names, without the left-out jobs. If all jobs of the
+// matcher are left out, it returns value unchanged.
 func (r *renderer) jobs(op, value string) string {
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	var names []string
@@ -56,7 +56,8 @@ func (r *renderer) jobs(op, value string) string {
 	return strings.Join(names, "|")
 }
 
-// leftOut reports whether all jobs that a selector can match are left out, or the rules of the record that it selects.
+// leftOut reports whether a selector can only match left-out series: all its jobs are left out, or all rules of the record that
+// it selects.
 func (r *renderer) leftOut(s *parser.VectorSelector) bool {
 	if r.gone[s.Name] {
 		return true
@@ -69,7 +70,7 @@ func (r *renderer) leftOut(s *parser.VectorSelector) bool {
 	return false
 }
 
-// prune removes the parts of an expression that select only left-out jobs. alive is false if nothing is left.
+// prune removes the parts of an expression that select only left-out jobs. alive is false if no part remains.
 func (r *renderer) prune(e parser.Expr) (left parser.Expr, alive bool) {
 	switch e := e.(type) {
 	case *parser.VectorSelector:
@@ -135,7 +136,7 @@ func selects(e parser.Expr) bool {
 	return found
 }
 
-// expr renders the expression of a rule. alive is false if the expression is only about left-out jobs.
+// expr renders the expression of a rule. alive is false if the expression reads only left-out jobs.
 func (r *renderer) expr(text string) (out string, alive bool, err error) {
 	parsed, err := r.parser.ParseExpr(text)
 	if err != nil {
@@ -155,8 +156,8 @@ func (r *renderer) expr(text string) (out string, alive bool, err error) {
 	return r.text(text), true, nil
 }
 
-// selected adds Options.Selector to each selector of a scraped series in text. parsable is valid PromQL whose selectors are at the
-// same positions as in text.
+// selected adds Options.Selector to each selector of a scraped series in text. parsable is a valid PromQL version of text, whose
+// selectors are at the same positions as in text.
 func (r *renderer) selected(text, parsable string) (string, error) {
 	if r.Selector == "" {
 		return text, nil
@@ -203,8 +204,7 @@ func isNameByte(c byte) bool {
 	return c == '_' || c == ':' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// masked returns a query of a dashboard as valid PromQL of the same length, with durations in place of Grafana's interval
-// variables.
+// masked returns a dashboard query as valid PromQL of the same length: it replaces Grafana's interval variables with durations.
 func masked(expr string) string {
 	for _, name := range []string{"$__rate_interval", "$__interval", "$__range"} {
 		expr = strings.ReplaceAll(expr, name, strings.Repeat("0", len(name)-2)+"5m")

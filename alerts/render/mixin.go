@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mixin returns the rules and dashboards as a monitoring mixin: mixin.libsonnet for users who
-// compose mixins in Jsonnet, and the files that other mixins compile to.
+// mixin returns the files of a monitoring mixin with the given rules and dashboards: mixin.libsonnet, for users who
+// compose mixins in Jsonnet, and the compiled files, as other mixins provide them.
 func mixin(rules, boards map[string]string) (map[string]string, error) {
 	files := map[string]string{}
 	var fields strings.Builder

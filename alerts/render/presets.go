@@ -14,8 +14,8 @@ const DefaultPreset = "kube-prometheus-stack"
 // does not scrape the job.
 func presets() map[string]map[string]string {
 	return map[string]map[string]string{
-		// The jobLabel of the chart's ServiceMonitors (templates/exporters). The chart has no ServiceMonitor for a
-		// cloud-controller-manager; the user's own ServiceMonitor sets that job name.
+		// The names come from the jobLabel of the chart's ServiceMonitors (templates/exporters). The chart has no ServiceMonitor
+		// for a cloud-controller-manager. Users write that ServiceMonitor themselves and choose its job name.
 		DefaultPreset: {"kube-apiserver": "apiserver", "etcd": "kube-etcd"},
 		// The same chart on a managed control plane, where only the API servers can be scraped (kubeEtcd.enabled=false, ...).
 		"kube-prometheus-stack-managed": only("kube-apiserver", "apiserver"),
@@ -26,7 +26,8 @@ func presets() map[string]map[string]string {
 	}
 }
 
-// only returns the job names of a Prometheus that scrapes one component and a load generator.
+// only returns the job names of a Prometheus that scrapes only one component, whose Stormglass name is ours and whose installed
+// name is theirs, and the load generator.
 func only(ours, theirs string) map[string]string {
 	jobs := map[string]string{}
 	for _, job := range Jobs() {

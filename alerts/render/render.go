@@ -1,8 +1,8 @@
 // Package render adapts the rules and dashboards that ship to another Prometheus, which may use other job names and another
 // cluster label, need more matchers, and not scrape all components.
 //
-// Expressions keep their text, except for the names in it. Rules, operands of "or", panels, links and whole files that are only
-// about left-out components are removed.
+// The text of expressions stays, except for replaced names. Rules, operands of "or", panels, links and whole files are removed
+// if they use only left-out components.
 package render
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/stormglass/stormglass/deploy"
 )
 
-// Generator is the job of the load generator.
+// Generator is the job name of the load generator.
 const Generator = "loadgen"
 
-// Options of a bundle. The zero value changes nothing.
+// Options configure a bundle. The zero value renders the rules and dashboards unchanged.
 type Options struct {
 	// Jobs maps the job names of Stormglass to the job names of the installation. An empty name leaves the component out.
 	Jobs map[string]string
@@ -33,32 +33,32 @@ type Options struct {
 	ClusterLabel string
 	// Selector holds matchers to add to each selector of a scraped series, such as `tier="prod"`.
 	Selector string
-	// RunbookBase is the URL of the folder docs, with which each runbook_url begins; empty means alerts.Pages.
+	// RunbookBase is the URL of the folder docs, the prefix of each runbook_url. Empty means alerts.Pages.
 	RunbookBase string
-	// Namespace is the namespace of the objects for Kubernetes; empty means "monitoring". Release is the value of their label
+	// Namespace is the namespace of the Kubernetes objects; empty means "monitoring". Release is the value of the objects' label
 	// "release", by which the Prometheus of the operator finds rules; empty means "kube-prometheus-stack".
 	Namespace, Release string
 }
 
 // Bundle holds the rendered files.
 type Bundle struct {
-	// Files holds the files by path: rules/*.yaml, dashboards/*.json, both as Kubernetes objects in kubernetes, and both as a
-	// monitoring mixin in mixin.
+	// Files holds the files by path: rules in rules/*.yaml and dashboards in dashboards/*.json, both again as Kubernetes objects
+	// in kubernetes/ and as a monitoring mixin in mixin/.
 	Files map[string][]byte
-	// LeftOut names the alerts and dashboards that are left out because they are about components that are left out.
+	// LeftOut names the alerts and dashboards that are not in the bundle, because they use only left-out components.
 	LeftOut []string
 }
 
-// Jobs returns the job names of Stormglass, for which Options.Jobs can give other names.
+// Jobs returns the job names of Stormglass. They are the valid keys of Options.Jobs.
 func Jobs() []string {
 	return []string{"cloud-controller-manager", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", Generator}
 }
 
-// renderer renders with valid options.
+// renderer renders rules and dashboards with Options that are already checked.
 type renderer struct {
 	Options
 	parser parser.Parser
-	// gone holds the records whose rules are all left out.
+	// gone is the set of records whose rules are all left out.
 	gone map[string]bool
 }
 

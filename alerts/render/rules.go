@@ -30,8 +30,8 @@ func ruleFiles(files fs.FS) (map[string]*yaml.Node, error) {
 	return docs, err
 }
 
-// settle finds the records whose rules are all left out. A rule may read a record of a later file, so settle repeats the search
-// until it finds no more.
+// settle fills r.gone with the records whose rules are all left out. A rule may read a record that a later file defines, so
+// settle repeats the search until it finds no more records.
 func (r *renderer) settle(docs map[string]*yaml.Node) error {
 	for before := -1; before != len(r.gone); {
 		before = len(r.gone)
@@ -75,7 +75,7 @@ func (r *renderer) rules(files fs.FS) (rendered, error) {
 	return out, nil
 }
 
-// findGone adds the records of a file that have no rule left to r.gone. A record may have several rules.
+// findGone adds to r.gone the records of a file that have no remaining rule. A record may have several rules.
 func (r *renderer) findGone(doc *yaml.Node) error {
 	alive := map[string]bool{}
 	for _, g := range at(doc.Content[0], "groups").Content {
@@ -149,7 +149,7 @@ func (r *renderer) rule(rule *yaml.Node) (keep bool, err error) {
 	return true, nil
 }
 
-// at returns the value of a key of a mapping; nil if the key is missing.
+// at returns the value of a key of a mapping, or nil if the key is missing.
 func at(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {

@@ -11,8 +11,9 @@ import (
 	"github.com/stormglass/stormglass/controlplane/programs"
 )
 
-// checkCommand checks a component's flags for `up`. It runs in a separate process, because it must construct the
-// component's command. linked are the flags that the linked components keep in pflag.CommandLine.
+// checkCommand returns the command that checks a component's flags for `up`. `up` runs it in a separate process,
+// because the check constructs the component's command. linked holds the flags that the linked components have added to
+// pflag.CommandLine.
 func checkCommand(linked *pflag.FlagSet) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check KIND < CHECK.json",

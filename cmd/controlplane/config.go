@@ -64,7 +64,7 @@ func blank(data []byte) bool {
 	return node.IsZero() || len(node.Content) == 1 && node.Content[0].Tag == "!!null"
 }
 
-// check makes each component check its own part of the config, and prints the config's warnings.
+// check makes each component check its section of the config, and prints the config's warnings.
 func (s settings) check(ctx context.Context, executable string, progress io.Writer) (controlplane.Defaults, error) {
 	defaults, problems, err := controlplane.Check(ctx, executable, s.config)
 	if ctx.Err() != nil {
@@ -79,7 +79,7 @@ func (s settings) check(ctx context.Context, executable string, progress io.Writ
 	return defaults, s.refusal(problems)
 }
 
-// at returns a problem as an error, with its position in the config file if there is one.
+// at converts a problem to an error, with the position in the config file if the position is known.
 func (s settings) at(p control.Problem) error {
 	if s.from == nil {
 		return fmt.Errorf("%s: %s (%s)", p.Path, p.Msg, p.Hint)
@@ -98,7 +98,7 @@ func (s settings) refusal(problems []control.Problem) error {
 	return errors.Join(errs...)
 }
 
-// lastConfig returns the config of the plane that stopped in dir, or the default.
+// lastConfig returns the config of the stopped plane in dir, or the default config if there is none.
 func lastConfig(dir string, progress io.Writer) (config control.Config, err error) {
 	file := controlplane.ConfigFile(dir)
 	data, err := os.ReadFile(file)

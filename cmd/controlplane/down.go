@@ -12,7 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// downWithin is longer than the longest stop, including the time to undo faults (44 s).
+// downWithin is the time limit of `down`: longer than the longest stop of a plane, including the time to undo faults
+// (44 s).
 const downWithin = 55 * time.Second
 
 func downCommand() *cobra.Command {

@@ -28,7 +28,7 @@ func etcdCommand() *cobra.Command {
 	return cmd
 }
 
-// The bounds of a snapshot. etcd advises against a database of more than 8 GiB.
+// The time limit and the maximum size of a snapshot. etcd advises against a database of more than 8 GiB.
 const (
 	snapshotWithin = 10 * time.Minute
 	snapshotMax    = 64 << 30 // bytes

@@ -99,8 +99,8 @@ func (v faultVerb) command() *cobra.Command {
 	return cmd
 }
 
-// movable checks a move against the plane's current state. Check skips this, because an earlier move may change the
-// state before the move begins.
+// movable checks whether an upgrade or downgrade fits the plane's current state. Client.Check does not check this,
+// because an earlier fault may change the versions before this fault begins.
 func movable(ctx context.Context, client *control.Client, f control.Fault) error {
 	if !f.Moves() {
 		return nil
@@ -126,7 +126,7 @@ func (v faultVerb) noArguments(_ *cobra.Command, args []string) error {
 	return fmt.Errorf("fault %s does not take the argument %q", v.Command(), args[0])
 }
 
-// refusal returns a supervisor's refusal in terms of the command's flags.
+// refusal rewords a supervisor's refusal so that it names flags of the command instead of fields.
 func (v faultVerb) refusal(err error) error {
 	var invalid *control.InvalidFault
 	if !errors.As(err, &invalid) {
@@ -149,7 +149,7 @@ func (v faultVerb) refusal(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// dial returns a client of the plane in dir, or an error that says how to start one.
+// dial returns a client of the plane in dir. If no plane runs, the error says how to start one.
 func dial(dir string) (*control.Client, error) {
 	client, err := control.Dial(dir)
 	switch {
@@ -208,8 +208,8 @@ type question struct {
 	stdout io.Writer
 }
 
-// asking makes cmd call ask with a client of the plane in --dir. The context of ask ends after the time within, or on
-// a signal.
+// asking makes cmd call ask with a client of the plane in --dir. The context of ask ends after the duration within, or
+// on a signal.
 func asking(cmd *cobra.Command, within time.Duration, ask func(context.Context, question) error) *cobra.Command {
 	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// The time limits of requests to the supervisor. A list is returned immediately. To undo an etcdQuota, all members
-// are restarted one after another.
+// The time limits of requests to the supervisor. Listing faults is immediate. Undoing an etcdQuota fault takes longer,
+// because all members are restarted one after another.
 const (
 	listWithin  = 10 * time.Second
 	clearWithin = 5 * time.Minute
@@ -160,8 +160,8 @@ leader and of the holders of leases. It keeps the last few thousand.`,
 }
 
 func showEvents(ctx context.Context, client *control.Client, w io.Writer, output *commandline.Output, follow bool) error {
-	// A request for events waits for one, so without --follow the timeout is short:
-	// a running plane has at least the event of its start.
+	// A request for events waits for the next event, so without --follow the timeout is short. A running plane has at
+	// least the event of its start.
 	if !follow {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, listWithin)

@@ -51,8 +51,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
 	commandline.AbortOnCrash()
 	defer commandline.OnCrash("controlplane", stderr, &code)
-	// Kubernetes adds its own flags to pflag.CommandLine when it is linked in, and cobra would show them as flags of
-	// controlplane. Only the constructors of components need them.
+	// Linked Kubernetes packages add flags to pflag.CommandLine, which cobra would show as flags of controlplane. Only
+	// the constructors of components need these flags.
 	linked := pflag.CommandLine
 	pflag.CommandLine = pflag.NewFlagSet("controlplane", pflag.ContinueOnError)
 	root := &cobra.Command{
@@ -93,7 +93,7 @@ environment failed.`,
 	return exitcode.Usage
 }
 
-// defaultDir returns the directory of the plane without --dir: STORMGLASS_DIR, or planes/default.
+// defaultDir returns the plane's directory if --dir is not set: STORMGLASS_DIR, or planes/default.
 func defaultDir() string {
 	return cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
 }
@@ -102,7 +102,7 @@ func dirFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("dir", defaultDir(), "the plane's `directory`; also $"+control.DirEnv)
 }
 
-// dirArgument returns the flag --dir for a command in a message, after a space, or "" if dir is the default.
+// dirArgument returns " --dir DIR" for a command that a message suggests, or "" if dir is the default.
 func dirArgument(dir string) string {
 	if dir == defaultDir() {
 		return ""

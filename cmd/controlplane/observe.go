@@ -15,7 +15,7 @@ import (
 )
 
 type observerOptions struct {
-	addr   string // HOST:PORT; empty means nowhere
+	addr   string // address of the query API, HOST:PORT; empty without --observe
 	public bool
 	binary string
 }
@@ -54,7 +54,7 @@ func (o *observerOptions) check() error {
 	return nil
 }
 
-// find finds the loadgen binary before the plane is started.
+// find finds the loadgen binary. up calls it before it starts the plane.
 func (o *observerOptions) find(executable string) (err error) {
 	switch {
 	case o.addr == "":
@@ -72,7 +72,7 @@ func (o *observerOptions) find(executable string) (err error) {
 	return nil
 }
 
-// free checks, before the plane is started, that the address is free.
+// free checks that the address is not in use. up calls it before it starts the plane.
 func (o *observerOptions) free() error {
 	if o.addr == "" {
 		return nil

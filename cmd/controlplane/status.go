@@ -132,7 +132,7 @@ func role(c control.ComponentStatus) string {
 	return text
 }
 
-// short truncates a value to keep the table narrow. --output json has the whole value.
+// short truncates a value to keep the table narrow. --output json shows the whole value.
 func short(value string) string {
 	const width = 48
 	if runes := []rune(value); len(runes) > width {

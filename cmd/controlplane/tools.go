@@ -20,7 +20,8 @@ import (
 type tool struct {
 	name, flags, short, long, example string
 	local                             []string // verbs that do not call a server
-	// environment points the tool at a plane for the given arguments. It is nil if the tool needs no plane.
+	// environment returns the environment variables with which the tool reaches a plane, for the given arguments. It is
+	// nil if the tool needs no plane.
 	environment func(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error)
 }
 
@@ -54,8 +55,8 @@ func kubectlEnv(_ context.Context, dir string, _ words, _ io.Writer) ([]string, 
 	return []string{"KUBECONFIG=" + c.Kubeconfigs["admin"]}, err
 }
 
-// asksNoServer reports whether the tool with these arguments works without a plane: its verb calls no server, or it
-// shows its help or version.
+// asksNoServer reports whether the tool needs no plane for these arguments: they show help or the version, or use a
+// verb that calls no server.
 func (t tool) asksNoServer(args []string) bool {
 	if len(args) == 0 || args[0] == "help" || slices.Contains(t.local, args[0]) {
 		return true
@@ -94,14 +95,14 @@ on belongs to the tool.` + t.long,
 			if err != nil {
 				return exitcode.EnvironmentError(err)
 			}
-			// The process becomes the tool: its signals and its exit code are then the tool's own.
+			// Exec replaces this process, so that signals and the exit code are the tool's.
 			return exitcode.EnvironmentError(syscall.Exec(executable, append([]string{t.name}, w.rest...), env))
 		},
 	}
 }
 
-// override returns env with the variables in own added. It removes their old values, because a Go program reads the
-// first value of a variable.
+// override returns env with the variables in own added. It removes the old values of these variables, because a Go
+// program uses the first value in its environment.
 func override(env, own []string) []string {
 	name := func(kv string) string { name, _, _ := strings.Cut(kv, "="); return name }
 	kept := slices.DeleteFunc(env, func(kv string) bool {
@@ -127,8 +128,8 @@ type words struct {
 	rest        []string // the tool's own
 }
 
-// readWords removes Stormglass's own flags from a tool's arguments: at the front, or for --member, which no tool has,
-// anywhere before "--".
+// readWords separates Stormglass's own flags from a tool's arguments. --dir must come first; --member may be anywhere
+// before "--", because no tool has a flag of that name.
 func readWords(args []string, members bool) (words, error) {
 	w := words{dir: defaultDir()}
 	front := true
@@ -163,11 +164,11 @@ func readWords(args []string, members bool) (words, error) {
 	return w, nil
 }
 
-// statusWithin bounds the request for the status of the members.
+// statusWithin is the time limit of the request for the members' status.
 const statusWithin = 10 * time.Second
 
-// etcdctlEnv returns the variables that point etcdctl at all members, or at one member if --member names it or the
-// verb takes only one.
+// etcdctlEnv returns the environment variables that point etcdctl at all members, or at one member if --member is set
+// or the verb accepts only one endpoint.
 func etcdctlEnv(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error) {
 	c, err := running(dir)
 	if err != nil {
@@ -194,8 +195,8 @@ func etcdctlEnv(ctx context.Context, dir string, w words, stderr io.Writer) ([]s
 	return client.Environment(), nil
 }
 
-// chooseMember returns the etcd member with the given name. With "" it chooses a member that is ready, and prefers a
-// member that reports its role, which a hanging member does not.
+// chooseMember returns the etcd member with the given name. If name is "", it chooses a ready member, preferably one
+// that reports its role, because a hanging member does not report a role.
 func chooseMember(components []control.ComponentStatus, name string) (chosen control.ComponentStatus, err error) {
 	var names []string
 	for _, c := range components {

@@ -106,8 +106,8 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	// From here on, an interrupt ends the start with a message. Until here it ends the process, because it could not
-	// end the reading of stdin.
+	// From here on, an interrupt stops the start and prints a message. Before, it ends the process, because reading
+	// stdin cannot be interrupted.
 	ctx, now, release := interrupts(ctx)
 	defer release()
 	defaults, err := settings.check(ctx, executable, progress)
@@ -138,8 +138,8 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	}
 	cluster := plane.Cluster()
 	if o.background {
-		// The process that reads this output ends when it has the result. All later messages, including a crash, go
-		// to the supervisor's log.
+		// The process that reads this output ends once it has the result. Later messages, including a crash, go to the
+		// supervisor's log.
 		progress.silence()
 		_ = crashTo(controlplane.LogFile(cluster.Dir, controlplane.SupervisorLog)) // optional
 	}
@@ -180,7 +180,7 @@ type progressWriter struct {
 	quiet bool
 }
 
-// silence discards all further output. It returns when no write is in progress.
+// silence discards all further output. It first waits for a write in progress.
 func (w *progressWriter) silence() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,8 +196,7 @@ func (w *progressWriter) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// interrupts returns a context that ends on the first signal to stop, and a
-// channel that is closed on the second.
+// interrupts returns ctx, which ends on the first signal to stop, and now, which is closed on the second signal.
 func interrupts(parent context.Context) (ctx context.Context, now <-chan struct{}, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -228,8 +227,8 @@ func interrupts(parent context.Context) (ctx context.Context, now <-chan struct{
 	}
 }
 
-// detach starts the supervisor in a separate session and waits until the plane is ready or has failed,
-// showing its progress.
+// detach starts the supervisor in a separate session, shows its progress, and returns when the plane is ready or has
+// failed.
 func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	executable, err := os.Executable()
 	if err != nil {
@@ -277,11 +276,11 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	case !errors.As(err, &exit):
 	case exit.ExitCode() == exitcode.Usage:
 		return errAlreadyTold
-	case !exit.Exited(): // it has reported nothing
+	case !exit.Exited(): // killed by a signal: it has reported nothing
 		return exitcode.EnvironmentError(fmt.Errorf("the control plane did not start: its supervisor was ended by %s", control.SignalOf(exit)))
 	}
 	return exitcode.EnvironmentError(errAlreadyTold)
 }
 
-// errAlreadyTold carries the exit code of an error that was already reported.
+// errAlreadyTold is the error of a start whose reason was already printed. It carries only the exit code.
 var errAlreadyTold = errors.New("the control plane did not start")

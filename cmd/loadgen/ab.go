@@ -154,8 +154,8 @@ func showAB(w io.Writer, dir string, c result.AB, output *commandline.Output) er
 	})
 }
 
-// throwFlags adds the flags that bound the other work of the machine during a run. does says what happens if a bound is
-// exceeded.
+// throwFlags adds the flags that limit the work of other programs on the machine during a run. does describes, for the
+// help text, what happens above the limit.
 func throwFlags(flags *pflag.FlagSet, throw *result.Throw, does string) {
 	percentVar(flags, &throw.Steal, "throw-steal", does+" if the hypervisor took more than this share of processor time")
 	percentVar(flags, &throw.Other, "throw-other", does+" if other processes used more than this share of processor time")

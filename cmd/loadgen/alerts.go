@@ -125,7 +125,7 @@ run proved nothing (interrupted, no data, generator saturated).`,
 	return cmd
 }
 
-// judge judges the runs in dirs. Without --rule every alert must be proven.
+// judge judges the runs in dirs. Without --rule, every alert must be proven.
 func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	if len(p.proofs) > 0 || p.out != "" || p.controlPlane != "" {
 		return loadgen.Usage(errors.New("--proof, --out and --controlplane are for new runs (leave them out, or the directories)"))
@@ -152,7 +152,7 @@ func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	return p.show(cmd, all)
 }
 
-// same returns the same text for all paths to a directory.
+// same returns a canonical path, so that all paths to a directory give the same text.
 func same(dir string) string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
@@ -163,8 +163,8 @@ func same(dir string) string {
 	return dir
 }
 
-// run runs the proofs one after another and judges each immediately. A proof that
-// cannot run does not keep other proofs from running.
+// run runs the proofs one after another, and judges each proof immediately. If a proof cannot run, the other proofs
+// still run.
 func (p proveOptions) run(cmd *cobra.Command) error {
 	proofs, err := loadgen.SelectProofs(p.proofs, p.rules)
 	if err != nil {
@@ -211,8 +211,8 @@ func (p proveOptions) run(cmd *cobra.Command) error {
 	return p.show(cmd, all)
 }
 
-// checkOut refuses a directory that cannot be written, the directory of a run, and a
-// directory that already holds the directory of a proof.
+// checkOut returns an error if --out cannot be written, is the directory of a run, or already contains the directory of
+// a proof.
 func (p proveOptions) checkOut(proofs []loadgen.Proof) error {
 	if err := commandline.CheckDir(p.out); err != nil {
 		err = fmt.Errorf("--out %w", err)
@@ -233,8 +233,8 @@ func (p proveOptions) checkOut(proofs []loadgen.Proof) error {
 	return nil
 }
 
-// show prints the matrix; the exit code covers all proofs. If the user named proofs
-// but no rules, the report covers the rules that these proofs expect.
+// show prints the matrix of alerts and proofs. The exit code covers all proofs. If the user named proofs but no rules,
+// the report covers the alerts that these proofs expect.
 func (p proveOptions) show(cmd *cobra.Command, all []loadgen.JudgedProof) error {
 	wanted := p.rules
 	for _, a := range alerts.Table() {

@@ -75,8 +75,8 @@ as an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen tre
 	return cmd
 }
 
-// baselineDir returns the directory of a baseline below the directory of all baselines. A name that leads out of that directory
-// is a usage error.
+// baselineDir returns the directory of a baseline in the directory of all baselines. A name with a path is a usage
+// error.
 func baselineDir(all, name string) (string, error) {
 	if name != filepath.Base(name) || name == "." || name == ".." || name == string(filepath.Separator) {
 		return "", loadgen.Usage(fmt.Errorf("baseline %q: write a name without a path (--baselines names the directory of all baselines)", name))

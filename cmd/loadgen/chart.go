@@ -25,7 +25,7 @@ func (c *chart) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.file, "svg", "", "`file` for --chart (default standard output)")
 }
 
-// check refuses flags that would silently do nothing.
+// check returns an error for flags that would silently do nothing.
 func (c *chart) check(cmd *cobra.Command) error {
 	switch {
 	case c.list && c.name != "":

@@ -88,7 +88,7 @@ func (c *cleanup) check() error {
 	return errors.Join(errs...)
 }
 
-// agree asks the user before objects are removed. It returns an error if they must not be removed.
+// agree asks the user before it removes objects. It returns an error if the user does not agree.
 func (c *cleanup) agree(question string) error {
 	ok, err := c.ui.confirm(c.cmd.Context(), c.cmd.InOrStdin(), question, c.yes)
 	if err == nil && !ok {
@@ -116,8 +116,8 @@ func (c *cleanup) remove(ctx context.Context, cfg *rest.Config, runID, head stri
 	return err
 }
 
-// removeExpired removes the objects of runs that are over. A failure does not stop the
-// removal of other runs.
+// removeExpired removes the objects of runs that are over. If removing the objects of one run fails, it continues with
+// the other runs.
 func (c *cleanup) removeExpired(ctx context.Context, cfg *rest.Config) error {
 	if c.wait {
 		why, err := loadgen.AwaitExpired(ctx, cfg, c.runID, c.ui.Step)

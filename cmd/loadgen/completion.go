@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// completeScenario completes the names of built-in scenarios, then files.
+// completeScenario completes the names of built-in scenarios and of files.
 func completeScenario(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -74,7 +74,7 @@ func complete(cmd *cobra.Command, flag string, values func(args []string, typed 
 	})
 }
 
-// completed returns the scenario that a command line names so far, or nil if no scenario can be read.
+// completed returns the scenario that the command line names, or nil if it names none that can be read.
 func completed(args []string) *scenario.Scenario {
 	if len(args) != 1 || args[0] == "-" {
 		return nil
@@ -86,7 +86,7 @@ func completed(args []string) *scenario.Scenario {
 	return s
 }
 
-// completeSet completes the fields of the scenario, one level at a time: nodes., nodes.count=.
+// completeSet completes the path of a scenario field, one level at a time: "nodes.", then "nodes.count=".
 func completeSet(args []string, typed string) []string {
 	s := completed(args)
 	if s == nil {
@@ -120,8 +120,8 @@ func completeSet(args []string, typed string) []string {
 	return offered
 }
 
-// children returns the names of the fields of a mapping, or of the items of a sequence. For an item without a name it returns
-// the number.
+// children returns the names of the fields of a mapping, or of the items of a sequence. For an item without a name, it
+// returns the item's number.
 func children(of *yaml.Node) (names []string) {
 	switch of.Kind {
 	case yaml.MappingNode:
@@ -140,7 +140,8 @@ func children(of *yaml.Node) (names []string) {
 	return names
 }
 
-// child returns the field of a mapping by name, or the item of a sequence by name or number, or nil.
+// child returns a field of a mapping by its name, or an item of a sequence by its name or number. It returns nil if
+// there is none.
 func child(of *yaml.Node, name string) *yaml.Node {
 	switch of.Kind {
 	case yaml.MappingNode:

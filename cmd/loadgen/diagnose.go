@@ -102,7 +102,7 @@ cause or too little was recorded to tell.`,
 }
 
 // diagnoseObserved returns a function that diagnoses the metrics of an observer. If the observer cannot be reached, the
-// function reads its address again, because the observer may have been restarted.
+// function calls address again, because the observer may have been restarted with another address.
 func diagnoseObserved(address func() (string, error), p loadgen.Prometheus, o loadgen.DiagnoseOptions) (func(context.Context) (result.Diagnosis, error), error) {
 	var err error
 	if p.URL, err = address(); err != nil {
@@ -124,21 +124,22 @@ func diagnoseObserved(address func() (string, error), p loadgen.Prometheus, o lo
 	}, nil
 }
 
-// leastStep and mostStep bound the time between scrapes.
+// leastStep and mostStep are the limits of the scrape interval.
 const leastStep, mostStep = 100 * time.Millisecond, time.Hour
 
-// exitOf maps answers to exit codes.
+// exitOf maps the answers of a diagnosis to exit codes.
 var exitOf = map[string]int{result.Healthy: loadgen.ExitPass, result.Diagnosed: loadgen.ExitFail, result.Unknown: loadgen.ExitNoData, result.CannotTell: loadgen.ExitNoData}
 
 func writeDiagnosis(w io.Writer, d result.Diagnosis) error {
 	return loadgen.WriteDiagnosisText(w, d, textOptions(w, ""))
 }
 
-// liveEvery is how often the present is diagnosed.
+// liveEvery is the interval between diagnoses of the present.
 const liveEvery = 15 * time.Second
 
-// follow shows each diagnosis that differs from the previous one, and each new error, until ctx ends. A usage error ends it
-// only before the first diagnosis: later, the cause of such an error is that a file or a Prometheus has changed.
+// follow shows each diagnosis that differs from the previous diagnosis, and each new error, until ctx ends. A usage
+// error in the first diagnosis ends follow. Later usage errors do not, because they are caused by a change of a file or
+// a Prometheus.
 func follow(ctx context.Context, every time.Duration, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error, failed func(error)) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()

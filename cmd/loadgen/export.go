@@ -77,7 +77,7 @@ storage.tsdb.out_of_order_time_window.`,
 // exportAttempts is the maximum number of attempts to send a request. If the receiver cannot be reached, they take two minutes.
 const exportAttempts = 15
 
-// exportTo exports to the file out, or to the destination in o. It removes a file that was not written completely.
+// exportTo exports to the file out, or to the destination in o. If the export fails, it removes the incomplete file.
 func exportTo(cmd *cobra.Command, dir string, o loadgen.ExportOptions, out string) (done loadgen.Exported, err error) {
 	if o.Format != loadgen.ExportOpenMetrics || out == "" {
 		return loadgen.Export(cmd.Context(), dir, o)
@@ -99,7 +99,7 @@ func exportTo(cmd *cobra.Command, dir string, o loadgen.ExportOptions, out strin
 	return done, err
 }
 
-// checkExport refuses missing options, and options that would silently do nothing.
+// checkExport returns an error for missing options, and for options that would silently do nothing.
 func checkExport(o loadgen.ExportOptions, out, url string) error {
 	switch o.Format {
 	case "":
@@ -122,7 +122,7 @@ func checkExport(o loadgen.ExportOptions, out, url string) error {
 	return nil
 }
 
-// checkLabels refuses invalid label names.
+// checkLabels returns an error for invalid label names.
 func checkLabels(flag string, labels map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		if name == "" || strings.HasPrefix(name, "__") || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" || name[0] >= '0' && name[0] <= '9' {

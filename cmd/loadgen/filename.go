@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// addFilenameFlag adds -f, which kubectl's users know for naming a file, to a command with the argument NAME|FILE.
+// addFilenameFlag adds the flag -f to a command with the argument NAME|FILE. Users of kubectl expect this flag.
 func addFilenameFlag(cmd *cobra.Command) {
 	file := cmd.Flags().StringP("filename", "f", "", "`file` of the scenario, instead of the argument; - is standard input")
 	argument, run := cmd.Args, cmd.RunE

@@ -9,14 +9,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// fuseFlags are the flags that end a run early, limit what it sends and guard the cluster that it runs on.
+// fuseFlags are the flags that end a run early, limit what a run sends, and protect the cluster under test.
 type fuseFlags struct {
 	abortOn                    []string
 	rules, maxRate, takeLock   string
 	noLock, cleanupJob, dryRun bool
 }
 
-// add adds all flags, for the command run.
+// add adds all flags. It is for the command run.
 func (f *fuseFlags) add(flags *pflag.FlagSet) {
 	f.addOnPlanes(flags)
 	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that prevents two runs on one cluster at the same time")
@@ -24,7 +24,7 @@ func (f *fuseFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that cleans up after the run if this machine is lost; needs --image")
 }
 
-// addOnPlanes adds the flags of runs on bundled planes, which have no cluster to guard.
+// addOnPlanes adds the flags for runs on bundled control planes. It omits the flags that protect a user's cluster.
 func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends a run early, for example throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); 'none' turns off the conditions that a run on your own cluster has by default")
 	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules whose alerts --abort-on may name")
@@ -32,7 +32,8 @@ func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be created and sent, and whether it is permitted, without creating anything")
 }
 
-// into copies the flags to fuse. image is the image of a Job in the cluster; others is true if other flags use the image too.
+// into copies the flags to fuse. image is the image for a Job in the cluster. others is true if other flags use the
+// image too.
 func (f *fuseFlags) into(fuse *loadgen.Fuse, image string, others bool) error {
 	*fuse = loadgen.Fuse{AbortOn: f.abortOn, Rules: f.rules, NoLock: f.noLock, TakeLock: f.takeLock}
 	var errs []error

@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// addGlobals adds the flags that every command has. They take effect before a command runs.
+// addGlobals adds the flags that all commands have. The flags take effect before the command runs.
 func addGlobals(root *cobra.Command, stderr io.Writer) {
 	flags := root.PersistentFlags()
 	flags.BoolP("quiet", "q", false, "print no progress; results, questions and errors are still printed")
@@ -63,7 +63,7 @@ func (l *logLevel) Set(text string) error {
 	return nil
 }
 
-// apply sends the log of client-go to w. By default the log is dropped, because client-go also returns important messages as
+// apply sends the log of client-go to w. By default, the log is dropped: client-go also returns important messages as
 // errors.
 func (l *logLevel) apply(w io.Writer) {
 	if *l == "off" {

@@ -10,9 +10,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// kubeconfigFlags are flags that name a user's cluster and the identity to use there. They have the same names as in kubectl.
-// The scenario and the run set namespaces and timeouts. Passwords are not supported. The proxy is set in the kubeconfig or the
-// environment.
+// kubeconfigFlags are the flags that name a user's cluster and the identity to use there. They have the same names as in
+// kubectl. There are no flags for namespaces and timeouts, which the scenario and the run set; for passwords, which are
+// not supported; or for the proxy, which is set in the kubeconfig or the environment.
 type kubeconfigFlags struct {
 	current bool
 	names   []string // names of the flags that require a cluster
@@ -47,7 +47,7 @@ func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *loadgen.Kubeconfig) {
 	flags.AddFlagSet(&own)
 }
 
-// into adds the flags to k, and refuses flags that would silently do nothing.
+// into adds the flags to k. It returns an error for flags that would silently do nothing.
 func (f *kubeconfigFlags) into(cmd *cobra.Command, k *loadgen.Kubeconfig) error {
 	if f.current {
 		if k.Files != "" {

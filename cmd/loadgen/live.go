@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// liveFlags are the flags that set how an active run is shown.
+// liveFlags are the flags that determine how an active run is shown.
 type liveFlags struct {
 	plain bool
 	web   string
@@ -24,7 +24,7 @@ func (f *liveFlags) add(flags *pflag.FlagSet) {
 	flags.Lookup("web").NoOptDefVal = anyPort
 }
 
-// check refuses to serve a page for several runs.
+// check returns an error if --web is used with several runs.
 func (f *liveFlags) check(variant string) error {
 	if f.web != "" && variant == "all" {
 		return loadgen.Usage(errors.New("--web shows one run, and --variant all is several (name a variant)"))
@@ -52,7 +52,7 @@ func (f *liveFlags) begin(cmd *cobra.Command, ui *tui, o *loadgen.Options, signa
 	return nil
 }
 
-// finish shows the report in the browsers that follow the run.
+// finish shows the report in the connected browsers.
 func (f *liveFlags) finish(dir string, hurry <-chan struct{}) error {
 	return f.served.Finish(dir, hurry)
 }
@@ -60,7 +60,7 @@ func (f *liveFlags) finish(dir string, hurry <-chan struct{}) error {
 // end stops serving the page for browsers.
 func (f *liveFlags) end() { _ = f.served.Close() } // an error loses no data
 
-// logs reports whether client-go's log is written to the terminal, where it would overwrite the page.
+// logs reports whether client-go writes its log to the terminal, where the log would overwrite the page.
 func logs(cmd *cobra.Command) bool {
 	flag := cmd.Flags().Lookup("log-level")
 	return flag != nil && flag.Value.String() != "off"

@@ -1,5 +1,5 @@
-// Command loadgen runs load and faults against a Kubernetes control plane, a bundled one
-// or yours, and judges the result. `loadgen --help` is the manual.
+// Command loadgen runs load and faults against a Kubernetes control plane, either a bundled one or yours, and judges the
+// result. `loadgen --help` is the manual.
 package main
 
 import (
@@ -17,9 +17,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// gcPercent lets the heap grow to three times its live size before a garbage collection, instead of twice. With the default,
-// garbage collection took half of the generator's CPU time while thousands of nodes registered, and the control plane on the
-// same machine lacked this time.
+// gcPercent lets the heap grow to three times its live size, instead of twice, before a garbage collection. With the
+// default, garbage collection took half of the generator's CPU time while thousands of nodes registered. The control
+// plane on the same machine lacked this time.
 const gcPercent = 200
 
 func main() {
@@ -30,7 +30,7 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// verdictError is the exit code of a judged run, as an error. It is not printed, because the report has already shown the
+// verdictError is the exit code of a judged run, as an error. It is not printed, because the report already shows the
 // result.
 type verdictError int
 

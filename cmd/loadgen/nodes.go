@@ -105,7 +105,7 @@ func printNodes(w io.Writer, nodes result.Nodes) error {
 	return nil
 }
 
-// checkNodes refuses invalid values of the flags of `nodes`. Errors name the flags.
+// checkNodes checks the values of the flags of `nodes`. Errors name the flags.
 func checkNodes(count int, fidelity, identity string) error {
 	var errs []error
 	if count < 1 || count > scenario.MaxNodes {

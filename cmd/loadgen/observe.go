@@ -22,7 +22,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// maxRetention is the maximum time for which an observer keeps samples in its temporary directory.
+// maxRetention is the maximum time for which an observer keeps samples. They are in a temporary directory.
 const maxRetention = 30 * 24 * time.Hour
 
 // anyPort is the default address to listen on.
@@ -78,7 +78,7 @@ prometheus/scrape.yaml, to list under scrape_config_files of an existing one.`,
 	return cmd
 }
 
-// addDirFlag adds --dir, which names a plane by its directory, as in controlplane.
+// addDirFlag adds --dir, which names a control plane by its directory, as in the program controlplane.
 func addDirFlag(flags *pflag.FlagSet, dir *string, usage string) {
 	preset := cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
 	flags.StringVar(dir, "dir", preset, usage+"; also $"+control.DirEnv)
@@ -86,7 +86,7 @@ func addDirFlag(flags *pflag.FlagSet, dir *string, usage string) {
 	_ = flags.MarkHidden("cluster") // its older name; cobra would print a deprecation to standard output
 }
 
-// checkTimes applies the bounds of a scenario's scrape interval to an observer.
+// checkTimes checks --interval and --retention. The scrape interval has the same bounds as in a scenario.
 func checkTimes(o loadgen.ObserveOptions) error {
 	var errs []error
 	if o.Interval < scenario.MinScrape || o.Interval > scenario.MaxScrape {
@@ -98,7 +98,7 @@ func checkTimes(o loadgen.ObserveOptions) error {
 	return errors.Join(errs...)
 }
 
-// printObserver prints the address of the API to standard output. A parent process waits for it there.
+// printObserver prints the address of the API to standard output, where a parent process waits for it.
 func printObserver(w io.Writer, url, config string, output *commandline.Output) {
 	_ = output.WriteEach(w, map[string]string{"url": url, "prometheusConfig": config}, func() error {
 		_, err := fmt.Fprintf(w, "Prometheus' query API is at %s\n\n  Grafana: a data source of type Prometheus with this URL\n  promtool query instant %s up\n  prometheus --config.file=%s   # your own Prometheus\n",
@@ -107,8 +107,8 @@ func printObserver(w io.Writer, url, config string, output *commandline.Output) 
 	})
 }
 
-// untilParentEnds returns a context that ends when the parent process ends, if the parent process requested this
-// (control.ParentPipeEnv).
+// untilParentEnds returns a context that ends when the parent process ends, if the parent process requested this with
+// control.ParentPipeEnv.
 func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 	text, asked := os.LookupEnv(control.ParentPipeEnv)
 	if !asked {
@@ -151,7 +151,7 @@ func (p *prometheusFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS, in the format of promtool's --http.config.file")
 }
 
-// into copies the flags to o, and refuses flags that would silently do nothing.
+// into copies the flags to o. It returns an error for flags that would silently do nothing.
 func (p *prometheusFlags) into(o *loadgen.Options) error {
 	if o.ObservePublic && o.Observe == "" {
 		return loadgen.Usage(fmt.Errorf("--observe-public: nothing is observed (add --observe=ADDR)"))
@@ -179,7 +179,7 @@ func (p *prometheusFlags) into(o *loadgen.Options) error {
 	return nil
 }
 
-// alone checks the flags without regard to other flags.
+// alone checks the flags without considering other flags.
 func (p *prometheusFlags) alone() error {
 	if p.config.URL != "" {
 		if err := loadgen.CheckPrometheus(p.config); err != nil {

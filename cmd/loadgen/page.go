@@ -16,13 +16,14 @@ const (
 	leastRows    = 24
 )
 
-// mostPoints is the maximum number of points in the charts: a quarter of an hour, at one point per second.
+// mostPoints is the maximum number of points in a chart: one point per second for a quarter of an hour.
 const mostPoints = 900
 
-// point is one second of the charts.
+// point holds the values of all charts for one second.
 type point struct{ offered, achieved, p99, nodes, pods, watches float64 }
 
-// pageModel is the state of a run's page. It is pure: it takes snapshots and steps, and returns lines of text.
+// pageModel is the state of a run's page. It does no I/O: its inputs are snapshots and steps, and its output is lines of
+// text.
 type pageModel struct {
 	began    time.Time
 	url      string // URL of the page for browsers; empty without a page
@@ -36,7 +37,8 @@ type pageModel struct {
 	colours  bool
 }
 
-// take updates the page with a snapshot. Snapshots less than half a second after the last point add no point.
+// take updates the page with a snapshot. It adds a point to the charts, unless the last point is less than half a second
+// old.
 func (m *pageModel) take(s loadgen.Snapshot, now time.Time) {
 	m.snapshot = s
 	if now.Sub(m.last) < time.Second/2 {
@@ -52,7 +54,7 @@ func (m *pageModel) take(s loadgen.Snapshot, now time.Time) {
 	}
 }
 
-// frame returns the page for the given size, as lines of text.
+// frame returns the page as lines of text for a terminal of the given size.
 func (m *pageModel) frame(columns, rows int, now time.Time) []string {
 	columns, rows = max(columns, 20), max(rows, 8) // minimum for a terminal that has become smaller
 	head := []line{m.title(columns, now), m.phases(columns), nil}
@@ -97,8 +99,8 @@ func (m *pageModel) title(columns int, now time.Time) line {
 	return line{{text, inverse}}
 }
 
-// phases returns one line with the scenario's phases. If the line is too short, it leaves out the first ones, but never
-// the current one.
+// phases returns one line with the scenario's phases. If they do not fit, it omits the first ones, but never the current
+// phase.
 func (m *pageModel) phases(columns int) line {
 	var all line
 	present := 0
@@ -155,7 +157,8 @@ func (m *pageModel) faults() line {
 	return line{{"faults      ", ""}, {clean(strings.Join(m.snapshot.Faults, " · ")), bold}}
 }
 
-// conditions returns a line with the conditions that end the run early and the number of gates that will judge it.
+// conditions returns a line with the conditions that end the run early, and with the number of gates that will judge the
+// run.
 func (m *pageModel) conditions() line {
 	gates := fmt.Sprintf("%d gates are judged at the end", m.snapshot.Gates)
 	switch m.snapshot.Gates {
@@ -203,8 +206,8 @@ func helpLines() []line {
 	return all
 }
 
-// charts returns the charts, two per row, in at most the given number of lines. The last line states the time that a
-// column covers.
+// charts returns the charts, two next to each other, in at most the given number of lines. The last line states the time
+// that one column covers.
 func (m *pageModel) charts(columns, rows int) []line {
 	all := m.barCharts()
 	across := (len(all) + 1) / 2
@@ -233,7 +236,7 @@ func (m *pageModel) charts(columns, rows int) []line {
 	return append(out, line{{caption, dim}})
 }
 
-// step returns the number of seconds per column at which all points fit.
+// step returns the smallest number of seconds per column with which all points fit.
 func (m *pageModel) step(width int) int {
 	for _, step := range []int{1, 2, 5, 10, 15, 30} {
 		if (len(m.points)+step-1)/step < width {
@@ -243,7 +246,7 @@ func (m *pageModel) step(width int) int {
 	return 60
 }
 
-// barChart shows values over time as bars. If behind is not nil, its values are drawn lightly behind the bars.
+// barChart shows values over time as bars. If behind is not nil, its values are shown in a light style behind the bars.
 type barChart struct {
 	title  string
 	value  func(point) float64
@@ -278,7 +281,7 @@ func (m *pageModel) barCharts() []barChart {
 	return all[:min(len(all), 4)]
 }
 
-// lines returns the title, with the maximum of the scale, and the bars.
+// lines returns the chart as lines: the title with the maximum of the scale, and the bars.
 func (c barChart) lines(m *pageModel, width, high, step int) []line {
 	values := m.column(c.value, step, width, c.dips)
 	var behind []float64
@@ -301,8 +304,8 @@ func (c barChart) lines(m *pageModel, width, high, step int) []line {
 	return out
 }
 
-// column groups the points into columns of step seconds and returns the largest value of each, or the smallest. It keeps
-// the last width columns.
+// column groups the points into columns of step seconds. It returns the largest value of each column, or the smallest
+// value if smallest is true, for the last width columns.
 func (m *pageModel) column(of func(point) float64, step, width int, smallest bool) []float64 {
 	var all []float64
 	group := -1
@@ -318,10 +321,10 @@ func (m *pageModel) column(of func(point) float64, step, width int, smallest boo
 	return all[max(0, len(all)-width):]
 }
 
-// blocks are bars from zero to eight eighths high.
+// blocks are the characters for bars with a height of zero to eight eighths of a line.
 const blocks = " ▁▂▃▄▅▆▇█"
 
-// bars draws values on a scale from 0 to top as columns of blocks. It returns the highest row first.
+// bars draws values as columns of blocks, on a scale from 0 to top. It returns the rows from the highest to the lowest.
 func bars(values, behind []float64, top float64, high int) []string {
 	eighths := func(v float64) int {
 		if top <= 0 || v <= 0 {

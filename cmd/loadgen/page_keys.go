@@ -1,7 +1,7 @@
 package main
 
-// keyParser finds the keys in the input from a terminal. It ignores escape sequences, such as arrows, and pasted
-// text.
+// keyParser finds the keys in the input from a terminal. It ignores pasted text, and escape sequences such as those of
+// arrow keys.
 type keyParser struct {
 	state  keyState
 	digits string // parameter of the escape sequence

@@ -13,7 +13,7 @@ import (
 // drawEvery is the minimum time between two frames.
 const drawEvery = 250 * time.Millisecond
 
-// page shows a run on a terminal and reacts to keys. It opens with the first snapshot. A nil page shows nothing.
+// page shows a run on a terminal and reacts to keys. The first snapshot opens the page. A nil page shows nothing.
 type page struct {
 	control *loadgen.Control
 
@@ -36,7 +36,7 @@ func newPage(control *loadgen.Control, began time.Time, url string) *page {
 	}
 }
 
-// show updates the page with a snapshot. It returns false if there is no page.
+// show updates the page with a snapshot. It returns false if there is no page on the terminal.
 func (p *page) show(s loadgen.Snapshot) bool {
 	if p == nil {
 		return false
@@ -54,7 +54,8 @@ func (p *page) show(s loadgen.Snapshot) bool {
 	return true
 }
 
-// open opens the page on the terminal. It returns false if the terminal cannot show a page, now or later. The caller holds mu.
+// open opens the page on the terminal. It returns false if the terminal cannot show a page, and does not try again
+// later. The caller holds mu.
 func (p *page) open() bool {
 	t, err := openTerminal()
 	if err != nil {
@@ -67,7 +68,7 @@ func (p *page) open() bool {
 	return true
 }
 
-// step adds the line of a completed step to the page. It returns false if there is no page to show it.
+// step adds the line of a completed step to the page. It returns false if there is no page on the terminal.
 func (p *page) step(line string) bool {
 	if p == nil {
 		return false
@@ -117,7 +118,7 @@ func (p *page) draw() {
 	}
 }
 
-// write draws a frame. It returns false if the page is closed or the terminal is gone.
+// write draws a frame. It returns false if the page is closed or the terminal no longer exists.
 func (p *page) write(frame []string, columns, rows int) bool {
 	p.writing.Lock()
 	defer p.writing.Unlock()
@@ -143,7 +144,7 @@ func (p *page) readKeys() {
 	}
 }
 
-// press runs the command of a key.
+// press executes the command of a key.
 func (p *page) press(key byte) {
 	said := ""
 	switch key {
@@ -180,7 +181,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// quit acts like one Ctrl-C. It acts only once, because a held key must not skip the orderly end.
+// quit has the effect of one Ctrl-C. It has an effect only once, so that a held key does not skip the orderly end.
 func (p *page) quit() string {
 	p.mu.Lock()
 	again := p.quitting
@@ -192,7 +193,7 @@ func (p *page) quit() string {
 	return text(syscall.Kill(os.Getpid(), syscall.SIGINT))
 }
 
-// close releases the terminal and returns the steps that the page has shown.
+// close closes the page and returns the steps that the page has shown.
 func (p *page) close() []string {
 	if p == nil {
 		return nil
@@ -210,7 +211,7 @@ func (p *page) close() []string {
 	return p.steps
 }
 
-// abandonWithin is the time limit of abandon, because the terminal may no longer accept output.
+// abandonWithin is the time limit of abandon. A limit is needed because the terminal may no longer accept output.
 const abandonWithin = time.Second
 
 // abandon is like close, for a program that is about to end.
@@ -233,7 +234,7 @@ func (p *page) abandon() {
 	}
 }
 
-// leave releases the terminal immediately.
+// leave restores the terminal immediately.
 func (p *page) leave() {
 	p.writing.Lock()
 	defer p.writing.Unlock()

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the controlling terminal while it shows a page. Line editing and echo are off. Ctrl-C sends a signal as usual.
-// Ctrl-Z and Ctrl-\ do nothing, because a stopped run measures nothing.
+// terminal is the controlling terminal while it shows a page. Line editing and echo are off. Ctrl-C sends a signal as
+// usual. Ctrl-Z and Ctrl-\ do nothing, because a stopped process cannot measure.
 type terminal struct {
 	file    *os.File
 	before  unix.Termios
@@ -23,8 +23,8 @@ const (
 	leavePage = "\x1b[?2004l\x1b[?25h\x1b[?1049l"
 )
 
-// openTerminal opens the controlling terminal for a page. It fails if there is no terminal, if it is too small, or if another
-// process uses it (a job in the background).
+// openTerminal opens the controlling terminal for a page. It returns an error if there is no terminal, if the terminal
+// is too small, or if another process uses it (a job in the background).
 func openTerminal() (*terminal, error) {
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -68,7 +68,8 @@ func (t *terminal) take() error {
 	})
 }
 
-// control calls f with the descriptor. Unlike File.Fd, it keeps the descriptor non-blocking, so that reads can be cancelled.
+// control calls f with the file descriptor. Unlike File.Fd, it keeps the descriptor non-blocking, so that reads can be
+// canceled.
 func (t *terminal) control(f func(fd int) error) error {
 	conn, err := t.file.SyscallConn()
 	if err != nil {
@@ -91,7 +92,7 @@ func (t *terminal) size() (columns, rows int) {
 	return columns, rows
 }
 
-// draw replaces the previous frame with a new one, in one write. An error means that the terminal is gone.
+// draw replaces the previous frame by a new frame, in one write. An error means that the terminal no longer exists.
 func (t *terminal) draw(frame []string, columns, rows int) error {
 	var b strings.Builder
 	b.WriteString("\x1b[?2026h\x1b[H") // synchronized output, if the terminal supports it
@@ -110,7 +111,7 @@ func (t *terminal) draw(frame []string, columns, rows int) error {
 	return err
 }
 
-// restore resets the terminal to its earlier state and closes it. Pending reads return.
+// restore resets the terminal to its earlier state and closes it. Reads that are waiting return.
 func (t *terminal) restore() error {
 	_, err := t.file.WriteString(leavePage)
 	err = errors.Join(err, t.control(func(fd int) error { return unix.IoctlSetTermios(fd, setTermios, &t.before) }))

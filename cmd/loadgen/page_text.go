@@ -12,7 +12,7 @@ const (
 	inverse = "7"
 )
 
-// span is text in one style. Each rune takes one column.
+// span is text in one style. Each rune has a width of one column.
 type span struct{ text, style string }
 
 type line []span
@@ -26,7 +26,7 @@ func (l line) plain() string {
 	return b.String()
 }
 
-// fit cuts the line to a width, or fills it with spaces.
+// fit truncates the line to a width, or pads it with spaces.
 func (l line) fit(width int) line {
 	out := l.cut(width)
 	if room := width - len([]rune(out.plain())); room > 0 {
@@ -35,7 +35,7 @@ func (l line) fit(width int) line {
 	return out
 }
 
-// cut removes the text beyond a width.
+// cut truncates the line to a width.
 func (l line) cut(width int) (out line) {
 	for _, s := range l {
 		r := []rune(s.text)
@@ -50,7 +50,7 @@ func (l line) cut(width int) (out line) {
 	return out
 }
 
-// text returns the line as text for a terminal of the given width.
+// text returns the line with styles, truncated to the given width of the terminal.
 func (l line) text(width int, colours bool) string {
 	var b strings.Builder
 	for _, s := range l.cut(width) {
@@ -63,8 +63,8 @@ func (l line) text(width int, colours bool) string {
 	return b.String()
 }
 
-// clean makes foreign text safe to show: control characters become spaces, and runes that may be wider than a column,
-// or that combine with another rune, become question marks.
+// clean makes text from outside this program safe to show. It replaces control characters by spaces. It replaces runes
+// that may be wider than a column, or that combine with another rune, by question marks.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

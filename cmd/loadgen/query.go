@@ -60,7 +60,7 @@ code is 0.`,
 	return cmd
 }
 
-// checkQuery refuses flags that would silently do nothing.
+// checkQuery returns an error for flags that would silently do nothing.
 func checkQuery(cmd *cobra.Command, o loadgen.QueryOptions) error {
 	switch {
 	case o.At != "" && o.Phase != "":

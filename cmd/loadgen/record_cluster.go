@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// Bounds of the time for which a cluster is recorded.
+// Limits of the time for which a cluster is recorded.
 const (
 	minRecording = time.Second
 	maxRecording = 24 * time.Hour

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// Default bounds within which a replay counts as faithful.
+// Default limits of the differences between a trace and a faithful replay.
 const (
 	mostRateError       = 0.01
 	mostDispersionError = 0.10

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// remoteWriteFlags are the flags that name a receiver of remote write. Secrets are read from files.
+// remoteWriteFlags are the flags that name a remote write receiver. Secrets are read from files.
 type remoteWriteFlags struct{ config loadgen.RemoteWrite }
 
 func (f *remoteWriteFlags) add(flags *pflag.FlagSet) {
@@ -17,7 +17,7 @@ func (f *remoteWriteFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config.HTTPConfig, "remote-write-http-config", "", "`file` with credentials and TLS for the receiver, in the format of promtool's --http.config.file")
 }
 
-// check checks the flags, and sends nothing.
+// check checks the flags without sending anything.
 func (f *remoteWriteFlags) check() error {
 	if f.config.URL != "" {
 		if err := loadgen.CheckRemoteWrite(f.config); err != nil {

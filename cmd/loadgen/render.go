@@ -85,8 +85,8 @@ them.`,
 	return cmd
 }
 
-// writeBundle writes files into a directory that is new or empty, because Prometheus
-// would also load the files of an earlier bundle.
+// writeBundle writes files into a directory, which must be new or empty: Prometheus would also load the files of an
+// earlier bundle.
 func writeBundle(dir string, b render.Bundle) error {
 	entries, err := os.ReadDir(dir)
 	switch {

@@ -200,22 +200,22 @@ stay there and are reported, and the report is still written. A third signal, at
 	return cmd
 }
 
-// printLeftovers prints which objects are left in a user's cluster. It is the last message on the terminal, and is not
-// truncated to the terminal's width.
+// printLeftovers prints the objects that are left in a user's cluster. This is the last message on the terminal, and it
+// is not truncated to the terminal's width.
 func printLeftovers(w io.Writer, left string) {
 	if left != "" {
 		printError(w, errors.New(left))
 	}
 }
 
-// show prints the result and returns the exit code of its verdict as an error. An empty dir means that there is no report.
+// show prints a result. It returns the exit code of the verdict as an error. An empty dir means that there is no report.
 func show(w io.Writer, dir string, res result.Result, output *commandline.Output) error {
 	return showAs(w, output, res.ExitCode, res, func() error {
 		return loadgen.WriteText(w, res, textOptions(w, dir))
 	})
 }
 
-// showAs prints the result v, as text with asText, and returns its exit code as an error.
+// showAs prints the result v, with asText if the output is text. It returns exitCode as an error, or nil for ExitPass.
 func showAs(w io.Writer, output *commandline.Output, exitCode int, v any, asText func() error) error {
 	if err := output.Write(w, v, asText); err != nil || exitCode == loadgen.ExitPass {
 		return err
@@ -236,7 +236,7 @@ func showComparison(w io.Writer, dir string, c result.Comparison, output *comman
 	})
 }
 
-// short returns a path as a person in the current directory would write it.
+// short returns a path relative to the current directory if the path is in it, otherwise the path itself.
 func short(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

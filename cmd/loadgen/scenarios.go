@@ -98,7 +98,7 @@ func listed(name string, s *scenario.Scenario) listedScenario {
 	return l
 }
 
-// facts returns the size of a scenario in one line.
+// facts describes the size of a scenario in one line.
 func (l listedScenario) facts() string {
 	length := time.Duration(l.Seconds * float64(time.Second)).Round(time.Second)
 	facts := []string{scenario.Duration(length).String()}
@@ -122,7 +122,8 @@ func (l listedScenario) facts() string {
 	return strings.Join(facts, ", ")
 }
 
-// printScenarios prints each name with its size, and the description below it in lines of the terminal's width.
+// printScenarios prints the name and size of each scenario, and the description below them, wrapped to the terminal's
+// width.
 func printScenarios(w io.Writer, all []listedScenario, columns int) error {
 	name := 0
 	for _, l := range all {

@@ -61,7 +61,7 @@ func (t *tui) Step(line string) {
 	fmt.Fprintln(t.w, line)
 }
 
-// tell is like Step, for lines that the user requested: it writes them even if progress is off.
+// tell is like Step, but writes the line even if progress is off. It is for lines that the user requested.
 func (t *tui) tell(line string) {
 	if t.quiet {
 		fmt.Fprintln(t.w, line)
@@ -70,14 +70,15 @@ func (t *tui) tell(line string) {
 	t.Step(line)
 }
 
-// show sets the page of the run. The page opens with the first snapshot.
+// show sets the page of the run. The first snapshot opens the page.
 func (t *tui) show(p *page) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.page = p
 }
 
-// Live shows the state of the run: on the page, by redrawing the last line, or by writing a line now and then.
+// Live shows the state of the run on the page. Without a page, it redraws the last line of a terminal, or writes a line
+// every ten seconds elsewhere.
 func (t *tui) Live(s loadgen.Snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,8 +111,8 @@ func (t *tui) clear() {
 	}
 }
 
-// done ends the page and the live line. It writes the steps that the page has shown below the terminal's earlier
-// content.
+// done closes the page and ends the live line. It writes the steps that the page has shown to the terminal, below the
+// earlier content.
 func (t *tui) done() {
 	t.mu.Lock()
 	p := t.page
@@ -146,8 +147,8 @@ func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) 
 	return yesOrNo(ctx, in)
 }
 
-// yesOrNo reads the user's answer. Ctrl-C ends the wait. A read from a terminal cannot be cancelled; it ends with the program,
-// which is about to end.
+// yesOrNo reads the user's answer. Ctrl-C ends the wait. The goroutine that reads from the terminal cannot be canceled
+// and ends with the program.
 func yesOrNo(ctx context.Context, in io.Reader) (bool, error) {
 	type line struct {
 		text string

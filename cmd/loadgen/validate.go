@@ -78,7 +78,8 @@ component accepts a combination of flags, and which resources your own cluster h
 	return cmd
 }
 
-// showBatches prints, for each batch, the number of objects by kind and the first object of each kind, as YAML comments.
+// showBatches prints the objects of each batch: their number by kind, and the first object of each kind, as YAML
+// comments.
 func showBatches(to io.Writer, s *scenario.Scenario) error {
 	for _, b := range s.Batches() {
 		all, err := s.Expand(b)
@@ -124,7 +125,7 @@ func readScenario(cmd *cobra.Command, nameOrFile string, sets []string) (s *scen
 	return s, nil
 }
 
-// readWithHooks is readScenario, with the scenario's hooks or without.
+// readWithHooks is like readScenario, but removes the hooks of the scenario if hooks is false.
 func readWithHooks(cmd *cobra.Command, nameOrFile string, sets []string, hooks bool) (*scenario.Scenario, error) {
 	s, err := readScenario(cmd, nameOrFile, sets)
 	if err == nil && !hooks {

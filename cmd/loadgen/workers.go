@@ -50,8 +50,8 @@ func addJobFlags(flags *pflag.FlagSet, o *loadgen.JobOptions) {
 	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "`labels`, KEY=VALUE,KEY=VALUE, of the nodes that the Job's workers may run on")
 }
 
-// options returns the options of the workers of a run against target; an empty target means a bundled plane. besides lists
-// worker flags that are also valid without --workers.
+// options returns the options of the workers for a run on target. An empty target means a bundled control plane. besides
+// lists worker flags that are also valid without --workers.
 func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig, besides ...string) (o loadgen.Workers, err error) {
 	if !flags.Changed("workers") {
 		for _, name := range f.names() {
@@ -82,20 +82,20 @@ func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig, be
 	return o, nil
 }
 
-// useImage reports whether the workers are pods of a Job.
+// useImage reports whether the workers run as pods of a Job.
 func (f workerFlags) useImage() bool { return f.count > 0 && !f.local && f.job.Image != "" }
 
-// names returns the flags that have no meaning without workers.
+// names returns the flags that have no effect without workers.
 func (f workerFlags) names() []string {
 	return append([]string{"workers-local", "workers-listen", "workers-advertise", "workers-within"}, f.jobNames()...)
 }
 
-// jobNames returns the flags that have no meaning without a Job.
+// jobNames returns the flags that have no effect without a Job.
 func (f workerFlags) jobNames() []string {
 	return []string{"workers-kubeconfig", "workers-context", "workers-namespace", "workers-resources", "workers-node-selector", "workers-tolerations", "image-pull-secret"}
 }
 
-// inCluster sets up o for workers that are pods of a Job.
+// inCluster configures o for workers that run as pods of a Job.
 func (f workerFlags) inCluster(o loadgen.Workers, target loadgen.Kubeconfig) (loadgen.Workers, error) {
 	j := f.job
 	switch {
@@ -115,7 +115,7 @@ func (f workerFlags) inCluster(o loadgen.Workers, target loadgen.Kubeconfig) (lo
 	return o, loadgen.Usage(j.Check())
 }
 
-// Environment variables that replace the flags of `loadgen worker`, as an Indexed Job sets them.
+// Environment variables that set the flags of `loadgen worker`. An Indexed Job sets these variables.
 const (
 	coordinatorEnv = "STORMGLASS_COORDINATOR"
 	caEnv          = "STORMGLASS_CA"
@@ -169,7 +169,7 @@ send the same requests again, and is refused.`,
 	return cmd
 }
 
-// workerEnvironment sets options that no flag sets from the environment.
+// workerEnvironment sets options from environment variables if no flag sets them.
 func workerEnvironment(flags *pflag.FlagSet, w *loadgen.Worker, getenv func(string) string) error {
 	if !flags.Changed("coordinator") {
 		w.Listen = cmp.Or(w.Listen, getenv(listenEnv))

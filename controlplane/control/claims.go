@@ -9,14 +9,14 @@ type Claim struct {
 	Alone bool
 }
 
-// ProcessClaim returns a claim on a component's process.
+// ProcessClaim returns a claim on a component's process. alone excludes all other claims on the process.
 func ProcessClaim(name string, alone bool) Claim { return Claim{"the process of " + name, alone} }
 
 // Link joins two components: From connects to To.
 type Link struct{ From, To string }
 
-// Joins reports whether the link connects one of the components with one of the peers, in either
-// direction. With anyPeer, every component is a peer.
+// Joins reports whether the link connects one of the components to one of the peers, in either direction. If anyPeer is
+// true, every component counts as a peer.
 func (l Link) Joins(components, peers []string, anyPeer bool) bool {
 	between := func(a, b string) bool {
 		return slices.Contains(components, a) && (anyPeer || slices.Contains(peers, b))
@@ -47,8 +47,8 @@ func (c Config) Links() []Link {
 	return all
 }
 
-// Named returns the components that the selectors select, without duplicates. inRole returns the components
-// with the role of a selector, or nil if they are not known yet.
+// Named returns the components that the selectors select, without duplicates. It calls inRole for the components of a
+// selector with a role; inRole returns nil if they are not known yet.
 func (c Config) Named(selectors []string, inRole func(Selector) []string) []string {
 	var all []string
 	for _, text := range selectors {
@@ -72,7 +72,7 @@ func (c Config) Named(selectors []string, inRole func(Selector) []string) []stri
 	return all
 }
 
-// Claims returns the parts that a fault on these components and links uses.
+// Claims returns the parts of the plane that the fault uses if it affects the given components and links.
 func (f Fault) Claims(on []string, links []Link) []Claim {
 	kind := f.kind()
 	var all []Claim
@@ -95,8 +95,8 @@ func (f Fault) Claims(on []string, links []Link) []Claim {
 	return append(all, Claim{"the plane as a whole", kind.Whole})
 }
 
-// Clash returns the first part in want that clashes with has. ok is false if no part
-// clashes.
+// Clash returns the first part that a claim in want cannot share with the claims in has. ok is false if there is no
+// such part.
 func Clash(want, has []Claim) (part string, ok bool) {
 	for _, w := range want {
 		if slices.ContainsFunc(has, func(h Claim) bool { return h.Part == w.Part && (h.Alone || w.Alone) }) {

@@ -48,11 +48,12 @@ type Client struct {
 	http   http.Client
 }
 
-// Dial returns a client for the plane in dir. It fails with ErrNotRunning or ErrStarting.
+// Dial returns a client for the plane in dir. It returns ErrNotRunning if no plane runs there, and ErrStarting if the
+// plane cannot be reached yet.
 func Dial(dir string) (*Client, error) {
 	used, err := InUse(dir)
 	if err != nil {
-		return nil, err // unknown whether a plane runs
+		return nil, err // it is unknown whether a plane runs
 	}
 	if !used {
 		return nil, ErrNotRunning
@@ -80,7 +81,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return call[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
-// Stop makes the supervisor stop the plane in order, and waits until its last process is gone.
+// Stop makes the supervisor stop the plane in order, and waits until the plane's last process has ended.
 func (c *Client) Stop(ctx context.Context) error {
 	if err := c.call(ctx, http.MethodPost, "/v1/stop", nil, nil); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (c *Client) Stop(ctx context.Context) error {
 	return c.WaitGone(ctx)
 }
 
-// WaitGone waits until the plane's last process is gone.
+// WaitGone waits until the plane's last process has ended.
 func (c *Client) WaitGone(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -104,7 +105,7 @@ func (c *Client) WaitGone(ctx context.Context) error {
 	}
 }
 
-// call sends in, if it is not nil, and returns the answer.
+// call sends a request, with in as its body unless in is nil, and returns the decoded answer.
 func call[T any](ctx context.Context, c *Client, method, path string, in any) (out T, err error) {
 	err = c.call(ctx, method, path, in, &out)
 	return out, err
@@ -167,31 +168,31 @@ type FaultRefusal struct {
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// Begin begins a fault and returns when it is in force. The supervisor ends it
-// after its length. If ctx ends before the fault is in force, the fault is undone
-// and not recorded. An *InvalidFault means that this plane can never have the fault.
+// Begin begins a fault and returns when the fault is in force. The supervisor ends the fault after its length. If ctx
+// ends before the fault is in force, the supervisor undoes the fault and does not record it. The error is an
+// *InvalidFault if this plane can never have the fault.
 func (c *Client) Begin(ctx context.Context, f Fault) (FaultStatus, error) {
 	return call[FaultStatus](ctx, c, http.MethodPost, "/v1/faults", f)
 }
 
-// Check returns an error if Begin would not begin the fault now. It checks the fault's fields,
-// the components and the requirements on this machine. It changes nothing.
+// Check returns an error if Begin would not begin the fault now. It checks the fault's fields, the affected components
+// and the requirements on this machine, and changes nothing.
 func (c *Client) Check(ctx context.Context, f Fault) error {
 	return c.call(ctx, http.MethodPost, "/v1/faults/check", f, nil)
 }
 
-// Clear ends a fault early and returns when it is undone.
+// Clear ends a fault early and returns when the fault is undone.
 func (c *Client) Clear(ctx context.Context, id string) (FaultStatus, error) {
 	return call[FaultStatus](ctx, c, http.MethodDelete, "/v1/faults/"+url.PathEscape(id), nil)
 }
 
-// ClearAll ends all faults and returns when they are undone.
+// ClearAll ends all faults and returns when all are undone.
 func (c *Client) ClearAll(ctx context.Context) ([]FaultStatus, error) {
 	return call[[]FaultStatus](ctx, c, http.MethodDelete, "/v1/faults", nil)
 }
 
-// Faults lists the plane's faults in the order of their requests:
-// all that are in force, and the last that have ended.
+// Faults lists the plane's faults in the order of their requests: all faults in force, and the most recent faults that
+// have ended.
 func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 	return call[[]FaultStatus](ctx, c, http.MethodGet, "/v1/faults", nil)
 }
@@ -199,10 +200,9 @@ func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 // ErrEnded means that there will be no more events.
 var ErrEnded = errors.New("the plane has ended")
 
-// Events returns the events with numbers greater than after, oldest first. If there are
-// no such events, it waits up to half a minute for one, then returns an empty list. The supervisor
-// keeps the last few thousand events; a gap in the numbers means that some were dropped.
-// When and after the plane ends, Events returns ErrEnded.
+// Events returns the events with numbers greater than after, oldest first. If there are none yet, it waits up to half a
+// minute for an event, and then returns an empty list. The supervisor keeps the last few thousand events. A gap in the
+// numbers means that events were dropped. Once the plane has ended, also during a call, Events returns ErrEnded.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
 	err := c.call(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)
@@ -214,7 +214,7 @@ func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	return events, err
 }
 
-// Environment returns the environment variables with which etcdctl reaches the members.
+// Environment returns the environment variables with which etcdctl reaches the etcd members.
 func (e EtcdClient) Environment() []string {
 	return []string{
 		"ETCDCTL_ENDPOINTS=" + strings.Join(e.Endpoints, ","), "ETCDCTL_CACERT=" + e.CAFile,
@@ -222,7 +222,7 @@ func (e EtcdClient) Environment() []string {
 	}
 }
 
-// AnyMember calls try for one member after another until one call succeeds or ctx ends.
+// AnyMember calls try for one etcd member after another, until a call succeeds or ctx ends.
 func (e EtcdClient) AnyMember(ctx context.Context, try func(EtcdClient) error) error {
 	var failures []error
 	for _, endpoint := range e.Endpoints {
@@ -254,9 +254,9 @@ type Restored struct {
 	Members []string `json:"members"`
 }
 
-// RestoreEtcd stops all components that use etcd, restores the snapshot into every member
-// and starts the components again. It returns when the plane is ready. The previous data of etcd
-// is then lost. If the restore fails, the data is unchanged.
+// RestoreEtcd stops all components that use etcd, restores the snapshot into every member, and starts the components
+// again. It returns when the plane is ready. A successful restore discards the previous data of etcd. If the restore
+// fails, the data is unchanged.
 func (c *Client) RestoreEtcd(ctx context.Context, file string) (Restored, error) {
 	return call[Restored](ctx, c, http.MethodPost, "/v1/etcd/restore", Restore{File: file})
 }

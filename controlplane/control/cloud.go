@@ -29,7 +29,7 @@ type Instances struct {
 	Terminate []string   `json:"terminate,omitempty"` // by name
 }
 
-// ChangeInstances launches and terminates instances of the plane's simulated cloud.
+// ChangeInstances launches and terminates instances in the plane's simulated cloud.
 func (c *Client) ChangeInstances(ctx context.Context, change Instances) error {
 	return c.call(ctx, http.MethodPost, "/v1/cloud/instances", change, nil)
 }

@@ -53,7 +53,8 @@ type Cluster struct {
 // ConversionPath is the URL path at which conversion-webhook converts.
 const ConversionPath = "/convert"
 
-// ConversionWebhook returns the URL of conversion-webhook, or "" if the plane does not run it. CAFile verifies the server.
+// ConversionWebhook returns the URL of conversion-webhook, or "" if the plane does not run conversion-webhook. Clients
+// verify the webhook with CAFile.
 func (c Cluster) ConversionWebhook() string {
 	for _, component := range c.Components {
 		if component.Kind == KindConversionWebhook {

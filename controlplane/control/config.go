@@ -185,7 +185,7 @@ const LoadUser = "stormglass-loadgen"
 // LoadGroup is the group of LoadUser.
 const LoadGroup = "stormglass:loadgen"
 
-// LoadUserName returns the user name of the load in the API servers.
+// LoadUserName returns the load's user name, as the API servers know it.
 func (c Config) LoadUserName() string {
 	switch c.APIServer.Authentication {
 	case AuthenticationServiceAccount:
@@ -216,12 +216,12 @@ func (s Scheduler) HasExtender() bool {
 	return s.Extender == ExtenderIgnorable || s.Extender == ExtenderRequired
 }
 
-// AsksAuthorization reports whether API servers call authorization-webhook.
+// AsksAuthorization reports whether the API servers call authorization-webhook.
 func (a APIServer) AsksAuthorization() bool {
 	return a.Authorization == AuthorizationWebhook || a.Authorization == AuthorizationWebhookDeny
 }
 
-// SendsAudit reports whether API servers send audit events to audit-webhook.
+// SendsAudit reports whether the API servers send audit events to audit-webhook.
 func (a APIServer) SendsAudit() bool {
 	return a.AuditWebhook == AuditWebhookBatch || a.AuditWebhook == AuditWebhookBlocking
 }
@@ -289,8 +289,8 @@ const (
 	NetworkFaultsOff = "off"
 )
 
-// HasLinks reports whether the links between etcd members, and between API
-// servers and etcd, go through proxies that can delay and cut them.
+// HasLinks reports whether connections between etcd members, and from API servers to etcd, go through proxies, so that faults
+// can delay and cut them.
 func (c Config) HasLinks() bool {
 	switch c.NetworkFaults {
 	case NetworkFaultsOn:
@@ -348,7 +348,7 @@ func (c Config) topologyProblems() []Problem {
 	return all
 }
 
-// Warnings returns the settings that work but are not advisable.
+// Warnings returns a problem for each setting that works but is not advisable.
 func (c Config) Warnings() []Problem {
 	n := c.Count(KindEtcd)
 	if n%2 != 0 {

@@ -11,8 +11,9 @@ const (
 	coordinatedAPI  = "coordination.k8s.io/v1beta1"
 )
 
-// coordinatedProblems checks that API servers serve the API of candidates if CoordinatedLeaderElection is on. Without that
-// API, no scheduler and no controller manager would ever lead.
+// coordinatedProblems checks that API servers serve the API of lease candidates if the feature gate
+// CoordinatedLeaderElection is on. Without that API, no scheduler and no controller manager would ever become the
+// leader.
 func (c Config) coordinatedProblems() []Problem {
 	served, path := c.gateOf(KindAPIServer, coordinatedGate)
 	if served && !servesCandidates(c.APIServer.Flags["runtime-config"]) {
@@ -32,7 +33,8 @@ func (c Config) coordinatedProblems() []Problem {
 	return nil
 }
 
-// gateOf reports whether the config turns on a beta feature gate for components of a kind, and the field that sets it.
+// gateOf reports whether the config turns on a beta feature gate for a kind of component, and returns the path of the
+// field that sets the gate.
 func (c Config) gateOf(kind, gate string) (on bool, path string) {
 	for _, gate := range []string{gate, "AllBeta"} {
 		for _, section := range c.FlagSections() {
@@ -52,7 +54,7 @@ func (c Config) gateOf(kind, gate string) (on bool, path string) {
 	return false, ""
 }
 
-// servesCandidates reports whether the value of runtime-config enables the API of candidates.
+// servesCandidates reports whether the value of the flag runtime-config enables the API of lease candidates.
 func servesCandidates(runtimeConfig string) bool {
 	return slices.ContainsFunc(strings.Split(runtimeConfig, ","), func(setting string) bool {
 		name, value, set := strings.Cut(strings.TrimSpace(setting), "=")

@@ -58,10 +58,10 @@ func (f Fault) kind() FaultKind {
 	return k
 }
 
-// Momentary reports whether the fault has no length and ends by itself.
+// Momentary reports whether the fault has no configurable length, because it ends by itself.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
-// CourseEnds says when a momentary fault ends.
+// CourseEnds returns a phrase that says when a momentary fault ends.
 func (f Fault) CourseEnds() string {
 	if f.kind().Process == ProcessEnded {
 		return "until all has started again"
@@ -69,7 +69,8 @@ func (f Fault) CourseEnds() string {
 	return "until it is done"
 }
 
-// Selectors returns the selectors of the fault's components: the ones that it names, or all of some kinds.
+// Selectors returns the selectors of the components that the fault affects: the components that the fault names, or the
+// kinds that it affects without naming them.
 func (f Fault) Selectors() []string {
 	kind := f.kind()
 	switch {
@@ -227,13 +228,13 @@ func (k FaultKind) Command() string {
 	return b.String()
 }
 
-// Has reports whether the kind takes a field.
+// Has reports whether faults of the kind have a field with the given name in a scenario.
 func (k FaultKind) Has(field string) bool { return slices.Contains(k.Takes, field) }
 
-// OfMembers reports whether the kind is only for etcd members.
+// OfMembers reports whether the kind affects only etcd members.
 func (k FaultKind) OfMembers() bool { return slices.Equal(k.On, []string{KindEtcd}) }
 
-// FaultKindOf returns the kind with a name. ok is false if the name is unknown.
+// FaultKindOf returns the fault kind with the given name. ok is false if the name is unknown.
 func FaultKindOf(name string) (k FaultKind, ok bool) {
 	table := FaultTable()
 	i := slices.IndexFunc(table, func(k FaultKind) bool { return k.Name == name })
@@ -259,7 +260,7 @@ func kindNames(want func(FaultKind) bool) []string {
 	return all
 }
 
-// EndsNodeFaults reports whether a kind of fault ends earlier faults of simulated nodes.
+// EndsNodeFaults reports whether a fault of the given kind ends earlier faults of simulated nodes.
 func EndsNodeFaults(kind string) bool {
 	k, _ := FaultKindOf(kind)
 	return k.Recovers

@@ -39,8 +39,8 @@ var resourceName = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z0-9]([-a-z0-9]*[a-z
 type faultField struct {
 	name string
 	set  bool
-	// needed says how to write a missing field, wrong what is wrong with the value, and
-	// allowed which values are valid. wrong is "" if the value is valid.
+	// needed is the message if the field is missing. wrong says what is wrong with the value; "" means that the value
+	// is valid. allowed says which values are valid.
 	needed, wrong, allowed string
 }
 
@@ -81,7 +81,7 @@ func outside[T cmp.Ordered](v, low, high T) string {
 	return unless(v >= low && v <= high, "%v is out of bounds", v)
 }
 
-// unless returns a message with the value if it is not right, or "".
+// unless returns "" if right is true, and otherwise a message with the value.
 func unless(right bool, format string, value any) string {
 	if right {
 		return ""
@@ -89,9 +89,9 @@ func unless(right bool, format string, value any) string {
 	return fmt.Sprintf(format, value)
 }
 
-// Problems returns the problems that can be found without a plane: fields that the kind
-// does not take or that are missing, and values out of bounds. A problem's path is the field's
-// name in a scenario: "components", "for", "delay", ...
+// Problems returns the problems that can be found without a plane: fields that the kind does not have, missing fields,
+// and values out of bounds. The path of a problem is the name of the field in a scenario: "components", "for", "delay",
+// ...
 func (f Fault) Problems() []Problem {
 	kind, ok := FaultKindOf(f.Kind)
 	if !ok || kind.OfNodes {
@@ -157,8 +157,8 @@ func (f Fault) componentProblems(kind FaultKind) []Problem {
 	return all
 }
 
-// ProblemsOn returns the result of Problems. If that is empty, it checks whether a plane with
-// config c has the fault's components and links.
+// ProblemsOn returns the result of Problems. If there are none, it checks whether a plane with config c has the fault's
+// components and links.
 func (f Fault) ProblemsOn(c Config) []Problem {
 	all := f.Problems()
 	if len(all) > 0 {
@@ -203,7 +203,8 @@ func (c Config) mayLink(components, peers []string) bool {
 	})
 }
 
-// NoLink returns the problem of components without a link to peers, or without any link if peers is empty.
+// NoLink returns the problem of a fault whose components have no link to the peers, or no link at all if peers is
+// empty.
 func NoLink(components, peers []string) Problem {
 	p := Problem{
 		Path: "components", Msg: "no link begins or ends at " + strings.Join(components, ", "),
@@ -227,7 +228,7 @@ type InvalidFault struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Error returns one line per problem.
+// Error returns one line for each problem.
 func (e *InvalidFault) Error() string {
 	var lines []string
 	for _, p := range e.Problems {

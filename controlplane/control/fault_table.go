@@ -34,7 +34,7 @@ const (
 	KubeletUnreachable = "kubeletUnreachable"
 )
 
-// FaultTable describes each kind of fault, first the kinds for a plane, then the kinds for simulated nodes.
+// FaultTable describes each kind of fault: first the kinds for a control plane, then the kinds for simulated nodes.
 func FaultTable() []FaultKind {
 	return []FaultKind{
 		{
@@ -63,10 +63,9 @@ and etcd_disk_backend_commit_duration_seconds.`,
 			Example: `  controlplane fault disk-contention --for 1m
   controlplane fault disk-contention --writers 16 --size 4MiB --for 1m`,
 			Takes: []string{"for", "writers", "size"},
-			// The neighbour is a process whose start costs 80 ms of CPU time. Requested half of
-			// that early, it writes within 100 ms of its time if the start takes up to 140 ms: a
-			// little early on a quiet machine, late on a busy one. At the start of a phase it
-			// cannot be requested early.
+			// Starting the neighbour process costs 80 ms of CPU time. The request is therefore sent 40 ms early. If the start
+			// takes up to 140 ms, the neighbour begins to write at most 100 ms late: a little early on a quiet machine, late on
+			// a busy one. A fault at the start of a phase cannot be requested early.
 			Lead: 40 * time.Millisecond,
 			Part: func(Fault) string { return "the disk" }, ReachesEtcd: true,
 		},
@@ -311,8 +310,8 @@ metrics-server, which all API servers share; the plane must have been started wi
 networkFaults: on, the default with several members. Without --peer all links of the
 component are meant.`
 
-// versionsPart returns the part that upgrades and downgrades share, so that only one runs at a time. Each is checked against
-// the versions after the previous one.
+// versionsPart returns the claimed part of upgrades and downgrades, so that only one of them runs at a time. Each move is
+// checked against the versions that the previous move left.
 func versionsPart(Fault) string { return "the versions of components" }
 
 func noRoles(f Fault) (Problem, bool) {

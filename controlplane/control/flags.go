@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// flagTables has a table for each release. A test of package component, which links the components, writes and
-// verifies it: `make flags VERSION=1.36`.
+// flagTables holds a table of flags for each release. A test of package component, which links the components, verifies
+// the table; `make flags VERSION=1.36` writes it.
 //
 //go:embed flags/*.txt
 var flagTables embed.FS
 
-// flagTypes returns the type of each flag of a component in a release, by name. It also contains the
-// component's feature gates as "feature-gates/NAME", with the type gate or the only value that they
-// take, and the scheduler's plugins as "plugins/NAME".
+// flagTypes returns the type of each flag of a component in a release, by flag name. The map also holds the component's
+// feature gates as "feature-gates/NAME", with the type "gate" or the only value that the gate accepts, and the
+// scheduler's plugins as "plugins/NAME".
 func flagTypes(r Release, kind string) map[string]string { return flagTypesOf()[r.Minor][kind] }
 
 // HasFlag reports whether a kind of component has a flag in a release.
@@ -58,7 +58,7 @@ func flagTable(text string) map[string]map[string]string {
 // SchedulerPlugins lists the plugins that are built into the scheduler.
 func SchedulerPlugins() []string { return named(Newest(), KindScheduler, "plugins/") }
 
-// named returns the names with a prefix in a component's table, without the prefix.
+// named returns the entries with a prefix in a component's table of flags, without the prefix.
 func named(r Release, kind, prefix string) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(flagTypes(r, kind))) {
@@ -69,8 +69,8 @@ func named(r Release, kind, prefix string) []string {
 	return all
 }
 
-// flagProblem returns the problem of a flag: the component does not have it in a
-// release, or does not accept the value.
+// flagProblem returns the problem of a flag, if any: the component does not have the flag in the release, or does not
+// accept the value.
 func (s FlagSection) flagProblem(r Release, name, value string) (p Problem, wrong bool) {
 	types := flagTypes(r, s.Kind)
 	path := s.Path + "." + name
@@ -92,7 +92,7 @@ func (s FlagSection) flagProblem(r Release, name, value string) (p Problem, wron
 	return s.listProblem(r, name, value)
 }
 
-// inRelease returns the name of a release, as " of 1.36", or "" for the newest.
+// inRelease returns a release's name for a message, such as " of 1.36", or "" for the newest release.
 func inRelease(r Release) string {
 	if r == Newest() {
 		return ""
@@ -100,7 +100,7 @@ func inRelease(r Release) string {
 	return " of " + r.Minor
 }
 
-// lists maps flags whose values are names in the table to the names' prefix.
+// lists maps each flag whose value is a list of known names to the prefix of these names in the table of flags.
 var lists = map[string]string{
 	"controllers": "controllers/", "enable-admission-plugins": "admission-plugins/", "disable-admission-plugins": "admission-plugins/",
 	"authorization-mode": "authorization-modes/",
@@ -132,11 +132,10 @@ func (s FlagSection) listProblem(r Release, flag, value string) (p Problem, wron
 	return p, false
 }
 
-// valueProblem returns what a value of a type should be, and a hint, if the value is invalid. It accepts
-// any value of lists, maps and text, which only the component itself checks.
+// valueProblem checks a value of a flag type. If the value is invalid, it returns a description of valid values, and a
+// hint. It accepts any list, map and text, because only the component itself can check them.
 //
-// A type may end in the lower bound of the component's validation, as "int>=0" or
-// "duration>0".
+// A type may end in a lower bound, as in "int>=0" or "duration>0".
 func valueProblem(typ, value string) (what, hint string) {
 	var err error
 	base, least, bounded := strings.Cut(typ, ">")
@@ -179,13 +178,13 @@ const (
 	gatePrefix = gatesFlag + "/"
 )
 
-// gatedKinds returns the kinds with feature gates that a Config can set.
+// gatedKinds returns the kinds of component whose feature gates a Config can set.
 func gatedKinds() []string {
 	return []string{KindEtcd, KindAPIServer, KindScheduler, KindControllerManager}
 }
 
-// withGates adds to flags the configured feature gates that a kind of component has in a release. Gates in flags take
-// precedence.
+// withGates returns flags with the configured feature gates that a kind of component has in a release. Gates that flags
+// already sets take precedence.
 func (c Config) withGates(kind string, r Release, flags Flags) Flags {
 	if !slices.Contains(gatedKinds(), kind) {
 		return flags
@@ -209,7 +208,8 @@ func (c Config) withGates(kind string, r Release, flags Flags) Flags {
 	return all
 }
 
-// behavesAs returns the release whose feature gates a kind of component of release r has: the emulated release, or r.
+// behavesAs returns the release whose feature gates a component of release r has: the emulated release if the config
+// sets one for the kind, otherwise r.
 func (c Config) behavesAs(kind string, r Release) Release {
 	if emulated, ok := ReleaseOf(c.EmulatedVersion); ok && c.Emulates(kind) {
 		return emulated
@@ -217,8 +217,8 @@ func (c Config) behavesAs(kind string, r Release) Release {
 	return r
 }
 
-// gateProblems checks that at least one component has each gate in FeatureGates, and that no component has it locked to
-// another value.
+// gateProblems checks each gate in FeatureGates: at least one component must have the gate, and no component may have
+// the gate locked to another value.
 func (c Config) gateProblems() (all []Problem) {
 	for _, name := range slices.Sorted(maps.Keys(c.FeatureGates)) {
 		if msg, hint := c.gateProblem(name, c.FeatureGates[name]); msg != "" {
@@ -253,7 +253,8 @@ func (c Config) gateProblem(name string, on bool) (msg, hint string) {
 	return fmt.Sprintf("no component has a feature gate %q", name), strictyaml.Hint(name, known, "they are listed by: kube-apiserver --help")
 }
 
-// elsewhere returns a release, and one of kinds, in which a feature gate exists. ok is false if none exists.
+// elsewhere finds a feature gate in any release. It returns the newest release with the gate, and the first of kinds
+// that has it there. ok is false if no release has the gate.
 func elsewhere(name string, kinds []string) (r Release, kind string, ok bool) {
 	for _, r := range Releases() {
 		for _, kind := range kinds {
@@ -265,7 +266,8 @@ func elsewhere(name string, kinds []string) (r Release, kind string, ok bool) {
 	return r, kind, false
 }
 
-// gatesProblem checks the value of the flag feature-gates of a release: NAME=true,NAME=false.
+// gatesProblem checks the value of the flag feature-gates, such as NAME=true,NAME=false, for a kind of component in a
+// release.
 func gatesProblem(r Release, kind, value string) (msg, hint string) {
 	known := named(r, kind, gatePrefix)
 	for gate := range strings.SplitSeq(value, ",") {
@@ -288,8 +290,8 @@ func gatesProblem(r Release, kind, value string) (msg, hint string) {
 	return "", ""
 }
 
-// unknownGate returns the problem of a gate that a component does not have. The hint says whether another version or
-// another component has it.
+// unknownGate returns the problem of a feature gate that a component does not have. The hint says whether another
+// release or another component has the gate.
 func unknownGate(r Release, kind, name string, known []string) (msg, hint string) {
 	msg = fmt.Sprintf("%s%s has no feature gate %q", kind, inRelease(r), name)
 	if in, _, ok := elsewhere(name, []string{kind}); ok {

@@ -61,7 +61,7 @@ func KindTable() []Kind {
 	}
 	return []Kind{
 		{Name: KindEtcd, Stage: StageStorage, Leads: true, Field: "etcd.members", count: func(c Config) int { return max(c.Etcd.Members, 1) }},
-		// Each API server has a plugin on its own host.
+		// Each API server has a KMS plugin, as on its own host.
 		{Name: KindKMSPlugin, Stage: StageServices, Field: "apiServer.encryption", count: func(c Config) int {
 			if c.APIServer.Encryption == EncryptionKMS {
 				return max(c.APIServer.Replicas, 1)
@@ -88,7 +88,7 @@ func KindTable() []Kind {
 	}
 }
 
-// KindOf returns the kind with a name, or the zero Kind if the name is unknown.
+// KindOf returns the kind with the given name, or the zero Kind if the name is unknown.
 func KindOf(name string) Kind {
 	table := KindTable()
 	if i := slices.IndexFunc(table, func(k Kind) bool { return k.Name == name }); i >= 0 {
@@ -100,7 +100,7 @@ func KindOf(name string) Kind {
 // Kinds lists the kinds of component in the order in which they start.
 func Kinds() []string { return kindsThat(func(Kind) bool { return true }) }
 
-// KindsOf lists the kinds of a stage.
+// KindsOf lists the kinds of component that start in a stage.
 func KindsOf(stage Stage) []string { return kindsThat(func(k Kind) bool { return k.Stage == stage }) }
 
 // ElectedKinds lists the kinds whose leader holds a lease.
@@ -117,10 +117,10 @@ func kindsThat(want func(Kind) bool) (names []string) {
 	return names
 }
 
-// ComponentName returns the name of one process of a kind: "etcd-0".
+// ComponentName returns the name of process i of a kind, such as "etcd-0".
 func ComponentName(kind string, i int) string { return kind + "-" + strconv.Itoa(i) }
 
-// Count returns the number of processes of a kind in a config.
+// Count returns the number of processes of a kind in a plane with this config.
 func (c Config) Count(kind string) int {
 	if k := KindOf(kind); k.count != nil {
 		return k.count(c)
@@ -128,7 +128,7 @@ func (c Config) Count(kind string) int {
 	return 0
 }
 
-// Components returns the names of all processes of a config, in the order in which they start.
+// Components returns the names of all processes of a plane with this config, in the order in which they start.
 func (c Config) Components() []string {
 	var names []string
 	for _, kind := range Kinds() {
@@ -137,12 +137,12 @@ func (c Config) Components() []string {
 	return names
 }
 
-// Kinds lists the kinds with at least one process in a config.
+// Kinds lists the kinds that have at least one process in a plane with this config.
 func (c Config) Kinds() []string {
 	return kindsThat(func(k Kind) bool { return k.count(c) > 0 })
 }
 
-// ComponentsOf returns the names of the processes of one kind.
+// ComponentsOf returns the names of the processes of a kind in a plane with this config.
 func (c Config) ComponentsOf(kind string) []string {
 	var names []string
 	for i := range c.Count(kind) {
@@ -171,9 +171,8 @@ type Selector struct {
 	Index int
 }
 
-// ParseSelector parses "etcd" (all members), "etcd-0", "etcd-leader" or
-// "etcd-follower", and the same forms for other kinds. Kinds without a leader have no
-// roles.
+// ParseSelector parses a selector: "etcd" (all members), "etcd-0", "etcd-leader" or "etcd-follower", and the same for
+// other kinds. Kinds that elect no leader have no roles.
 func ParseSelector(text string) (Selector, bool) {
 	for _, kind := range Kinds() {
 		if text == kind {
@@ -192,7 +191,7 @@ func ParseSelector(text string) (Selector, bool) {
 	return Selector{}, false
 }
 
-// ComponentKind returns the kind of the component with a name, or "".
+// ComponentKind returns the kind of the component with the given name, or "" if the name is not valid.
 func ComponentKind(name string) string {
 	if s, ok := ParseSelector(name); ok && s.Name != "" {
 		return s.Kind

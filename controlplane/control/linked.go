@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// Linked returns the release whose components are linked into this program. It returns the newest release for a program
-// without linked components.
+// Linked returns the release whose components are linked into this program, or the newest release if none are linked.
 var Linked = sync.OnceValue(func() Release {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -25,10 +24,10 @@ var Linked = sync.OnceValue(func() Release {
 	return Release{Minor: strings.Join(parts[:min(2, len(parts))], "."), Kubernetes: kubernetes, Etcd: strings.TrimPrefix(etcd, "v")}
 })
 
-// builtFrom precedes the revision in a program's description.
+// builtFrom is the text before the revision in a program's description.
 const builtFrom = ", built from "
 
-// Describe returns the text that the controlplane program prints for --version after its own version: "with Kubernetes
+// Describe returns the text that the controlplane program prints after its own version for --version: "with Kubernetes
 // v1.37.1 and etcd 3.7.0, built from 0123456789ab".
 func Describe(r Release, revision string) string {
 	text := "with " + r.String()
@@ -38,8 +37,8 @@ func Describe(r Release, revision string) string {
 	return text
 }
 
-// Described reports whether text is the description of a controlplane program of release r. It also returns the revision
-// from which the program was built, or "" if text does not contain it.
+// Described reports whether text describes a controlplane program of release r. It also returns the revision from which
+// that program was built, or "" if text does not contain a revision.
 func Described(text string, r Release) (revision string, ok bool) {
 	text, revision, _ = strings.Cut(strings.TrimSpace(text), builtFrom)
 	return revision, strings.HasSuffix(text, Describe(r, ""))

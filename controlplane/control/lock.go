@@ -34,9 +34,8 @@ type Holder struct {
 	Socket string `json:"socket"`
 }
 
-// LockDir locks the plane's directory, or fails with ErrInUse. The lock
-// belongs to the open file, which every component inherits. It is released only
-// when the last process of the plane is gone.
+// LockDir locks the plane's directory, or fails with ErrInUse. The lock belongs to the open file, which every component
+// inherits, so that the lock is released when the last process of the plane has ended.
 func LockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -70,7 +69,8 @@ func InUse(dir string) (bool, error) {
 	return false, err
 }
 
-// openLock opens the lock to inspect it. It fails if the lock is not a regular file, which would block.
+// openLock opens the lock file for inspection. It fails if the lock is not a regular file, because opening a pipe or a
+// device could block.
 func openLock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, LockFile)
 	f, err := userfile.Open(path, userfile.Text)
@@ -80,7 +80,7 @@ func openLock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// SetHolder writes the holder of a lock to the lock file.
+// SetHolder writes the holder of a lock into the lock file.
 func SetHolder(lock *os.File, h Holder) error {
 	data, err := json.Marshal(h)
 	if err != nil {
@@ -93,7 +93,7 @@ func SetHolder(lock *os.File, h Holder) error {
 	return lock.Truncate(int64(len(data))) // last, so that the file is never empty
 }
 
-// ReadHolder returns the holder, or the last holder, of the lock of dir.
+// ReadHolder returns the current holder of the lock of dir, or the last holder if the lock is free.
 func ReadHolder(dir string) (Holder, error) {
 	f, err := openLock(dir)
 	if err != nil {
@@ -110,10 +110,10 @@ func ReadHolder(dir string) (Holder, error) {
 	return h, nil
 }
 
-// IsPlaneDir reports whether a supervisor created the content of dir: the lock names its
-// holder, or dir contains a plane's description. A file that happens to be called
-// "lock" is not sufficient. A supervisor that was killed before it wrote the holder
-// leaves only an empty lock and its socket.
+// IsPlaneDir reports whether a supervisor created the content of dir. That is the case if the lock file names a holder,
+// if dir contains a plane's description, or if dir contains only an empty lock file and the control socket, as after a
+// supervisor that was killed before it wrote its holder. Another file that happens to have the name "lock" is not
+// sufficient.
 func IsPlaneDir(dir string) bool {
 	if holder, err := ReadHolder(dir); err == nil && holder.PID > 0 {
 		return true
@@ -138,8 +138,8 @@ func IsPlaneDir(dir string) bool {
 // for the socket, if the path of the plane's directory is too long for a socket.
 const SocketDirPrefix = "stormglass-"
 
-// RemoveSocketDir removes the socket's temporary directory if the last holder of dir's lock left it behind when it
-// was killed. The caller must hold the lock.
+// RemoveSocketDir removes the temporary directory of the socket, which the last holder of the lock leaves behind if it
+// is killed. The caller must hold the lock.
 func RemoveSocketDir(dir string) {
 	last, err := ReadHolder(dir)
 	if err != nil {

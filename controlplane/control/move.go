@@ -11,8 +11,8 @@ import (
 // Moves reports whether the fault is an upgrade or a downgrade.
 func (f Fault) Moves() bool { return f.Kind == FaultUpgrade || f.Kind == FaultDowngrade }
 
-// MoveOrder sorts components in the order of upstream's upgrades, or in reverse for a downgrade. leader is the etcd leader,
-// which comes last of its kind; "" means unknown.
+// MoveOrder sorts components in the order in which upstream upgrades them, or in the reverse order for a downgrade.
+// leader is the name of the etcd leader, which comes last among the etcd members; "" means that the leader is unknown.
 func (f Fault) MoveOrder(components []string, leader string) []string {
 	kinds := VersionedKinds()
 	if f.Kind == FaultDowngrade {
@@ -37,8 +37,8 @@ func (f Fault) MoveOrder(components []string, leader string) []string {
 	return order
 }
 
-// Moved returns the config after a move of these components, and the components that move, in order. If the move is not
-// possible, it returns the problem.
+// Moved returns the config after an upgrade or downgrade of the given components, and the components whose release
+// changes, in order. If the upgrade or downgrade is not possible, it returns a problem.
 func (f Fault) Moved(c Config, components []string, leader string) (after Config, moving []string, p *Problem) {
 	to, ok := ReleaseOf(f.To)
 	if !ok {
@@ -75,7 +75,7 @@ func (f Fault) Moved(c Config, components []string, leader string) (after Config
 	return after, moving, nil
 }
 
-// After returns the config after a move, or the problem of the move. A move does not name roles.
+// After returns the config after an upgrade or downgrade that names no roles, or its problem.
 func (f Fault) After(c Config) (Config, *Problem) {
 	noRole := func(Selector) []string { return nil }
 	after, _, p := f.Moved(c, c.Named(f.Selectors(), noRole), "")
@@ -95,7 +95,8 @@ func ReleaseNames() (names []string) {
 	return names
 }
 
-// ReleaseHint returns a hint for an unknown version: its minor version, if version is a patch version, or all versions.
+// ReleaseHint returns a hint for an unknown version. If version is a patch version, the hint is its minor version;
+// otherwise the hint lists all versions.
 func ReleaseHint(version string) string {
 	for _, minor := range ReleaseNames() {
 		if strings.HasPrefix(strings.TrimPrefix(version, "v"), minor) {

@@ -19,14 +19,14 @@ type Problem struct {
 	Msg, Hint string
 }
 
-// maxRate bounds client limits. A larger value is probably meant as no limit.
+// maxRate is the maximum rate of a client. A larger value is probably meant as no limit.
 const maxRate = 1_000_000
 
-// noLimit is the value of a client's rate limit that client-go takes as unlimited.
+// noLimit is the rate limit that client-go treats as unlimited.
 const noLimit = -1
 
-// Problems returns the problems that can be found without the components: values out of range,
-// flags that Stormglass sets itself, and wrong names and types of other flags.
+// Problems returns the problems that can be found without the components: values out of range, flags that Stormglass
+// sets itself, and other flags with a wrong name or type.
 func (c Config) Problems() []Problem {
 	all := c.topologyProblems()
 	if len(all) == 0 { // the components can be listed
@@ -71,7 +71,7 @@ func (c Config) Problems() []Problem {
 	switch c.APIServer.Audit {
 	case "", AuditOff:
 	case AuditMetadata:
-		// The flags that it sets, and the flags that would disable it.
+		// These flags are set by audit, or would disable it.
 		for _, name := range []string{"audit-policy-file", "audit-log-path", "audit-log-maxbackup", "audit-log-maxage", "audit-log-format", "audit-log-version", "audit-log-compress"} {
 			if _, ok := c.APIServer.Flags[name]; ok {
 				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit sets the audit log already", "keep one of the two: without apiServer.audit the flag is yours"})
@@ -113,7 +113,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 		}
 		return all
 	}
-	// The same check as in metrics-server (options.go), with the plane's resolution.
+	// metrics-server makes the same check (options.go), here with the plane's resolution.
 	resolution, timeout := 15*time.Second, 10*time.Second
 	set := func(name string, to *time.Duration) string {
 		if d, err := time.ParseDuration(c.MetricsServer.Flags[name]); err == nil {
@@ -128,7 +128,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	case timeout > resolution*9/10:
 		all = append(all, Problem{atTimeout, fmt.Sprintf("%s is more than nine tenths of metric-resolution, %s", timeout, resolution), "as 5s"})
 	}
-	// Routing by endpoints does not accept a Service of type ExternalName.
+	// With endpoint routing, API servers do not accept a Service of type ExternalName.
 	const flag = "enable-aggregator-routing"
 	if on, _ := strconv.ParseBool(c.APIServer.Flags[flag]); on {
 		all = append(all, Problem{"apiServer.flags." + flag, "metrics-server has no endpoints, which may not be loopback addresses", "leave it out, or metricsServer"})
@@ -136,7 +136,8 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	return all
 }
 
-// serviceProblems checks the settings that use a service, and that no flag sets the same again.
+// serviceProblems checks the values of the settings that make components call a service, and that no flag sets the
+// same.
 func (c Config) serviceProblems() (all []Problem) {
 	authentication := []string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version", "enable-bootstrap-token-auth"}
 	if c.APIServer.Authentication == AuthenticationOIDC {
@@ -144,8 +145,8 @@ func (c Config) serviceProblems() (all []Problem) {
 	}
 	for _, setting := range []struct {
 		path, value string
-		values      []string // the first is the default
-		flags       []string // flags of API servers that it sets, or that conflict with it
+		values      []string // valid values; the first is the default
+		flags       []string // flags of API servers that the setting sets, or that conflict with it
 	}{
 		{
 			"apiServer.authentication", c.APIServer.Authentication,
@@ -182,7 +183,8 @@ func (c Config) serviceProblems() (all []Problem) {
 	return all
 }
 
-// maxCloudDelay bounds the delay of a cloud's answer, and maxLoadBalancerTime the time to create a load balancer.
+// maxCloudDelay is the maximum delay of an answer of the simulated cloud, and maxLoadBalancerTime the maximum time to
+// create a load balancer.
 const (
 	maxCloudDelay       = time.Minute
 	maxLoadBalancerTime = time.Hour
@@ -223,10 +225,11 @@ func (c Config) cloudProblems() (all []Problem) {
 	return all
 }
 
-// maxQuota is the number of addresses of load balancers, in 198.18.0.0/15.
+// maxQuota is the maximum quota of load balancers: the number of their addresses in 198.18.0.0/15.
 const maxQuota = 1<<17 - 1
 
-// cidrFlags returns the flags that give each node a part of the pod addresses, for its route.
+// cidrFlags returns the flags that assign each node a part of the pod addresses. A route needs that part as its
+// destination.
 func cidrFlags() []string { return []string{"allocate-node-cidrs", "cluster-cidr"} }
 
 // FlagSection holds the flags of one component and their path in a Config.
@@ -248,7 +251,8 @@ func (c Config) FlagSections() []FlagSection {
 	}
 }
 
-// FlagsOf returns the flags of a kind of component in a release, including the gates of FeatureGates that it has there.
+// FlagsOf returns the flags of a kind of component in a release, including the gates in FeatureGates that the component
+// has in that release.
 func (c Config) FlagsOf(kind string, r Release) Flags {
 	for _, s := range c.FlagSections() {
 		if s.Kind == kind {
@@ -258,7 +262,7 @@ func (c Config) FlagsOf(kind string, r Release) Flags {
 	return nil
 }
 
-// flagProblem returns the first problem of a flag in the releases of its components.
+// flagProblem returns the first problem that a flag has in any release of its components.
 func (c Config) flagProblem(s FlagSection, name string) (p Problem, wrong bool) {
 	for _, r := range c.releasesOrNewest(s.Kind) {
 		if p, wrong := s.flagProblem(r, name, s.Flags[name]); wrong {
@@ -268,8 +272,8 @@ func (c Config) flagProblem(s FlagSection, name string) (p Problem, wrong bool) 
 	return p, false
 }
 
-// releasesOrNewest returns the releases of a kind's components, or the newest release if the kind has no releases or
-// components.
+// releasesOrNewest returns the releases of a kind's components. If the kind has no components or does not come with a
+// release, it returns the newest release.
 func (c Config) releasesOrNewest(kind string) []Release {
 	if all := c.ReleasesOf(kind); len(all) > 0 {
 		return all
@@ -277,7 +281,7 @@ func (c Config) releasesOrNewest(kind string) []Release {
 	return []Release{Newest()}
 }
 
-// ownFlags are flags that Stormglass sets itself. A name that ends in "-" stands for all flags with that prefix.
+// ownFlags are flags that Stormglass sets itself. A name that ends in "-" covers all flags with that prefix.
 type ownFlags struct {
 	hint  string
 	names []string
@@ -309,7 +313,7 @@ func apiServerOwn() []ownFlags {
 	}
 }
 
-// electedOwn returns the flags for leader-elected components.
+// electedOwn returns the flags that Stormglass sets itself for leader-elected components.
 func electedOwn() []ownFlags {
 	return []ownFlags{
 		{keysHint, []string{
@@ -344,7 +348,7 @@ func cloudOwn() []ownFlags {
 		ownFlags{"nodes get their part of 10.64.0.0/10", append(cidrFlags(), "cidr-allocator-type")})
 }
 
-// unsafe returns why a flag of the API server may not have these values, or "".
+// unsafe returns the reason why the API server's flag name must not have these values, or "".
 func unsafe(name string, values []string) (hint string) {
 	has := func(v string) bool { return slices.Contains(values, v) }
 	switch name {
@@ -380,8 +384,7 @@ func (s FlagSection) refused(name, value string) (hint string, refused bool) {
 	return "", false
 }
 
-// covers reports whether a flag is in a list. A name in the list that ends in "-" covers all flags
-// with that prefix.
+// covers reports whether a list contains a flag. A name in the list that ends in "-" covers all flags with that prefix.
 func covers(list []string, flag string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		return name == flag || strings.HasSuffix(name, "-") && strings.HasPrefix(flag, name)

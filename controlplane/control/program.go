@@ -16,8 +16,8 @@ type Program struct {
 	Revision string
 }
 
-// FindProgram finds the program with the components of release r, next to executable (the controlplane program) or in
-// PATH. It runs the program with --version, and returns an error if the program is of another release.
+// FindProgram finds the program with the components of release r, next to executable (the controlplane program) or on
+// PATH. It runs the program with --version, and fails if the program has the components of another release.
 func FindProgram(ctx context.Context, executable string, r Release) (Program, error) {
 	name := ReleaseBinary(r)
 	path, err := commandline.Find(executable, name)

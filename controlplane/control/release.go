@@ -17,12 +17,12 @@ type Release struct {
 	Minor, Kubernetes, Etcd string
 }
 
-// String returns the versions, as "Kubernetes v1.37.1 and etcd 3.7.0".
+// String returns the release's versions: "Kubernetes v1.37.1 and etcd 3.7.0".
 func (r Release) String() string {
 	return fmt.Sprintf("Kubernetes %s and etcd %s", r.Kubernetes, r.Etcd)
 }
 
-// Releases returns the releases that components of planes can have, newest first.
+// Releases returns the releases that a plane's components can have, newest first.
 func Releases() []Release {
 	return []Release{
 		{Minor: "1.37", Kubernetes: "v1.37.1", Etcd: "3.7.0"},
@@ -31,10 +31,10 @@ func Releases() []Release {
 	}
 }
 
-// Newest returns the release that the controlplane program links if it is built without a version.
+// Newest returns the newest release. A controlplane program that is built without VERSION links this release.
 func Newest() Release { return Releases()[0] }
 
-// ReleaseOf returns the release of a minor version, as "1.36".
+// ReleaseOf returns the release with a minor version such as "1.36".
 func ReleaseOf(minor string) (Release, bool) {
 	all := Releases()
 	i := slices.IndexFunc(all, func(r Release) bool { return r.Minor == minor })
@@ -47,16 +47,17 @@ func ReleaseOf(minor string) (Release, bool) {
 // ReleaseBinary returns the name of the controlplane program with a release's components.
 func ReleaseBinary(r Release) string { return "controlplane-" + r.Minor }
 
-// BuildHint returns a hint how to build the controlplane program with a release's components.
+// BuildHint returns a hint that says how to build the controlplane program with a release's components.
 func BuildHint(r Release) string { return "make controlplane VERSION=" + r.Minor + " builds it" }
 
-// VersionedKinds returns the kinds of component that come with a release, in the order in which upstream upgrades them.
-// Other kinds belong to Stormglass or have separate versions.
+// VersionedKinds returns the kinds of component that come with a Kubernetes release, in the order in which upstream
+// upgrades them. The other kinds belong to Stormglass or have their own versions.
 func VersionedKinds() []string {
 	return []string{KindEtcd, KindAPIServer, KindControllerManager, KindScheduler, KindCloudControllerManager}
 }
 
-// VersionOf returns the version of a kind of component in a release, or "" if the kind does not come with a release.
+// VersionOf returns the version of a kind of component in a release. It returns "" if the kind does not come with a
+// release.
 func (r Release) VersionOf(kind string) string {
 	switch {
 	case kind == KindEtcd:
@@ -67,20 +68,20 @@ func (r Release) VersionOf(kind string) string {
 	return ""
 }
 
-// number returns the minor version of a kind as a number, which increases with the version.
+// number returns the minor version of a kind in the release as a number. Newer versions have higher numbers.
 func (r Release) number(kind string) int {
 	return minorNumber(strings.TrimPrefix(r.VersionOf(kind), "v"))
 }
 
-// OlderThan reports whether a kind of component has a lower minor version in r than in other.
+// OlderThan reports whether a kind of component has a lower minor version in release r than in other.
 func (r Release) OlderThan(other Release, kind string) bool {
 	return r.number(kind) < other.number(kind)
 }
 
-// AtLeast reports whether r is of a minor version, as "1.37", or newer.
+// AtLeast reports whether r has the given minor version, such as "1.37", or a newer one.
 func (r Release) AtLeast(minor string) bool { return minorNumber(r.Minor) >= minorNumber(minor) }
 
-// minorNumber returns the minor version: 36 for "1.36" and "1.36.3".
+// minorNumber returns the minor number of a version: 36 for "1.36" and for "1.36.3".
 func minorNumber(version string) int {
 	_, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -88,7 +89,7 @@ func minorNumber(version string) int {
 	return n
 }
 
-// ReleaseOf returns the release with which a component is started.
+// ReleaseOf returns the release of a component in a plane with this config.
 func (c Config) ReleaseOf(component string) Release {
 	kind := ComponentKind(component)
 	if !slices.Contains(VersionedKinds(), kind) {
@@ -163,7 +164,8 @@ const (
 	emulatedBack = 3
 )
 
-// skew returns how the components' versions violate upstream's version skew policy, or "".
+// skew returns how the components' versions violate upstream's version skew policy, and a hint. It returns "" if they
+// do not.
 func (c Config) skew() (msg, hint string) {
 	oldest, newest := c.span(KindAPIServer)
 	if c.number(newest)-c.number(oldest) > 1 {
@@ -191,10 +193,10 @@ func (c Config) OldestAPIServer() Release {
 	return c.ReleaseOf(oldest)
 }
 
-// kubeletBack is the number of minor versions by which a kubelet may be older than an API server.
+// kubeletBack is the maximum number of minor versions by which a kubelet may be older than an API server.
 const kubeletBack = 3
 
-// KubeletSkew returns how kubelets of a release violate upstream's version skew policy, or "".
+// KubeletSkew returns how kubelets of release r violate upstream's version skew policy, or "" if they do not.
 func (c Config) KubeletSkew(r Release) string {
 	oldest, newest := c.span(KindAPIServer)
 	switch n := r.number(KindAPIServer); {
@@ -210,7 +212,7 @@ func (c Config) number(component string) int {
 	return c.ReleaseOf(component).number(ComponentKind(component))
 }
 
-// span returns the names of the oldest and the newest component of a kind.
+// span returns the name of the oldest component of a kind, and the name of the newest.
 func (c Config) span(kind string) (oldest, newest string) {
 	of := c.ComponentsOf(kind)
 	byVersion := func(a, b string) int { return cmp.Compare(c.number(a), c.number(b)) }
@@ -248,10 +250,10 @@ func (c Config) emulationProblems() []Problem {
 // EmulatedFlag is the flag by which a component emulates a version.
 const EmulatedFlag = "emulated-version"
 
-// emulatingKinds returns the kinds that can emulate an older version.
+// emulatingKinds returns the kinds of component that can emulate an older version.
 func emulatingKinds() []string { return []string{KindAPIServer, KindControllerManager, KindScheduler} }
 
-// Emulates reports whether the config makes components of a kind emulate a version.
+// Emulates reports whether components of a kind emulate the config's EmulatedVersion.
 func (c Config) Emulates(kind string) bool {
 	return c.EmulatedVersion != "" && slices.Contains(emulatingKinds(), kind)
 }

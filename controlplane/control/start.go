@@ -57,9 +57,9 @@ type ExitError struct {
 
 func (e *ExitError) Error() string { return e.Msg }
 
-// Start starts a supervisor and returns when its plane is ready. If the plane
-// fails, it returns an *ExitError. The supervisor and all components end when this
-// process ends for any reason. ctx only bounds the start.
+// Start starts a supervisor and returns when its plane is ready. If the plane fails, Start returns an *ExitError. The
+// supervisor and all components end when this process ends for any reason. ctx bounds only the start: its end does not
+// stop a plane that is ready.
 func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
 	cmd := exec.Command(o.Binary, "up", "--dir", o.Dir, "--output", "json")
 	if o.Config != nil {
@@ -76,8 +76,9 @@ func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The plane runs in a separate session. Only this process handles a terminal's Ctrl-C, and a kernel that
-	// groups tasks by session (autogroup) schedules this process and the whole plane as two groups.
+	// The supervisor runs in a separate session for two reasons. Ctrl-C in a terminal then reaches only this process.
+	// And a kernel that groups tasks by session (autogroup) treats the whole plane as one group, separate from this
+	// process.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if s.alive, err = StartAttended(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Binary, err)
@@ -122,7 +123,8 @@ func (s *Supervisor) wait() {
 	close(s.done)
 }
 
-// SignalOf returns the name of the signal that ended a process, such as "SIGTERM", or "" if it exited.
+// SignalOf returns the name of the signal that ended a process, such as "SIGTERM". It returns "" if the process exited
+// by itself.
 func SignalOf(exit *exec.ExitError) string {
 	status, ok := exit.Sys().(syscall.WaitStatus)
 	if !ok || !status.Signaled() {
@@ -137,15 +139,15 @@ func (s *Supervisor) Cluster() Cluster { return s.cluster }
 // Done returns a channel that is closed when the supervisor and its components have ended.
 func (s *Supervisor) Done() <-chan struct{} { return s.done }
 
-// Err returns the reason why the supervisor ended, or nil after Stop. Call it after Done is closed.
+// Err returns the reason why the supervisor ended, or nil if Stop ended it. Call Err only after Done is closed.
 func (s *Supervisor) Err() error { return s.err }
 
-// stopWithin is longer than the longest stop: 8 s to undo faults, 5 s more for a webhook that is being registered, 30
-// s for the processes and 1 s for the last answers.
+// stopWithin is the time limit of Stop, longer than the longest stop: 8 s to undo faults, 5 s more for a webhook that
+// is being registered, 30 s for the processes and 1 s for the last answers.
 const stopWithin = 50 * time.Second
 
-// Stop stops the plane in order and waits for its end. If ctx ends first or
-// the supervisor takes too long, Stop kills everything.
+// Stop stops the plane in order and waits until it has ended. If ctx ends first, or the supervisor takes too long, Stop
+// kills all processes.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()
@@ -160,10 +162,9 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	}
 }
 
-// ReadStart reads the output of a starting supervisor: one stream with its messages and its
-// result (`up --output json`). It copies the messages to messages and returns when it has read
-// the result. ready is false if the stream ends without a result. A message that cannot be
-// written is lost.
+// ReadStart reads the output of a starting supervisor (`up --output json`): one stream with progress messages and then
+// the result. It copies the messages to messages and returns once it has read the result. ready is false if the stream
+// ends without a result. A failure to write a message is ignored.
 func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
 	lines := bufio.NewReader(said)
 	for {
@@ -179,7 +180,7 @@ func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
 	}
 }
 
-// tail passes written data on and keeps the last tailBytes of it.
+// tail passes written data on and keeps the last tailBytes bytes of it.
 type tail struct {
 	to io.Writer
 
@@ -200,7 +201,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return t.to.Write(p)
 }
 
-// lastMessage returns the program's error with all its lines, or otherwise the last line.
+// lastMessage returns the error message of the program, with all its lines. If there is none, it returns the last line
+// of the output.
 func (t *tail) lastMessage() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,15 +213,13 @@ func (t *tail) lastMessage() string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// ParentPipeEnv is the environment variable with the number of an inherited
-// descriptor: the read end of a pipe whose write end only the parent holds.
-// End of file on it means that the parent has ended for any reason. The
-// process then kills itself at once. Start sets the variable for the supervisor,
-// and the supervisor sets it for each component.
+// ParentPipeEnv is the environment variable with the number of an inherited descriptor: the read end of a pipe whose
+// write end only the parent holds. End of file on it means that the parent has ended for any reason. The process then
+// kills itself at once. Start sets the variable for the supervisor, and the supervisor sets it for each component.
 const ParentPipeEnv = "STORMGLASS_PARENT_PIPE"
 
-// StartAttended starts a program that obeys ParentPipeEnv, with the environment of this
-// process. The caller must close alive when the program has ended.
+// StartAttended starts a program that ends when this process ends, because the program obeys ParentPipeEnv. The program
+// inherits the environment of this process. The caller must close alive when the program has ended.
 func StartAttended(cmd *exec.Cmd) (alive *os.File, err error) {
 	parent, alive, err := os.Pipe()
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package programs holds the programs that the controlplane binary runs when it is executed under another name: the
-// components of a control plane, its services and tools, and the writer that makes disks slow. It links Kubernetes
+// components of a control plane, its services and tools, and the process that keeps a disk busy. It links Kubernetes
 // and etcd.
 package programs
 
@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// Prepare makes this process end with its parent, sets its descriptor limit and starts its fsync agent, as its
-// environment requests.
+// Prepare sets up this process as its environment requests: the process ends with its parent, gets its limit of open
+// files, and starts its fsync agent.
 func Prepare() error {
 	if err := process.DieWithParent(); err != nil {
 		return err
@@ -24,7 +24,7 @@ func Prepare() error {
 	return errors.Join(process.LimitDescriptors(), fsync.StartAgent())
 }
 
-// Main runs the program with a name. ok is false if the name is unknown.
+// Main runs the program with the given name. ok is false if the name is unknown.
 func Main(name string, args []string, stdout, stderr io.Writer) (code int, ok bool) {
 	if name == disk.Program {
 		return disk.Main(args, stdout, stderr), true
@@ -39,7 +39,7 @@ func Main(name string, args []string, stdout, stderr io.Writer) (code int, ok bo
 	return program(args), true
 }
 
-// Check checks the settings of a kind of component, by constructing the component's command.
+// Check checks the settings of a kind of component. It constructs the component's command for this.
 func Check(kind string, ask control.Check) (control.Checked, error) {
 	return component.Check(kind, ask)
 }

@@ -1,5 +1,6 @@
 // Package source generates the dashboards as JSON for Grafana. It uses Grafana's SDK and the YAML files in this directory, which
-// package dashboards reads. No program imports it. This command writes dashboards/json and docs/reference/dashboards.md:
+// package dashboards reads. No program imports package source. This command writes dashboards/json and
+// docs/reference/dashboards.md:
 //
 //	go test ./dashboards/source -update
 //
@@ -21,10 +22,10 @@ import (
 	"github.com/stormglass/stormglass/dashboards"
 )
 
-// tag marks the dashboards for Grafana's search.
+// tag is the tag of the dashboards, by which users find them in Grafana's search.
 const tag = "stormglass"
 
-// Files returns the JSON of each dashboard by its UID. It fails if a dashboard cannot be read, or if the SDK refuses it.
+// Files returns the JSON of each dashboard, by UID. It fails if a dashboard cannot be read or the SDK refuses it.
 func Files() (map[string][]byte, error) {
 	all, err := dashboards.Load()
 	if err != nil {
@@ -39,7 +40,8 @@ func Files() (map[string][]byte, error) {
 	return written, nil
 }
 
-// encode builds a dashboard, adds the fields that the SDK lacks, and returns its JSON.
+// encode builds a dashboard with the SDK, adds the fields that the SDK does not support, and returns the JSON. all lists the
+// dashboards to link to.
 func encode(d dashboards.Dashboard, all []dashboards.Dashboard) ([]byte, error) {
 	built, err := build(d, all)
 	if err != nil {
@@ -67,7 +69,7 @@ func encode(d dashboards.Dashboard, all []dashboards.Dashboard) ([]byte, error) 
 	return buf.Bytes(), err
 }
 
-// unhide removes the field placement, with which the SDK by default hides links and annotations in a menu.
+// unhide removes the field placement. By default the SDK sets the field, and with it hides links and annotations in a menu.
 func unhide(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -110,9 +112,9 @@ func build(b dashboards.Dashboard, all []dashboards.Dashboard) (dashboard.Dashbo
 	return d.Build()
 }
 
-// linkTo returns a link to another dashboard, for the same data source, cluster and time range. It does not keep the chosen
-// instances, as a link to all dashboards with a tag would: Grafana uses the value in a URL unchanged, so an etcd member would be
-// chosen as the instance of the scheduler dashboard, and every panel there would be empty.
+// linkTo returns a link to another dashboard, for the same data source, cluster and time range. The link does not keep the
+// chosen instances, as a link to all dashboards with a tag would. Grafana uses the value in a URL unchanged, so an etcd member
+// would be chosen as the instance of the scheduler dashboard, and every panel there would be empty.
 func linkTo(uid, title string) *dashboard.DashboardLinkBuilder {
 	return dashboard.NewDashboardLinkBuilder(title).Type(dashboard.DashboardLinkTypeLink).
 		Url("/d/" + uid + "?${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}")
@@ -141,7 +143,7 @@ func variables(jobs string) []cog.Builder[dashboard.VariableModel] {
 // mark is an annotation, which shows a time range or a moment on every panel.
 type mark struct {
 	name, colour, expr string
-	// extra holds more fields of the annotation, for the Prometheus data source.
+	// extra holds additional fields of the annotation for the Prometheus data source.
 	extra map[string]any
 }
 

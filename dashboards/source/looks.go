@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/dashboards"
 )
 
-// panel is a panel with methods that build it with the SDK.
+// panel adds methods to a dashboards.Panel that build the panel with the SDK.
 type panel struct{ dashboards.Panel }
 
 // asBuilder is a function that implements the SDK's interface for builders.
@@ -26,7 +26,8 @@ type asBuilder func() (dashboard.Panel, error)
 
 func (f asBuilder) Build() (dashboard.Panel, error) { return f() }
 
-// builder returns a builder for the panel: a panel of its kind, with the fields that all kinds have in common.
+// builder returns a builder for the panel. The built panel has the panel's kind and the fields that all kinds have in
+// common.
 func (p panel) builder(id uint32) cog.Builder[dashboard.Panel] {
 	return asBuilder(func() (dashboard.Panel, error) {
 		built, err := p.withoutData()

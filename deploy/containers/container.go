@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// stopsWithin is the time that a program may take to end after a signal.
+// stopsWithin is the maximum time that a program may take to end after a signal.
 const stopsWithin = 30 * time.Second
 
-// Container is a container, represented by the command that runs it.
+// Container is a running container: the command that runs it in the foreground.
 type Container struct {
 	name, log string
 	cmd       *exec.Cmd
@@ -20,7 +20,7 @@ type Container struct {
 	err       error
 }
 
-// start starts a command that writes its output to the file log. On Linux, the command gets the signal orphaned when this process
+// start starts a command whose output goes to the file log. On Linux, the command gets the signal orphaned when this process
 // ends, even if it crashes.
 func start(name, log string, argv []string, orphaned syscall.Signal) (*Container, error) {
 	out, err := os.Create(log) // not a pipe: a write to a broken pipe would kill the command before it has cleaned up
@@ -43,10 +43,10 @@ func start(name, log string, argv []string, orphaned syscall.Signal) (*Container
 	return c, nil
 }
 
-// Done is closed when the container has ended.
+// Done returns a channel that is closed when the container has ended.
 func (c *Container) Done() <-chan struct{} { return c.done }
 
-// Log returns the output of the container so far, and how the container ended if it has.
+// Log returns the output of the container so far. If the container has ended, the log also says how.
 func (c *Container) Log() string {
 	text, err := os.ReadFile(c.log)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Container) Log() string {
 	}
 }
 
-// Stop sends SIGTERM to the container and waits until it has ended. It returns an error if the exit code is not 0.
+// Stop sends SIGTERM to the container and waits until the container has ended. It returns an error if the exit code is not 0.
 func (c *Container) Stop() error {
 	if err := c.end(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("%s: %w", c.name, err)
@@ -71,7 +71,7 @@ func (c *Container) Stop() error {
 	return nil
 }
 
-// end sends a signal and waits until the command has ended. After stopsWithin it kills the command and returns an error.
+// end sends a signal and waits until the command has ended. It kills the command after stopsWithin, and then returns an error.
 func (c *Container) end(s syscall.Signal) error {
 	if err := c.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

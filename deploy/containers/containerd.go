@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// containerd runs containers with its own containerd, in a new PID namespace and mount namespace, so that containers and mounts end
-// with it.
+// containerd runs containers with a separate containerd in a new PID and mount namespace, so that containers and mounts end
+// together with that containerd.
 type containerd struct {
 	argv   []string
 	socket string
@@ -30,7 +30,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
 address = "%[1]s/socket"
 `
 
-// listensWithin is the time that containerd may take to start.
+// listensWithin is the maximum time that containerd may take to start.
 const listensWithin = 30 * time.Second
 
 func openContainerd(ctx context.Context, dir string) (kind, error) {

@@ -15,31 +15,32 @@ import (
 	"github.com/stormglass/stormglass/internal/imagearchive"
 )
 
-// Engine runs containers. It has its own store, so that it neither sees nor changes other containers and images of the machine.
+// Engine runs containers. It has a separate store for images and containers, so that it neither sees nor changes those of the
+// machine.
 type Engine struct {
 	kind
 	dir     string
 	running []*Container
 }
 
-// kind is an implementation of Engine, by podman or by containerd.
+// kind is the part of an Engine that depends on its program, podman or containerd.
 type kind interface {
 	// load loads the image in an archive into the store.
 	load(ctx context.Context, archive string) error
 	// run returns a command that runs a container in the foreground, passes signals on to it, and removes it when it ends.
 	// entrypoint is the entrypoint of the image.
 	run(name string, s deploytest.Service, entrypoint []string) []string
-	// userOfImage reports whether a container always runs as the user of its image, even if the service sets another user.
+	// userOfImage reports whether a container always runs as the user of its image, even if the service specifies another user.
 	userOfImage() bool
-	// close ends the processes that a killed command has left behind.
+	// close ends the processes that killed commands have left behind.
 	close() error
 }
 
 // Names returns the names of the engines, in the order in which Open prefers them.
 func Names() []string { return []string{"podman", "containerd"} }
 
-// Open prepares the engine with the given name, or the first one that is installed if name is empty. The engine's store is in dir,
-// which must not exist; Close removes it.
+// Open prepares the engine with the given name. If name is empty, it takes the first engine in Names that is installed. The
+// engine's store is in dir, which must not exist yet; Close removes dir.
 func Open(ctx context.Context, name, dir string) (*Engine, error) {
 	if name == "" {
 		for _, name = range Names() {
@@ -65,8 +66,8 @@ func Open(ctx context.Context, name, dir string) (*Engine, error) {
 	return &Engine{kind: k, dir: dir}, nil
 }
 
-// Start starts a service of the compose file in a container of the image. It fails if the service uses a setting that is not
-// supported here.
+// Start starts a service of the compose file in a container of image. It fails if the service uses a setting that this package
+// does not support.
 func (e *Engine) Start(ctx context.Context, name string, s deploytest.Service, image imagearchive.Image) (*Container, error) {
 	if err := check(s); err != nil {
 		return nil, fmt.Errorf("service %s: %w", name, err)
@@ -92,7 +93,7 @@ func (e *Engine) Start(ctx context.Context, name string, s deploytest.Service, i
 	return c, err
 }
 
-// check returns an error for a service with a setting that is not supported here.
+// check returns an error for a service with a setting that this package does not support.
 func check(s deploytest.Service) error {
 	switch {
 	case s.NetworkMode != "host":
@@ -121,7 +122,7 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// output runs a command; its error contains the command's output.
+// output runs a command and returns its output. The error contains the output too.
 func output(ctx context.Context, argv []string) (string, error) {
 	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
 	if err != nil {
@@ -130,7 +131,7 @@ func output(ctx context.Context, argv []string) (string, error) {
 	return string(out), nil
 }
 
-// environment returns the variables of a service as NAME=VALUE, in the order of their names.
+// environment returns the environment variables of a service as NAME=VALUE, sorted by name.
 func environment(s deploytest.Service) []string {
 	var all []string
 	for name, value := range s.Environment {

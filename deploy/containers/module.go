@@ -17,22 +17,22 @@ import (
 // nobody is the user ID in the images of Prometheus and Alertmanager.
 const nobody = 65534
 
-// Module is the Go module that the program of an image is built from.
+// Module is the Go module from which the program of an image is built.
 type Module struct {
 	Path, Version string
-	// Program is the name of the program and of its package below cmd. Release is the version that the program reports.
+	// Program is the name of the program, and of its package below cmd. Release is the version that the program reports.
 	Program, Release string
 }
 
 var (
 	reference = regexp.MustCompile(`^(?:docker\.io/)?([a-z]+/[a-z]+):v?(\d+)\.(\d+)\.(\d+)$`)
-	// pages maps a program to a directory with web pages that the program embeds. Its module lacks the directory, because other
-	// tools generate the pages.
+	// pages maps a program to the directory of the web pages that the program embeds. The module does not contain the directory,
+	// because other tools generate the pages.
 	pages = map[string]string{"alertmanager": "ui/app/dist"}
 )
 
-// ModuleOf returns the module of an image prom/prometheus or prom/alertmanager. Release 3.15.0 of Prometheus is version v0.315.0 of
-// its module.
+// ModuleOf returns the module of an image prom/prometheus or prom/alertmanager. Release 3.15.0 of Prometheus is version v0.315.0
+// of the module.
 func ModuleOf(image string) (Module, error) {
 	m := reference.FindStringSubmatch(image)
 	if m == nil {
@@ -48,9 +48,9 @@ func ModuleOf(image string) (Module, error) {
 	return Module{}, fmt.Errorf("image %s: it is not built from a known Go module (only prom/prometheus, prom/alertmanager)", image)
 }
 
-// Build builds the static program of an image in dir and returns the image. The image has the content of the upstream image, but no
-// shell and no web pages. tools is the directory of the module tools, whose go.sum verifies the source. The dependencies have the
-// versions in the program's own go.mod, as in its releases. The first build takes minutes.
+// Build builds the static program of an image in dir and returns the image. The image has the content of the upstream image, but
+// no shell and no web pages. tools is the directory of the module tools, whose go.sum verifies the source. The dependencies are
+// those in the program's own go.mod, as in upstream's releases. The first build takes minutes.
 func Build(ctx context.Context, tools, dir, image string) (imagearchive.Image, error) {
 	m, err := ModuleOf(image)
 	if err != nil {
@@ -70,8 +70,8 @@ func Build(ctx context.Context, tools, dir, image string) (imagearchive.Image, e
 	return m.image(image, program), nil
 }
 
-// copySource copies the source of the module to a directory below dir and returns that directory. The copy is needed because the
-// files that the module lacks cannot be added to the module cache.
+// copySource copies the source of the module to a directory below dir and returns that directory. The copy is needed because a
+// build adds files to it, which cannot be added to the module cache.
 func (m Module) copySource(ctx context.Context, tools, dir string) (string, error) {
 	download := exec.CommandContext(ctx, "go", "-C", tools, "mod", "download", "-json", m.Path+"@"+m.Version)
 	var stdout, stderr bytes.Buffer
@@ -100,7 +100,7 @@ func (m Module) copySource(ctx context.Context, tools, dir string) (string, erro
 	return source, os.WriteFile(filepath.Join(source, lacks, "index.html"), []byte("built without its pages\n"), 0o644)
 }
 
-// image returns the image of the program.
+// image returns the image for a built program.
 func (m Module) image(name, program string) imagearchive.Image {
 	return imagearchive.Image{
 		Name: name, Entrypoint: []string{"/bin/" + m.Program}, User: fmt.Sprintf("%d:%d", nobody, nobody), WorkingDir: "/" + m.Program,

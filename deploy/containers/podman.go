@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// podman runs containers with podman, with its own store.
+// podman runs containers with podman and a separate store.
 type podman struct{ argv []string }
 
 func openPodman(ctx context.Context, dir string) (kind, error) {

@@ -1,5 +1,5 @@
-// Package deploytest supports tests of the files in deploy/: it provides the programs of the module tools, reads the compose file
-// with Compose's own loader, and places the files of a service where its container would have them.
+// Package deploytest supports tests of the files in deploy/. It builds the programs of the module tools, reads the compose file
+// with Compose's own loader, and arranges the files of a service as in its container.
 package deploytest
 
 import (
@@ -18,11 +18,11 @@ import (
 	"testing"
 )
 
-// ToolsEnv is the environment variable that names a directory with the built programs of tools; "make tools" creates one. If it is
-// not set, Tool builds the program.
+// ToolsEnv is the environment variable with the directory of the built programs of the module tools; "make tools" creates the
+// directory. If the variable is not set, Tool builds the programs.
 const ToolsEnv = "STORMGLASS_TOOLS"
 
-// The programs of tools.
+// The programs of the module tools.
 const (
 	Prometheus   = "prometheus"
 	Promtool     = "promtool"
@@ -35,7 +35,7 @@ const (
 	Chart        = "chart"
 )
 
-// packages maps each program to its package and to the directory of the module that sets the program's version.
+// packages maps each program to its package path, and to the module that determines the program's version.
 var packages = map[string]struct{ module, path string }{
 	Prometheus:   {"tools", "github.com/prometheus/prometheus/cmd/prometheus"},
 	Promtool:     {"tools", "github.com/prometheus/prometheus/cmd/promtool"},
@@ -58,8 +58,8 @@ func Root(t testing.TB) string {
 	return filepath.Dir(strings.TrimSpace(string(out)))
 }
 
-// Tool returns the path of a program of tools. The first build of Prometheus takes minutes; after that the program is in Go's build
-// cache.
+// Tool returns the path of a program of the module tools. The first build of Prometheus takes minutes; later builds use Go's
+// build cache.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	if dir := os.Getenv(ToolsEnv); dir != "" {
@@ -85,7 +85,7 @@ func Tool(t testing.TB, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Run runs a program and returns the output of both its streams. The error is the program's exit error.
+// Run runs a program and returns what it has written to stdout and stderr. The error is the program's exit error.
 func Run(t testing.TB, dir, program string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -94,8 +94,8 @@ func Run(t testing.TB, dir, program string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// Documented returns the arguments of each command of a program in the pages of docs/how-to. It finds commands that are written as
-// "bin/PROGRAM ARGUMENTS" in a block or between backticks.
+// Documented returns the arguments of each command of a program on the pages of docs/how-to. It finds commands of the form
+// "bin/PROGRAM ARGUMENTS" in blocks and between backticks.
 func Documented(t testing.TB, program string) [][]string {
 	t.Helper()
 	pages, err := filepath.Glob(filepath.Join(Root(t), "docs", "how-to", "*.md"))
@@ -121,14 +121,14 @@ func Documented(t testing.TB, program string) [][]string {
 	return all
 }
 
-// Project is the resolved compose file, with absolute paths and the values of variables. It has every field that the file uses: the
+// Project is the compose file with resolved variables and absolute paths. It has every field that the compose file uses. The
 // function Compose refuses other fields, because the tests would ignore them.
 type Project struct {
 	Name     string             `json:"name"`
 	Services map[string]Service `json:"services"`
 }
 
-// Service is one service of a Project.
+// Service is one service of a compose file.
 type Service struct {
 	Image       string            `json:"image"`
 	NetworkMode string            `json:"network_mode"`
@@ -146,14 +146,15 @@ type Volume struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"read_only"`
-	// Bind says whether an engine creates a missing source.
+	// Bind holds the setting create_host_path, which says whether an engine creates a missing source directory.
 	Bind struct {
 		CreateHostPath *bool `json:"create_host_path"`
 	} `json:"bind"`
 }
 
-// Compose reads deploy/compose/compose.yaml with the library of docker compose, which validates it against the schema of the Compose
-// Specification. env holds NAME=VALUE pairs to add to the environment. Compose fails if the library does not accept the file.
+// Compose reads deploy/compose/compose.yaml with the library of docker compose, which validates the file against the schema of
+// the Compose Specification. env holds additional environment variables as NAME=VALUE. Compose fails if the library does not
+// accept the file.
 func Compose(t testing.TB, env ...string) (Project, error) {
 	t.Helper()
 	cmd := exec.Command(Tool(t, ComposeCheck), filepath.Join(Root(t), "deploy", "compose", "compose.yaml"))
@@ -172,8 +173,8 @@ func Compose(t testing.TB, env ...string) (Project, error) {
 	return p, nil
 }
 
-// Container creates a directory with links to the service's mounts, at the paths of the container, and returns it. A path in the
-// service's configuration leads to the same file below this directory as in the container.
+// Container creates a directory with links to the service's mounts, at their paths in the container, and returns the directory.
+// Below this directory, each path in the service's configuration leads to the same file as in the container.
 func (s Service) Container(t testing.TB) string {
 	t.Helper()
 	root := t.TempDir()
@@ -189,12 +190,12 @@ func (s Service) Container(t testing.TB) string {
 	return root
 }
 
-// listening matches the log line of Prometheus with the address that it listens on.
+// listening matches the log line in which Prometheus reports the address that it listens on.
 var listening = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
-// StartPrometheus starts a real Prometheus server on a free port of 127.0.0.1 and returns its URL once it is ready. config is its
-// configuration file and data its data directory. The end of the test stops the server; the test fails if the server does not exit
-// with 0.
+// StartPrometheus starts a Prometheus server on a free port of 127.0.0.1, and returns its URL when the server is ready. config
+// is the configuration file and data the data directory of the server. The server is stopped at the end of the test, which fails
+// if the server does not exit with 0.
 func StartPrometheus(t testing.TB, config, data string, args ...string) (url string) {
 	t.Helper()
 	cmd := exec.Command(Tool(t, Prometheus), append(args, "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address=127.0.0.1:0")...)

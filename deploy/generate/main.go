@@ -1,9 +1,10 @@
-// Generate writes the manifests of deploy/kubernetes that are generated from the rules and the dashboards. Run it in the root of the
-// repository:
+// Generate writes those manifests of deploy/kubernetes that are generated from the rules and the dashboards. Run it in the root
+// of the repository:
 //
 //	go run ./deploy/generate
 //
-// It removes other files *.yaml from the directories rules and dashboards of deploy/kubernetes, which hold only generated files.
+// The directories rules and dashboards of deploy/kubernetes hold only generated files; Generate removes all other *.yaml files
+// from them.
 package main
 
 import (
@@ -17,7 +18,7 @@ import (
 
 func main() { os.Exit(run(".", os.Stderr)) }
 
-// run writes the manifests of the repository at root, and returns the exit code, 0 or 1.
+// run writes the manifests of the repository at root, and returns the exit code: 0, or 1 for an error.
 func run(root string, stderr io.Writer) int {
 	if err := write(root); err != nil {
 		fmt.Fprintln(stderr, "generate:", err)

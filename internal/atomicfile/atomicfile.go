@@ -1,5 +1,5 @@
-// Package atomicfile replaces files atomically: a reader sees either the old content or the new. If the disk is full, the old
-// content remains.
+// Package atomicfile replaces files atomically: a reader sees either the old content or the new content. If the disk is full,
+// the old content remains.
 package atomicfile
 
 import (
@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// Write writes a file with mode 0600.
+// Write replaces a file atomically. The file has mode 0600.
 func Write(path string, data []byte) error {
 	return write(path, data, func(*os.File) error { return nil })
 }
 
-// Publish writes a file with mode 0644, which other users may read, and syncs it to disk.
+// Publish replaces a file atomically and syncs it to disk. The file has mode 0644, so that other users can read it.
 func Publish(path string, data []byte) error {
 	return write(path, data, func(f *os.File) error { return errors.Join(f.Chmod(0o644), f.Sync()) })
 }

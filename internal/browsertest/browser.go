@@ -18,7 +18,7 @@ import (
 // browserEnv is the environment variable that names the browser.
 const browserEnv = "STORMGLASS_BROWSER"
 
-// Start starts a headless Chromium and returns its chromedp context. It ends the browser when the test ends.
+// Start starts a headless Chromium and returns its chromedp context. The browser ends when the test ends.
 func Start(t *testing.T) context.Context {
 	t.Helper()
 	path, err := find(os.Getenv(browserEnv), exec.LookPath)
@@ -55,8 +55,8 @@ func Must[T any](t *testing.T, ctx context.Context, action chromedp.Action[T]) T
 	return v
 }
 
-// find returns the path of the named browser. If named is empty, it returns the first browser of tools/browsers that lookPath
-// finds.
+// find returns the path of the browser that named names. If named is empty, it returns the first browser in tools/browsers that
+// lookPath finds.
 func find(named string, lookPath func(string) (string, error)) (string, error) {
 	if named != "" {
 		path, err := lookPath(named)
@@ -77,7 +77,7 @@ func find(named string, lookPath func(string) (string, error)) (string, error) {
 	return "", errors.New("no browser: the page tests need a Chromium, Chrome or Edge on PATH, or named by " + browserEnv + " (`make browser` installs Chromium by apt-get)")
 }
 
-// readList reads the file tools/browsers of the repository, from the test's directory upwards.
+// readList reads the file tools/browsers of the repository. It searches from the test's directory upwards.
 func readList() ([]byte, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package cborscan reads CBOR (RFC 8949) as package jsonscan reads JSON: in pieces that may be cut anywhere, without holding
-// the whole text. It reads the CBOR that API servers write. Keys and strings are byte or text strings of a definite length
-// and need not be valid UTF-8; tags are ignored.
+// Package cborscan reads CBOR (RFC 8949) in pieces that may be cut anywhere, without holding the whole input, as package
+// jsonscan does for JSON. It supports the CBOR that API servers write. Keys and strings may be byte strings or text strings of a
+// definite length, and need not be valid UTF-8. Tags are ignored.
 package cborscan
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// deepest is the deepest nesting that apimachinery reads (serializer/cbor, MaxNestedLevels).
+// deepest is the maximum depth of nesting that apimachinery accepts (serializer/cbor, MaxNestedLevels).
 const deepest = 64
 
-// Scanner reads one data item, or a sequence of maps (RFC 8742). It is used like a jsonscan.Scanner and returns the same
-// tokens: it enters the outermost map, and never enters arrays. Set the exported fields before the first call.
+// Scanner reads one CBOR data item, or a sequence of maps (RFC 8742). Use it like a jsonscan.Scanner; it returns the same
+// tokens. It enters the outermost map, and never enters arrays. Set the exported fields before the first call.
 type Scanner struct {
-	// Stream reports that the input is a sequence of maps. If false, it is one item of any kind.
+	// Stream means that the input is a sequence of maps. If it is false, the input is one data item of any kind.
 	Stream bool
-	// LongestKey is the maximum length of a key in bytes; Next skips longer keys. LongestValue is the maximum length of a
-	// value asked for with Keep, in bytes; for a longer value Next fails with jsonscan.ErrLong.
+	// LongestKey is the maximum length of a key in bytes; Next skips longer keys. LongestValue is the maximum length in bytes of
+	// a value that the caller requests with Keep; for a longer value Next returns jsonscan.ErrLong.
 	LongestKey, LongestValue int
 
 	want   want
@@ -34,7 +34,7 @@ type Scanner struct {
 	skip   uint64  // bytes left of a string that is skipped
 	need   uint64  // bytes left of a string that is returned
 	key    bool    // the string that is returned is a key
-	// partial holds the bytes of the string that were in earlier pieces.
+	// partial holds the part of the current string that was in earlier pieces.
 	partial []byte
 	text    []byte // text of the last token
 }
@@ -48,7 +48,7 @@ type container struct {
 	odd     bool // a key was read, its value not yet
 }
 
-// want says which part of a value the caller wants.
+// want is the part of a value that the caller has requested.
 type want uint8
 
 const (
@@ -57,30 +57,32 @@ const (
 	members
 )
 
-// Keep makes Next return the value of the key that it returned last, if the value is a string or an integer.
+// Keep requests the value of the key that Next returned last: the next call of Next returns the value, if it is a string or an
+// integer.
 func (s *Scanner) Keep() { s.want = content }
 
-// Enter makes Next return the members of the value of the key that it returned last, if the value is a map.
+// Enter requests the members of the value of the key that Next returned last: the next calls of Next return them, if the value
+// is a map.
 func (s *Scanner) Enter() { s.want = members }
 
-// Text returns the text of the last token. It is valid until the next call of Next, and only while the piece passed to Next
-// is.
+// Text returns the text of the last token. It is valid until the next call of Next, and only as long as the piece that was
+// passed to Next is unchanged.
 func (s *Scanner) Text() []byte { return s.text }
 
-// Complete reports whether the input may end here.
+// Complete reports whether the input can end here.
 func (s *Scanner) Complete() bool {
 	between := len(s.open) == 0 && s.have == 0 && !s.tagged && s.skip == 0 && s.need == 0 && s.ends == 0
 	return between && (s.Stream || s.over)
 }
 
-// Reset makes the scanner ready for another input.
+// Reset prepares the scanner for another input.
 func (s *Scanner) Reset() {
 	*s = Scanner{Stream: s.Stream, LongestKey: s.LongestKey, LongestValue: s.LongestValue, open: s.open[:0], partial: s.partial[:0]}
 }
 
-// Next reads p up to the next token and returns the number of bytes that it used; the caller passes the rest in the next
-// call. If one byte ends several maps, Next uses that byte only with the last End, so that it returns all tokens of p before
-// p is used up. Reset the scanner after an error.
+// Next reads p up to the next token and returns the number of bytes that it used. The caller passes the rest of p in the next
+// call. If one byte ends several maps, Next counts that byte as used only with the last End, so that all tokens of p are
+// returned before p is used up. After an error, call Reset.
 func (s *Scanner) Next(p []byte) (n int, t jsonscan.Token, err error) {
 	for i := 0; i < len(p); {
 		if s.ends == 0 {
@@ -174,7 +176,7 @@ const (
 
 const indefinite = 31
 
-// item begins an item whose head has been read completely.
+// item handles an item whose head has been read completely.
 func (s *Scanner) item(major, info byte, argument uint64) (jsonscan.Token, error) {
 	if info > 27 && info < indefinite {
 		return jsonscan.None, fmt.Errorf("invalid first byte %#x of a CBOR item", major<<5|info)
@@ -247,7 +249,7 @@ func appendNumber(b []byte, major byte, argument uint64) []byte {
 	return strconv.AppendUint(append(b, '-'), argument+1, 10)
 }
 
-// begin begins a string, which is returned as a token or skipped.
+// begin begins a string. The string will be returned as a token or skipped.
 func (s *Scanner) begin(isKey bool, wanted want, length uint64) (jsonscan.Token, error) {
 	top := s.top()
 	given := isKey && top.entered && length <= uint64(s.LongestKey) || !isKey && wanted == content
@@ -266,7 +268,7 @@ func (s *Scanner) begin(isKey bool, wanted want, length uint64) (jsonscan.Token,
 	return jsonscan.None, nil
 }
 
-// given ends a string that is returned, and returns its kind of token.
+// given ends a string that is returned, and returns the string's kind of token.
 func (s *Scanner) given() jsonscan.Token {
 	s.ended()
 	if s.key {
@@ -303,7 +305,7 @@ func (s *Scanner) close() {
 	s.ended()
 }
 
-// ended is called after each item. It closes the containers that end with the item.
+// ended is called after each item. It closes the arrays and maps that end with the item.
 func (s *Scanner) ended() {
 	top := s.top()
 	if top == nil {

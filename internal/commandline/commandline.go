@@ -1,4 +1,5 @@
-// Package commandline makes both programs report a mistake on the command line in one line, with a hint.
+// Package commandline makes both programs, loadgen and controlplane, report a mistake on the command line in one line
+// with a hint.
 package commandline
 
 import (
@@ -13,9 +14,9 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Strict makes root and all commands below it check their arguments and flags before they run. usage marks an error as bad
-// usage. mayBeEmpty names the flags for which an empty value has a meaning. Call Strict after all commands have been added
-// to root.
+// Strict makes root and all commands below it check their arguments and flags before they run. usage marks an error as
+// bad usage. mayBeEmpty names the flags for which an empty value is allowed. Call Strict after you have added all
+// commands to root.
 func Strict(root *cobra.Command, usage func(error) error, mayBeEmpty ...string) {
 	s := strict{usage, mayBeEmpty}
 	root.InitDefaultCompletionCmd()
@@ -64,8 +65,8 @@ func (s strict) checkArguments(c *cobra.Command) {
 	}
 }
 
-// empty refuses flags and arguments with an empty value, such as --kubeconfig "$UNSET": the command would behave as if the
-// flag had been left out, and might act on something else.
+// empty refuses flags and arguments with an empty value, such as --kubeconfig "$UNSET". Otherwise the command would
+// behave as if the flag had been left out, and might act on another cluster.
 func (s strict) empty(c *cobra.Command, args []string) error {
 	var errs []error
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -83,8 +84,8 @@ func (s strict) empty(c *cobra.Command, args []string) error {
 	return errors.Join(errs...)
 }
 
-// argumentError adds a hint to err, the result of a command's own check of its arguments. If err is nil, it still refuses a
-// first argument that is probably a mistyped subcommand.
+// argumentError adds a hint to err, the result of a command's own check of its arguments. If err is nil, argumentError
+// still refuses a first argument that is probably a mistyped subcommand.
 func argumentError(c *cobra.Command, args []string, err error) error {
 	if err == nil {
 		if c.HasSubCommands() && !isGroup(c) && len(args) > 0 && nearSubcommand(c, args[0]) {
@@ -108,8 +109,8 @@ func argumentError(c *cobra.Command, args []string, err error) error {
 	return err
 }
 
-// optionalValue returns the flag whose optional value was written as a separate
-// argument, or nil.
+// optionalValue returns the flag whose optional value was written as a separate argument, or nil if there is no such
+// flag.
 func optionalValue(c *cobra.Command, args []string) (found *pflag.Flag) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if f.NoOptDefVal != "" && f.Value.Type() != "bool" && f.Value.String() == f.NoOptDefVal && lastAddress(args) != "" {
@@ -119,7 +120,8 @@ func optionalValue(c *cobra.Command, args []string) (found *pflag.Flag) {
 	return found
 }
 
-// lastAddress returns the last argument that contains a colon and so may be HOST:PORT, or "".
+// lastAddress returns the last argument that contains a colon, because it may be HOST:PORT. It returns "" if there is
+// none.
 func lastAddress(args []string) string {
 	for _, arg := range slices.Backward(args) {
 		if strings.Contains(arg, ":") {
@@ -137,9 +139,8 @@ func unknownCommand(c *cobra.Command, word string) error {
 	return fmt.Errorf("unknown command %q for %q (%s)", word, c.CommandPath(), hint)
 }
 
-// nearestCommand returns the command that word probably means: a subcommand with a
-// similar name, a subcommand for which word is a known synonym, or a command of
-// that name elsewhere in the program.
+// nearestCommand returns the command that word probably means: a subcommand with a similar name, a subcommand for which
+// word is a known synonym, or a command with that name elsewhere in the program.
 func nearestCommand(c *cobra.Command, word string) string {
 	var names []string
 	for _, sub := range c.Commands() {
@@ -173,7 +174,7 @@ func containing(word string, names []string) string {
 	return with[0]
 }
 
-// pathOf returns the command path of the first available command below c with the given name, or "".
+// pathOf returns the path of the first available command below c with the given name, or "" if there is none.
 func pathOf(c *cobra.Command, name string) string {
 	for _, sub := range c.Commands() {
 		if !sub.IsAvailableCommand() {
@@ -189,7 +190,7 @@ func pathOf(c *cobra.Command, name string) string {
 	return ""
 }
 
-// checkHelp makes `help` refuse unknown commands.
+// checkHelp makes the command `help` refuse unknown commands.
 func (s strict) checkHelp(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Name() != "help" {
@@ -214,7 +215,7 @@ const group = "group"
 
 func isGroup(c *cobra.Command) bool { return c.Annotations[group] != "" }
 
-// nearSubcommand reports whether a word differs from a subcommand's name by a few letters.
+// nearSubcommand reports whether a word differs only by a few letters from a subcommand's name.
 func nearSubcommand(c *cobra.Command, word string) bool {
 	var names []string
 	for _, sub := range c.Commands() {

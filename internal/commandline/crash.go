@@ -10,9 +10,9 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// OnCrash handles a panic of the calling goroutine; call it with defer. It writes the stack to a file, prints one line to
-// stderr, and sets *code to exitcode.Crash. It cannot handle a panic of another goroutine or a fatal error, such as too little
-// memory: Go prints the stacks, and with AbortOnCrash SIGABRT ends the program.
+// OnCrash handles a panic of the calling goroutine. Call it with defer. It writes the stack to a file, prints one line to
+// stderr, and sets *code to exitcode.Crash. It cannot handle a panic of another goroutine or a fatal error, such as lack of
+// memory. In these cases Go prints the stacks, and with AbortOnCrash the program ends by SIGABRT.
 func OnCrash(program string, stderr io.Writer, code *int) {
 	if reason := recover(); reason != nil {
 		*code = exitcode.Crash
@@ -27,5 +27,6 @@ func OnCrash(program string, stderr io.Writer, code *int) {
 	}
 }
 
-// AbortOnCrash makes a crash that cannot be recovered end the program by SIGABRT instead of exit code 2, which means bad usage.
+// AbortOnCrash makes the program end by SIGABRT after a crash that OnCrash cannot handle. Without it, the exit code would be 2,
+// which means bad usage.
 func AbortOnCrash() { debug.SetTraceback("crash") }

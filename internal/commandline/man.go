@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// ManCommand returns a hidden command that writes manual pages, one for each command of the program, for packagers.
+// ManCommand returns a hidden command that writes a manual page for each command of the program. It is for packagers.
 func ManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",

@@ -11,20 +11,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The output forms that every result has.
+// The output formats that every command with a result supports.
 const (
 	Text = "text"
 	JSON = "json"
 	YAML = "yaml"
 )
 
-// Output is the value of the flag --output: the form in which a command writes its result to standard output.
+// Output is the value of the flag --output: the format in which a command writes its result to standard output.
 type Output struct {
 	form  string
 	forms []string
 }
 
-// AddOutput adds the flag --output to a command. others are forms in addition to text, JSON and YAML.
+// AddOutput adds the flag --output to a command. others are formats in addition to text, JSON and YAML.
 func AddOutput(c *cobra.Command, others ...string) *Output {
 	o := &Output{form: Text, forms: append([]string{Text, JSON, YAML}, others...)}
 	c.Flags().VarP(o, "output", "o", "`form` of the result on standard output: "+o.known())
@@ -34,10 +34,10 @@ func AddOutput(c *cobra.Command, others ...string) *Output {
 
 func (o *Output) String() string { return o.form }
 
-// Type returns the type of the flag's value, for pflag.
+// Type returns the type of the flag's value, which pflag shows in the help.
 func (o *Output) Type() string { return "form" }
 
-// Set sets the form by its name. It fails if the command does not have the form.
+// Set sets the output format by its name. It fails if the command does not support the format.
 func (o *Output) Set(form string) error {
 	if !slices.Contains(o.forms, form) {
 		return fmt.Errorf("is unknown (%s)", o.known())
@@ -51,7 +51,7 @@ func (o *Output) known() string {
 	return strings.Join(o.forms[:last], ", ") + " or " + o.forms[last]
 }
 
-// Write writes v as JSON or YAML, or calls text to write any other form.
+// Write writes v as JSON or YAML. For any other format it calls text, which writes the result.
 func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	switch o.form {
 	case JSON:
@@ -62,7 +62,8 @@ func (o *Output) Write(w io.Writer, v any, text func() error) error {
 	return text()
 }
 
-// WriteEach writes one of many results: v as one line of JSON or one YAML document. For any other form it calls text.
+// WriteEach writes one of many results: v as one line of JSON or as one YAML document. For any other format it calls
+// text, which writes the result.
 func (o *Output) WriteEach(w io.Writer, v any, text func() error) error {
 	switch o.form {
 	case JSON:

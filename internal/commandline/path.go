@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// PathAtFault reports whether err says that the named path cannot be used, which is bad
-// usage. A full or broken disk is the machine's fault instead.
+// PathAtFault reports whether err means that the named path cannot be used, which is bad usage. An error of a full or
+// broken disk is not bad usage.
 func PathAtFault(err error) bool {
 	var number syscall.Errno
 	return errors.As(err, &number) && slices.Contains([]syscall.Errno{
@@ -22,8 +22,8 @@ func PathAtFault(err error) bool {
 	}, number)
 }
 
-// Program returns the absolute path of a program that a user named. It does not search PATH. It fails if the file is not an
-// executable file.
+// Program returns the absolute path of a program that a user has named. It does not search PATH. It fails if the path
+// is not an executable file.
 func Program(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -35,7 +35,7 @@ func Program(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Find returns the path of another program of Stormglass. It looks in the directory of executable, then on PATH.
+// Find returns the path of a program of Stormglass. It looks in the directory of executable, then on PATH.
 func Find(executable, name string) (string, error) {
 	if real, err := filepath.EvalSymlinks(executable); err == nil {
 		executable = real
@@ -59,7 +59,8 @@ func NewFile(path string) error {
 	return errors.Join(f.Close(), os.Remove(path))
 }
 
-// CheckDir returns an error if the directory at path cannot be created or written to. It removes what it created.
+// CheckDir returns an error if the directory at path cannot be created or written to. It removes the directories that
+// it has created.
 func CheckDir(path string) error {
 	whole, err := filepath.Abs(path)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// wrongArguments returns an error that names the missing arguments, or the first superfluous one. It reads the names from the
-// usage line, because cobra only counts arguments.
+// wrongArguments returns an error that names the missing arguments, or the first superfluous argument. It takes the names of the
+// arguments from the usage line, because cobra only counts arguments.
 func wrongArguments(c *cobra.Command, args []string) error {
 	needed, most := argumentNames(c)
 	switch {
@@ -25,8 +25,8 @@ func wrongArguments(c *cobra.Command, args []string) error {
 	return fmt.Errorf("%s does not take %d arguments (usage: %s)", c.CommandPath(), len(args), c.UseLine())
 }
 
-// argumentNames returns the names of the arguments that a command's usage line requires, and the maximum number of arguments;
-// -1 means unlimited. In the usage line, DIR is one argument, DIR... one or more, [DIR] at most one, and [DIR...] any number.
+// argumentNames returns the names of the required arguments in a command's usage line, and the maximum number of arguments; -1
+// means unlimited. In a usage line, DIR is one argument, DIR... one or more, [DIR] at most one, and [DIR...] any number.
 func argumentNames(c *cobra.Command) (needed []string, most int) {
 	words := strings.Fields(c.Use)[1:]
 	for i, word := range words {
@@ -51,7 +51,7 @@ func argumentNames(c *cobra.Command) (needed []string, most int) {
 	return needed, most
 }
 
-// wrongValue rewords the error of a flag that does not accept a value.
+// wrongValue rewords the error of a flag whose value is not valid.
 func wrongValue(e *pflag.InvalidValueError) error {
 	typ := e.GetFlag().Value.Type()
 	each := strings.TrimSuffix(strings.TrimSuffix(typ, "Slice"), "Array")
@@ -71,8 +71,7 @@ func wrongValue(e *pflag.InvalidValueError) error {
 	return Plain(e.Unwrap()) // our own flag types return plain errors
 }
 
-// Plain rewords those errors of strconv, net/url and encoding/csv that quote functions or positions. It returns other errors
-// unchanged.
+// Plain rewords errors of strconv, net/url and encoding/csv that name functions or positions. It returns other errors unchanged.
 func Plain(err error) error {
 	if number, ok := errors.AsType[*strconv.NumError](err); ok {
 		if errors.Is(number.Err, strconv.ErrRange) {

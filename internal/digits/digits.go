@@ -1,4 +1,4 @@
-// Package digits formats numbers for people: with a few significant digits, and never with an exponent.
+// Package digits formats numbers for people, with a few significant digits and without an exponent.
 package digits
 
 import (
@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Format rounds v to n significant digits, but keeps all digits before the decimal point and drops trailing zeros after it:
-// 12.3, 1235, 0.5. It writes at most 12 decimals; a number that rounds to zero there is "0". NaN and infinities are written as
-// by strconv.
+// Format rounds v to n significant digits. It keeps all digits before the decimal point and drops trailing zeros after it: 12.3,
+// 1235, 0.5. It writes at most 12 decimals; a number that rounds to zero there is "0". NaN and infinities are written as by
+// strconv.
 func Format(v float64, n int) string {
 	if v == 0 {
 		return "0"
@@ -29,7 +29,7 @@ func Format(v float64, n int) string {
 	return s
 }
 
-// Change formats a share as a change in percent with one decimal, such as "+4.8%". A change below 0.05% is "0%".
+// Change formats a ratio as a change in percent with one decimal, such as "+4.8%" for 0.048. A change below 0.05% is "0%".
 func Change(share float64) string {
 	if math.Abs(100*share) < 0.05 {
 		return "0%"

@@ -1,5 +1,4 @@
-// Package exitcode holds the exit codes of both programs, loadgen and
-// controlplane.
+// Package exitcode defines the exit codes of the programs loadgen and controlplane.
 package exitcode
 
 import (
@@ -29,7 +28,7 @@ type environmentError struct{ error }
 func (e usageError) Unwrap() error       { return e.error }
 func (e environmentError) Unwrap() error { return e.error }
 
-// UsageError marks an error as one that the user has to correct. It returns nil for nil.
+// UsageError marks err as an error that the user has to correct. It returns nil if err is nil.
 func UsageError(err error) error {
 	if err == nil {
 		return nil
@@ -40,7 +39,7 @@ func UsageError(err error) error {
 // Usagef returns an error that the user has to correct.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// EnvironmentError marks an error as a failure of the machine or the cluster. It returns nil for nil.
+// EnvironmentError marks err as a failure of the machine or the cluster. It returns nil if err is nil.
 func EnvironmentError(err error) error {
 	if err == nil {
 		return nil
@@ -65,8 +64,8 @@ func IsEnvironment(err error) bool {
 	return errors.As(err, &e)
 }
 
-// Of returns the exit code for an error. An error with a method Unjudged that returns true gives NoData, unless the environment
-// failed too.
+// Of returns the exit code for err. If a method Unjudged of the error returns true, the exit code is NoData, unless the
+// environment failed too.
 func Of(err error) int {
 	var unjudged interface{ Unjudged() bool }
 	switch {

@@ -1,5 +1,5 @@
-// Package imagearchive writes container images with one layer and no base image, in the format of `docker save`, which
-// `podman load` and `ctr images import` read.
+// Package imagearchive writes container images that have one layer and no base image. The format is that of `docker save`, which
+// `podman load` and `ctr images import` can read.
 package imagearchive
 
 import (
@@ -25,30 +25,30 @@ type Image struct {
 	User string
 	// WorkingDir is the directory in which the program starts; empty means the root directory.
 	WorkingDir string
-	// Files lists the files of the image. A directory comes before the files in it.
+	// Files lists the files of the image. A directory comes before the files that it contains.
 	Files []File
 }
 
 // File is a file or a directory of an image.
 type File struct {
-	// Name is the path in the image without the leading slash. The name of a directory ends with a slash.
+	// Name is the path of the file in the image, without the leading slash. The name of a directory ends with a slash.
 	Name string
 	Mode int64
-	// Owner is the ID of both the user and the group.
+	// Owner is the ID of the user and the group that own the file.
 	Owner int
-	// Source is the path of a file on this machine whose content is copied. Empty means that Data is the content.
+	// Source is the path of a file on this machine whose content is copied. If Source is empty, Data is the content.
 	Source string
 	Data   []byte
 }
 
-// Program returns an image that holds only a statically linked program (CGO_ENABLED=0) and runs it. The program's path in the
-// image is "/" and the name of its file.
+// Program returns an image that contains only a statically linked program (CGO_ENABLED=0) and runs it. The program is in the
+// root directory of the image and keeps its file name.
 func Program(image, program string) Image {
 	name := filepath.Base(program)
 	return Image{Name: image, Entrypoint: []string{"/" + name}, Files: []File{{Name: name, Mode: 0o755, Source: program}}}
 }
 
-// Write writes an image to the file at the path archive.
+// Write writes an image to a file with the path archive.
 func Write(archive string, image Image) error {
 	layer := archive + ".layer"
 	defer os.Remove(layer)
@@ -84,7 +84,7 @@ func writeLayer(layer string, files []File) (digest string, err error) {
 	return fmt.Sprintf("%x", hash.Sum(nil)), nil
 }
 
-// writeTar writes files to a tar file, and the same bytes to also.
+// writeTar writes files to a tar file named name, and writes the same bytes to also.
 func writeTar(name string, also io.Writer, files []File) error {
 	out, err := os.Create(name)
 	if err != nil {

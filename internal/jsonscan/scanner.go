@@ -1,6 +1,6 @@
-// Package jsonscan reads JSON as it arrives, in pieces that may be cut anywhere, without holding the whole text. A Scanner
-// returns the few keys and values that its caller asks for and skips the rest, without allocations. It accepts and refuses
-// exactly the same texts as encoding/json; a fuzz test verifies that.
+// Package jsonscan reads JSON in pieces that may be cut anywhere, as they arrive, without holding the whole text. A
+// Scanner returns only the keys and values that the caller requests, and skips the others without allocations. It
+// accepts and refuses exactly the same texts as encoding/json; a fuzz test verifies that.
 package jsonscan
 
 import (
@@ -8,33 +8,34 @@ import (
 	"fmt"
 )
 
-// Token is the kind of token that Next found.
+// Token is the kind of token that Next returns.
 type Token uint8
 
-// The tokens. Next returns no tokens for values that the caller did not ask for.
+// The tokens. Next returns no tokens for values that the caller has not requested.
 const (
 	None   Token = iota // the piece is used up
 	Key                 // a key of an entered object; Text is the key, with invalid UTF-8 unchanged
-	String              // a string asked for with Keep; Text is the decoded string
-	Number              // a number asked for with Keep; Text is the number as written
+	String              // a string requested with Keep; Text is the decoded string
+	Number              // a number requested with Keep; Text is the number as written
 	Object              // the beginning of an entered object
 	End                 // the end of an entered object
 )
 
-// ErrLong is the error for a value asked for with Keep that is longer than LongestValue.
+// ErrLong is the error for a value that was requested with Keep and is longer than LongestValue.
 var ErrLong = errors.New("value is too long")
 
-// deepest is the deepest nesting that encoding/json reads.
+// deepest is the maximum depth of nesting that encoding/json accepts.
 const deepest = 10000
 
-// Scanner reads one JSON text, or a stream of objects. It returns the keys of entered objects; after each key the caller
-// calls Keep or Enter, or neither to skip the value. It enters the outermost object, and never enters arrays. Set the
-// exported fields before the first call.
+// Scanner reads one JSON text, or a stream of objects. It returns the keys of entered objects. After each key, the
+// caller calls Keep or Enter, or neither of them to skip the value. The Scanner enters the outermost object, and never
+// enters arrays. Set the exported fields before the first call.
 type Scanner struct {
-	// Stream reports that the input is objects with white space between them. If false, it is one text of any kind.
+	// Stream means that the input is a stream of objects, separated by white space. If it is false, the input is one
+	// JSON text of any kind.
 	Stream bool
-	// LongestKey is the maximum length of a key, in bytes as written; Next skips longer keys. LongestValue is the maximum
-	// length of a value asked for with Keep; for a longer value Next fails with ErrLong.
+	// LongestKey is the maximum length of a key, in bytes as written; Next skips longer keys. LongestValue is the
+	// maximum length of a value that the caller requests with Keep; for a longer value Next returns ErrLong.
 	LongestKey, LongestValue int
 
 	state   state
@@ -80,7 +81,7 @@ const (
 	inExponent
 )
 
-// want says which part of a value the caller wants.
+// want is the part of a value that the caller has requested.
 type want uint8
 
 const (
@@ -89,17 +90,19 @@ const (
 	members
 )
 
-// Keep makes Next return the value of the key that it returned last, if the value is a string or a number.
+// Keep requests the value of the key that Next returned last: the next call of Next returns the value, if it is a
+// string or a number.
 func (s *Scanner) Keep() { s.want = content }
 
-// Enter makes Next return the members of the value of the key that it returned last, if the value is an object.
+// Enter requests the members of the value of the key that Next returned last: the next calls of Next return them, if
+// the value is an object.
 func (s *Scanner) Enter() { s.want = members }
 
-// Text returns the text of the last token. It is valid until the next call of Next, and only while the piece passed to Next
-// is.
+// Text returns the text of the last token. It is valid until the next call of Next, and only as long as the piece that
+// was passed to Next is unchanged.
 func (s *Scanner) Text() []byte { return s.text }
 
-// Complete reports whether the input may end here.
+// Complete reports whether the input can end here.
 func (s *Scanner) Complete() bool {
 	if s.Stream {
 		return s.state == beforeText
@@ -107,7 +110,7 @@ func (s *Scanner) Complete() bool {
 	return s.state == afterText || s.entered+s.beyond == 0 && s.numberMayEnd()
 }
 
-// Reset makes the scanner ready for another input.
+// Reset prepares the scanner for another input.
 func (s *Scanner) Reset() {
 	*s = Scanner{
 		Stream: s.Stream, LongestKey: s.LongestKey, LongestValue: s.LongestValue,
@@ -115,8 +118,8 @@ func (s *Scanner) Reset() {
 	}
 }
 
-// Next reads p up to the next token and returns the number of bytes that it used; the caller passes the rest in the next
-// call. Reset the scanner after an error.
+// Next reads p up to the next token and returns the number of bytes that it used. The caller passes the rest of p in
+// the next call. After an error, call Reset.
 func (s *Scanner) Next(p []byte) (n int, t Token, err error) {
 	for i := 0; i < len(p); {
 		c := p[i]
@@ -162,7 +165,7 @@ func (s *Scanner) Next(p []byte) (n int, t Token, err error) {
 	return len(p), None, nil
 }
 
-// structure reads a byte outside strings, numbers and literals.
+// structure handles a byte that is not part of a string, a number or a literal.
 func (s *Scanner) structure(c byte) (Token, error) {
 	switch s.state {
 	case beforeText:
@@ -241,7 +244,7 @@ func (s *Scanner) value(c byte) (Token, error) {
 
 var errDeep = fmt.Errorf("JSON nested deeper than %d", deepest)
 
-// open begins an object or an array that is skipped.
+// open begins an object or an array that will be skipped.
 func (s *Scanner) open(array uint64) error {
 	if s.entered+s.beyond >= deepest {
 		return errDeep
@@ -254,7 +257,7 @@ func (s *Scanner) open(array uint64) error {
 	return nil
 }
 
-// close ends the innermost object or array. It returns End if the object was entered.
+// close ends the innermost object or array. It returns the token End if the object was entered.
 func (s *Scanner) close() (t Token) {
 	if s.beyond > 0 {
 		s.beyond--
@@ -270,7 +273,7 @@ func (s *Scanner) close() (t Token) {
 	return t
 }
 
-// ended sets the state after a value.
+// ended sets the state of the scanner after a value.
 func (s *Scanner) ended() {
 	switch {
 	case s.entered+s.beyond > 0:

@@ -14,7 +14,7 @@ func (s *Scanner) begin(key, keep bool) {
 	s.partial = s.partial[:0]
 }
 
-// skip reads an unwanted string, after the opening quote, up to its end or its first escape.
+// skip reads a string that was not requested, from after the opening quote to the end of the string or its first escape.
 func (s *Scanner) skip(p []byte, key bool) (n int) {
 	n = plain(p)
 	switch {
@@ -29,7 +29,7 @@ func (s *Scanner) skip(p []byte, key bool) (n int) {
 	return n + 1
 }
 
-// string continues to read a string, up to its end or the next escape.
+// string continues to read a string, up to its end or its next escape.
 func (s *Scanner) string(p []byte) (n int, t Token, err error) {
 	n = plain(p)
 	ended := n < len(p) && p[n] == '"'
@@ -56,7 +56,8 @@ func (s *Scanner) string(p []byte) (n int, t Token, err error) {
 	return n + 1, None, nil
 }
 
-// bound stops keeping a key that is longer than LongestKey, and returns ErrLong for a value that is longer than LongestValue.
+// bound handles the length n of a string or number. It stops keeping a key that is longer than LongestKey, and returns ErrLong
+// for a value that is longer than LongestValue.
 func (s *Scanner) bound(n int) error {
 	switch {
 	case s.inKey && n > s.LongestKey:
@@ -94,7 +95,7 @@ func (s *Scanner) end(text []byte) Token {
 	return t
 }
 
-// byte reads a byte of an escape or a literal.
+// byte handles a byte of an escape or a literal.
 func (s *Scanner) byte(c byte) error {
 	switch s.state {
 	case inEscape:
@@ -185,12 +186,12 @@ func (s *Scanner) digit(c byte) state {
 	return 0
 }
 
-// numberMayEnd reports whether the value being read is a number that may end here.
+// numberMayEnd reports whether the value that is being read is a number that can end here.
 func (s *Scanner) numberMayEnd() bool {
 	return s.state == afterZero || s.state == inInteger || s.state == inFraction || s.state == inExponent
 }
 
-// appendMeaning appends the decoded text of a checked string, as encoding/json does: invalid UTF-8 and surrogates
+// appendMeaning appends the decoded text of a valid string, as encoding/json decodes it: invalid UTF-8 and lone surrogates
 // become U+FFFD.
 func appendMeaning(b, inside []byte) []byte {
 	for i := 0; i < len(inside); {
@@ -237,8 +238,7 @@ func hexRune(digits []byte) (r rune) {
 	return r
 }
 
-// plain returns the number of bytes at the beginning of p before the first quote, backslash or control character. It tests
-// eight bytes at a time.
+// plain returns the number of bytes in p before the first quote, backslash or control character. It tests eight bytes at a time.
 func plain(p []byte) int {
 	const low, high = 0x0101010101010101, 0x8080808080808080
 	i := 0

@@ -17,14 +17,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The defaults of a kubelet (pkg/kubelet/apis/config/v1beta1).
+// The default values in a kubelet's configuration (pkg/kubelet/apis/config/v1beta1).
 const (
 	tokenTTL   = 2 * time.Minute
 	allowedTTL = 5 * time.Minute
 	deniedTTL  = 30 * time.Second
 )
 
-// access authenticates and authorizes requests as a kubelet with webhook mode does.
+// access authenticates and authorizes requests as a kubelet does in webhook mode.
 type access struct {
 	authenticator.Request
 	authorizer authorizer.Authorizer
@@ -53,7 +53,7 @@ func newAccess(config *rest.Config, clientCA []byte) (*access, error) {
 	return &access{authenticate, authorize}, err
 }
 
-// allowed reports whether a client may send a request to a node. It answers the request if not.
+// allowed reports whether a client may send a request to a node. If not, allowed answers the request.
 func (a *access) allowed(w http.ResponseWriter, r *http.Request, node string) bool {
 	known, ok, err := a.AuthenticateRequest(r)
 	if err != nil || !ok {
@@ -86,8 +86,8 @@ func attributes(r *http.Request, u user.Info, node, subresource string) authoriz
 	}
 }
 
-// subresources returns the subresources of a Node that a path belongs to. A client that may use any of them may use the path
-// (pkg/kubelet/server/auth.go).
+// subresources returns the subresources of a Node to which a path belongs. A client that may use any of these subresources may
+// use the path (pkg/kubelet/server/auth.go).
 func subresources(path string) []string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// connections holds the open connections and their nodes.
+// connections maps the open connections to their nodes.
 type connections struct {
 	node func(netip.AddrPort) Node
 
@@ -14,7 +14,7 @@ type connections struct {
 	open map[*connection]bool
 }
 
-// reset resets the connections of some nodes, as the failure of a machine does. The function of selects the nodes.
+// reset resets the connections of the nodes for which of returns true, as if their machines had failed.
 func (all *connections) reset(of func(Node) bool) {
 	all.mu.Lock()
 	var some []*connection
@@ -37,7 +37,7 @@ func reset(c net.Conn) {
 	c.Close()
 }
 
-// listener resets connections to nodes that are down.
+// listener accepts connections, and resets connections to nodes that are down.
 type listener struct {
 	net.Listener
 	all *connections
@@ -65,7 +65,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// connection hangs while its node is unreachable.
+// connection is a connection to a node. It hangs while the node is unreachable.
 type connection struct {
 	net.Conn
 	node   Node

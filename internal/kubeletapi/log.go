@@ -43,7 +43,7 @@ type refusal struct {
 	text string
 }
 
-// logOptions returns the options in the query of a request for a log, or the refusal of an invalid query.
+// logOptions returns the options in the query of a request for a log. If the query is not valid, it returns a refusal.
 func logOptions(q url.Values) (*corev1.PodLogOptions, *refusal) {
 	if tail := q.Get("tail"); tail != "" && tail != "all" { // old clients send it
 		q.Set("tailLines", tail)
@@ -102,8 +102,8 @@ func logOptions(q url.Values) (*corev1.PodLogOptions, *refusal) {
 	return o, refused
 }
 
-// flushed writes to a client and flushes after each write. left is the number of bytes that it may still write; below 0 means
-// unlimited.
+// flushed writes to a client and flushes after each write. left is the number of bytes that may still be written; a negative
+// number means unlimited.
 type flushed struct {
 	w     http.ResponseWriter
 	left  int64

@@ -9,7 +9,7 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// resources exports a Summary as the metrics that a kubelet serves at /metrics/resource
+// resources exports a node's Summary as the metrics that a kubelet serves at /metrics/resource
 // (pkg/kubelet/metrics/collectors/resource_metrics.go).
 type resources struct{ *stats.Summary }
 
@@ -64,7 +64,7 @@ func serveResources(w http.ResponseWriter, r *http.Request, n Node) {
 	serve(w, r, resources{n.Summary(time.Now())})
 }
 
-// running exports the number of running pods and containers of a node, and its name.
+// running exports the name of a node, and the number of running pods and containers on it.
 type running struct{ Node }
 
 var (

@@ -1,6 +1,6 @@
 // Package kubeletapi serves the API of kubelets (port 10250) for many nodes behind one listener. The local address of a
-// connection selects the node. The API server authenticates and authorizes each client. The server executes nothing: exec
-// echoes what the client sends, and so does port-forward, unless the node is a Dialer.
+// connection selects the node. The API server authenticates and authorizes each client. The package executes no
+// commands: exec sends the client's data back. port-forward sends the data back too, unless the node is a Dialer.
 package kubeletapi
 
 import (
@@ -26,46 +26,47 @@ import (
 // Port is the port of a kubelet.
 const Port = 10250
 
-// Node supplies the answers of one node.
+// Node is the source of the data of one node.
 type Node interface {
 	Name() string
-	// Unreachable returns nil while the node is reachable. Otherwise it returns a channel, and all connections to the node
-	// hang until the channel is closed.
+	// Unreachable returns nil while the node is reachable. Otherwise it returns a channel; all connections to the node
+	// hang until that channel is closed.
 	Unreachable() <-chan struct{}
 	// Pods returns the pods of the node, with their statuses.
 	Pods() []*corev1.Pod
 	// Summary returns the current resource usage of the node and its pods.
 	Summary(now time.Time) *stats.Summary
-	// Log copies a container's log to w. It returns at the end of the log, or with Follow when ctx ends.
+	// Log copies a container's log to w. It returns at the end of the log. With o.Follow it continues until ctx ends.
 	Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error
 }
 
-// Dialer is a Node whose pods are real processes: port-forward connects to them.
+// Dialer is implemented by a Node whose pods are real processes. port-forward connects to these processes.
 type Dialer interface {
-	// Dial connects to a port of a pod. It fails if the pod has no such port.
+	// Dial connects to a port of a pod. It fails if the pod does not have the port.
 	Dial(ctx context.Context, pod *corev1.Pod, port int32) (net.Conn, error)
 }
 
-// Config of a Server.
+// Config configures a Server.
 type Config struct {
-	// Node returns the node at the local address of a connection; nil if no node has the address or the node is down.
+	// Node returns the node whose address is the local address of a connection. It returns nil if no node has the
+	// address, or if the node is down.
 	Node func(netip.AddrPort) Node
-	// Client configures the client that sends TokenReviews and SubjectAccessReviews.
+	// Client configures the client with which the server sends TokenReviews and SubjectAccessReviews.
 	Client *rest.Config
 	// ClientCA is the certificate authority of client certificates, as PEM.
 	ClientCA []byte
-	// Certificate returns the server's certificate.
+	// Certificate returns the server's certificate for a TLS handshake.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// Server serves the API.
+// Server serves the kubelet API of many nodes.
 type Server struct {
 	access      *access
 	http        *http.Server
 	connections *connections
 }
 
-// New returns a Server. The Server sends no request to the API server before its own first request.
+// New returns a Server. The Server does not call the API server before it receives its first request.
 func New(c Config) (*Server, error) {
 	a, err := newAccess(c.Client, c.ClientCA)
 	if err != nil {
@@ -74,7 +75,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{access: a, connections: &connections{node: c.Node, open: map[*connection]bool{}}}
 	s.http = &http.Server{
 		Handler: s.routes(),
-		// The server also offers HTTP/2, as a kubelet does; only HTTP/1.1 connections can be upgraded to streams.
+		// Offer HTTP/2 too, as a kubelet does. Only HTTP/1.1 connections can be upgraded to streams.
 		TLSConfig:         &tls.Config{GetCertificate: c.Certificate, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0), // it would report clients that give up
@@ -85,7 +86,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers on a listener until Close.
+// Serve accepts and answers connections on a listener until Close.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.http.ServeTLS(&listener{l, s.connections}, "", "")
 	if errors.Is(err, http.ErrServerClosed) {
@@ -159,8 +160,8 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // it fails if the client has gone
 }
 
-// find returns the pod and container that a request names, or answers the request with 404. A port-forward request names no
-// container.
+// find returns the pod and container that a request names. If they do not exist, it answers the request with 404. A
+// port-forward request names no container.
 func find(w http.ResponseWriter, r *http.Request, n Node) (pod *corev1.Pod, container string, found bool) {
 	name, container := r.PathValue("pod"), r.PathValue("container")
 	for _, p := range n.Pods() {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
-// The defaults of a kubelet (pkg/kubelet/kubelet.go, k8s.io/cri-streaming).
+// The default values of a kubelet's streams (pkg/kubelet/kubelet.go, k8s.io/cri-streaming).
 const (
 	streamIdle     = 4 * time.Hour
 	streamCreation = 30 * time.Second
@@ -43,7 +43,8 @@ func servePortForward(w http.ResponseWriter, r *http.Request, n Node) {
 	}
 }
 
-// open returns the pod, container and options of a stream. If it fails, it answers the request with the error.
+// open returns the pod, the container and the options of a stream request. On an error it answers the request and
+// returns false.
 func open[O any](w http.ResponseWriter, r *http.Request, n Node, parse func(*http.Request) (O, error)) (pod *corev1.Pod, container string, options O, ok bool) {
 	if pod, container, ok = find(w, r, n); !ok {
 		return pod, container, options, false
@@ -55,7 +56,8 @@ func open[O any](w http.ResponseWriter, r *http.Request, n Node, parse func(*htt
 	return pod, container, options, err == nil
 }
 
-// echo sends back a command and its input, and the data that arrives at a port.
+// echo is a runtime that executes no commands. It sends a command and its input back, and also the data that arrives at
+// a port.
 type echo struct{}
 
 func (echo) ExecInContainer(_ context.Context, _, _, _ string, cmd []string, in io.Reader, out, _ io.WriteCloser, tty bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
@@ -78,7 +80,7 @@ func (echo) PortForward(_ context.Context, _, _ string, _ int32, stream io.ReadW
 	return err
 }
 
-// dialed forwards to the processes of a pod.
+// dialed forwards port-forward connections to the processes of a pod.
 type dialed struct {
 	node Dialer
 	pod  *corev1.Pod
@@ -105,7 +107,7 @@ type nowhere struct{}
 func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 func (nowhere) Close() error                { return nil }
 
-// output attaches clients to the output of a container, from the time of the request on.
+// output attaches clients to the output of a container. A client receives the output from the time of its request on.
 type output struct {
 	node Node
 	pod  *corev1.Pod
@@ -131,7 +133,7 @@ func (o output) AttachContainer(ctx context.Context, _, _, container string, in 
 	return err
 }
 
-// lost records whether a write has failed, because the client has gone.
+// lost records whether a write has failed because the client has left.
 type lost struct {
 	io.Writer
 	lost bool

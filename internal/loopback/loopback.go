@@ -6,14 +6,14 @@ import (
 	"net"
 )
 
-// Is reports whether a host is a loopback address or the name localhost. It resolves no names.
+// Is reports whether host is a loopback address or the name localhost. It does not resolve names.
 func Is(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Check returns an error if addr is not HOST:PORT, or if other machines can reach it and public is false. Its errors are one
-// line, with a hint.
+// Check returns an error if addr is not HOST:PORT. Unless public is true, it also returns an error if other machines can reach
+// addr. An error is one line with a hint.
 func Check(addr string, public bool) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil {

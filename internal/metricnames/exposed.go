@@ -9,18 +9,18 @@ import (
 //go:embed exposed.txt
 var exposed string
 
-// runtimePrefixes are the prefixes of metrics that Prometheus' client library and scrapes add.
+// runtimePrefixes are the prefixes of metrics that Prometheus' client library and the scrapes themselves add.
 var runtimePrefixes = []string{"go_", "process_", "promhttp_", "scrape_"}
 
-// Exposed is the set of metrics that the components of the newest release or the generator can expose: those that their source
-// declares, whether or not the table has them.
+// Exposed is the set of metrics that the components of the newest release, or the generator, can expose. It contains all metrics
+// that their source declares, whether or not the table of metrics contains them.
 type Exposed struct {
 	names    []string
 	exact    map[string]bool
-	suffixes []string // suffixes of names whose beginning is only known at run time
+	suffixes []string // suffixes of metrics whose prefix is only known at run time
 }
 
-// ReadExposed returns the set, read from the embedded list and the table.
+// ReadExposed returns the set of exposed metrics, which it reads from the embedded list and the table.
 func ReadExposed() Exposed {
 	e := Exposed{exact: map[string]bool{"up": true, "ALERTS": true, "ALERTS_FOR_STATE": true}}
 	add := func(name string) {
@@ -47,11 +47,11 @@ func ReadExposed() Exposed {
 	return e
 }
 
-// Names returns the metrics whose full names are known.
+// Names returns the metrics in the set whose full names are known.
 func (e Exposed) Names() []string { return e.names }
 
-// Has reports whether a component can expose a series with this name. The names of a histogram's series end in _bucket, _sum
-// and _count.
+// Has reports whether a component can expose a series with the given name. The series of a histogram have names that end in
+// _bucket, _sum or _count.
 func (e Exposed) Has(series string) bool {
 	if slices.ContainsFunc(runtimePrefixes, func(p string) bool { return strings.HasPrefix(series, p) }) {
 		return true

@@ -1,6 +1,6 @@
-// Package metricnames is the table of the metrics that the project reads: the name, type and labels of each metric, the
-// component that exposes it, and its reader. The recorder stores the metrics of the table. Tests of packages alerts and
-// dashboards compare the table with the source of the components.
+// Package metricnames holds the table of the metrics that the project reads. For each metric the table has the name, the type,
+// the labels, the component that exposes it, and its reader. The recorder stores the metrics in the table. Tests of packages
+// alerts and dashboards compare the table with the source of the components.
 package metricnames
 
 import (
@@ -11,22 +11,22 @@ import (
 
 // Metric is a metric that rules or dashboards read.
 type Metric struct {
-	// Name is the metric's name in the exposition format, without the suffixes of a histogram's series.
+	// Name is the metric's name in the exposition format, without the suffixes of the series of a histogram.
 	Name string
 	// Type is "counter", "gauge" or "histogram".
 	Type string
-	// Labels lists the metric's labels, without the labels of its scrape target.
+	// Labels lists the metric's labels, without those that a scrape target adds.
 	Labels []string
-	// Source is the Go file that declares the metric, by import path. Tests read the file and compare name, type and labels.
-	// Empty means that a library of Prometheus or a helper function declares the metric; tests compare it with a recording of
-	// a real run.
+	// Source is the Go file that declares the metric, by import path. Tests compare name, type and labels with this file. Source
+	// is empty if a library of Prometheus or a helper function declares the metric; tests then compare the metric with a
+	// recording of a real run.
 	Source string
 }
 
-// Component is a component, or a group of components, that exposes a metric.
+// Component is a component that exposes a metric, or a group of such components.
 type Component string
 
-// The components. Several components expose the metrics of Kube and Process.
+// The components. Kube and Process are groups of several components that expose the same metrics.
 const (
 	Process           Component = "process"
 	Kube              Component = "kube"
@@ -44,7 +44,7 @@ const (
 // Reader is a part of the project that reads a metric.
 type Reader string
 
-// The readers. A metric with several readers is listed under the first of them.
+// The readers. A metric with several readers is listed under the first one in this order.
 const (
 	Rules      Reader = "rules"      // rules of package alerts
 	Dashboards Reader = "dashboards" // dashboards of package dashboards
@@ -77,7 +77,7 @@ func rows() []row {
 	return all
 }
 
-// For returns the metrics that are listed under a reader, sorted by name.
+// For returns the metrics that the table lists under a reader, sorted by name.
 func For(by Reader) []Metric {
 	var all []Metric
 	for _, r := range rows() {
@@ -89,8 +89,8 @@ func For(by Reader) []Metric {
 	return all
 }
 
-// Recorded returns the names of the metrics to record from the given components, component by component. A name that ends in *
-// is a prefix; Recorded leaves out other names with that prefix.
+// Recorded returns the names of the metrics to record from the given components, grouped by component. A name that ends in * is
+// a prefix; Recorded leaves out other names that begin with the prefix.
 func Recorded(of ...Component) []string {
 	all := rows()
 	var names []string

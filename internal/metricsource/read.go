@@ -1,5 +1,5 @@
-// Package metricsource reads which metrics components declare in their source. It parses files of the module versions that
-// go.mod pins, so that a test can compare a table of metrics with them without running a component.
+// Package metricsource reads the declarations of metrics in the source of components. It parses files of the module
+// versions that go.mod pins, so that a test can compare a table of metrics with the source without running a component.
 package metricsource
 
 import (
@@ -20,18 +20,20 @@ type Metric struct {
 	Type   string    // counter, gauge or histogram
 	Labels []string  // in the order of the declaration
 	Edges  []float64 // upper bounds of a histogram's buckets
-	// Deprecated is the version that deprecated the metric, or "". A deprecated alpha metric is hidden at once.
+	// Deprecated is the version that deprecated the metric, or "". A deprecated alpha metric is no longer exposed by
+	// default.
 	Deprecated string
 }
 
-// modules lists the modules whose files Read accepts.
+// modules lists the modules whose files Read can read.
 var modules = []string{
 	"k8s.io/apiextensions-apiserver", "k8s.io/apiserver", "k8s.io/cloud-provider", "k8s.io/component-base", "k8s.io/dynamic-resource-allocation", "k8s.io/endpointslice", "k8s.io/kubernetes",
 	"go.etcd.io/etcd/server/v3", "github.com/stormglass/stormglass",
 }
 
-// Read returns the metrics that each file declares, by file and by metric name. A file is named by the import path of its
-// package ("k8s.io/apiserver/pkg/.../metrics.go"); empty names are skipped. The test fails if a file cannot be parsed.
+// Read returns the metrics that each file declares, by file and by metric name. A file is given by the import path of
+// its package ("k8s.io/apiserver/pkg/.../metrics.go"); empty names are skipped. The test fails if a file cannot be
+// parsed.
 func Read(t testing.TB, files ...string) map[string]map[string]Metric {
 	t.Helper()
 	dirs := moduleDirs(t)
@@ -66,7 +68,7 @@ func moduleDirs(t testing.TB) map[string]string {
 	return dirs
 }
 
-// source maps the names that a file declares to their values, which declarations of metrics refer to.
+// source maps the names that a file declares to their values. Declarations of metrics refer to these names.
 type source map[string]ast.Expr
 
 // declarations returns the metrics that a file declares by calls such as NewCounterVec(&CounterOpts{...}, []string{...}).
@@ -122,7 +124,8 @@ func calleeName(call *ast.CallExpr) string {
 	return ""
 }
 
-// options returns the full name of a metric and the part of its declaration that is in its options.
+// options parses the options of a metric's declaration. It returns the full name of the metric and a Metric with the
+// fields that the options set.
 func (s source) options(e ast.Expr) (name string, m Metric) {
 	if ref, ok := e.(*ast.UnaryExpr); ok {
 		e = ref.X
@@ -155,7 +158,8 @@ func (s source) options(e ast.Expr) (name string, m Metric) {
 	return strings.TrimPrefix(name, "_"), m
 }
 
-// text returns the value of a string literal, or of a name whose value is one; otherwise "".
+// text returns the value of a string literal, or of a name for a string literal. For any other expression it returns
+// "".
 func (s source) text(e ast.Expr) string {
 	switch e := s.value(e).(type) {
 	case *ast.BasicLit:
@@ -202,7 +206,7 @@ func (s source) edges(e ast.Expr) []float64 {
 		if calleeName(e) != "ExponentialBuckets" {
 			return nil
 		}
-		// Calculate as client_golang does, so that each edge is the same float.
+		// Calculate edges as client_golang does, so that each edge is exactly the same float.
 		edge := number(e.Args[0])
 		for range int(number(e.Args[2])) {
 			all = append(all, edge)

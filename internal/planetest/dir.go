@@ -7,14 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is a file system in memory. Dir uses it if memoryNeeded bytes are free there; each etcd member takes 200 MB.
+// memory is the directory of a file system in memory. Dir uses it if memoryNeeded bytes are free there. Each etcd member takes
+// 200 MB.
 const (
 	memory       = "/dev/shm"
 	memoryNeeded = 8 << 30
 )
 
-// Dir returns a directory for the plane or the run of one test, and removes it when the test ends. The directory is in memory
-// if there is room, because an fsync can take long on a disk that other programs write to.
+// Dir returns a directory for the plane or the run of one test, and removes the directory when the test ends. The directory is
+// in memory if there is enough room, because an fsync can take long on a disk to which other programs write.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := temporary()

@@ -1,5 +1,5 @@
-// Package planetest starts real control planes for tests. It runs the program controlplane as a user would, and imports nothing
-// of it but package control, so that small packages can test against a plane without linking Kubernetes.
+// Package planetest starts real control planes for tests. It runs the program controlplane as a user would, and imports only
+// package control of its code. Small packages can therefore test against a plane without linking Kubernetes.
 package planetest
 
 import (
@@ -16,19 +16,19 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// BinaryEnv and LoadgenEnv are the environment variables that hold the paths of built programs. If one is not set, Build or
-// Loadgen builds the program, which takes up to a minute; `make test` sets both.
+// BinaryEnv and LoadgenEnv are the environment variables with the paths of the built programs controlplane and loadgen. If a
+// variable is not set, Build or Loadgen builds the program, which takes up to a minute. `make test` sets both variables.
 const (
 	BinaryEnv  = "STORMGLASS_CONTROLPLANE"
 	LoadgenEnv = "STORMGLASS_LOADGEN"
 )
 
-// Build returns the path of a controlplane program. It returns the path in BinaryEnv if that is set, and otherwise builds the
-// program in dir, with the versions of tools/ldflags.
+// Build returns the path of the program controlplane. The path is the value of BinaryEnv, if that is set. Otherwise Build builds
+// the program in dir, with the versions of tools/ldflags.
 func Build(dir string) (string, error) { return program(dir, "controlplane", BinaryEnv) }
 
-// Loadgen returns the path of a loadgen program. It returns the path in LoadgenEnv if that is set, and otherwise builds the
-// program in dir.
+// Loadgen returns the path of the program loadgen. The path is the value of LoadgenEnv, if that is set. Otherwise Loadgen builds
+// the program in dir.
 func Loadgen(dir string) (string, error) { return program(dir, "loadgen", LoadgenEnv) }
 
 func program(dir, name, env string) (string, error) {
@@ -64,8 +64,8 @@ type Plane struct {
 	Ready func(*Plane) error
 }
 
-// Main runs a package's tests with one shared plane. It starts the plane before the first test and stops it after the last.
-// Call it from TestMain:
+// Main runs a package's tests with one shared plane. Main starts the plane before the first test and stops it after the last
+// test. Call it from TestMain:
 //
 //	var plane planetest.Plane
 //

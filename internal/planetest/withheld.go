@@ -2,8 +2,8 @@ package planetest
 
 import "github.com/stormglass/stormglass/loadgen/result"
 
-// WithheldWithinBound reports whether a gate has no data only because the generator ran late: the gate's value is withheld,
-// and it is in seconds or within the gate's bound.
+// WithheldWithinBound reports whether a gate has no data only because the load generator ran late. That is the case if
+// the gate's value is withheld, and is either in seconds or within the gate's bound.
 func WithheldWithinBound(g result.Gate) bool {
 	if g.Verdict != result.NoData || g.Withheld == nil || g.AtLeast {
 		return false

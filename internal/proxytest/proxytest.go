@@ -17,13 +17,13 @@ import (
 	"testing"
 )
 
-// Proxy is a running proxy. Set its fields before the first connection.
+// Proxy is a running proxy. Set the fields before a client connects.
 type Proxy struct {
-	// To is the destination of all connections, as host:port. Empty means the address that the client asks for.
+	// To is the destination of all connections, as host:port. Empty means the address that the client requests.
 	To string
-	// Login is the credentials that a CONNECT request must have, as user:password. Empty means that none are needed.
+	// Login is the user:password that a CONNECT request must contain. Empty means that the proxy requires no login.
 	Login string
-	// Refuse, if not 0, is the status with which the proxy refuses every CONNECT request.
+	// Refuse is the status with which the proxy refuses every CONNECT request. With 0 it refuses none.
 	Refuse int
 
 	listener net.Listener
@@ -32,7 +32,7 @@ type Proxy struct {
 	open     map[net.Conn]struct{}
 }
 
-// Start serves until the test ends.
+// Start starts a proxy, which serves until the test ends.
 func Start(t testing.TB) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,14 +61,14 @@ func Start(t testing.TB) *Proxy {
 // Addr returns the proxy's address as host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Asked returns the addresses that clients have asked for, in order.
+// Asked returns the addresses that clients have requested, in order.
 func (p *Proxy) Asked() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.asked)
 }
 
-// Stop makes the proxy accept no more connections, and ends the open ones.
+// Stop makes the proxy refuse new connections, and ends the open connections.
 func (p *Proxy) Stop() {
 	p.listener.Close()
 	p.Cut()

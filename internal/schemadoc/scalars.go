@@ -14,7 +14,8 @@ func Duration() Part {
 	return Part{"type": []string{"string", "integer"}, "pattern": "^" + DurationForm + "$", "minimum": 0, "maximum": 0, "description": "A length of time, as 30s, 2m or 250ms"}
 }
 
-// Enum returns the schema of a string with a fixed set of values. A value that is a number may be written without quotes.
+// Enum returns the schema of a string with a fixed set of values. If a value looks like a number, it may be written
+// without quotes.
 func Enum(values []string) Part {
 	var all []any
 	for _, v := range values {

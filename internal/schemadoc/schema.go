@@ -22,19 +22,20 @@ const Draft = "https://json-schema.org/draft/2020-12/schema"
 // Part is a JSON Schema, or a part of one.
 type Part = map[string]any
 
-// Schema is the JSON Schema of a file format, with a definition for the root type and for every struct reached from it. The
-// comment of a field is its description. Fields without omitempty are required. A tag `zero` of a field gives its default
-// and makes the schema refuse a zero.
+// Schema generates the JSON Schema of a file format. The schema has a definition for the root type and for every struct
+// reached from it. The comment of a field is its description. Fields without omitempty are required. The tag `zero` of
+// a field gives its default, and makes the schema refuse a zero.
 type Schema struct {
-	// File holds the schema that Check compares with.
+	// File is the path of the schema with which Check compares. Title is the title of the schema.
 	File, Title string
 	// Tag is the struct tag that names the fields.
 	Tag string
 	// Scalars maps a type that is not a struct to its schema.
 	Scalars map[string]Part
-	// Fields holds keywords to add to the schema of a field, by "Type.name"; Types holds keywords to add to a type, by name.
+	// Fields holds additional keywords for the schema of a field, by "Type.name". Types holds additional keywords for
+	// the schema of a type, by name.
 	Fields, Types map[string]Part
-	// Given holds ready definitions, by the name of their type. Schema does not generate these.
+	// Given holds definitions that are not generated, by the name of their type.
 	Given map[string]any
 
 	types Page
@@ -42,7 +43,7 @@ type Schema struct {
 	errs  []error
 }
 
-// Read parses the structs of the package in dir.
+// Read parses the structs of the Go package in dir.
 func (s *Schema) Read(dir string) error { return s.types.Read(dir) }
 
 // Build returns the schema of the root type.
@@ -56,7 +57,8 @@ func (s *Schema) Build(root string) (Part, error) {
 	return whole, errors.Join(s.errs...)
 }
 
-// Check compares the schema of the root type with its file, or rewrites the file if update is set.
+// Check fails the test if the schema of the root type differs from the file. If update is set, it rewrites the file
+// instead.
 func (s *Schema) Check(t *testing.T, root string, update bool) {
 	t.Helper()
 	whole, err := s.Build(root)
@@ -81,7 +83,7 @@ func (s *Schema) Check(t *testing.T, root string, update bool) {
 	}
 }
 
-// unused adds an error for each entry of Fields and Types whose field or type does not exist.
+// unused adds an error for each key of Fields and Types that does not match a field or type.
 func (s *Schema) unused() {
 	for key := range s.Fields {
 		name, field, _ := strings.Cut(key, ".")
@@ -119,14 +121,13 @@ func (s *Schema) object(name string) Part {
 	return def
 }
 
-// fieldNames returns the names of a struct's fields in the format.
+// fieldNames returns the names of a struct's fields in the file format.
 func (s *Schema) fieldNames(name string) (all []string) {
 	s.properties(name, func(field, _ string, _ Part) { all = append(all, field) })
 	return all
 }
 
-// properties calls each for every field of a struct, including the fields of embedded
-// structs.
+// properties calls each for every field of a struct, including fields of embedded structs.
 func (s *Schema) properties(name string, each func(field, option string, p Part)) {
 	if s.types.structs[name] == nil {
 		return
@@ -161,10 +162,10 @@ func (s *Schema) properties(name string, each func(field, option string, p Part)
 	}
 }
 
-// quotedDefault matches the default among several values in a comment.
+// quotedDefault matches the value that a comment marks as the default.
 var quotedDefault = regexp.MustCompile(`"([^"]+)" \([^()]*\bthe default\b`)
 
-// plainText returns a comment as a sentence.
+// plainText returns the text of a comment as a sentence.
 func plainText(comment string) string {
 	if comment == "" {
 		return ""
@@ -173,7 +174,8 @@ func plainText(comment string) string {
 	return strings.ToUpper(comment[:1]) + comment[1:]
 }
 
-// typed returns the schema of a type. A string accepts any scalar, which keeps its text.
+// typed returns the schema of a type expression. The schema of a string accepts any scalar, because decoding keeps the
+// text of the scalar.
 func (s *Schema) typed(e ast.Expr) Part {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -217,7 +219,7 @@ func (s *Schema) named(name string) Part {
 	return Part{"$ref": "#/$defs/" + name}
 }
 
-// give adds a definition of Given to the schema, and the definitions that it refers to.
+// give adds a definition from Given to the schema, and all definitions to which it refers.
 func (s *Schema) give(name string) {
 	if s.defs[name] != nil {
 		return
@@ -230,7 +232,7 @@ func (s *Schema) give(name string) {
 	}
 }
 
-// noZero refuses every form of zero of a scalar.
+// noZero is a schema that refuses a zero scalar in any notation.
 var noZero = Part{"anyOf": []any{Part{"const": 0}, Part{"type": "string", "pattern": `^[-+]?0*\.?0*([A-Za-zµμ]+|/[smh])?$`}}}
 
 // zero adds the content of a tag `zero:"DEFAULT; HINT"` to p: the default, and that zero is refused.

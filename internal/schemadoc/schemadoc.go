@@ -1,5 +1,5 @@
-// Package schemadoc generates the reference pages and JSON Schemas of file formats from Go types and their comments. Tests use
-// it: each page or schema is a golden file, so that it cannot differ from the types.
+// Package schemadoc generates reference pages and JSON Schemas of file formats from Go types and their comments. Tests run it:
+// each page or schema is a golden file, so that the file cannot differ from the types.
 package schemadoc
 
 import (
@@ -18,23 +18,22 @@ import (
 	"testing"
 )
 
-// Marker is the line of a page after which the page is generated.
+// Marker is the line of a page that separates the hand-written head from the generated part.
 const Marker = "<!-- generated from here on -->\n"
 
-// Page is a reference page: a head that is written by hand up to the Marker, then a
-// list of fields for each root type and for every struct reached from one.
+// Page is a reference page. It consists of a hand-written head, which ends with Marker, and a list of fields for each root type
+// and each struct reached from a root type.
 type Page struct {
 	File string
-	// Intro is generated text before the lists.
+	// Intro is generated text between Marker and the lists.
 	Intro []byte
 	// Tag is the struct tag that names the fields: "json" or "yaml".
 	Tag string
 	// Scalars maps a Go type that is not a struct to its name on the page.
 	Scalars map[string]string
-	// Untyped lists the types that the page leaves out behind a field; the head of the page says so.
+	// Untyped lists types that the page does not name after a field. The head of the page explains this.
 	Untyped []string
-	// Documented requires a comment for every field. Without it, fields without a comment
-	// share a line.
+	// Documented requires a comment for every field. If it is false, fields without a comment share a line.
 	Documented bool
 
 	structs  map[string]*ast.StructType
@@ -45,10 +44,11 @@ type Page struct {
 	errs     []error
 }
 
-// field is the first description of a field on its page.
+// field is the first description of a field on a page: the type that the field belongs to, the text for the field's type, and
+// the meaning.
 type field struct{ of, text, meaning string }
 
-// Read parses the structs of the package in dir: the named ones, or all.
+// Read parses the named structs of the Go package in dir, or all structs if there are no names.
 func (p *Page) Read(dir string, names ...string) error {
 	if p.structs == nil {
 		p.structs, p.comments, p.fields = map[string]*ast.StructType{}, map[string]string{}, map[string]field{}
@@ -81,8 +81,8 @@ func (p *Page) Read(dir string, names ...string) error {
 	return nil
 }
 
-// Check compares the page from the first root type on with its file, or with update rewrites
-// it. Fields without a comment are errors where comments are required.
+// Check fails the test if the generated page for the root types differs from the file. If update is set, it rewrites the file
+// instead. With Documented, a field without a comment is an error.
 func (p *Page) Check(t *testing.T, update bool, roots ...string) {
 	t.Helper()
 	have, err := os.ReadFile(p.File)
@@ -138,10 +138,10 @@ func (p *Page) table(name string) {
 	}
 }
 
-// rows collects the rows of a type's list.
+// rows collects the lines of the list for one type.
 type rows struct {
-	// plain holds the fields without a comment since the last row. again holds the fields that an earlier type describes, by
-	// that type.
+	// plain holds the fields without a comment since the last line. again holds the fields that the list of an earlier type
+	// already describes, by that type.
 	plain []string
 	again map[string][]string
 	next  []string // types of fields
@@ -154,7 +154,8 @@ func (r *rows) endLine(out *bytes.Buffer) {
 	r.plain = nil
 }
 
-// rows writes the fields of the type name, which is owner or is embedded in it.
+// rows writes the fields of the struct name. owner is the struct whose list is being written: name itself, or the struct that
+// embeds name.
 func (p *Page) rows(name, owner string, rows *rows) {
 	for _, f := range p.structs[name].Fields.List {
 		text, inner := p.typeText(f.Type)
@@ -197,7 +198,8 @@ func (p *Page) rows(name, owner string, rows *rows) {
 	}
 }
 
-// inBrackets returns the text behind a field that names the field's type: the type in parentheses, or "" if the page leaves it out.
+// inBrackets returns the type of a field as it is shown after the field: the type in parentheses, or "" if the page does not
+// show the type.
 func (p *Page) inBrackets(text string) string {
 	if slices.Contains(p.Untyped, text) {
 		return ""
@@ -205,8 +207,8 @@ func (p *Page) inBrackets(text string) string {
 	return " (" + text + ")"
 }
 
-// withoutName removes from a comment the name at its beginning, and a verb that means "is": the page shows the name next to
-// the comment.
+// withoutName removes the field's name from the beginning of a comment, together with a verb that means "is", because the page
+// shows the name before the comment.
 func withoutName(comment, name string) string {
 	for _, verb := range []string{" is ", " are ", " holds ", ": "} {
 		if rest, ok := strings.CutPrefix(comment, name+verb); ok {
@@ -221,7 +223,7 @@ func withoutName(comment, name string) string {
 	return comment
 }
 
-// typeText returns the name of a type on the page, and the struct that the type contains, if any.
+// typeText returns the name of a type on the page, and the name of the struct that the type contains, if any.
 func (p *Page) typeText(e ast.Expr) (text, inner string) {
 	object := "object of "
 	if p.Tag == "yaml" {

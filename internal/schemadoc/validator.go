@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Validator returns a function that validates YAML against a schema as an editor does.
+// Validator returns a function that validates YAML against a JSON Schema, as an editor does.
 func Validator(t *testing.T, schema []byte) func(text []byte) error {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
@@ -34,7 +34,7 @@ func Validator(t *testing.T, schema []byte) func(text []byte) error {
 	}
 }
 
-// jsonOf converts YAML to JSON as editors do. It uses the first document that is not empty.
+// jsonOf converts YAML to JSON as editors do. It converts the first document that is not empty.
 func jsonOf(text []byte) (any, error) {
 	var value any
 	for documents := yaml.NewDecoder(bytes.NewReader(text)); value == nil; {

@@ -15,9 +15,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Decode fills the struct that into points to, by the `yaml` tags of its fields. It reports all errors, joined. A field of
-// an interface type accepts any YAML. A string accepts the text of any scalar. A struct that implements
-// encoding.TextUnmarshaler and has tagged fields accepts either one value or a mapping of those fields.
+// Decode fills the struct to which into points, by the `yaml` tags of its fields. It returns all errors, joined. A
+// field of an interface type accepts any YAML. A string accepts the text of any scalar. A struct that implements
+// encoding.TextUnmarshaler and has tagged fields accepts either one value or a mapping of its fields.
 func (d *Document) Decode(into any) error {
 	c := decoder{doc: d}
 	c.value(d.root, reflect.ValueOf(into).Elem(), "")
@@ -135,8 +135,8 @@ func written(n *yaml.Node) string {
 	return n.Value
 }
 
-// noKeyTwice reports whether no field of the untyped YAML in n is written twice, and records an error for each that is. It
-// turns dates into strings, as kubectl does.
+// noKeyTwice reports whether all keys in the untyped YAML n are unique, and records an error for each repeated key. It
+// also turns dates into strings, as kubectl does.
 func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 	n = follow(n)
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp" {
@@ -162,15 +162,14 @@ func (c *decoder) noKeyTwice(n *yaml.Node, path string) bool {
 	return len(c.errs) == before
 }
 
-// knownField is a field of a struct. A tag `zero:"5s; HINT"` names the default that a zero would stand for; Decode then
-// refuses a zero that is written.
+// knownField is a field of a struct. The tag `zero:"5s; HINT"` names the default that the program uses for zero. If a
+// field has this tag, Decode refuses a zero that is written in the document.
 type knownField struct {
 	value reflect.Value
 	zero  string
 }
 
-// knownFields adds the fields of a struct by name, including the fields of embedded structs
-// (`yaml:",inline"`).
+// knownFields adds the fields of a struct to known, by name. It includes fields of embedded structs (`yaml:",inline"`).
 func knownFields(v reflect.Value, known map[string]knownField) {
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
@@ -237,8 +236,8 @@ func (c *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 		}
 		v.SetBool(b)
 	case reflect.Int, reflect.Int64:
-		// ParseInt returns the largest or smallest int64 for a number out of range; validation refuses it with the bounds of
-		// the field.
+		// For a number out of range, ParseInt returns the largest or smallest int64. The validation of the field then
+		// refuses the number and names the bounds.
 		i, err := strconv.ParseInt(n.Value, 10, 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
 			c.fail(n, path, "write digits only", "%q is not a whole number", n.Value)
@@ -257,7 +256,7 @@ func (c *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// numberHint returns how a percentage is written as a number.
+// numberHint returns a hint that shows how to write a percentage as a number.
 func numberHint(text string) string {
 	percent, ok := strings.CutSuffix(strings.TrimSpace(text), "%")
 	f, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
@@ -274,7 +273,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// notColon matches NAME=VALUE and NAME:VALUE, which YAML reads as one name because ": " is missing.
+// notColon matches NAME=VALUE and NAME:VALUE. YAML reads such text as a single scalar, because ": " is missing.
 var notColon = regexp.MustCompile(`^(\w+)\s*[:=]\s*(.+)$`)
 
 func fieldHint(name string, known []string) string {
@@ -288,7 +287,8 @@ func fieldHint(name string, known []string) string {
 	return Hint(name, known, "known here: "+strings.Join(known, ", "))
 }
 
-// Hint returns "did you mean ...?" with the known name nearest to name, or otherwise if no known name is near.
+// Hint returns "did you mean ...?" with the known name that is most similar to name. If no known name is similar, it
+// returns otherwise.
 func Hint(name string, known []string, otherwise string) string {
 	if near := Suggest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -296,7 +296,7 @@ func Hint(name string, known []string, otherwise string) string {
 	return otherwise
 }
 
-// Suggest returns the known name nearest to name, or "" if none is within a few edits.
+// Suggest returns the known name that is most similar to name, or "" if none differs by only a few edits.
 func Suggest(name string, known []string) string {
 	best, bestAt := "", 1+len(name)/3
 	for _, k := range known {

@@ -1,6 +1,6 @@
-// Package strictyaml reads YAML into structs and refuses unknown fields. Each error names file, line and field, and carries
-// a hint, such as the nearest field name or the form that a value must have. The Document remains available after decoding,
-// so that validation can report the line of any field.
+// Package strictyaml reads YAML into structs and refuses unknown fields. Each error names file, line and field, and has a hint,
+// such as the most similar field name or the format of the value. The Document remains available after decoding, so that
+// validation can report the line of any field.
 //
 // A path names a field, as in --set: "nodes.count", "phases[0].for", or "gates.mutating-p99.max", which selects an item of a
 // list by the item's name.
@@ -17,25 +17,26 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Document is one YAML document with the positions of its parts.
+// Document is one YAML document, with the positions of its fields.
 type Document struct {
 	// File is the name used in errors.
 	File string
 	root *yaml.Node
-	// overrides are the nodes that Set and Overlay added; errors in them name the origin of the override.
+	// overrides holds the nodes that Set and Overlay have added, with the origin of each override. Errors in these nodes name
+	// the origin.
 	overrides map[*yaml.Node]origin
-	// layer names the overlay, if any; errors outside the overrides begin with it.
+	// layer is the name of the applied overlay, or "". Errors outside the overrides begin with this name.
 	layer string
 }
 
 // Error is one mistake in a document.
 type Error struct {
-	// File and Line are the place of the mistake. Lines count from 1; 0 means the whole file.
+	// File and Line are the position of the mistake. Lines count from 1; 0 means the whole file.
 	File string
 	Line int
 	// Field is the path of the field, as in "gates.mutating-p99.max".
 	Field string
-	// Msg says what is wrong, and Hint how to correct it.
+	// Msg says what is wrong. Hint says how to correct it.
 	Msg  string
 	Hint string
 }
@@ -58,12 +59,12 @@ func (e *Error) Error() string {
 	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String()) // the message may quote several lines
 }
 
-// maxNodes is the maximum number of nodes of a document, counted with all aliases expanded: a few lines of nested aliases
-// cannot fill the memory.
+// maxNodes is the maximum number of nodes of a document, including the nodes of all expanded aliases. It prevents a few lines of
+// nested aliases from filling the memory.
 const maxNodes = 100_000
 
-// Parse reads a file with one document; further documents must be empty. It refuses syntax errors, a second document that
-// is not empty, and more than maxNodes nodes.
+// Parse reads a file with one document. It refuses syntax errors, a second document that is not empty, and more than maxNodes
+// nodes.
 func Parse(file string, data []byte) (doc *Document, err error) {
 	d := &Document{File: file, overrides: map[*yaml.Node]origin{}}
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
@@ -130,8 +131,8 @@ func (d *Document) checkAliases() error {
 	return walk(d.root)
 }
 
-// Errorf returns an error at the field of the given path. The line is the line of the
-// field, or, if the field is missing, of its nearest parent.
+// Errorf returns an error at the field with the given path. The error has the line of the field or, if the field is missing, of
+// its nearest parent.
 func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 	e := &Error{File: d.File, Msg: fmt.Sprintf(format, args...), Hint: hint}
 	node := follow(d.root)
@@ -164,7 +165,7 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 	return e
 }
 
-// itemPath returns the path of an item of a list: with the item's name if that is unique, else with its index.
+// itemPath returns the path of an item of a list. The path contains the name of the item if that is unique, otherwise its index.
 func itemPath(path string, list *yaml.Node, at int) string {
 	if name := itemName(list.Content[at]); plainName.MatchString(name) && position(list, name) == at {
 		return join(path, name)
@@ -186,7 +187,7 @@ func follow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// position returns the index in node.Content of the value that a step of a path names, or -1.
+// position returns the index in node.Content of the value to which one step of a path leads, or -1 if there is none.
 func position(node *yaml.Node, step string) int {
 	switch node.Kind {
 	case yaml.MappingNode:
@@ -208,7 +209,8 @@ func position(node *yaml.Node, step string) int {
 	return -1
 }
 
-// itemName returns the field `name` of a list's item, by which a path may select the item, or "" if the item has no such field.
+// itemName returns the field `name` of a list item, by which a path can select the item. It returns "" if the item has no such
+// field.
 func itemName(item *yaml.Node) string {
 	item = follow(item)
 	if item == nil || item.Kind != yaml.MappingNode {
@@ -220,10 +222,10 @@ func itemName(item *yaml.Node) string {
 	return ""
 }
 
-// Written reports whether the document has a field of the given path.
+// Written reports whether the document contains the field with the given path.
 func (d *Document) Written(path string) bool { return d.at(path) != nil }
 
-// Text returns the text of the scalar at a path, or "" if there is no scalar.
+// Text returns the text of the scalar at a path, or "" if the path does not lead to a scalar.
 func (d *Document) Text(path string) string {
 	if n := d.at(path); n != nil && n.Kind == yaml.ScalarNode {
 		return n.Value
@@ -248,7 +250,7 @@ func kindName(n *yaml.Node) string {
 	return "something else"
 }
 
-// Errors returns the Errors in err, which may be joined.
+// Errors returns all values of type *Error in err, which may be a joined error.
 func Errors(err error) []*Error {
 	var one *Error
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

@@ -8,15 +8,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// origin is where an override was written; errors in the override name it.
+// origin is the place where an override was written. Errors in the override name this place.
 type origin struct {
 	file  string
 	line  int
 	field string // the field that holds the override, or ""
 }
 
-// place sets file, line and field of an error to the origin of n if n is an override. Otherwise, if an overlay was applied, it
-// puts the overlay's name before the message.
+// place sets file, line and field of an error at the node n. If n is an override, they are those of its origin. Otherwise, if an
+// overlay was applied, place puts the overlay's name before the message.
 func (d *Document) place(e *Error, n *yaml.Node) {
 	o, ok := d.overrides[n]
 	switch {
@@ -30,8 +30,8 @@ func (d *Document) place(e *Error, n *yaml.Node) {
 	}
 }
 
-// BlameOverrides adds the overrides (--set) to those errors of err that do not occur without them. without is the error of
-// the same document without overrides.
+// BlameOverrides adds the overrides (--set) to the messages of those errors in err that the overrides cause. without is the
+// error of the same document without overrides.
 func BlameOverrides(err, without error, overrides []string) error {
 	had := map[string]bool{}
 	for _, e := range Errors(without) {
@@ -50,7 +50,7 @@ const setFile = "--set "
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line \d+: )?`)
 
-// Set sets one field of the document from "path=value". The value is YAML.
+// Set sets one field of the document. assignment has the form "path=value"; the value is YAML.
 func (d *Document) Set(assignment string) error {
 	o := origin{file: setFile + assignment}
 	path, text, ok := strings.Cut(assignment, "=")
@@ -68,8 +68,8 @@ func (d *Document) Set(assignment string) error {
 	return d.put(path, set, o)
 }
 
-// Overlay sets fields of the document from the "path: value" pairs in the mapping at path, as Set does. Errors that these
-// values cause elsewhere in the document begin with layer. The mapping may be missing.
+// Overlay sets fields of the document, as Set does. The paths and values are the keys and values of the mapping at path, which
+// may be missing. Errors that these values cause elsewhere in the document begin with layer.
 func (d *Document) Overlay(path, layer string) error {
 	d.layer = layer
 	from := d.at(path)
@@ -79,7 +79,7 @@ func (d *Document) Overlay(path, layer string) error {
 	budget := maxNodes
 	for i := 0; i+1 < len(from.Content); i += 2 {
 		key, value := from.Content[i], from.Content[i+1]
-		// Copy the value: put marks it as an override, and a value with an anchor may also be used elsewhere.
+		// Copy the value: put marks it as an override, and a value with an anchor may also be used in other places.
 		own, ok := clone(value, &budget)
 		if !ok {
 			return d.Errorf(path, "", "the values are too large")
@@ -128,10 +128,10 @@ func clone(n *yaml.Node, budget *int) (*yaml.Node, bool) {
 
 var isIndex = regexp.MustCompile(`^[0-9]+$`)
 
-// wellFormed matches a path: names that are separated by dots or in brackets.
+// wellFormed matches a valid path: names that are separated by dots or in brackets.
 var wellFormed = regexp.MustCompile(`^[^\s.\[\]]+(?:\.[^\s.\[\]]+|\[[^\s.\[\]]+\])*$`)
 
-// put replaces the value at a path, or adds it.
+// put replaces the value at a path, or adds it if it is missing.
 func (d *Document) put(path string, set *yaml.Node, o origin) error {
 	fail := func(hint, format string, args ...any) error {
 		return &Error{File: o.file, Line: o.line, Field: o.field, Msg: fmt.Sprintf(format, args...), Hint: hint}
@@ -181,7 +181,8 @@ func (d *Document) markOverride(n *yaml.Node, o origin) {
 	}
 }
 
-// listHint returns the names of a list's items, the nearest first.
+// listHint returns a hint for an item that does not exist: the names of the list's items, and the name that is most similar to
+// asked, if any.
 func listHint(seq *yaml.Node, asked string) string {
 	var names []string
 	for _, item := range seq.Content {

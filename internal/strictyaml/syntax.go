@@ -12,8 +12,8 @@ import (
 
 var unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
 
-// syntaxError rewords an error of the parser and finds the line of the mistake: the line with an unclosed bracket or quote,
-// or else the line where the parser stopped.
+// syntaxError rewords an error of the YAML parser. It also finds the line of the mistake: the line with an unclosed bracket or
+// quote, otherwise the line where the parser stopped.
 func (d *Document) syntaxError(data []byte, err error) error {
 	e := &Error{File: d.File, Msg: strings.TrimPrefix(err.Error(), "yaml: "), Hint: "the file is not valid YAML"}
 	var failed *yaml.LoadError
@@ -118,8 +118,8 @@ var dashWithoutSpace = regexp.MustCompile(`^\s*-\w+:`)
 
 var opensQuote = regexp.MustCompile(`(?:^|[:,\[{-])\s*"[^"]*$`)
 
-// openQuote returns the line of the double quote that opens a value which ends only on the given line, before the column. It
-// returns 0 if there is no such quote.
+// openQuote returns the line of the double quote that opens the value which ends on the given line before the column. It returns
+// 0 if there is no such quote on an earlier line.
 func openQuote(at func(int) string, line, column int) int {
 	text := []rune(at(line))
 	if !strings.Contains(string(text[:min(column, len(text))]), `"`) {

@@ -17,16 +17,16 @@ import (
 // childEnv is the environment variable that makes ChildMain run a stub.
 const childEnv = "STORMGLASS_STUBAPI_CHILD"
 
-// Child is a stub in a separate process, so that its CPU time is not counted as the client's. The child ends when its standard
-// input ends, which is a pipe from this process.
+// Child is a stub in a separate process, so that its CPU time is not counted as the client's. The standard input of the child is
+// a pipe from this process. The child ends when the pipe ends.
 type Child struct {
 	cmd    *exec.Cmd
 	client *rpc.Client
 	config *rest.Config
 }
 
-// ChildMain runs a stub and then exits, if StartChild started this process; otherwise it returns. Programs and TestMains that
-// use StartChild call it first.
+// ChildMain runs a stub and then exits if StartChild has started this process; otherwise it returns. A program or TestMain that
+// uses StartChild must call ChildMain first.
 func ChildMain() {
 	if os.Getenv(childEnv) == "" {
 		return
@@ -42,13 +42,13 @@ func ChildMain() {
 	os.Exit(0)
 }
 
-// stdio makes one connection of two pipes.
+// stdio makes two pipes usable as one connection.
 type stdio struct {
 	io.Reader
 	io.WriteCloser
 }
 
-// StartChild runs the program of this process again, as a stub.
+// StartChild starts the program of this process again. ChildMain then runs a stub in the new process.
 func StartChild() (*Child, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -78,7 +78,7 @@ func StartChild() (*Child, error) {
 	return c, nil
 }
 
-// Config returns a client configuration for the stub.
+// Config returns a client configuration for the stub in the child.
 func (c *Child) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Fill calls Server.Fill in the child.
@@ -87,19 +87,19 @@ func (c *Child) Fill(f ChildFill) error { return c.client.Call("Stub.Fill", f, &
 // Storm makes the child write to ConfigMaps, and returns after the last write.
 func (c *Child) Storm(s ChildStorm) error { return c.client.Call("Stub.Storm", s, &struct{}{}) }
 
-// Cost returns what the child has consumed and served so far.
+// Cost returns the CPU time of the child and the amount of data that it has served so far.
 func (c *Child) Cost() (cost ChildCost, err error) {
 	err = c.client.Call("Stub.Cost", struct{}{}, &cost)
 	return cost, err
 }
 
-// Close ends the child and waits for its end.
+// Close ends the child and waits until it has ended.
 func (c *Child) Close() {
 	_ = c.client.Close() // closes its standard input
 	_ = c.cmd.Wait()
 }
 
-// The messages between parent and child.
+// The messages between the parent and the child.
 type (
 	// ChildAddress is the address at which the child serves.
 	ChildAddress struct {
@@ -112,7 +112,7 @@ type (
 		N, Size           int
 		Labels            map[string]string
 	}
-	// ChildStorm describes a storm: a number of writes, at a rate per second, to the ConfigMaps PREFIX-0 to
+	// ChildStorm describes a storm: the number of writes and their rate per second. The writes go to the ConfigMaps PREFIX-0 to
 	// PREFIX-(Objects-1) in turn.
 	ChildStorm struct {
 		Namespace, Prefix string
@@ -128,7 +128,7 @@ type (
 	}
 )
 
-// childStub serves the calls of Child in the child process.
+// childStub serves the calls of Child. It runs in the child process.
 type childStub struct {
 	server  *Server
 	traffic Traffic
@@ -152,7 +152,7 @@ func (s *childStub) Fill(f ChildFill, _ *struct{}) error {
 	return nil
 }
 
-// Storm sends the writes of a storm by Server.Touch, each at its time from the start, and returns after the last one.
+// Storm sends the writes of a storm by Server.Touch, at constant intervals, and returns after the last write.
 func (s *childStub) Storm(c ChildStorm, _ *struct{}) error {
 	start := time.Now()
 	for i := range c.Writes {

@@ -20,7 +20,8 @@ const (
 	connWindow = 1 << 30
 )
 
-// conn is one connection. The method read reads frames from it, and write writes the pending data.
+// conn is one connection. One goroutine runs the method read, which reads frames; another runs write, which writes the
+// pending data.
 type conn struct {
 	server  *Server
 	number  int // in the order of the connections, from 0
@@ -31,7 +32,7 @@ type conn struct {
 	// Only read uses these fields:
 	opening *stream // stream whose header block is being read
 	ending  bool    // the header block of opening has END_STREAM
-	unread  int     // bytes of bodies not yet returned to the window
+	unread  int     // bytes of bodies that were not yet returned to the window
 	highest uint32
 
 	wake chan struct{}
@@ -65,7 +66,7 @@ func newConn(s *Server, nc *tls.Conn) *conn {
 	return c
 }
 
-// read handles the client's frames after the TLS handshake, until the connection ends.
+// read handles the client's frames, after the TLS handshake, until the connection ends.
 func (c *conn) read() {
 	defer c.end()
 	preface := make([]byte, len(http2.ClientPreface))
@@ -105,7 +106,7 @@ func (c *conn) read() {
 	}
 }
 
-// greet sends the server's SETTINGS frame and opens the connection's window.
+// greet sends the server's SETTINGS frame and opens the flow-control window of the connection.
 func (c *conn) greet() {
 	c.queue(func() error {
 		return errors.Join(
@@ -116,7 +117,7 @@ func (c *conn) greet() {
 	})
 }
 
-// outOf writes into the current buffer of a connection.
+// outOf is a writer into the current buffer of a connection.
 type outOf struct{ *conn }
 
 func (o outOf) Write(p []byte) (int, error) { return o.out.Write(p) }
@@ -198,7 +199,7 @@ func (c *conn) settings(f *http2.SettingsFrame) {
 	c.queue(c.frames.WriteSettingsAck)
 }
 
-// write writes the pending data, until the connection ends.
+// write writes the pending data to the network, until the connection ends.
 func (c *conn) write() {
 	spare := new(bytes.Buffer)
 	for range c.wake {
@@ -225,7 +226,7 @@ func (c *conn) write() {
 	}
 }
 
-// end closes the connection and ends all its streams.
+// end closes the connection and ends all streams on it.
 func (c *conn) end() {
 	c.abort()
 	c.mu.Lock()
@@ -239,7 +240,7 @@ func (c *conn) end() {
 	}
 }
 
-// abort closes the connection without a GOAWAY frame.
+// abort closes the connection without sending a GOAWAY frame.
 func (c *conn) abort() {
 	c.mu.Lock()
 	c.closed = true

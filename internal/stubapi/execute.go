@@ -129,8 +129,8 @@ type resource struct {
 	cluster                    bool // not namespaced
 }
 
-// resources lists the resources for which the load engine has manifests, those that simulated kubelets use, and a custom
-// resource.
+// resources lists the resources for which the load engine has manifests, the resources that simulated kubelets use, and
+// a custom resource.
 var resources = []resource{
 	{version: "v1", name: "configmaps", kind: "ConfigMap"},
 	{version: "v1", name: "secrets", kind: "Secret"},
@@ -158,13 +158,13 @@ func (r resource) root() string {
 	return "/apis/" + r.group + "/" + r.version
 }
 
-// place is the target of a request path: a collection, in one namespace or in all, or one object.
+// place is the target of a request path: one object, or a collection in one namespace or in all namespaces.
 type place struct {
 	resource        resource
 	namespace, name string
 }
 
-// locate parses a path. It returns false if the stub does not serve the path.
+// locate parses a request path. It returns false if the stub does not serve the path.
 func locate(path string) (place, bool) {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, p := range parts {
@@ -186,7 +186,7 @@ func locate(path string) (place, bool) {
 		at.namespace, parts = parts[1], parts[2:]
 	}
 	if len(parts) > 1 {
-		at.name = parts[1] // requests to a subresource are served by its object
+		at.name = parts[1] // a request to a subresource is served by the object
 	}
 	for _, r := range resources {
 		if r.group == group && r.version == version && r.name == parts[0] {
@@ -197,7 +197,7 @@ func locate(path string) (place, bool) {
 	return place{}, false
 }
 
-// discover returns the answer to a discovery request of client-go; false if the path is not one of discovery.
+// discover returns the answer to a discovery request of client-go. It returns false if path is not a discovery path.
 func discover(path string) ([]byte, bool) {
 	switch path {
 	case "/api":

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// form is the encoding of an answer.
+// form is the encoding of an answer: JSON or protobuf, of whole objects or of their metadata.
 type form struct {
 	protobuf bool
 	metadata bool // only the metadata: PartialObjectMetadata
@@ -27,7 +27,7 @@ const (
 	protobufWatch = protobufType + ";stream=watch"
 )
 
-// formOf returns the first encoding in an Accept header that the stub can write. It writes protobuf only for built-in
+// formOf returns the first encoding in an Accept header that the stub supports. It supports protobuf only for built-in
 // resources.
 func formOf(accept string, r resource) form {
 	for _, one := range strings.Split(accept, ",") {
@@ -52,7 +52,7 @@ func (f form) contentType(watch bool) string {
 	return jsonType
 }
 
-// object encodes one object in the form.
+// object returns the encoding of one object.
 func (f form) object(o *object) []byte {
 	if b := o.forms[f]; b != nil {
 		return b
@@ -73,7 +73,7 @@ func (f form) object(o *object) []byte {
 	return b
 }
 
-// list writes objects as a list.
+// list returns the encoding of a list of objects.
 func (f form) list(r resource, all []*object, rv uint64, next string, remaining int) []byte {
 	kind, version := r.kind+"List", r.apiVersion()
 	meta := map[string]any{"resourceVersion": fmt.Sprint(rv)}
@@ -98,7 +98,7 @@ func (f form) list(r resource, all []*object, rv uint64, next string, remaining 
 	return b.Bytes()
 }
 
-// event encodes a watch event of an encoded object.
+// event returns the encoding of a watch event. object is the encoded object of the event.
 func (f form) event(kind string, object []byte) []byte {
 	if !f.protobuf {
 		return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", kind, bytes.TrimSpace(object))
@@ -126,7 +126,7 @@ func (f form) status(code int, reason metav1.StatusReason, message string) []byt
 	return encoded(s)
 }
 
-// kinds holds the built-in kinds and the kinds of partial objects; codecs decodes them.
+// kinds is the scheme of the built-in kinds and of the kinds of partial objects. codecs decodes these kinds.
 var kinds, codecs = func() (*runtime.Scheme, serializer.CodecFactory) {
 	s := runtime.NewScheme()
 	if err := errors.Join(scheme.AddToScheme(s), metav1.AddMetaToScheme(s)); err != nil {
@@ -135,7 +135,7 @@ var kinds, codecs = func() (*runtime.Scheme, serializer.CodecFactory) {
 	return s, serializer.NewCodecFactory(s)
 }()
 
-// toProtobuf converts the JSON of a built-in kind to protobuf. It panics for other kinds.
+// toProtobuf converts the JSON of an object of a built-in kind to protobuf. It panics for other kinds.
 func toProtobuf(json []byte) []byte {
 	o, _, err := codecs.UniversalDeserializer().Decode(json, nil, nil)
 	if err != nil {
@@ -148,7 +148,7 @@ func toProtobuf(json []byte) []byte {
 	return b.Bytes()
 }
 
-// fieldsOf decodes the object in the body of a request.
+// fieldsOf decodes the object in the body of a request. contentType is the encoding of the body.
 func fieldsOf(r resource, contentType string, body []byte) (map[string]any, error) {
 	if strings.HasPrefix(contentType, protobufType) {
 		o, _, err := codecs.UniversalDeserializer().Decode(body, nil, nil)

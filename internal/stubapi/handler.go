@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ServeHandler serves a handler of a test over TLS and HTTP/2 until the test ends, and returns a client configuration for it.
+// ServeHandler serves a test's HTTP handler over TLS and HTTP/2 until the test ends. It returns a client configuration for the
+// handler.
 func ServeHandler(t testing.TB, h http.Handler) *rest.Config {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -23,13 +24,13 @@ func ServeHandler(t testing.TB, h http.Handler) *rest.Config {
 	return &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 }
 
-// Watches passes the watches that clients open at a test's handler to the test.
+// Watches gives a test control of the watches that clients open at the test's HTTP handler.
 type Watches struct {
 	t      testing.TB
 	opened chan *OpenWatch
 }
 
-// OpenWatch is one watch. The test sends encoded events to the channel Events, and closes the channel to end the watch.
+// OpenWatch is one open watch. The test sends encoded events to the channel Events, and closes the channel to end the watch.
 type OpenWatch struct {
 	Path, Version string // path and resourceVersion of the request
 	Events        chan string
@@ -48,7 +49,7 @@ func (w *Watches) Serve(rw http.ResponseWriter, r *http.Request, contentType str
 	})
 }
 
-// ServeSilent answers a watch request without events, until the client leaves. Next does not return such a watch.
+// ServeSilent answers a watch request, but sends no events, until the client leaves. Next does not return such a watch.
 func (w *Watches) ServeSilent(rw http.ResponseWriter, r *http.Request, contentType string) {
 	w.serve(rw, r, contentType, func(*OpenWatch) {})
 }
@@ -85,7 +86,8 @@ func (w *Watches) Next() *OpenWatch {
 	}
 }
 
-// RunBeside runs f in the background and cancels its context when the test ends. f must then return context.Canceled.
+// RunBeside runs f in the background and cancels its context when the test ends. The test fails unless f then returns
+// context.Canceled.
 func RunBeside(t testing.TB, f func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

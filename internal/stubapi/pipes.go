@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// Pipes is a listener whose connections are pipes in memory, so that a server and its clients can run in a synctest bubble, where
-// time is virtual.
+// Pipes is a listener whose connections are pipes in memory. A server and its clients can therefore run in a synctest bubble,
+// where time is virtual.
 type Pipes struct {
 	made   chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-// NewPipes returns new Pipes. For use in a bubble, call it in the bubble.
+// NewPipes returns new Pipes. To use them in a synctest bubble, call NewPipes in the bubble.
 func NewPipes() *Pipes {
 	return &Pipes{made: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// DialContext opens a connection. It ignores network and address.
+// DialContext opens a connection to the listener. It ignores network and address.
 func (p *Pipes) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
@@ -32,7 +32,7 @@ func (p *Pipes) DialContext(ctx context.Context, _, _ string) (net.Conn, error) 
 	}
 }
 
-// Accept waits for a connection.
+// Accept waits for the next connection.
 func (p *Pipes) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.made:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Request describes a request to a policy.
+// Request describes a request to the stub. It is the argument of a Policy.
 type Request struct {
 	N      int64 // number of the request, in the order of receipt from 0
 	Method string
@@ -15,40 +15,41 @@ type Request struct {
 	Watch  bool
 }
 
-// Answer says how a request is answered. The zero value executes and answers the request immediately, as an API server does.
+// Answer says how a request is answered. The zero value executes the request and answers it immediately, as an API server does.
 type Answer struct {
-	// After is the time from the receipt of the request to its execution. Ack is the time from the execution to the answer;
-	// the events of a write are sent before Ack begins.
+	// After is the time from the receipt of the request to its execution. Ack is the time from the execution to the answer. The
+	// events of a write are sent at the execution, before Ack begins.
 	After, Ack time.Duration
-	// Status, if not 0, is the status that is answered instead of executing the request. RetryAfter, if positive, is sent
-	// with it, in whole seconds.
+	// Status, if not 0, is the status of the answer; the request is then not executed. RetryAfter, if positive, is sent with the
+	// status, in whole seconds.
 	Status     int
 	RetryAfter time.Duration
-	// Fault is the failure to inject. The request is executed only if the fault changes an answer (Truncated, Cut, Garbled) or
-	// if Commits is set.
+	// Fault is the failure to inject. With a fault, the request is executed only if the fault changes the answer (Truncated,
+	// Cut, Garbled) or if Commits is set.
 	Fault   Fault
 	Commits bool
 }
 
-// Fault is a failure that the server injects into the answer to a request.
+// Fault is a failure that the stub injects into the answer to a request.
 type Fault uint8
 
-// The faults of answers.
+// The faults that the stub can inject into an answer.
 const (
 	None Fault = iota
 	// Reset resets the stream with INTERNAL_ERROR.
 	Reset
-	// GoAway ends the connection with a GOAWAY frame: this request and later ones on the connection were not processed.
+	// GoAway ends the connection with a GOAWAY frame. The frame says that this request and later requests on the connection were
+	// not processed.
 	GoAway
 	// Hangup closes the TCP connection without an HTTP/2 frame.
 	Hangup
-	// Silence never answers.
+	// Silence sends no answer.
 	Silence
-	// Truncated ends the stream after half the bytes of its content-length.
+	// Truncated ends the stream after half of the bytes that its content-length announces.
 	Truncated
-	// Cut resets the stream after half the body.
+	// Cut resets the stream after half of the body.
 	Cut
-	// Garbled answers with a body that is neither JSON nor protobuf.
+	// Garbled sends a body that is neither JSON nor protobuf.
 	Garbled
 	// EndlessHeaders sends CONTINUATION frames until the client closes the connection.
 	EndlessHeaders
@@ -58,10 +59,12 @@ const (
 	BadFrame
 )
 
-// Policy decides how each request is answered. It is a pure function, and many goroutines call it at the same time.
+// Policy decides how each request is answered. A Policy must be a pure function, because many goroutines call it at the same
+// time.
 type Policy func(Request) Answer
 
-// Only returns a policy that applies p to the requests that match, and executes and answers all other requests immediately.
+// Only returns a policy that applies p to the requests for which match returns true. It executes and answers all other requests
+// immediately.
 func Only(match func(Request) bool, p Policy) Policy {
 	return func(r Request) Answer {
 		if !match(r) {
@@ -71,13 +74,13 @@ func Only(match func(Request) bool, p Policy) Policy {
 	}
 }
 
-// Fixed returns a policy that answers each request after d.
+// Fixed returns a policy that answers each request after the time d.
 func Fixed(d time.Duration) Policy {
 	return func(Request) Answer { return Answer{After: d} }
 }
 
-// Bimodal returns a policy that answers a share of the requests after slow and the rest after fast. The seed and a request's number
-// determine whether the request is slow.
+// Bimodal returns a policy that answers a share of the requests after the time slow and the others after the time fast. The seed
+// and the number of a request determine whether the request is slow.
 func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	return func(r Request) Answer {
 		if rand.New(rand.NewPCG(seed, uint64(r.N))).Float64() < share {
@@ -87,7 +90,8 @@ func Bimodal(fast, slow time.Duration, share float64, seed uint64) Policy {
 	}
 }
 
-// Stall returns a policy that answers after base, except that it holds answers that are due between begin and end until end.
+// Stall returns a policy that answers each request after the time base. Answers that would be sent between begin and end are
+// held back until end.
 func Stall(base time.Duration, begin, end time.Time) Policy {
 	return func(r Request) Answer {
 		at := r.At.Add(base)
@@ -98,5 +102,5 @@ func Stall(base time.Duration, begin, end time.Time) Policy {
 	}
 }
 
-// Always returns a policy that gives each request the same answer.
+// Always returns a policy that gives all requests the answer a.
 func Always(a Answer) Policy { return func(Request) Answer { return a } }

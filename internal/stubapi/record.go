@@ -9,8 +9,8 @@ import (
 // Exchange is the record of one request and its answer.
 type Exchange struct {
 	Request
-	// Answered is the time just before the answer was passed to the connection; zero if there was no answer, or a fault
-	// replaced it.
+	// Answered is the time just before the answer was passed to the connection. It is zero if there was no answer, or
+	// if a fault replaced the answer.
 	Answered time.Time
 	Status   int
 	Fault    Fault
@@ -26,20 +26,20 @@ type Watch struct {
 	From   uint64 // resourceVersion that the watch began from
 	Opened time.Time
 	Sent   []Sent
-	// Taken is the number of bytes of the watch that the client's windows have let through.
+	// Taken is the number of bytes of the watch that the client's flow-control windows have allowed to be sent.
 	Taken int64
 
 	stream *stream
 }
 
-// Sent is the record of one event that was sent to a watch.
+// Sent is the record of one event that the stub has sent to a watch.
 type Sent struct {
 	Kind string
 	RV   uint64
 	At   time.Time
 }
 
-// record holds the exchanges and watches of a server.
+// record holds the recorded exchanges and watches of a server.
 type record struct {
 	mu        sync.Mutex
 	off       bool
@@ -91,7 +91,7 @@ func (r *record) sent(k int64, kind string, rv uint64) {
 	}
 }
 
-// Exchanges returns all exchanges so far, in the order of receipt.
+// Exchanges returns all exchanges so far, in the order in which their requests were received.
 func (s *Server) Exchanges() []Exchange {
 	s.record.mu.Lock()
 	defer s.record.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// queue calls write to add frames to the pending data. It panics if write fails, which only an invalid frame causes.
+// queue calls write, which adds frames to the pending data. It panics if write fails, because only an invalid frame makes write
+// fail.
 func (c *conn) queue(write func() error) {
 	c.mu.Lock()
 	c.must(write())
@@ -24,8 +25,8 @@ func (c *conn) must(err error) {
 	}
 }
 
-// encoded returns a header block. It marks the fields except :status 200 as sensitive, so that the client does not add them to its
-// table. The caller holds the lock.
+// encoded returns a header block with the fields. It marks all fields except ":status 200" as sensitive, so that the client does
+// not add them to its HPACK table. The caller holds the lock.
 func (c *conn) encoded(fields ...hpack.HeaderField) []byte {
 	c.block.Reset()
 	for _, f := range fields {
@@ -35,8 +36,8 @@ func (c *conn) encoded(fields ...hpack.HeaderField) []byte {
 	return c.block.Bytes()
 }
 
-// head sends the headers of an answer: a content-length unless length is negative, and a Retry-After unless retryAfter is zero.
-// retryAfter is a number of seconds.
+// head sends the headers of an answer. They include content-length, unless length is negative, and Retry-After, unless
+// retryAfter is zero. retryAfter is a number of seconds, not a duration.
 func (c *conn) head(st *stream, status int, contentType string, length int, retryAfter time.Duration) {
 	defer c.wakeWriter()
 	c.mu.Lock()
@@ -54,8 +55,8 @@ func (c *conn) head(st *stream, status int, contentType string, length int, retr
 	c.must(c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: st.id, BlockFragment: c.encoded(fields...), EndHeaders: true}))
 }
 
-// body sends a piece of an answer's body, or holds it back until the client's windows allow it. last ends the stream after the
-// piece. body returns false if the stream has already ended.
+// body sends a piece of an answer's body, or keeps it until the client's flow-control windows allow sending it. If last is true,
+// the stream ends after the piece. body returns false if the stream has already ended.
 func (c *conn) body(st *stream, p []byte, last bool) bool {
 	c.mu.Lock()
 	if c.streams[st.id] != st || st.last {
@@ -80,8 +81,8 @@ func (c *conn) body(st *stream, p []byte, last bool) bool {
 	return true
 }
 
-// flow queues as much of p as the windows allow and returns the rest. ended reports whether it has queued the last byte of the
-// stream. The caller holds the lock.
+// flow queues as much of p as the flow-control windows allow, and returns the rest of p. ended reports whether the last byte of
+// the stream was queued. The caller holds the lock.
 func (c *conn) flow(st *stream, p []byte) (rest []byte, ended bool) {
 	for {
 		n := int(min(int64(len(p)), frameSize, max(0, min(c.window, st.window))))
@@ -100,8 +101,8 @@ func (c *conn) flow(st *stream, p []byte) (rest []byte, ended bool) {
 	}
 }
 
-// grown adds to the window of a stream, or of the connection if id is 0, and sends the
-// frames that were held back.
+// grown enlarges the flow-control window of a stream, or of the connection if id is 0. It then sends the data that was held
+// back.
 func (c *conn) grown(id uint32, n int64) {
 	var over []*stream
 	c.mu.Lock()
@@ -126,19 +127,19 @@ func (c *conn) grown(id uint32, n int64) {
 	}
 }
 
-// over forgets a stream that has ended.
+// over removes a stream that has ended from the connection.
 func (c *conn) over(st *stream) {
 	c.mu.Lock()
 	delete(c.streams, st.id)
 	onEnd := st.onEnd
 	c.mu.Unlock()
 	if onEnd != nil {
-		// Only watches have an onEnd. It locks the store, which the caller may have locked already.
+		// Only watches have an onEnd. onEnd locks the store, which the caller may have locked already.
 		go onEnd()
 	}
 }
 
-// drop forgets a stream that the client has reset.
+// drop removes a stream that the client has reset.
 func (c *conn) drop(id uint32) {
 	c.mu.Lock()
 	st := c.streams[id]
@@ -148,7 +149,7 @@ func (c *conn) drop(id uint32) {
 	}
 }
 
-// reset sends RST_STREAM for a stream and forgets it.
+// reset sends RST_STREAM for a stream and removes the stream.
 func (c *conn) reset(st *stream) {
 	c.queue(func() error {
 		if c.streams[st.id] != st {
@@ -159,7 +160,7 @@ func (c *conn) reset(st *stream) {
 	c.over(st)
 }
 
-// goAway sends a GOAWAY frame that tells the client that this stream and later ones were not processed.
+// goAway sends a GOAWAY frame. The frame tells the client that this stream and later streams were not processed.
 func (c *conn) goAway(st *stream) {
 	c.queue(func() error {
 		c.leaving = true
@@ -183,7 +184,7 @@ func (c *conn) flood(st *stream) {
 
 var statusOK = hpack.HeaderField{Name: ":status", Value: "200"}
 
-// floodOn writes out and then CONTINUATION frames until the client closes the connection.
+// floodOn writes out, and then CONTINUATION frames until the client closes the connection.
 func (c *conn) floodOn(out []byte, id uint32) {
 	filler := strings.Repeat("f", 1000)
 	for {
@@ -199,7 +200,7 @@ func (c *conn) floodOn(out []byte, id uint32) {
 	}
 }
 
-// giantHeader sends an answer with a header field that is larger than clients have to accept. The answer is valid otherwise.
+// giantHeader sends an answer with a header field that is larger than clients must accept. Otherwise the answer is valid.
 func (c *conn) giantHeader(st *stream) {
 	c.queue(func() error {
 		block := c.encoded(statusOK, hpack.HeaderField{Name: "x-giant", Value: strings.Repeat("g", giant)})

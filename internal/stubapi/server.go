@@ -16,25 +16,27 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options of a Server. With the zero value it behaves like an API server and answers immediately.
+// Options configure a Server. With the zero value the server behaves like an API server and answers immediately.
 type Options struct {
 	// Policy decides how each request is answered. If nil, all requests are executed.
 	Policy Policy
 	// Script selects the failures of the events of each watch. If nil, all events are delivered.
 	Script Script
-	// EventDelay returns the time between a write and the sending of its event, which is event n of watch k. Events stay in
-	// order. If nil, an event is sent immediately, before the write is answered.
+	// EventDelay returns the time from a write until its event n of watch k is sent. Events stay in order. If nil, an
+	// event is sent immediately, before the write is answered.
 	EventDelay func(k, n int64) time.Duration
-	// MaxStreams is the maximum number of concurrent streams of a connection, which the server enforces. Zero means 100, the
-	// default of kube-apiserver.
+	// MaxStreams is the maximum number of concurrent streams of a connection. The server enforces it. Zero means 100,
+	// the default of kube-apiserver.
 	MaxStreams uint32
-	// NoRecord makes the server count requests and events instead of recording them, for tests that send very many.
+	// NoRecord makes the server only count requests and events instead of recording them. It is for tests that send
+	// very many of them.
 	NoRecord bool
-	// Listener accepts the connections. If nil, the server listens on 127.0.0.1. See Pipes for connections in memory.
+	// Listener accepts the connections. If nil, the server listens on 127.0.0.1. To use connections in memory, set it
+	// to Pipes.
 	Listener net.Listener
 }
 
-// Server is a running stub.
+// Server is a running stub of an API server.
 type Server struct {
 	options Options
 	http    *httptest.Server // accepts connections and hands them to serve
@@ -47,7 +49,7 @@ type Server struct {
 	dialed int
 }
 
-// Start starts a server, which runs until Close.
+// Start starts a server. It runs until Close.
 func Start(o Options) (*Server, error) {
 	if o.MaxStreams == 0 {
 		o.MaxStreams = 100
@@ -76,12 +78,12 @@ func Start(o Options) (*Server, error) {
 // Addr returns the server's address as host:port.
 func (s *Server) Addr() string { return s.options.Listener.Addr().String() }
 
-// ca returns the certificate that clients have to trust, as PEM.
+// ca returns the certificate that clients must trust, as PEM.
 func (s *Server) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
 
-// Config returns a client configuration for the server. If the server listens on Pipes, the client dials them.
+// Config returns a client configuration for the server. If Options.Listener is a Pipes, the clients connect through it.
 func (s *Server) Config() *rest.Config {
 	c := &rest.Config{Host: "https://" + s.Addr(), TLSClientConfig: rest.TLSClientConfig{CAData: s.ca()}, QPS: -1}
 	if p, ok := s.options.Listener.(*Pipes); ok {
@@ -90,14 +92,14 @@ func (s *Server) Config() *rest.Config {
 	return c
 }
 
-// SetPolicy replaces the policy for all requests received from now on.
+// SetPolicy replaces the policy. The new policy applies to all requests that are received from now on.
 func (s *Server) SetPolicy(p Policy) {
 	s.mu.Lock()
 	s.policy = p
 	s.mu.Unlock()
 }
 
-// Compact forgets all versions so far: a watch that starts from one of them gets 410.
+// Compact removes the history up to the current version. A watch that starts from an earlier version gets 410.
 func (s *Server) Compact() {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
@@ -110,7 +112,7 @@ func (s *Server) EndWatches() {
 	s.eachWatch(func(_ resource, w *watch) { w.write(due{piece: piece{spoil: End}}) })
 }
 
-// Bookmark increments the version and sends a bookmark of it to all watches.
+// Bookmark increments the resource version and sends a bookmark with the new version to all watches.
 func (s *Server) Bookmark() {
 	s.store.mu.Lock()
 	s.store.rv++
@@ -143,7 +145,7 @@ func (s *Server) OpenWatches() int {
 	return n
 }
 
-// Close closes all connections and returns when all goroutines that write to them have ended.
+// Close closes all connections, and returns when all goroutines that write to them have ended.
 func (s *Server) Close() {
 	s.http.Close()
 	s.writing.Wait()
@@ -160,7 +162,7 @@ func (s *Server) serve(_ *http.Server, nc *tls.Conn, _ http.Handler) {
 	c.read()
 }
 
-// after calls f after d, or immediately if d is not positive.
+// after calls f after the time d, or immediately if d is not positive.
 func (s *Server) after(d time.Duration, f func()) {
 	if d <= 0 {
 		f()
@@ -169,7 +171,7 @@ func (s *Server) after(d time.Duration, f func()) {
 	time.AfterFunc(d, f)
 }
 
-// received handles a request whose body has been read completely.
+// received handles a request after its body has been read completely.
 func (s *Server) received(st *stream) {
 	path, query, _ := strings.Cut(st.path, "?")
 	values, _ := url.ParseQuery(query)
@@ -188,7 +190,7 @@ func (s *Server) received(st *stream) {
 	s.after(a.After, func() { s.answer(st, a, values) })
 }
 
-// answer executes a request and answers it, or injects the fault of the Answer.
+// answer executes a request and answers it, or injects the fault in a.
 func (s *Server) answer(st *stream, a Answer, query url.Values) {
 	at, known := locate(st.request.Path)
 	spoils := a.Fault == Truncated || a.Fault == Cut || a.Fault == Garbled

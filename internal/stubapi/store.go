@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// object is one version of an object. It never changes, except for the cached encodings.
+// object is one version of an object. It never changes, except for its cached encodings.
 type object struct {
 	namespace, name string
 	rv              uint64
@@ -44,7 +44,7 @@ type event struct {
 	forms  map[form][]byte // cached encodings, guarded by the store's lock
 }
 
-// write returns the bytes of the event in an encoding, for a watch.
+// write returns the event in an encoding, as it is sent to a watch.
 func (e *event) write(f form) []byte {
 	b := e.forms[f]
 	if b == nil {
@@ -57,7 +57,7 @@ func (e *event) write(f form) []byte {
 	return b
 }
 
-// store holds the objects and their history.
+// store holds the objects and the history of their changes.
 type store struct {
 	mu        sync.Mutex
 	rv        uint64
@@ -128,14 +128,14 @@ func (s selector) matches(o *object) bool {
 		(s.labels.Empty() || s.labels.Matches(o.labels)) && (!s.bound || o.nodeName() != "")
 }
 
-// nodeName returns the name of the node that a pod is bound to.
+// nodeName returns the name of the node to which a pod is bound.
 func (o *object) nodeName() string {
 	name, _, _ := unstructured.NestedString(o.fields, "spec", "nodeName") // "" if not bound, or not a pod
 	return name
 }
 
-// put stores fields as a new version of an object, or deletes the object if kind is DELETED, and sends the event to the
-// watches. The caller holds the lock.
+// put stores fields as a new version of the object at a place and sends the event to the watches. If kind is DELETED, it deletes
+// the object. The caller holds the lock.
 func (s *store) put(at place, kind string, fields map[string]any) *object {
 	s.rv++
 	u := unstructured.Unstructured{Object: fields}
@@ -158,7 +158,7 @@ func (s *store) put(at place, kind string, fields map[string]any) *object {
 	return o
 }
 
-// publish adds an event to the history, unless it is a bookmark, and sends it to the watches. The caller holds the lock.
+// publish sends an event to the watches and, unless the event is a bookmark, adds it to the history. The caller holds the lock.
 func (s *store) publish(c *collection, e *event) {
 	if e.kind != bookmark {
 		c.history = append(c.history, e)
@@ -168,7 +168,7 @@ func (s *store) publish(c *collection, e *event) {
 	}
 }
 
-// merged returns a copy of fields, including nested maps, with a merge patch (RFC 7386) applied.
+// merged returns a deep copy of fields with a merge patch (RFC 7386) applied.
 func merged(fields map[string]any, patch map[string]any) map[string]any {
 	out := make(map[string]any, len(fields))
 	for k, v := range fields {
@@ -192,7 +192,7 @@ func merged(fields map[string]any, patch map[string]any) map[string]any {
 	return out
 }
 
-// since returns the events after a version, or false if the version has been compacted. The caller holds the lock.
+// since returns the events after version rv. It returns false if that version was compacted. The caller holds the lock.
 func (s *store) since(c *collection, rv uint64) ([]*event, bool) {
 	if rv < s.compacted {
 		return nil, false
@@ -201,8 +201,8 @@ func (s *store) since(c *collection, rv uint64) ([]*event, bool) {
 	return c.history[i:], true
 }
 
-// bookmarkOf returns a bookmark of the current version. With initial, it marks the end of the initial events of a WatchList. The
-// caller holds the lock.
+// bookmarkOf returns a bookmark with the current version. If initial is true, the bookmark marks the end of the initial events
+// of a WatchList. The caller holds the lock.
 func (s *store) bookmarkOf(r resource, initial bool) *event {
 	meta := map[string]any{"resourceVersion": strconv.FormatUint(s.rv, 10), "creationTimestamp": nil}
 	if initial {
@@ -215,7 +215,7 @@ func (s *store) bookmarkOf(r resource, initial bool) *event {
 
 var configMaps = resources[0]
 
-// Fill creates the ConfigMaps PREFIX-0 to PREFIX-(n-1), each with a payload of size bytes and the labels.
+// Fill creates the ConfigMaps PREFIX-0 to PREFIX-(n-1), each with the labels and a payload of size bytes.
 func (s *Server) Fill(namespace, prefix string, n, size int, labels map[string]string) {
 	some := map[string]any{}
 	for k, v := range labels {
@@ -232,7 +232,7 @@ func (s *Server) Fill(namespace, prefix string, n, size int, labels map[string]s
 	}
 }
 
-// Touch updates an existing ConfigMap with another payload of the same size, and returns the new version.
+// Touch updates an existing ConfigMap with a different payload of the same size, and returns the new resource version.
 func (s *Server) Touch(namespace, name string) uint64 {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()

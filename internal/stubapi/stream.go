@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// stream is one request in progress.
+// stream is the HTTP/2 stream of one request in progress.
 type stream struct {
 	conn                              *conn
 	id                                uint32
@@ -21,7 +21,7 @@ type stream struct {
 	onEnd   func() // called when the stream of a watch ends
 }
 
-// watching sets the function to call at the end of the stream. It returns false if the stream has already ended.
+// watching sets the function that is called when the stream ends. It returns false if the stream has already ended.
 func (st *stream) watching(onEnd func()) bool {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
@@ -29,14 +29,14 @@ func (st *stream) watching(onEnd func()) bool {
 	return st.conn.streams[st.id] == st
 }
 
-// flowed returns the number of bytes of the answer's body that the client's windows have let through.
+// flowed returns the number of bytes of the body that the client's flow-control windows have allowed to be sent.
 func (st *stream) flowed() int64 {
 	st.conn.mu.Lock()
 	defer st.conn.mu.Unlock()
 	return st.through
 }
 
-// respond sends a complete response.
+// respond sends a complete response in the encoding f.
 func (st *stream) respond(f form, r response) {
 	// Record the answer before it can arrive, so that the recorded time is never later than the client's.
 	st.conn.server.record.answered(st.request.N, r.status, None)
@@ -47,7 +47,8 @@ func (st *stream) respond(f form, r response) {
 // giant is the size of the header field of GiantHeader, in bytes.
 const giant = 1 << 20
 
-// spoil injects the fault of an Answer, or answers its Status. body is the body of the correct answer, or nil.
+// spoil injects the fault in a or, if there is none, answers with the status in a. body is the body of the correct
+// answer, or nil.
 func (st *stream) spoil(a Answer, body []byte) {
 	c := st.conn
 	c.server.record.answered(st.request.N, a.Status, a.Fault)

@@ -24,15 +24,15 @@ type watch struct {
 	done   bool
 }
 
-// due is a piece that is sent later.
+// due is a piece together with the time at which it is sent.
 type due struct {
 	piece
 	bytes []byte
 	at    time.Time
 }
 
-// watch begins a watch. It first sends the events since the requested version, or the current objects if any version will do,
-// and then new events.
+// watch begins a watch. It first sends the events since the requested version or, if the client accepts any version, the current
+// objects. Then it sends new events.
 func (s *Server) watch(st *stream, at place, query url.Values) {
 	f := formOf(st.accept, at.resource)
 	sel, err := newSelector(at, query)
@@ -72,7 +72,7 @@ func (s *Server) watch(st *stream, at place, query url.Values) {
 		w.done = true
 		w.mu.Unlock()
 	}) {
-		delete(c.watches, w) // the client has already cancelled it
+		delete(c.watches, w) // the client has already cancelled the watch
 		return
 	}
 	for _, e := range events {
@@ -86,7 +86,7 @@ func (s *Server) watch(st *stream, at place, query url.Values) {
 	}
 }
 
-// send sends an event with the failures of the script. The caller holds the store's lock.
+// send sends an event, with the failure that the script selects. The caller holds the store's lock.
 func (w *watch) send(e *event) {
 	if e.kind != bookmark && !w.selector.matches(e.object) {
 		return
@@ -116,7 +116,7 @@ func (w *watch) send(e *event) {
 	}
 }
 
-// enqueue adds a piece to the queue, to be sent after delay but not before earlier pieces.
+// enqueue adds a piece to the queue of the watch. The piece is sent after delay, but not before earlier pieces.
 func (w *watch) enqueue(d due, delay time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +128,7 @@ func (w *watch) enqueue(d due, delay time.Duration) {
 	time.AfterFunc(time.Until(d.at), w.flush)
 }
 
-// flush sends the pieces that are due. It holds the lock while it sends, which keeps their order.
+// flush sends the pieces that are due. It holds the lock while it sends, so that the pieces stay in order.
 func (w *watch) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +141,7 @@ func (w *watch) flush() {
 	}
 }
 
-// write passes a piece to the connection and records an event as sent.
+// write passes a piece to the connection. If the piece is an event, write records it as sent.
 func (w *watch) write(d due) {
 	c := w.stream.conn
 	if d.event != nil {
@@ -163,7 +163,7 @@ func (w *watch) write(d due) {
 // Spoil is a failure to deliver one event to one watch.
 type Spoil uint8
 
-// The failures of an event. The zero value, Keep, delivers it.
+// The failures to deliver an event. The zero value, Keep, delivers the event.
 const (
 	Keep   Spoil = iota
 	Drop         // the event is not sent
@@ -175,11 +175,11 @@ const (
 	Garble       // invalid bytes are sent instead of the event
 )
 
-// Script returns the failure of event n of watch k; it is a pure function. Both numbers count from 0. Watches are numbered in
-// the order in which they are opened; a resumed watch has a new number.
+// Script returns the failure for event n of watch k. It must be a pure function. Both numbers count from 0. Watches are numbered
+// in the order in which they are opened; a watch that a client resumes gets a new number.
 type Script func(k, n int64) Spoil
 
-// Spoils returns a script that reads the failures from a map, by watch and event number.
+// Spoils returns a script that takes the failures from a map, by number of the watch and number of the event.
 func Spoils(list map[int64]map[int64]Spoil) Script {
 	return func(k, n int64) Spoil { return list[k][n] }
 }
@@ -199,7 +199,7 @@ type eventScript struct {
 	ended  bool
 }
 
-// next returns the pieces to send for an event.
+// next returns the pieces to send for the next event of the watch.
 func (t *eventScript) next(e *event) []piece {
 	if t.ended {
 		return nil

@@ -1,4 +1,4 @@
-// Package terminal makes a process survive the end of the terminal or pipe that it writes to, and cleans text for terminals.
+// Package terminal keeps a process alive when the terminal or pipe to which it writes goes away, and cleans text for terminals.
 package terminal
 
 import (
@@ -18,11 +18,11 @@ const (
 	outputFiles     = 2 // number of rotated files
 )
 
-// SurvivePipes makes a write to a pipe without a reader return an error. By default such a write to standard output or error
-// ends the process. Processes that this one starts keep the default.
+// SurvivePipes makes a write to a pipe without a reader return an error. By default, such a write to standard output or standard
+// error ends the process. Processes that this process starts keep the default.
 func SurvivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// Leave redirects standard output and error of this process to a file, which is rotated.
+// Leave redirects standard output and standard error of this process to a file. The file is rotated.
 func Leave(file string) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -38,7 +38,7 @@ func Leave(file string) error {
 	return nil
 }
 
-// lossy drops data that it cannot write, as on a full disk, so that the process never blocks on its output.
+// lossy drops data that it cannot write, for example because the disk is full, so that output never blocks the process.
 type lossy struct{ to io.Writer }
 
 func (l lossy) Write(p []byte) (int, error) {

@@ -2,8 +2,8 @@ package userfile
 
 import "golang.org/x/sys/unix"
 
-// ofKernel reports whether a path is in a file system whose contents the kernel generates, such as /proc. Stat reports its
-// files as regular and empty, but reading one may never end.
+// ofKernel reports whether a path is in a file system whose contents the kernel generates, such as /proc. stat(2)
+// reports files there as regular and empty, but reading such a file may never end.
 func ofKernel(path string) bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil {

@@ -2,5 +2,5 @@
 
 package userfile
 
-// ofKernel returns false: only on Linux does this package know file systems whose contents the kernel generates.
+// ofKernel returns false. The package can detect file systems whose contents the kernel generates only on Linux.
 func ofKernel(string) bool { return false }

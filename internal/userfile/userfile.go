@@ -12,14 +12,13 @@ import (
 	"syscall"
 )
 
-// The maximum sizes of files in bytes, each far larger than a file of its kind needs to be.
+// The maximum sizes of files in bytes. Each is far larger than any useful file of its kind.
 const (
 	Text   = 4 << 20   // scenarios, rules, configuration and keys
 	Replay = 256 << 20 // the times of a replay
 )
 
-// Read returns the content of a regular file of at most limit bytes. Its errors do
-// not name the file.
+// Read returns the content of a regular file of at most limit bytes. The errors do not contain the path of the file.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := Open(path, limit)
 	if err != nil {
@@ -29,7 +28,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readAll(f, limit)
 }
 
-// Check returns the error that Read would return for the file when opening it. It does not read the file.
+// Check opens the file with the checks of Read and returns the error, without reading the file.
 func Check(path string, limit int64) error {
 	f, err := Open(path, limit)
 	if err != nil {
@@ -38,7 +37,7 @@ func Check(path string, limit int64) error {
 	return f.Close()
 }
 
-// Stdin reads all of standard input. It fails if that is more than limit bytes, or if ctx ends first.
+// Stdin reads standard input to its end. It fails if there are more than limit bytes, or if ctx ends first.
 func Stdin(ctx context.Context, stdin io.Reader, limit int64) ([]byte, error) {
 	type answer struct {
 		data []byte
@@ -57,7 +56,7 @@ func Stdin(ctx context.Context, stdin io.Reader, limit int64) ([]byte, error) {
 	}
 }
 
-// Open opens a file with the checks of Read, for a caller that does not want to hold the whole file in memory.
+// Open opens a file with the checks of Read. It is for a caller that does not want to hold the whole file in memory.
 func Open(path string, limit int64) (*os.File, error) {
 	info, err := os.Stat(path) // opening a device may do something
 	if err != nil {
@@ -110,7 +109,7 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 
 func tooLarge(limit int64) error { return fmt.Errorf("it is larger than %d MiB", limit>>20) }
 
-// Cause returns err without the operation and the paths that errors of package os contain.
+// Cause returns the cause of an error of package os, without the operation and the paths. It returns other errors unchanged.
 func Cause(err error) error {
 	var pathErr *fs.PathError
 	var linkErr *os.LinkError

@@ -11,7 +11,8 @@ import (
 	"github.com/stormglass/stormglass/internal/commandline"
 )
 
-// Command returns the command `version` of a program. kubernetes and etcd are the releases that its planes run.
+// Command returns the command `version` of a program. kubernetes and etcd are the versions that the program's planes
+// run by default.
 func Command(program, kubernetes, etcd string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -29,7 +30,7 @@ func Command(program, kubernetes, etcd string) *cobra.Command {
 	return cmd
 }
 
-// write prints the information as text, one line for each fact.
+// write prints the Info as text, one fact per line.
 func (i Info) write(to io.Writer, program string) error {
 	source := cmp.Or(i.Commit, "unknown")
 	if i.Dirty {

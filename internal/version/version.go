@@ -9,24 +9,26 @@ import (
 	"time"
 )
 
-// The linker sets these variables: the Makefile sets the version, from git, and a release sets all three. If one is empty,
-// resolve uses the value that the go command recorded.
+// The linker sets these variables. The Makefile sets the version, from git, and a release sets all three. If a variable is
+// empty, resolve uses the value that the go command has recorded.
 var version, commit, date string
 
 // Info describes the source that a program was built from.
 type Info struct {
-	// Version is a tag, a pseudo-version or the output of `git describe`; "(devel)" if none of these is known.
+	// Version is a tag, a pseudo-version or the output of `git describe`. It is "(devel)" if none of these is known.
 	Version string `json:"version"`
-	// Commit is the commit of the source: 40 digits, or 12 if only a pseudo-version names it; "" if unknown.
+	// Commit is the commit of the source: 40 digits, or 12 if only a pseudo-version names the commit. It is "" if the commit is
+	// unknown.
 	Commit string `json:"commit,omitempty"`
 	// Date is the time of the commit, in RFC 3339; "" if unknown.
 	Date string `json:"date,omitempty"`
-	// Dirty reports whether the source had changes that were not committed.
+	// Dirty reports whether the source had uncommitted changes.
 	Dirty bool `json:"dirty"`
 	// GoVersion is the version of the Go compiler. Platform is the operating system and the architecture, as linux/amd64.
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`
-	// Kubernetes and Etcd are the releases that a plane of this program runs, unless the plane's configuration names another.
+	// Kubernetes and Etcd are the versions that a plane of this program runs, unless the plane's configuration specifies another
+	// version.
 	Kubernetes string `json:"kubernetes"`
 	Etcd       string `json:"etcd"`
 }
@@ -51,8 +53,8 @@ func read() Info {
 // pseudoVersion matches the time and the commit at the end of a pseudo-version: https://go.dev/ref/mod#pseudo-versions.
 var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(?:\+.*)?$`)
 
-// resolve completes the values that the linker set with those that the go command recorded: the revision of the version control
-// system for a build in a checkout, the module's version for `go install MODULE@VERSION`. build may be nil.
+// resolve completes the values that the linker set with the values that the go command recorded: the VCS revision for a build in
+// a checkout, and the module's version for `go install MODULE@VERSION`. build may be nil.
 func resolve(linked Info, build *debug.BuildInfo) Info {
 	info := linked
 	settings := map[string]string{}

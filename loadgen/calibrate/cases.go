@@ -15,20 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// podCase is a kind of pod whose lifecycle is compared.
+// podCase is a kind of pod. The calibration compares its lifecycle on a real and a simulated node.
 type podCase struct {
 	name string
-	// change changes a pod with one container, which runs until the pod is deleted, to this kind.
+	// change turns a pod with one container, which runs until the pod is deleted, into a pod of this kind.
 	change func(*corev1.Pod)
-	// until reports whether a pod has reached the state for which await waits; nil means Ready.
+	// until reports whether a pod has reached the state for which await waits. Nil means that await waits until the pod is
+	// Ready.
 	until func(*corev1.Pod) bool
 	job   bool // a Job creates the pods
 }
 
 const gate = "stormglass.dev/calibrated"
 
-// ends makes a pod's first container exit after 3 seconds: on a real node by its arguments, and on a simulated node by the pod's
-// annotations.
+// ends makes the first container of a pod exit after 3 seconds. On a real node the arguments of the container cause the exit,
+// and on a simulated node the annotations of the pod.
 func ends(p *corev1.Pod, code string) {
 	p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	p.Spec.Containers[0].Args = []string{"--after", "3s", "--code", code}
@@ -82,8 +83,8 @@ func cases() []podCase {
 	}
 }
 
-// pods returns the number of pods of the case on each node: o.pods, or a third for a Job, whose pods run one after another for
-// seconds.
+// pods returns the number of pods of the case on each node. It is o.pods, or a third of o.pods for a Job, because the pods of a
+// Job run one after another, each for seconds.
 func (c podCase) pods(o options) int {
 	if c.job {
 		return (o.pods + 2) / 3
@@ -103,9 +104,9 @@ func (c podCase) pod(node string) *corev1.Pod {
 	return p
 }
 
-// paced calls do for 0 to n-1, with random pauses whose mean is every. Without pauses, a kubelet would merge status reports of pods
-// that start or end at the same time. With fixed pauses, all pods would start at the same point of the kubelet's loops, which have
-// periods of 1 s and 10 s.
+// paced calls do for 0 to n-1, with random pauses between the calls. The mean pause is every. Without pauses, a kubelet would
+// merge the status reports of pods that start or end at the same time. With fixed pauses, all pods would start at the same point
+// of the kubelet's loops, whose periods are 1 s and 10 s.
 func paced(ctx context.Context, n int, every time.Duration, rng *rand.Rand, do func(i int) error) error {
 	for i := range n {
 		if err := do(i); err != nil {
@@ -139,8 +140,9 @@ func (l *lab) create(ctx context.Context, c podCase, o options) error {
 	})
 }
 
-// createJobs creates a Job for each node. The pods of a Job run one after another. If several ran at the same time, chance would
-// decide how often no pod is left, so that the node's watches of the objects that the pods refer to end.
+// createJobs creates a Job for each node. The pods of a Job run one after another. If several pods ran at the same time, it
+// would be a matter of chance how often a node has no pod left, and then ends its watches of the objects to which the pods
+// refer.
 func (l *lab) createJobs(ctx context.Context, c podCase, pods int) error {
 	n, parallelism := int32(pods), int32(1)
 	for _, node := range nodes {
@@ -160,8 +162,8 @@ func (l *lab) createJobs(ctx context.Context, c podCase, pods int) error {
 	return nil
 }
 
-// await waits until all pods have reached the state of the case. It sets the condition of their readiness gates to True once their
-// containers are ready.
+// await waits until all pods have reached the state that the case specifies. Once the containers of a pod are ready, it sets the
+// conditions of the pod's readiness gates to True.
 func (l *lab) await(ctx context.Context, c podCase, pods int) error {
 	until := c.until
 	if until == nil {
@@ -231,7 +233,7 @@ func (l *lab) remove(ctx context.Context, o options) error {
 	return nil
 }
 
-// references creates the ConfigMap and the Secret that the pods with volumes refer to.
+// references creates the ConfigMap and the Secret to which the pods with volumes refer.
 func (l *lab) references(ctx context.Context) error {
 	_, err := l.client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{})
 	if err != nil {

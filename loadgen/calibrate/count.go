@@ -48,7 +48,8 @@ const (
 	nodeReport = "patch nodes/status"
 )
 
-// read adds the requests since the last call to the counts of each node, except requests with the keys in but.
+// read adds the requests since the last call to the counts of each node. It leaves out requests whose keys are in but. added is
+// the number of added requests.
 func (r *reader) read(into map[string]counts, but ...string) (added int, err error) {
 	err = r.each(func(e *auditv1.Event) {
 		of, ok := into[sender(e.User.Username, e.UserAgent)]
@@ -60,7 +61,7 @@ func (r *reader) read(into map[string]counts, but ...string) (added int, err err
 	return added, err
 }
 
-// each calls f with each event since the last call.
+// each calls f with each audit event since the last call.
 func (r *reader) each(f func(*auditv1.Event)) error {
 	for {
 		line, err := r.text.ReadBytes('\n')
@@ -80,7 +81,7 @@ func (r *reader) each(f func(*auditv1.Event)) error {
 	}
 }
 
-// keyOf returns the verb and resource of a request, or "" if the request is not counted.
+// keyOf returns the verb and the resource of a request as a key of counts. It returns "" if the request is not counted.
 func keyOf(e *auditv1.Event) string {
 	if (e.Verb == "watch") != (e.Stage == auditv1.StageResponseStarted) {
 		return "" // a watch counts when it opens, other requests when they end
@@ -108,14 +109,14 @@ func keyOf(e *auditv1.Event) string {
 	return verb + " " + resource
 }
 
-// ofMachine reports whether an Event is about this machine and not about the kubelet's work: the warning that the machine uses cgroup
-// v1.
+// ofMachine reports whether an Event is about this machine instead of the kubelet's work: the warning that the machine uses
+// cgroup v1.
 func ofMachine(e *auditv1.Event) bool {
 	var event struct{ Reason string }
 	return e.RequestObject != nil && json.Unmarshal(e.RequestObject.Raw, &event) == nil && event.Reason == "CgroupV1"
 }
 
-// row compares the requests with one verb and resource, per pod or node.
+// row compares the real and the simulated number of requests with one verb and resource, per pod or per node.
 type row struct {
 	Stage     string  `json:"stage"`
 	Request   string  `json:"request"`
@@ -130,7 +131,7 @@ func (r row) ratio() float64 { return r.Simulated / r.Real }
 
 func (r row) within() bool { return math.Abs(r.Simulated-r.Real) <= tolerance*r.Real }
 
-// compare returns the rows of a stage, with the requests divided by the number n of pods or nodes.
+// compare returns the rows of a stage. It divides the numbers of requests by n, the number of pods or nodes.
 func compare(stage string, real, simulated counts, n int) (rows []row) {
 	keys := slices.Sorted(maps.Keys(real))
 	for key := range simulated {
@@ -171,7 +172,7 @@ func print(to io.Writer, rows []row) (off int) {
 	return off
 }
 
-// A stage ends once the nodes have sent no request for the time quiet, or at the latest after the time longest.
+// A stage ends when the nodes have sent no request for the duration quiet, and at the latest after the duration longest.
 const (
 	quiet   = 4 * time.Second
 	longest = 90 * time.Second

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// stamped is a version of a pod and the time at which the watch delivered it.
+// stamped is one version of a pod, and the time at which a watch delivered it.
 type stamped struct {
 	at  time.Time
 	pod *corev1.Pod
@@ -59,14 +59,15 @@ func (s *seenPods) watch(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// of returns the observed versions of a pod, whether it has been deleted, and the error of the watch.
+// of returns all observed versions of a pod, whether the pod has been deleted, and the error with which the watch has ended.
 func (s *seenPods) of(name string) (all []stamped, gone bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pods[name], s.gone[name], s.err
 }
 
-// compareLives runs all cases at the same time on both nodes, deletes each pod when its case allows it, and prints the comparison.
+// compareLives runs all cases on both nodes at the same time, deletes each pod as soon as its case allows it, and prints the
+// comparison.
 func (l *lab) compareLives(ctx context.Context, o options, log *reader) (code int, err error) {
 	var cases []lifeCase
 	var lives []scenario.PodLife
@@ -146,7 +147,7 @@ func (l *lab) startPairs(ctx context.Context, kubelet string, lives []scenario.P
 	return l.awaitReady(ctx, []string{realNode, pressedReal, simulatedNode, pressedSimulated})
 }
 
-// follow deletes each pod when its case allows it, and waits until all pods are gone.
+// follow deletes each pod as soon as its case allows it, and waits until all pods are gone.
 func (l *lab) follow(ctx context.Context, cases []lifeCase, seen *seenPods) error {
 	deleted := map[string]bool{}
 	var left []string

@@ -10,14 +10,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// lifeCase is a pod that is created on both nodes. On the real node, the arguments of its container cause the lifecycle; on the
-// simulated node, life does.
+// lifeCase is a pod that is created on a real and a simulated node. On the real node, the arguments of its container cause the
+// lifecycle. On the simulated node, the field life configures the lifecycle.
 type lifeCase struct {
 	name   string // name of the life and part of the pods' names, a DNS label
 	says   string // description that is printed
 	life   scenario.PodLife
 	change func(*corev1.Pod)
-	// until reports, from all statuses of a pod so far, whether the pod can be deleted.
+	// until reports whether the pod can be deleted. all holds the statuses of the pod so far.
 	until func(all []stamped) bool
 }
 
@@ -30,8 +30,8 @@ const (
 	pressure = `evictionHard: {memory.available: 99%}`
 )
 
-// evicts reports whether the case needs separate nodes because its pod is evicted. The real one of these nodes has memory pressure
-// from its start.
+// evicts reports whether the case needs separate nodes, because its pod is evicted. The real node of these nodes is under memory
+// pressure from its start.
 func (c lifeCase) evicts() bool { return c.life.Evict != scenario.Eviction{} }
 
 // nodes returns the real node and the simulated node of a case.

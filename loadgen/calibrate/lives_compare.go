@@ -139,10 +139,10 @@ func podOf(e *auditv1.Event) string {
 	return ""
 }
 
-// pair is a status that both pods had, or only one of them; the other line is nil.
+// pair is a status that both pods had, or a status that only one of them had; then the line of the other pod is nil.
 type pair struct{ real, simulated *line }
 
-// align pairs the statuses that both pods had, in order. It pairs as many as possible: the longest common subsequence.
+// align pairs the statuses that both pods had, in order. It pairs as many statuses as possible (longest common subsequence).
 func align(real, simulated []line) (pairs []pair) {
 	common := make([][]int, len(real)+1) // common[i][j] is the length for real[i:] and simulated[j:]
 	for i := range common {

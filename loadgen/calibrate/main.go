@@ -195,8 +195,8 @@ func both() map[string]counts {
 	return map[string]counts{user(realNode): {}, user(simulatedNode): {}, proxyOf(realNode): {}, proxyOf(simulatedNode): {}}
 }
 
-// compareNodes returns the rows that compare the requests of the nodes, divided by the number n of pods or nodes. If the kube-proxies
-// of the nodes made requests, it adds rows for them.
+// compareNodes returns the rows that compare the requests of the two nodes, divided by n, the number of pods or nodes. If
+// kube-proxies of the nodes have made requests, it adds rows for these requests.
 func compareNodes(stage string, c map[string]counts, n int) []row {
 	rows := compare(stage, c[user(realNode)], c[user(simulatedNode)], n)
 	if real, simulated := c[proxyOf(realNode)], c[proxyOf(simulatedNode)]; real.total()+simulated.total() > 0 {
@@ -205,8 +205,8 @@ func compareNodes(stage string, c map[string]counts, n int) []row {
 	return rows
 }
 
-// count calls do, and adds to c the requests that nodes make until both of them are quiet. It does not count requests with the keys
-// in but.
+// count calls do, and adds to c the requests that the nodes make from then on until both are quiet. It leaves out requests whose
+// keys are in but.
 func (l *lab) count(ctx context.Context, log *reader, c map[string]counts, do func() error, but ...string) error {
 	if err := do(); err != nil {
 		return err

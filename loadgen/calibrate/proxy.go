@@ -41,8 +41,8 @@ const proxyUser = "system:kube-proxy"
 
 func proxyOf(node string) string { return proxyUser + " of " + node }
 
-// sender returns the user of the node that made a request, or proxyOf the node if its kube-proxy made it. A node that only registers
-// counts as the node of its kind that keeps running.
+// sender returns the node user that made a request. For a request of the node's kube-proxy it returns proxyOf the node. A node
+// that only registers counts as the node of the same kind that keeps running.
 func sender(name, agent string) string {
 	switch {
 	case strings.HasPrefix(name, user(moreReal)):

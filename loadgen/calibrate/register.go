@@ -22,7 +22,8 @@ const (
 	runAtOnce = 7
 )
 
-// register returns the requests with which nodes of each kind register. The last node of each kind keeps running, with its kube-proxy.
+// register returns the requests with which nodes of each kind register. The last node of each kind keeps running, together with
+// its kube-proxy.
 func (l *lab) register(ctx context.Context, o options, log *reader) (map[string]counts, error) {
 	c := both()
 	if err := l.registerMore(ctx, o, log, c); err != nil {

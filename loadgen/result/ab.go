@@ -104,7 +104,7 @@ type Look struct {
 	Alpha float64 `json:"alpha"`
 }
 
-// Most is the number of pairs after which the plan ends.
+// Most returns the number of pairs after which the comparison ends at the latest.
 func (p Plan) Most() int {
 	if len(p.Looks) == 0 {
 		return 0
@@ -187,7 +187,7 @@ type ABFigure struct {
 	Changes []float64 `json:"changes"`
 }
 
-// Check returns an error if c is not the result of a comparison.
+// Check returns an error if c is not a valid comparison.
 func (c *AB) Check() error {
 	for i, p := range c.Pairs {
 		switch {

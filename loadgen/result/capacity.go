@@ -109,7 +109,7 @@ type Trial struct {
 	Uses []Use `json:"uses,omitempty"`
 }
 
-// Check returns an error if c is not the result of a search.
+// Check returns an error if c is not a valid result of a search.
 func (c *Capacity) Check() error {
 	if c.Field == "" || c.From <= 0 || c.To <= c.From {
 		return errors.New("it has no field or no valid range")
@@ -134,12 +134,12 @@ func (c *Capacity) Check() error {
 	return nil
 }
 
-// MayBeLower reports whether the capacity may lie below its interval.
+// MayBeLower reports whether the capacity may lie below the interval that the search found.
 func (c Capacity) MayBeLower() bool {
 	return c.Answer == "unconfirmed" || c.Answer == "below the range"
 }
 
-// MayBeHigher reports whether the capacity may lie above the highest load that held.
+// MayBeHigher reports whether the capacity may lie above the highest load at which the gates held.
 func (c Capacity) MayBeHigher() bool {
 	return c.Held != nil && (c.Answer == "above the range" || c.Answer == "the generator ended first")
 }

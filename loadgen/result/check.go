@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// longestRun is longer than any run. It bounds code that steps through a run's times.
+	// longestRun is longer than any run. It limits loops over the time of a run.
 	longestRun = 60 * 24 * time.Hour
 	// mostCounted is larger than any number that a run measures, in any unit. Sums of numbers up to mostCounted do not
 	// overflow.
@@ -30,7 +30,7 @@ func (r *Run) Check() error {
 	return nil
 }
 
-// checkSpan returns an error if a span of time has no start or no end, ends before it starts, or is longer than any run.
+// checkSpan returns an error if a time span has no start or no end, ends before it starts, or is longer than any run.
 func checkSpan(what string, from, until time.Time) error {
 	switch took := until.Sub(from); {
 	case from.IsZero() || until.IsZero():
@@ -51,8 +51,8 @@ func (e Event) Check() error {
 	return nil
 }
 
-// Check returns an error if a generator cannot have measured m. The phases must follow one another, no number may be
-// negative, each load may occur once per phase, and the sums must add up.
+// Check returns an error if a generator cannot have written m. Phases must follow one another, numbers must not be
+// negative, each load may occur only once per phase, and the sums must be correct.
 func (m *Measurements) Check() error {
 	if err := checkNumbers("", reflect.ValueOf(*m)); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (m *Measurements) Check() error {
 	return nil
 }
 
-// check returns an error if a load occurs twice in the phase or its counts do not add up.
+// check returns an error if a load occurs twice in the phase, or if its counts do not add up.
 func (p Phase) check() error {
 	once := map[string]bool{}
 	load := func(kind, name string) error {
@@ -135,8 +135,8 @@ func (p Phase) check() error {
 	return p.checkTransitions()
 }
 
-// checkNumbers returns an error if a number is negative or larger than mostCounted:
-// a generator measures only counts, lengths and rates.
+// checkNumbers returns an error if a number is negative or larger than mostCounted. All numbers that a generator
+// measures are counts, lengths or rates.
 func checkNumbers(path string, v reflect.Value) error {
 	n := 0.0
 	switch v.Kind() {
@@ -187,7 +187,7 @@ func checkNumbers(path string, v reflect.Value) error {
 	return nil
 }
 
-// check returns an error if the quantiles are not in ascending order, or more values are clamped than counted.
+// check returns an error if the quantiles are not in ascending order, or if more values were clamped than counted.
 func (l Latency) check() error {
 	at := math.Inf(-1)
 	for _, q := range []float64{l.P50, l.P90, l.P99, l.P999} { // older runs have no P95
@@ -202,7 +202,8 @@ func (l Latency) check() error {
 	return nil
 }
 
-// Check returns an error if c has another schema version, no variants, or a variant without a unique and valid name.
+// Check returns an error if c has another schema version, has no variants, or has a variant without a unique, valid
+// name.
 func (c *Comparison) Check() error {
 	switch {
 	case c.Schema != ComparisonSchema:
@@ -220,7 +221,7 @@ func (c *Comparison) Check() error {
 	return nil
 }
 
-// isName reports whether a variant's name is a valid name of a directory next to the file.
+// isName reports whether the name of a variant can be the name of a directory.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
 }

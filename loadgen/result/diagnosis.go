@@ -103,7 +103,7 @@ type Evidence struct {
 	Strength  float64   `json:"strength"`       // |under - calm| in robust standard deviations of the calm time
 }
 
-// Gist returns the answer, the kinds and components of causes and limits, and the symptoms, without figures and times.
+// Gist returns the answer, the causes and limits (kind and components), and the symptoms. It omits figures and times.
 func (d Diagnosis) Gist() string {
 	said := []string{d.Answer}
 	for _, c := range d.Causes {

@@ -19,14 +19,14 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostSegment bounds the size of a run's file. The largest files of a Prometheus archive have 512 MiB.
+// mostSegment is the maximum size of a file of a run. The largest files of a Prometheus archive have 512 MiB.
 const mostSegment = 1 << 30
 
 // noDigest is the value of Run.Digest while the digest is computed.
 var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// judgedFrom reports whether only the run writes this file at the top of its directory, and judging reads it or it holds the
-// times of a replay.
+// judgedFrom reports whether Digest includes a file or directory at the top of a run directory. Only the run writes
+// these files. Judging reads them, or they contain the times of a replay.
 func judgedFrom(name string) bool {
 	switch name {
 	case ScenarioFile, TimelineFile, PulseFile, MeasurementsFile, AuditFile, TSDBDir:
@@ -35,8 +35,8 @@ func judgedFrom(name string) bool {
 	return strings.HasPrefix(name, ReplayPrefix)
 }
 
-// Digest returns the hexadecimal SHA-256 of each file in dir that judging reads, by path. It excludes run.json, which
-// holds the digests.
+// Digest returns the hexadecimal SHA-256 of each file in dir that only the run writes (see judgedFrom), by path. It
+// excludes run.json, which contains the digests.
 func Digest(dir string) (map[string]string, error) {
 	files, err := judgedFiles(dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func Digest(dir string) (map[string]string, error) {
 	return digests, nil
 }
 
-// judgedFiles lists the files in dir that judging reads, without run.json.
+// judgedFiles lists the files in dir for which judgedFrom is true, with the files in such directories.
 func judgedFiles(dir string) (files []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -69,12 +69,12 @@ func judgedFiles(dir string) (files []string, err error) {
 	return files, nil
 }
 
-// deepest is the maximum number of directories above a file of a run: tsdb/BLOCK/chunks/000001.
-// It also stops loops of symbolic links.
+// deepest is the maximum number of directories above a file of a run, as in tsdb/BLOCK/chunks/000001. This limit also
+// stops loops of symbolic links.
 const deepest = 3
 
-// FilesBelow returns the paths, relative to dir, of the files at and below name. It follows links. Each path is a regular file
-// that can be opened. Every error is a *Damaged.
+// FilesBelow returns the paths, relative to dir, of all files at and below name. It follows symbolic links. Each
+// returned path is a regular file that can be opened. Every error is a *Damaged.
 func FilesBelow(dir, name string) ([]string, error) {
 	at := filepath.Join(dir, filepath.FromSlash(name))
 	info, err := os.Stat(at)
@@ -152,8 +152,8 @@ func ReadRun(dir string) (Run, error) {
 	return r, nil
 }
 
-// Changed compares the files in dir with the digests of the run. It returns a *Damaged for each top-level file or directory
-// with a changed, missing or additional file, keyed by its name. For a run without digests it returns no differences.
+// Changed compares the files in dir with the digests of the run. The result has a *Damaged for each top-level file or
+// directory in which a file was changed, removed or added, by name. For a run without digests, the result is empty.
 func (r Run) Changed(dir string) map[string]error {
 	changed := map[string]error{}
 	note := func(file string, err error) {
@@ -189,7 +189,7 @@ func (r Run) Changed(dir string) map[string]error {
 	return changed
 }
 
-// IsRunDir reports whether dir contains a file that only a run writes.
+// IsRunDir reports whether dir contains a file that only runs write.
 func IsRunDir(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -73,7 +73,7 @@ type Machine struct {
 // Seconds returns the length of the phase.
 func (p Phase) Seconds() float64 { return p.End.Sub(p.Start).Seconds() }
 
-// Steered reports whether the user paused the load in the phase or ended the phase early.
+// Steered reports whether the user paused the load during the phase or ended the phase early.
 func (p Phase) Steered() bool { return p.EndedEarly || p.PausedSeconds > 0 }
 
 // Latency is a distribution from an HDR histogram with three significant digits.
@@ -134,8 +134,8 @@ type Requests struct {
 	Pages   int64   `json:"pages,omitempty"`
 }
 
-// AnsweredInPhase returns the number of 2xx answers that arrived in the phase. Older runs did not record it; for them it
-// returns the number of 2xx answers to the phase's requests.
+// AnsweredInPhase returns the number of 2xx responses that arrived during the phase. For older runs, which did not
+// record this number, it returns the number of 2xx responses to the phase's requests.
 func (r Requests) AnsweredInPhase() int64 {
 	if r.Answered == nil {
 		return r.Succeeded

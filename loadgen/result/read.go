@@ -12,12 +12,13 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostObjects is the maximum number of objects in a document. An empty object has three bytes in the file and takes up to a
-// kilobyte of memory; the objects that a run writes have at least a hundred bytes.
+// mostObjects is the maximum number of objects in a JSON document. It limits the memory for reading a document: an empty
+// object has three bytes in the file but takes up to a kilobyte of memory. The objects that a run writes have at least a
+// hundred bytes.
 const mostObjects = 1_000_000
 
-// mostBytes returns the maximum size of a file, by its extension. A thousand loads in ten phases
-// write less, as do the lines of an hour of 200 loads.
+// mostBytes returns the maximum size of a file, by its extension. A run writes less: a thousand loads in ten phases, or
+// the lines of an hour of 200 loads, are smaller.
 func mostBytes(name string) int64 {
 	switch filepath.Ext(name) {
 	case ".yaml":
@@ -34,7 +35,7 @@ type Damaged struct {
 	Err  error  // what is wrong, with line and byte if known
 }
 
-// Error names the file and what is wrong with it, in one line.
+// Error returns the file and the error in it, in one line.
 func (d *Damaged) Error() string {
 	if errors.Is(d.Err, fs.ErrNotExist) {
 		return d.File + " is missing"
@@ -45,7 +46,7 @@ func (d *Damaged) Error() string {
 // Unwrap returns the cause.
 func (d *Damaged) Unwrap() error { return d.Err }
 
-// Unjudged returns true: a run cannot be judged without the content of a damaged file.
+// Unjudged returns true, because a run cannot be judged without a file that is damaged.
 func (d *Damaged) Unjudged() bool { return true }
 
 // Checked is data whose method Check returns an error if a run cannot have written the data.
@@ -70,7 +71,7 @@ func ReadJSON(dir, name string, v Checked) error {
 	return Decode(name, data, v)
 }
 
-// Decode is like ReadJSON, for data that has been read.
+// Decode is like ReadJSON, but takes the content of the file.
 func Decode(name string, data []byte, v Checked) error {
 	if bytes.Count(data, []byte("{")) > mostObjects {
 		return &Damaged{name, fmt.Errorf("it has more than %d objects, which no run writes", mostObjects)}
@@ -87,8 +88,8 @@ func Decode(name string, data []byte, v Checked) error {
 	return nil
 }
 
-// ReadLines reads a file with one JSON document per line of the run in dir. It skips an
-// incomplete last line, as a killed run leaves it. Every error is a *Damaged.
+// ReadLines reads a file of the run in dir that has one JSON document per line. It skips an incomplete last line, which
+// a killed run may leave. Every error is a *Damaged.
 func ReadLines[T Checked](dir, name string) ([]T, error) {
 	data, err := ReadFile(dir, name)
 	if err != nil {
@@ -114,8 +115,7 @@ func ReadLines[T Checked](dir, name string) ([]T, error) {
 	return all, nil
 }
 
-// located adds the position in data to an error of encoding/json: the byte, and the line if there
-// are several.
+// located adds the position of the error in data: the byte, and the line if data has several lines.
 func located(err error, data []byte) error {
 	at := int64(-1)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {

@@ -17,7 +17,8 @@ type RemoteWrite struct {
 	Error      string    `json:"error,omitempty"`     // the first error
 }
 
-// Lost describes in one line which samples the receiver lacks and how to send them. It returns "" if none are lacking.
+// Lost describes, in one line, the samples that the receiver lacks and how to send them. It returns "" if the receiver
+// has all samples.
 func (w *RemoteWrite) Lost(dir string) string {
 	switch {
 	case w == nil || w.Refused == 0 && w.Unsent == 0:

@@ -78,8 +78,8 @@ type ReplayWatches struct {
 	Bytes       int64            `json:"bytes"`
 }
 
-// ShareOf returns the share of answers with a status code, in the trace and in its replay. It ignores requests without
-// an answer, or whose answer is not in the trace.
+// ShareOf returns the share of responses with the status code, in the trace and in its replay. It ignores requests
+// without a response, and requests whose response is not in the trace.
 func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 	var traced, tracedAll, seen, seenAll int64
 	for _, k := range kinds {
@@ -103,8 +103,9 @@ func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 // mostDifferences is the maximum number of lines about status codes in Notes.
 const mostDifferences = 5
 
-// Notes returns one line for each notable fact: which requests were not sent as in the trace, and for which verbs and
-// resources the shares of 404 and 409 differ from the trace by over a percentage point, most requests first.
+// Notes returns one line for each notable fact: the requests that were not sent as in the trace, and the verbs and
+// resources for which the share of 404 or 409 responses differs from the trace by over a percentage point. Of the
+// latter, those with the most requests come first.
 func (r Replay) Notes() []string {
 	var notes []string
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {

@@ -109,7 +109,7 @@ type Run struct {
 	Digest string            `json:"digest,omitempty"` // SHA-256 of run.json itself, computed with zeros in this field
 }
 
-// CutShort returns what ended a run early, or "" if it was not ended early.
+// CutShort returns the reason why a run ended early, or "" if it did not end early.
 func (r Run) CutShort() string {
 	switch {
 	case r.Interrupted:
@@ -151,7 +151,8 @@ type Host struct {
 	Descriptors uint64 `json:"descriptorLimit"`
 }
 
-// Facts returns the versions and the host by name. They distinguish runs of one scenario, in addition to the settings.
+// Facts returns the versions and the host by name. In addition to the settings, these facts distinguish the runs of one
+// scenario.
 func Facts(v Versions, h Host) map[string]string {
 	return map[string]string{
 		"Stormglass": v.Stormglass, "Kubernetes": v.Kubernetes, "etcd": v.Etcd, "Go": v.Go,

@@ -24,7 +24,7 @@ type Transition struct {
 	ExternalSoFar *Latency `json:"externalSoFar,omitempty"` // the same for external
 }
 
-// checkTransitions returns an error if a transition occurs twice in the phase or its counts do not add up.
+// checkTransitions returns an error if a transition occurs twice in the phase, or if its counts do not add up.
 func (p Phase) checkTransitions() error {
 	once := map[string]bool{}
 	for _, t := range p.Transitions {

@@ -26,7 +26,7 @@ type Abort struct {
 	Over []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"`
 }
 
-// String returns the name of the condition.
+// String returns the condition as in "limit NAME" or "gate NAME".
 func (a *Abort) String() string {
 	switch {
 	case a.Limit != "":
@@ -39,7 +39,8 @@ func (a *Abort) String() string {
 	return "expr " + a.Expr
 }
 
-// aborts checks the abort conditions as far as possible without objectives and alerts; package gate checks the rest.
+// aborts checks the abort conditions, except for the rules that need the lists of objectives and alerts. Package gate
+// checks those.
 func (v *validator) aborts() {
 	for i := range v.s.AbortOn {
 		v.abort(fmt.Sprintf("abortOn[%d]", i), &v.s.AbortOn[i])
@@ -75,11 +76,11 @@ func (v *validator) abort(path string, a *Abort) {
 	v.over(path+".over", a.Over)
 }
 
-// abortFields lists the fields that may follow the condition in the text of an Abort.
+// abortFields lists the fields that may follow the condition in the argument of ParseAbort.
 var abortFields = []string{"max", "min", "for", "over"}
 
-// ParseAbort parses a condition as written in a flag: LIMIT=BOUND, gate=NAME, alert=NAME or expr=PROMQL, followed by ,FIELD=VALUE
-// for max, min, for and over (once for each phase). An error is one line with a hint.
+// ParseAbort parses a condition that is written as in a flag: LIMIT=BOUND, gate=NAME, alert=NAME or expr=PROMQL. After
+// it, ,FIELD=VALUE may follow for max, min, for and over (once for each phase). An error is one line with a hint.
 func ParseAbort(text string) (a Abort, err error) {
 	condition := strings.TrimSpace(text)
 	for {
@@ -146,8 +147,8 @@ func (a *Abort) set(field, value string) error {
 	return nil
 }
 
-// AbortedBy returns the scenario with its abort conditions replaced by a. Errors name from, such as a flag,
-// instead of the scenario's file. Package gate checks the rest.
+// AbortedBy returns the scenario with a as its only abort condition. Errors name from, such as a flag, instead of the
+// scenario's file. Package gate checks the rules that AbortedBy does not.
 func (s *Scenario) AbortedBy(from string, a Abort) (*Scenario, error) {
 	c := *s
 	c.doc, c.AbortOn = &strictyaml.Document{File: from}, []Abort{a}

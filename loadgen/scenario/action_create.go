@@ -14,8 +14,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// creatable lists the resources of objects that actions create, in the order of their
-// removal.
+// creatable lists the resources of the objects that actions can create, in the order in which these objects are removed.
 var creatable = []struct {
 	resource   string
 	namespaced bool
@@ -44,11 +43,10 @@ type Creatable struct {
 	Namespaced bool
 }
 
-// Defines reports whether objects of the kind define custom resources.
+// Defines reports whether the kind is CustomResourceDefinition.
 func (c Creatable) Defines() bool { return c.Resource.GroupResource().String() == DefinitionResource }
 
-// Creatables returns the kinds of objects that actions can create, in the order of their
-// removal.
+// Creatables returns the kinds of objects that actions can create, in the order in which these objects are removed.
 func Creatables() []Creatable {
 	var all []Creatable
 	for _, c := range creatable {
@@ -83,8 +81,8 @@ type Manifest struct {
 	Count int
 }
 
-// WantsConversion reports whether the object defines a custom resource that is converted by webhook but does not name the
-// webhook.
+// WantsConversion reports whether the object is a CustomResourceDefinition that is converted by webhook but does not
+// name the webhook.
 func (m Manifest) WantsConversion() bool {
 	strategy, _, _ := unstructured.NestedString(m.Object, "spec", "conversion", "strategy")
 	_, named, _ := unstructured.NestedFieldNoCopy(m.Object, "spec", "conversion", "webhook")
@@ -94,7 +92,7 @@ func (m Manifest) WantsConversion() bool {
 // String returns the kind and the name.
 func (m Manifest) String() string { return m.Kind + " " + m.Name }
 
-// Objects returns the objects that the action creates.
+// Objects returns the objects of the manifest: Count numbered objects, or one unchanged object if Count is 0.
 func (m Manifest) Objects() []Manifest {
 	all := make([]Manifest, max(m.Count, 1))
 	for i := range all {
@@ -137,7 +135,8 @@ func numbered(value any, number string) any {
 	return value
 }
 
-// Manifest returns the manifest of a create. Its Kind is "" if no action may create such an object.
+// Manifest returns the manifest of a create action. The Kind of the manifest is "" if actions cannot create such an
+// object.
 func (a Action) Manifest() Manifest {
 	m := Manifest{Count: a.Count}
 	m.Object, _ = a.Object.(map[string]any)
@@ -176,7 +175,7 @@ func manifestsOf(actions []Action) []Manifest {
 	return all
 }
 
-// setup checks the actions before the first phase.
+// setup checks the actions that run before the first phase.
 func (v *validator) setup(created map[string]bool) {
 	for i := range v.s.Setup {
 		a, path := &v.s.Setup[i], fmt.Sprintf("setup[%d]", i)
@@ -189,7 +188,7 @@ func (v *validator) setup(created map[string]bool) {
 	}
 }
 
-// creation checks a create; created holds the objects of earlier ones.
+// creation checks a create action. created holds the objects that earlier actions create.
 func (v *validator) creation(path string, a *Action, created map[string]bool) {
 	if a.Count != 0 {
 		v.between(path+".count", float64(a.Count), 1, maxCreated)
@@ -218,8 +217,8 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 		v.fail(path+".spec.conversion", "set controlPlane.apiServer.conversionWebhook: on, or name a webhook here", "%s needs a conversion webhook", m)
 	}
 	created[m.String()] = true
-	// API servers accept a reference to a missing object: a FlowSchema without its level
-	// matches no request, a binding without its policy checks nothing.
+	// Without this check the mistake would remain hidden, because API servers accept a reference to a missing object: a
+	// FlowSchema without its level matches no request, and a binding without its policy checks nothing.
 	for _, r := range references {
 		if r.kind != m.Kind {
 			continue
@@ -229,7 +228,8 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 	}
 }
 
-// creatableHint lists the kinds that can be created, or gives the apiVersion if the kind is one of them.
+// creatableHint returns a hint with the apiVersion of the kind. If actions cannot create the kind, the hint lists the
+// kinds that they can create.
 func creatableHint(kind any) string {
 	var known []string
 	for _, c := range Creatables() {
@@ -242,7 +242,7 @@ func creatableHint(kind any) string {
 	return strictyaml.Hint(fmt.Sprint(kind), known, "there are "+strings.Join(known, ", "))
 }
 
-// maxCreated bounds the objects of one action. More are assumed to be a mistake.
+// maxCreated is the maximum number of objects of one action. A higher number is assumed to be a mistake.
 const maxCreated = 100_000
 
 // references lists the fields of created objects that name another object.
@@ -256,7 +256,8 @@ var references = []struct {
 	{"MutatingAdmissionPolicyBinding", []string{"spec", "policyName"}, "MutatingAdmissionPolicy", "MutatingAdmissionPolicy"},
 }
 
-// existing refuses the name of an object that does not exist by then: neither API servers nor an earlier action create it.
+// existing reports an error if an action refers to an object that will not exist, because neither API servers nor an
+// earlier action create it.
 func (v *validator) existing(path, what, kind, name string, created map[string]bool) {
 	if slices.Contains(upstreamObjects[kind], name) || created[kind+" "+name] {
 		return

@@ -32,12 +32,12 @@ var PatchTypes = map[string]string{
 // PropagationPolicies lists the propagation policies of a delete.
 var PropagationPolicies = []string{"Background", "Foreground", "Orphan"}
 
-// OnObjects reports whether the action works on objects of any resource, instead of on a workload that a deploy made.
+// OnObjects reports whether the action works on objects of any resource, and not on a workload that a deploy created.
 func (a *Action) OnObjects() bool {
 	return a.Has() || a.Target.Resource != "" || slices.Contains([]string{"apply", "patch", "evict", "restart", "exec"}, a.Kind)
 }
 
-// restartable lists the resources with a pod template that a restart annotates, like kubectl rollout restart.
+// restartable lists the resources for which a restart annotates the pod template, as kubectl rollout restart does.
 var restartable = []string{"deployments.apps", "statefulsets.apps", "daemonsets.apps"}
 
 // objectAction checks an action on objects of any resource.
@@ -104,7 +104,7 @@ type placedAction struct {
 	phase    int    // index of the phase; len(Phases) for the teardown
 }
 
-// objectActions returns the actions on objects of the phases and the teardown, in order.
+// objectActions returns the actions on objects in the phases and the teardown, in order.
 func (s *Scenario) objectActions() []placedAction {
 	var all []placedAction
 	for i := range s.Phases {
@@ -119,7 +119,7 @@ func (s *Scenario) objectActions() []placedAction {
 	return slices.DeleteFunc(all, func(a placedAction) bool { return !a.OnObjects() })
 }
 
-// Selections returns the actions that select their objects with a target.
+// Selections returns the actions that select objects with a target.
 func (s *Scenario) Selections() []Action {
 	var all []Action
 	for _, a := range s.objectActions() {
@@ -130,7 +130,7 @@ func (s *Scenario) Selections() []Action {
 	return all
 }
 
-// batchVerbs returns the verbs that must be permitted to make the objects of the templates, separated by spaces.
+// batchVerbs returns the RBAC verbs, separated by spaces, that the action needs to create the objects of its templates.
 func (a *Action) batchVerbs() string {
 	switch {
 	case a.Kind == "apply":
@@ -141,7 +141,7 @@ func (a *Action) batchVerbs() string {
 	return "create"
 }
 
-// Verbs returns the verbs that must be permitted for an action on a target, separated by spaces.
+// Verbs returns the RBAC verbs, separated by spaces, that an action on a target needs.
 func (a *Action) Verbs() string {
 	switch {
 	case a.Kind == "delete" && a.Collection:
@@ -181,7 +181,8 @@ func (v *validator) actionTimes(path string, p *Phase, a *Action) {
 // minActionEvery is the shortest interval of a repeated action.
 const minActionEvery = time.Second
 
-// Later reports whether the action runs at its own times, independently of what ends the phase.
+// Later reports whether the action has After or Every. Such an action runs independently of the condition that ends the
+// phase.
 func (a *Action) Later() bool { return a.OnObjects() && (a.After > 0 || a.Every > 0) }
 
 func (s *Selection) set() bool {

@@ -18,35 +18,36 @@ type Autoscale struct {
 // (--horizontal-pod-autoscaler-tolerance).
 const AutoscalerTolerance = 0.1
 
-// Needed returns how many pods, each with the given CPU request, meet the target when they use demand in total.
+// Needed returns the number of pods that meets the autoscaler's target, within its limits. demand is the total CPU use
+// of the pods, and request the CPU request of each pod.
 func (a Autoscale) Needed(demand, request string) int {
 	n := math.Ceil(float64(milli(demand)) * 100 / (float64(max(milli(request), 1)) * float64(max(a.Utilization, 1))))
 	return min(max(int(n), a.Min), a.Max)
 }
 
-// Enough returns the smallest number of pods at which the autoscaler stops scaling. needed is the number of pods that meets its
-// target.
+// Enough returns the smallest number of pods at which the autoscaler stops adding pods. needed is the number of pods
+// that meets the target exactly.
 func (a Autoscale) Enough(needed int) int {
 	return max(int(math.Ceil(float64(needed)/(1+AutoscalerTolerance))), a.Min)
 }
 
-// Autoscales reports whether a deploy has an autoscaler.
+// Autoscales reports whether the deploy has an autoscaler.
 func (a *Action) Autoscales() bool { return a.Autoscale.Max > 0 }
 
-// Autoscales reports whether a Deployment of the scenario has an autoscaler.
+// Autoscales reports whether any Deployment in the scenario has an autoscaler.
 func (s *Scenario) Autoscales() bool {
 	return s.anyAction(func(a *Action) bool { return a.Autoscales() })
 }
 
-// HasGangs reports whether the scenario has pods that are scheduled as gangs.
+// HasGangs reports whether any pods in the scenario are scheduled as gangs.
 func (s *Scenario) HasGangs() bool {
 	return s.anyAction(func(a *Action) bool { return a.Gang > 0 })
 }
 
-// HasDevices reports whether simulated nodes of the scenario have devices.
+// HasDevices reports whether any simulated nodes have devices.
 func (s *Scenario) HasDevices() bool { return s.Nodes.Count > 0 && s.Nodes.mostDevices() > 0 }
 
-// ClaimsDevices reports whether pods of the scenario claim devices.
+// ClaimsDevices reports whether any pods in the scenario claim devices.
 func (s *Scenario) ClaimsDevices() bool {
 	return s.anyAction(func(a *Action) bool { return a.Devices > 0 })
 }
@@ -57,7 +58,7 @@ func (s *Scenario) anyAction(is func(*Action) bool) bool {
 	})
 }
 
-// Each returns the action once for each of its Count workloads, or the action itself if it has no Count.
+// Each returns one action for each of the Count workloads. If Count is 0, it returns only the action itself.
 func (a *Action) Each() []Action {
 	if a.Count == 0 || a.Kind == "create" {
 		return []Action{*a}
@@ -70,7 +71,8 @@ func (a *Action) Each() []Action {
 	return all
 }
 
-// Awaited names the workloads that podsReady of a phase awaits, expanding counts; an empty result means all.
+// Awaited returns the names of the workloads for which podsReady waits in a phase, one for each of their Count. An empty
+// result means all workloads.
 func (s *Scenario) Awaited(p *Phase) []string {
 	var names []string
 	for i := range s.Phases {
@@ -88,7 +90,8 @@ func (s *Scenario) Awaited(p *Phase) []string {
 
 const maxDeployments = 1000 // maximum Count of one action
 
-// autoscale checks the count, autoscaler and demand of an action. deploy is the deploy with the action's name, or nil.
+// autoscale checks the count, the autoscaler and the demand of an action. deploy is the deploy action with the same
+// name, or nil.
 func (v *validator) autoscale(path string, a, deploy *Action) {
 	if a.Count != 0 {
 		v.between(path+".count", float64(a.Count), 1, maxDeployments)

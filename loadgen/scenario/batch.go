@@ -98,13 +98,13 @@ func (b *Batch) span() (from, to int) {
 	return b.FromIteration, b.ToIteration
 }
 
-// every returns N if the template is made in every Nth iteration.
+// every returns N if the template makes objects in every Nth iteration.
 func (t *Template) every() int { return max(t.EveryIterations, 1) }
 
-// times returns how often the template is made in the first iterations.
+// times returns in how many of the first iterations the template makes objects.
 func (t *Template) times(iterations int) int { return (iterations + t.every() - 1) / t.every() }
 
-// BatchNamespaces returns the namespaces of all batches, the run's own first.
+// BatchNamespaces returns the namespaces of all batches. The first is the run's own namespace.
 func (s *Scenario) BatchNamespaces(run string) []string {
 	most := 1
 	for _, b := range s.Batches() {
@@ -129,7 +129,7 @@ func (b *Batch) setDefaults() {
 	}
 }
 
-// Bounds of a batch. More objects are assumed to be a mistake.
+// Limits of a batch. Higher numbers are assumed to be a mistake.
 const (
 	maxBatch           = 1_000_000
 	maxBatchNamespaces = 10_000
@@ -177,8 +177,8 @@ func (v *validator) batchShape(path string, b *Batch) {
 	}
 }
 
-// readTemplates reads the templates' files, also for variants, and renders the first and the last
-// object of each template; relative paths are relative to dir.
+// readTemplates reads the template files of the scenario and its variants, and renders the first and the last object of
+// each template. Relative paths are relative to dir.
 func (s *Scenario) readTemplates(dir string) error {
 	var errs []error
 	for _, b := range s.Batches() {

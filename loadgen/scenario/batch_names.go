@@ -6,11 +6,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// mostCompared bounds the replicas and iterations whose object names are checked for duplicates.
+// mostCompared is the number of replicas and of iterations whose object names are checked for duplicates.
 const mostCompared = 50
 
-// checkBatch expands a batch and refuses duplicate names. It runs only during
-// validation, because a run expands its batches several times.
+// checkBatch expands a batch and reports an error for duplicate names. Only validation calls it, because a run expands
+// its batches several times.
 func (s *Scenario) checkBatch(b PlacedBatch) error {
 	o, err := s.Expand(b)
 	for i := 0; err == nil && i < len(b.Templates); i++ {
@@ -19,8 +19,8 @@ func (s *Scenario) checkBatch(b PlacedBatch) error {
 	return err
 }
 
-// distinct refuses two objects of template i that have the same name in one namespace. It checks the first and the last
-// replicas and iterations.
+// distinct reports an error if two objects of template i have the same name in the same namespace. It compares only the
+// first and the last replicas and iterations.
 func (o *Objects) distinct(i int) error {
 	of := &o.batch.Templates[i]
 	iterations := of.times(o.batch.Iterations)
@@ -57,8 +57,8 @@ func (o *Objects) distinct(i int) error {
 	return nil
 }
 
-// nameReader reads the names of the documents of template i; "" means no name.
-// If the template has a shape, it renders only the values.
+// nameReader returns a function that reads the names of the documents of template i; "" means no name. If the template
+// has a Shape, the function renders only the values.
 func (o *Objects) nameReader(i int) func(iteration, replica int) ([]string, error) {
 	var outlines []template.JSON
 	if o.shapes[i] != nil {

@@ -168,7 +168,8 @@ func generated(manifest map[string]any) bool {
 	return name != ""
 }
 
-// kindHint returns a hint if one of Kubernetes' own groups lacks the kind, otherwise "".
+// kindHint returns a hint if apiVersion is in one of Kubernetes' own groups and that group does not have the kind.
+// Otherwise it returns "".
 func kindHint(apiVersion, kind string) string {
 	group := ""
 	if gv, err := schema.ParseGroupVersion(apiVersion); err == nil {
@@ -204,7 +205,8 @@ func describe(manifest map[string]any) Object {
 	return o
 }
 
-// values returns the template values for template i, and the turn for its random draws.
+// values returns the values for template i in one iteration and replica, and turn, which selects the random numbers of
+// that replica.
 func (o *Objects) values(i, iteration, replica int) (values map[string]any, turn uint64) {
 	values = map[string]any{
 		"Iteration": iteration / o.batch.Templates[i].every(), "Replica": replica, "JobName": o.batch.Name, "Namespace": NamespaceMark,
@@ -214,7 +216,7 @@ func (o *Objects) values(i, iteration, replica int) (values map[string]any, turn
 	return values, uint64(i)<<56 | uint64(iteration)<<28 | uint64(replica)
 }
 
-// render returns the documents of template i.
+// render returns the documents of template i for one iteration and replica.
 func (o *Objects) render(i, iteration, replica int) ([]map[string]any, error) {
 	values, turn := o.values(i, iteration, replica)
 	all, err := o.templates[i].Documents(values, o.seed, turn)
@@ -277,7 +279,7 @@ func (o *Objects) upTo(iteration int) int {
 // Kinds lists the kinds of object in the first iteration, each once, in order.
 func (o *Objects) Kinds() []ObjectKind { return o.kinds }
 
-// longestRound is the maximum number of objects of an iteration for which the table Objects.round is made.
+// longestRound is the maximum number of objects per iteration for which the table Objects.round is made.
 const longestRound = 4096
 
 // KindAt returns the kind of object n as an index into Kinds.
@@ -289,7 +291,7 @@ func (o *Objects) KindAt(n int) int {
 	return o.kindOf[i][document]
 }
 
-// Firsts returns the first object of each kind, over all iterations.
+// Firsts returns the first object of each kind in the batch.
 func (o *Objects) Firsts() ([]Object, error) {
 	var all []Object
 	seen := map[int]bool{}

@@ -2,7 +2,7 @@ package scenario
 
 import "fmt"
 
-// At returns object n, whose manifest the caller may modify. Access in order is cheapest.
+// At returns object n. The caller may modify its manifest. Access in ascending order is the fastest.
 func (o *Objects) At(n int) (Object, error) {
 	i, iteration, replica, document := o.split(n)
 	if first := n - document; o.rendered != first {
@@ -42,14 +42,15 @@ func (o *Objects) shape(i int) error {
 	return nil
 }
 
-// DocumentAt returns the template and document of object n. Objects with equal results have the same Outline.
+// DocumentAt returns the indexes of the template and the document of object n. Objects with the same indexes have the
+// same Outline.
 func (o *Objects) DocumentAt(n int) [2]int {
 	i, _, _, d := o.split(n)
 	return [2]int{i, d}
 }
 
-// Outline returns the parts that object n shares with others, with slots for the rest, and the number of slots.
-// It returns nil if these parts are not known.
+// Outline returns the parts that object n has in common with other objects. It has placeholders (slots) for all other
+// parts; slots is their number. Outline returns nil if the common parts are not known.
 func (o *Objects) Outline(n int) (outline *Object, slots int) {
 	i, _, _, d := o.split(n)
 	s := o.shapes[i]
@@ -61,7 +62,8 @@ func (o *Objects) Outline(n int) (outline *Object, slots int) {
 	return &one, s.Slots()
 }
 
-// Slots returns the values for the slots of object n's outline, and its namespace. If ok is false, use At.
+// Slots returns the values for the slots in the Outline of object n, and the object's namespace. If ok is false, use At
+// instead.
 func (o *Objects) Slots(n int) (slots []string, namespace int, ok bool, err error) {
 	i, iteration, replica, document := o.split(n)
 	if o.shapes[i] == nil {
@@ -77,7 +79,7 @@ func (o *Objects) Slots(n int) (slots []string, namespace int, ok bool, err erro
 	return o.slots, iteration * o.batch.Namespaces / o.batch.Iterations, o.fits, nil
 }
 
-// place returns where a document of a template begins.
+// place returns the location at which a document of a template begins.
 func (o *Objects) place(i, document int) string {
 	t := &o.batch.Templates[i]
 	line := o.lines[i][document]

@@ -7,10 +7,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// bodyTurns is the number of different bodies of an operation; they repeat in a cycle.
+// bodyTurns is the number of different request bodies of an operation. The requests use them in a cycle.
 const bodyTurns = 64
 
-// RenderBodies renders the body of an operation for each turn, as JSON.
+// RenderBodies renders all bodyTurns request bodies of an operation as JSON.
 func RenderBodies(body any) ([][]byte, error) {
 	t, err := template.ParseValue(body)
 	if err != nil {

@@ -12,7 +12,7 @@ const CustomFigure = "custom-figure"
 // CustomPart names an action or a measurement that the Go program that runs the scenario must provide.
 type CustomPart struct{ Name, Path string }
 
-// CustomActions lists the custom actions, one for each name.
+// CustomActions lists the names of the custom actions, without duplicates.
 func (s *Scenario) CustomActions() []CustomPart {
 	var all []CustomPart
 	for i, p := range s.Phases {
@@ -25,7 +25,8 @@ func (s *Scenario) CustomActions() []CustomPart {
 	return all
 }
 
-// CustomMeasurements lists the measurements whose figures are read by gates and rows of the table of variants, each once.
+// CustomMeasurements lists the measurements whose figures are used by gates or by the table of variants, without
+// duplicates.
 func (s *Scenario) CustomMeasurements() []CustomPart {
 	var all []CustomPart
 	for _, g := range s.Gates {
@@ -51,7 +52,7 @@ func measurementOf(figure string) string {
 	return name
 }
 
-// figure checks the figure of an objective.
+// figure checks the field figure of a gate or of the table of variants.
 func (v *validator) figure(path, objective, figure string) {
 	measurement, name, ok := strings.Cut(figure, "/")
 	switch {

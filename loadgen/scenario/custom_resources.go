@@ -15,8 +15,8 @@ type CustomResource struct {
 	Early bool
 }
 
-// CustomResources lists the custom resources that the setup, objects, actions and loads define, in order. It omits batches
-// whose files were not read.
+// CustomResources lists the custom resources that the setup, objects, actions and loads define, in this order. It omits
+// batches whose files were not read.
 func (s *Scenario) CustomResources() []CustomResource {
 	var all []CustomResource
 	add := func(early bool, definition map[string]any) {
@@ -57,7 +57,7 @@ func (s *Scenario) CustomResource(name string) (c CustomResource, ok bool) {
 	return all[i], true
 }
 
-// DefinedLater lists the names of resources that are served only once an object of the run defines them.
+// DefinedLater lists the resources that are served only after the run has created their definitions.
 func (s *Scenario) DefinedLater() []string {
 	return append(namesOf(s.CustomResources(), func(c CustomResource) string { return c.Name }), WidgetResource)
 }
@@ -65,7 +65,7 @@ func (s *Scenario) DefinedLater() []string {
 // DefinitionKind is the kind of custom resource definitions.
 const DefinitionKind = "CustomResourceDefinition"
 
-// definitions returns the manifests of the first iteration that define custom resources.
+// definitions returns the custom resource definitions in the first iteration.
 func (o *Objects) definitions() []map[string]any {
 	if !slices.ContainsFunc(o.kinds, func(k ObjectKind) bool { return k.Kind == DefinitionKind }) {
 		return nil

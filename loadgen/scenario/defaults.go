@@ -69,8 +69,7 @@ func (s *Scenario) setDefaults() {
 	}
 }
 
-// Defaults for the objects of a load. They are set for all kinds, even for
-// kinds that make no objects.
+// Defaults for the objects of a load. They are set for loads of all kinds, even for kinds that create no objects.
 const (
 	defaultObjects    = 1
 	defaultNamespaces = 1
@@ -119,7 +118,8 @@ func (o *Operation) setDefaults() {
 	orDefault(&o.Scope, "namespace")
 }
 
-// setDefaults sets the defaults of an action on a workload of the given kind, "" if the workload is unknown.
+// setDefaults sets the defaults of an action on a workload. workload is the kind of the workload, or "" if the workload
+// is unknown.
 func (a *Action) setDefaults(workload string) {
 	switch a.Kind {
 	case "deploy":

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// MayDefine reports whether objects of the scenario's phases may define a custom resource, written as things.example.com. The
-// objects that hooks, templates and loads of objects create are not known in advance: they may define any resource of a group
-// that is not built into Kubernetes.
+// MayDefine reports whether objects of the scenario's phases may define a custom resource, such as things.example.com.
+// The objects of hooks, templates and loads of kind "objects" are not known in advance. They may define any resource of
+// a group that is not built into Kubernetes.
 func (s *Scenario) MayDefine(resource string) bool {
 	_, group, _ := strings.Cut(resource, ".")
 	if !strings.Contains(group, ".") {

@@ -13,9 +13,9 @@ import (
 const DeviceDriver = "gpu.stormglass.dev"
 
 const (
-	// maxDevices bounds the devices of a node, which are in one ResourceSlice.
+	// maxDevices is the maximum number of devices of a node. One ResourceSlice contains all devices of a node.
 	maxDevices = resourcev1.ResourceSliceMaxDevices
-	// maxClaimed bounds the devices of a pod, which are in one ResourceClaim.
+	// maxClaimed is the maximum number of devices of a pod. One ResourceClaim contains all devices of a pod.
 	maxClaimed = resourcev1.AllocationResultsMaxSize
 
 	// allocator is the scheduler plugin that allocates devices.
@@ -31,7 +31,7 @@ func (n *Nodes) mostDevices() int {
 	return most
 }
 
-// devices checks that a node has the devices that each of a deploy's pods claims, and that the API server serves claims.
+// devices checks that a node has as many devices as each pod of a deploy claims, and that the API server serves claims.
 func (v *validator) devices(path string, a *Action) {
 	if a.Devices == 0 || a.Kind != "deploy" {
 		return
@@ -51,7 +51,7 @@ func (v *validator) devices(path string, a *Action) {
 	}
 }
 
-// allocates refuses a profile that schedules pods with claims without allocating their devices.
+// allocates reports an error for a profile that schedules pods with claims but does not allocate their devices.
 func (v *validator) allocates(path string, everywhere schedulerv1.PluginSet) {
 	is := func(p schedulerv1.Plugin) bool { return p.Name == allocator }
 	off := slices.ContainsFunc(everywhere.Disabled, func(p schedulerv1.Plugin) bool { return is(p) || p.Name == "*" })

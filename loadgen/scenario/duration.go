@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// UnmarshalText parses a duration; it refuses negative durations.
+// UnmarshalText parses a duration. Negative durations are errors.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, near, err := parseDuration(string(text))
 	switch {
@@ -43,9 +43,8 @@ var (
 	spreadForm      = regexp.MustCompile(`^(\S*[a-z])\s*(?:\.{1,3}|…|-|–|,|to)\s*([0-9]\S*)$`)
 )
 
-// parseDuration is a stricter time.ParseDuration: each unit may appear once, the largest
-// first, and only the first number may begin with a point. Go reads 2s.20s as 2.2s. near is
-// the correct form of a refused text, if known.
+// parseDuration is a stricter time.ParseDuration. Each unit may appear once, in descending order, and only the first
+// number may begin with a point: Go reads 2s.20s as 2.2s. near is the correct spelling of an invalid text, if known.
 func parseDuration(text string) (d time.Duration, near string, err error) {
 	d, err = time.ParseDuration(text)
 	if err != nil {
@@ -70,7 +69,7 @@ func parseDuration(text string) (d time.Duration, near string, err error) {
 	return d, "", nil
 }
 
-// powerOfTen returns how to write a duration with an exponent, or "".
+// powerOfTen returns the correct spelling of a duration with an exponent, or "".
 func powerOfTen(text string) string {
 	m := powerDuration.FindStringSubmatch(text)
 	if m == nil {
@@ -87,7 +86,7 @@ func powerOfTen(text string) string {
 	return Duration(d).String()
 }
 
-// nearDuration returns how to write a duration with a space or a spelled unit, or "".
+// nearDuration returns the correct spelling of a duration with a space or a spelled-out unit, or "".
 func nearDuration(text string) string {
 	m := spelledDuration.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
 	if m == nil {
@@ -111,7 +110,7 @@ func nearDuration(text string) string {
 	return near
 }
 
-// nearSpread returns how to write two durations with a wrong separator, or "".
+// nearSpread returns the correct spelling of two durations with a wrong separator, or "".
 func nearSpread(text string) string {
 	m := spreadForm.FindStringSubmatch(text)
 	if m == nil {

@@ -21,7 +21,7 @@ const (
 	Unknown Certainty = "not known"
 )
 
-// Or returns the certainty of the sum of a number with certainty c and a number with certainty other.
+// Or returns the certainty of a sum of two numbers, one with certainty c and one with certainty other.
 func (c Certainty) Or(other Certainty) Certainty {
 	switch {
 	case c == Exact || c == other:
@@ -41,7 +41,7 @@ func (c Certainty) Or(other Certainty) Certainty {
 // Moment is the maximum time by which a load is shorter than its phase.
 const Moment = 500 * time.Millisecond
 
-// Ending returns the certainty of a number that depends on the length of phases.
+// Ending returns the certainty of a number that depends on the length of the given phases.
 func Ending(phases ...Phase) Certainty {
 	if slices.ContainsFunc(phases, func(p Phase) bool { return !p.Until.IsZero() }) {
 		return AtMost
@@ -49,7 +49,7 @@ func Ending(phases ...Phase) Certainty {
 	return About
 }
 
-// LongestOf returns the maximum total time of the phases.
+// LongestOf returns the maximum total duration of the phases.
 func LongestOf(phases ...Phase) (all time.Duration) {
 	for _, p := range phases {
 		all += max(p.For, p.Within).D()
@@ -57,7 +57,7 @@ func LongestOf(phases ...Phase) (all time.Duration) {
 	return all
 }
 
-// PhasesOf returns the phases in which a load runs. Held watches are opened until the run ends.
+// PhasesOf returns the phases in which a load runs. Watches with Hold run until the end of the run.
 func (s *Scenario) PhasesOf(l PlacedLoad) []Phase {
 	i := slices.Index(s.PhaseNames(), l.Phase)
 	switch {
@@ -69,8 +69,8 @@ func (s *Scenario) PhasesOf(l PlacedLoad) []Phase {
 	return s.Phases[i : i+1]
 }
 
-// Arrivals returns the number of requests that a load sends, or of watches that it opens. The run uses the same pacer and
-// seed. The number is unknown for a replay: see package replay.
+// Arrivals returns the number of requests that a load sends, or of watches that it opens, computed with the pacer and
+// seed of the run. The number is unknown for a replay: see package replay.
 func (s *Scenario) Arrivals(l PlacedLoad) (int64, Certainty) {
 	phases := s.PhasesOf(l)
 	length, how, most, end := LongestOf(phases...), Ending(phases...), int64(math.MaxInt64), ""
@@ -111,7 +111,7 @@ type Share struct {
 	Sent, Answered float64
 }
 
-// Shares returns the load's requests by verb and resource. It returns none for a replay: see package replay.
+// Shares returns the load's requests by verb and resource. For a replay it returns nothing: see package replay.
 func (s *Scenario) Shares(l PlacedLoad) (all []Share) {
 	add := func(o Share) {
 		i := slices.IndexFunc(all, func(x Share) bool { return x.Verb == o.Verb && x.Resource == o.Resource })
@@ -174,7 +174,7 @@ func (s *Scenario) Shares(l PlacedLoad) (all []Share) {
 	return all
 }
 
-// answer estimates the size of an answer in bytes. It considers only the load's own objects.
+// answer estimates the size of a response in bytes. It considers only objects that the load creates.
 func (l *Load) answer(o Operation, verb string) float64 {
 	switch {
 	case strings.HasPrefix(o.Resource, "/"), verb == "delete":
@@ -196,7 +196,7 @@ func withSub(resource, sub string) string {
 	return resource + "/" + sub
 }
 
-// Kept returns the payload bytes of all objects that loads make beforehand.
+// Kept returns the total payload, in bytes, of all objects that loads create before they start.
 func (s *Scenario) Kept() (sum float64) {
 	for _, l := range s.Loads() {
 		sum += l.kept()
@@ -212,7 +212,7 @@ const (
 	HistoryBlind  = 0.25 // share of writes that update the version that the client last knew, so that writers conflict
 )
 
-// Of returns how many of n matching objects are selected.
+// Of returns the number of selected objects if n objects match.
 func (s Selection) Of(n int) int {
 	if s.Share == nil || n == 0 {
 		return n
@@ -224,7 +224,8 @@ func (s Selection) Of(n int) int {
 // time.
 const LastRound = 100 * time.Millisecond
 
-// KindOf returns the kind of a resource of Kubernetes itself or of the run, or the name of another resource.
+// KindOf returns the kind of a resource that is built into Kubernetes or defined by the run. For other resources it
+// returns the resource's name.
 func (s *Scenario) KindOf(resource string) string {
 	if of, ok := builtIns()[resource]; ok {
 		return of.kind

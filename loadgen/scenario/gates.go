@@ -11,10 +11,9 @@ type gatesFile struct {
 	Gates []Gate `yaml:"gates"`
 }
 
-// WithGates returns the scenario with its gates replaced by the gates of a file, to
-// judge a run by gates written after it. The file has one field,
-// gates, written as in a scenario; errors call it file and are joined,
-// one line each. For a variant's run, gates of other variants are omitted.
+// WithGates returns the scenario with the gates of a file instead of its own, so that a run can be judged by other
+// gates. The file has one field, gates, written as in a scenario. For a run of a variant, WithGates omits the gates of
+// other variants. The returned error joins all errors, one line each, and reports file as the file name.
 func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {
@@ -45,7 +44,7 @@ func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 	return &c, nil
 }
 
-// gates checks the gates as far as possible without objectives; package gate checks the rest.
+// gates checks the gates, except for the rules that need the list of objectives. Package gate checks those.
 func (v *validator) gates() {
 	seen := map[string]bool{}
 	for i := range v.s.Gates {
@@ -70,8 +69,8 @@ func (v *validator) gates() {
 	}
 }
 
-// oneSource checks that a value comes from either an objective or PromQL, not
-// both; does is the verb for the use of the value.
+// oneSource checks that a value comes from either an objective or PromQL, but not from both. does is the verb, for
+// messages, that says how the value is used.
 func (v *validator) oneSource(path, what, does, objective, expr string) bool {
 	switch {
 	case objective == "" && expr == "":
@@ -84,7 +83,7 @@ func (v *validator) oneSource(path, what, does, objective, expr string) bool {
 	return false
 }
 
-// alertGate checks a gate that names an alert; package gate checks that the alert exists.
+// alertGate checks a gate on an alert, except whether the alert exists. Package gate checks that.
 func (v *validator) alertGate(path string, g *Gate) {
 	switch {
 	case g.Alert == "":

@@ -22,8 +22,8 @@ type Hook struct {
 
 const defaultHook = time.Minute
 
-// String returns the command on one line, quoted for a shell. Words with non-printable characters are
-// quoted as in Go, so that nothing is hidden from the person who approves the command.
+// String returns the command on one line, quoted for a shell. Words with non-printable characters are quoted as in Go,
+// so that nothing is hidden from the user who approves the command.
 func (h *Hook) String() string {
 	var words []string
 	for _, w := range h.Run {
@@ -48,7 +48,7 @@ type PlacedHook struct {
 	Path string
 }
 
-// String returns "before storm: COMMAND".
+// String returns the hook as in "before storm: COMMAND".
 func (h PlacedHook) String() string { return h.When + " " + h.Phase + ": " + h.Hook.String() }
 
 // Hooks lists the hooks of all phases in the order in which they run.

@@ -16,14 +16,14 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// kustomizations lists the file names that make a directory a kustomization.
+// kustomizations lists the file names that identify a directory as a kustomization.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// manifestText is the text of one or several manifests, with the name for its errors.
+// manifestText is the text of one or several manifests. Errors use name.
 type manifestText struct{ name, text string }
 
-// kustomize builds a kustomization with kubectl. It uses the kubectl of a controlplane program next to this program or on PATH,
-// otherwise a kubectl on PATH. Linking kustomize in would make loadgen a third larger.
+// kustomize builds a kustomization with kubectl. It uses the kubectl of a controlplane program next to this program or
+// on PATH, otherwise a kubectl on PATH. Linking kustomize into loadgen would make loadgen a third larger.
 func kustomize(dir string) (string, error) {
 	if err := regularBelow(dir); err != nil {
 		return "", err
@@ -53,7 +53,8 @@ func kustomize(dir string) (string, error) {
 // kustomizeWithin is the time limit for building a kustomization.
 const kustomizeWithin = time.Minute
 
-// regularBelow returns an error for the first file below a directory that is not regular, because reading a pipe may block forever.
+// regularBelow returns an error for the first file below a directory that is not a regular file, because reading a pipe
+// may block forever.
 func regularBelow(dir string) error {
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
@@ -67,8 +68,8 @@ func regularBelow(dir string) error {
 	})
 }
 
-// readManifests reads a file, the output of a kustomization, or the files of any other directory in the order of their names;
-// a relative name is relative to dir.
+// readManifests reads a file, the output of a kustomization, or the files of any other directory in the order of their
+// names. A relative name is relative to dir.
 func readManifests(dir, name string) ([]manifestText, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)

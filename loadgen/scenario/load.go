@@ -20,7 +20,7 @@ import (
 //go:embed catalogue
 var catalogue embed.FS
 
-// Names lists the built-in scenarios in alphabetical order: "rollout-500", "features/WatchList".
+// Names lists the built-in scenarios, such as "rollout-500" and "features/WatchList", in alphabetical order.
 func Names() (names []string) {
 	_ = fs.WalkDir(catalogue, "catalogue", func(path string, f fs.DirEntry, err error) error { // embedded files give no error
 		if name, ok := strings.CutSuffix(path, ".yaml"); ok {
@@ -63,9 +63,9 @@ func unknown(name string) error {
 	return fmt.Errorf("no scenario %q (%s)", name, hint)
 }
 
-// Read reads a built-in scenario by name, or a file by path, applies the
-// "path=value" overrides, fills in defaults and validates. It joins all
-// errors, one line each. It also reads the files of replays and templates.
+// Read reads a built-in scenario by name, or a scenario file by path, and the files of its replays and templates. It
+// applies the "path=value" overrides, sets defaults and validates the scenario. The returned error joins all errors, one
+// line each.
 func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 	if data, err := Source(nameOrFile); err == nil {
 		s, err := Parse(nameOrFile+".yaml", data, overrides)
@@ -88,8 +88,8 @@ func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 	return s, s.readFiles(filepath.Dir(nameOrFile))
 }
 
-// ReadStdin is like Read for a scenario on standard input. Relative files
-// are relative to the working directory.
+// ReadStdin is like Read for a scenario on standard input. Relative paths in the scenario are relative to the working
+// directory.
 func ReadStdin(ctx context.Context, stdin io.Reader, overrides []string) (*Scenario, error) {
 	data, err := userfile.Stdin(ctx, stdin, userfile.Text)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Scenario) readFiles(dir string) error {
 	return errors.Join(s.readReplays(dir), s.readTemplates(dir))
 }
 
-// Parse reads a scenario from data; errors call it file.
+// Parse reads a scenario from data. Errors report file as its file name.
 func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
 	s, err := parseAll(file, data, overrides)
 	if len(overrides) == 0 {

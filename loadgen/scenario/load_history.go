@@ -43,7 +43,7 @@ func (v *validator) history(path string, l *Load) {
 	}
 }
 
-// history refuses a history that fills up before its phases of fixed length end.
+// history reports an error for a history that reaches MaxHistory before its phases of fixed length end.
 func (c *forecast) history(l PlacedLoad) {
 	length := c.v.s.FixedLength(l)
 	if most := MaxHistory / 2 / length.Seconds(); length > 0 && float64(l.Rate) > most {

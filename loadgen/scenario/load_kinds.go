@@ -10,33 +10,36 @@ type loadKind struct {
 	example string
 	// results are the results by which objectives judge loads of the kind.
 	results []LoadResult
-	// watches: Rate is the rate at which the load opens watches. The watches end after the loads that write to the watched
+	// watches is true if the load opens watches at Rate. The watches end after the loads that write to the watched
 	// objects, or with Hold at the end of the run.
 	watches bool
-	// unpaced: Arrival and Shape do not determine the arrivals.
+	// unpaced is true if Arrival and Shape do not determine the arrivals.
 	unpaced bool
-	// traced: the load sends the requests of a trace, at their times.
+	// traced is true if the load sends the requests of a trace at their recorded times.
 	traced bool
 
 	// objects is the default number of objects that the load creates to work on; 0 if it creates none.
 	objects int
-	// manifests: the objects have the resources of the load's operations, and take namespaces, sizes and a manifest.
+	// manifests is true if the objects have the resources of the load's operations, and the load accepts namespaces,
+	// sizes and a manifest.
 	manifests bool
-	// namespaces: the load takes namespaces, even if it creates no objects.
+	// namespaces is true if the load accepts namespaces even if it creates no objects.
 	namespaces bool
-	// fixed is the reason to refuse an Operation in the load; nil if the load takes one. The load does operations instead;
-	// kinds such as changes and streams have none.
+	// fixed is the reason why the load does not accept an Operation; nil if it accepts one. If fixed is set, the load
+	// performs operations. Kinds such as changes and streams have no operations.
 	fixed      *refusal
 	operations []Operation
 
-	// fields returns the fields that not every kind takes but this kind does, and whether the load sets them. It leaves out the
-	// fields of the load's objects.
+	// fields returns the fields that this kind accepts but not every kind does, and whether the load sets them. It omits
+	// the fields of the load's objects.
 	fields func(*Load) []field
-	// defaults sets the defaults of these fields; may be nil.
+	// defaults sets the defaults of the fields that fields returns. It may be nil.
 	defaults func(*Load)
-	// validate checks what is specific to the kind. open holds the watch loads that the load may name; nil in the background.
+	// validate checks the rules of this kind. open holds the watch loads that the load may name. It is nil for a
+	// background load.
 	validate func(v *validator, path string, l *Load, open map[string]*Load)
-	// plausible checks what the load can do in its time. If nil, only the checks of all loads apply.
+	// plausible checks whether the load can do its work in the available time. If nil, only the checks of all loads
+	// apply.
 	plausible func(*forecast, PlacedLoad)
 }
 
@@ -79,7 +82,7 @@ const (
 	ReplayResults   LoadResult = "replay"
 )
 
-// Results returns the load's results, each with the name of the load that it is reported for.
+// Results maps each kind of result of the load to the name of the load under which it is reported.
 func (l *Load) Results() map[LoadResult]string {
 	all := map[LoadResult]string{}
 	for _, r := range l.kind().results {
@@ -91,7 +94,7 @@ func (l *Load) Results() map[LoadResult]string {
 	return all
 }
 
-// LoadExample returns a list of loads, in YAML, that give the result.
+// LoadExample returns an example, in YAML, of a list of loads that have the given result.
 func LoadExample(r LoadResult) string {
 	for _, k := range loadKinds() {
 		if slices.Contains(k.results, r) {
@@ -101,8 +104,8 @@ func LoadExample(r LoadResult) string {
 	return ""
 }
 
-// OpensWatches reports whether Rate is the rate at which the load opens watches. The watches end after the loads that write to
-// the watched objects.
+// OpensWatches reports whether the load opens watches at Rate. The watches end after the loads that write to the watched
+// objects.
 func (l *Load) OpensWatches() bool { return l.kind().watches }
 
 // Operations lists what the load does, or what its watches watch. It is empty for kinds

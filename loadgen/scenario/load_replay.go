@@ -66,7 +66,8 @@ func (v *validator) replay(path string, l *Load) {
 	v.oneOf(path+".onMissing", l.OnMissing, "fail", "drop")
 }
 
-// readTrace reads the trace of a replay. A relative path is relative to dir; if dir is "" (a built-in scenario), to the catalogue.
+// readTrace reads the trace of a replay. A relative path is relative to dir. If dir is "", the scenario is built in and
+// the path is relative to the catalogue.
 func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
 	if data, err := TraceSource(l.Trace); dir == "" && err == nil {
 		t, err := trace.LoadData(l.Trace, data)
@@ -96,7 +97,7 @@ func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
 	return s.replays(l, t, data)
 }
 
-// replays assigns the trace to the load, unless it is too large.
+// replays assigns the trace to the load, or returns an error if the trace is too large.
 func (s *Scenario) replays(l PlacedLoad, t *trace.Trace, data []byte) error {
 	fail := func(field, hint, format string, args ...any) error {
 		return s.Errorf(l.Path+"."+field, hint, format, args...)
@@ -132,8 +133,8 @@ func (l *Load) bundleTrace(files map[string][]byte) {
 	l.Trace, files[name] = name, l.data
 }
 
-// traceNamespaces returns how many namespaces a replay uses in addition to the run's own: one for each namespace of the
-// trace in each copy, and one for objects without a namespace.
+// traceNamespaces returns the number of namespaces that a replay uses in addition to the run's namespace: one for each
+// namespace of the trace in each copy, and one for objects without a namespace.
 func (l *Load) traceNamespaces() int {
 	if l.Recorded == nil {
 		return 0
@@ -141,10 +142,10 @@ func (l *Load) traceNamespaces() int {
 	return len(l.Recorded.Namespaces)*l.Copies + 1
 }
 
-// Impersonates reports whether the load sends requests as several users.
+// Impersonates reports whether the load impersonates users.
 func (l *Load) Impersonates() bool { return len(l.Tenants) > 0 || l.kind().traced }
 
-// ActorUser returns the user that replays the requests of an actor in one copy of the trace.
+// ActorUser returns the user name under which one copy of the trace replays the requests of an actor.
 func (l *Load) ActorUser(a trace.Actor, copy int) string {
 	name := a.Name
 	if a.As != "" {
@@ -153,7 +154,7 @@ func (l *Load) ActorUser(a trace.Actor, copy int) string {
 	return TenantUser(fmt.Sprintf("%s-%d:%s", l.Name, copy, name))
 }
 
-// Users returns the users that the load impersonates, in addition to its own.
+// Users returns the users that the load impersonates.
 func (l *Load) Users() []string {
 	var all []string
 	for _, t := range l.Tenants {
@@ -179,8 +180,8 @@ const (
 	mostDispersion   = "10%"
 )
 
-// addReplayGates adds the fidelity gates that the scenario does not have for each replay. A finished run keeps
-// the gates that judged it.
+// addReplayGates adds the fidelity gates for each replay, except those that the scenario already has. It does not change
+// the scenario of a finished run, which keeps the gates that judged it.
 func (s *Scenario) addReplayGates() {
 	if s.recorded {
 		return
@@ -207,7 +208,7 @@ func (s *Scenario) addReplayGates() {
 	}
 }
 
-// replayLengths warns of replays that are longer or shorter than their traces.
+// replayLengths returns a warning for each replay that is longer or shorter than its trace.
 func (s *Scenario) replayLengths() []string {
 	var all []string
 	for _, l := range s.Loads() {

@@ -25,5 +25,5 @@ func streamsKind() loadKind {
 	}
 }
 
-// PodSubresource returns the subresource of pods to which the load opens streams, or "".
+// PodSubresource returns the subresource of pods to which the load opens streams. For other loads it returns "".
 func (l *Load) PodSubresource() string { return streamSubresources[l.Stream] }

@@ -17,7 +17,7 @@ type Memory struct {
 	Plane, Loadgen Bytes
 }
 
-// RecordedMemory returns the memory of a built-in scenario, or false if no run of it was recorded.
+// RecordedMemory returns the memory of recorded runs of a built-in scenario. It returns false if there are none.
 func RecordedMemory(name string) (Memory, bool) {
 	for line := range strings.Lines(measured) {
 		rest, found := strings.CutPrefix(line, name+" ")
@@ -34,7 +34,7 @@ func RecordedMemory(name string) (Memory, bool) {
 	return Memory{}, false
 }
 
-// String returns the sum of both: "1.12 GB".
+// String returns the sum of Plane and Loadgen, such as "1.12 GB".
 func (m Memory) String() string { return decimal(m.Plane + m.Loadgen) }
 
 // decimal formats a size as in the table of a run's cost: "989 MB", "1.12 GB".

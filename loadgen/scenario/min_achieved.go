@@ -4,8 +4,9 @@ package scenario
 // run to pass. The value is Stormglass's choice: jitter and rounding take less than 5%.
 const DefaultMinAchieved = 0.95
 
-// LeastAchieved returns the share of its work that a load or an action must achieve. own is its MinAchieved, which may be nil.
-// said is false if neither own nor the scenario sets the share. A nil Scenario has the default.
+// LeastAchieved returns the minimum share of its work that a load or an action must achieve. own is the MinAchieved of
+// the load or action; it may be nil. said is false if neither own nor the scenario sets the share. A nil Scenario has
+// the default.
 func (s *Scenario) LeastAchieved(own *Bound) (least float64, said bool) {
 	switch {
 	case own != nil:
@@ -16,7 +17,7 @@ func (s *Scenario) LeastAchieved(own *Bound) (least float64, said bool) {
 	return DefaultMinAchieved, false
 }
 
-// minAchieved checks the share that must be achieved.
+// minAchieved checks a minAchieved field.
 func (v *validator) minAchieved(path string, b *Bound) {
 	switch {
 	case b == nil:

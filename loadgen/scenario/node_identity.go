@@ -12,5 +12,5 @@ const (
 // Identities lists the values of Nodes.Identity.
 func Identities() []string { return []string{IdentityAuto, IdentityCertificate, IdentityToken} }
 
-// IdentityKind returns Identity, or its default if empty.
+// IdentityKind returns Identity, or the default IdentityAuto if Identity is empty.
 func (n Nodes) IdentityKind() string { return cmp.Or(n.Identity, IdentityAuto) }

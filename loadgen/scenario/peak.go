@@ -26,11 +26,11 @@ type PhasePeak struct {
 	Loads    []LoadPeak
 }
 
-// Most returns the sum of requests and openings of watches.
+// Most returns the number of requests and openings of watches per second.
 func (p PhasePeak) Most() float64 { return p.Requests + p.Opening }
 
-// Peaks returns the peak of each phase. It assumes that the peaks of all loads coincide. Poisson arrivals
-// count by their mean.
+// Peaks returns the peak of each phase. It assumes that the peaks of all loads occur at the same time. For Poisson
+// arrivals it uses the mean rate.
 func (s *Scenario) Peaks() []PhasePeak {
 	var all []PhasePeak
 	held := 0
@@ -57,7 +57,7 @@ func (s *Scenario) Peaks() []PhasePeak {
 	return all
 }
 
-// Peak returns the phase with the highest Most.
+// Peak returns the peak of the phase with the highest Most.
 func (s *Scenario) Peak() (highest PhasePeak) {
 	for _, p := range s.Peaks() {
 		if p.Most() > highest.Most() || highest.Phase == "" {
@@ -67,7 +67,7 @@ func (s *Scenario) Peak() (highest PhasePeak) {
 	return highest
 }
 
-// CheckRate refuses a scenario whose peak exceeds a rate, in requests per second.
+// CheckRate returns an error if the scenario's peak exceeds most, in requests per second.
 func (s *Scenario) CheckRate(most Rate) error {
 	p := s.Peak()
 	if p.Most() <= float64(most) {
@@ -118,7 +118,7 @@ func (l *Load) peak() float64 {
 	return rate
 }
 
-// mostWithin returns the largest number of times in at that lie within an interval shorter than length. at must be sorted.
+// mostWithin returns the maximum number of times that lie within an interval shorter than length. at must be sorted.
 func mostWithin(at []float64, length float64) (most int) {
 	first := 0
 	for i := range at {
@@ -130,5 +130,5 @@ func mostWithin(at []float64, length float64) (most int) {
 	return most
 }
 
-// Longest returns the maximum time of all phases, without the time before and after them.
+// Longest returns the maximum total time of all phases. It does not include the time before and after the phases.
 func (s *Scenario) Longest() time.Duration { return LongestOf(s.Phases...) }

@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// minPhase is the minimum length of a phase: scrapes are at least this far apart.
+// minPhase is the minimum length of a phase. Scrapes are at least this far apart.
 const minPhase = time.Second
 
-// forecast tracks the expected state of the workload and the nodes through the phases, as far as
-// it is known before the run.
+// forecast is the expected state of the workloads and the nodes in each phase, as far as the state is known before the
+// run.
 type forecast struct {
 	v     *validator
 	alive map[string]*placed // workloads by name
-	// disturbed: an action or fault affected pods or nodes since the run last waited for them.
+	// disturbed is true if an action or fault has affected pods or nodes since the run last waited for them.
 	disturbed      bool
 	podsNeverReady bool // some pods can never become ready
 	fleet
@@ -37,8 +37,8 @@ type placed struct {
 	updated string  // path of update
 }
 
-// forecast refuses problems that are certain before the run: conditions that hold at once or never, pods that fit on no node,
-// faults without a target.
+// forecast reports problems that are certain before the run: conditions that are true at once or never, pods that fit on
+// no node, and faults without a target.
 func (v *validator) forecast() {
 	c := &forecast{v: v, alive: map[string]*placed{}}
 	c.otherwiseNotReady, c.later = !v.s.registersAtOnce(), v.s.Nodes.Later
@@ -134,7 +134,7 @@ func (c *forecast) checkSpread(path string, a *Action) {
 	}
 }
 
-// awaitPods checks that the pods can become ready in the phase, and are not ready when it begins.
+// awaitPods checks that the pods can become ready in the phase, and that they are not all ready when the phase begins.
 func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 	at := path + ".until"
 	nodes, names := c.v.s.Nodes, c.v.s.Awaited(p)
@@ -191,7 +191,7 @@ func (c *forecast) starting(phase int, p *Phase) {
 	}
 }
 
-// opening checks that a phase that waits for watches is long enough to open them at their rate.
+// opening checks whether a phase that waits for watches is long enough to open them at their rate.
 func (c *forecast) opening(path string, p *Phase) {
 	length := p.Within.D()
 	if !p.Until.Is("watchesOpen") || length == 0 {
@@ -218,7 +218,7 @@ func (c *forecast) bursts(path string, p *Phase) {
 	}
 }
 
-// StartsPods lists the phases in which pods may start: phases with a CronJob, or with another
+// StartsPods returns the names of the phases in which pods may start: phases with a CronJob, and phases with another
 // workload if pods or nodes were disturbed since the run last waited for pods.
 func (s *Scenario) StartsPods() []string {
 	var all []string
@@ -243,7 +243,7 @@ func (s *Scenario) StartsPods() []string {
 	return all
 }
 
-// unserved returns warnings for resources that only a cluster with their definitions serves.
+// unserved returns a warning for each resource that only a cluster with its definition serves.
 func (s *Scenario) unserved() []string {
 	var all []string
 	early := namesOf(slices.DeleteFunc(s.CustomResources(), func(c CustomResource) bool { return !c.Early }), func(c CustomResource) string { return c.Name })

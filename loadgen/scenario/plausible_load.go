@@ -15,7 +15,7 @@ import (
 // defaultQuota is etcd's default backend quota.
 const defaultQuota = 2 << 30
 
-// loads checks what loads can do in their time, and what they store in etcd.
+// loads checks whether the loads can do their work in the available time, and what they store in etcd.
 func (c *forecast) loads() {
 	for _, l := range c.v.s.Loads() {
 		c.arrivals(l)
@@ -27,8 +27,8 @@ func (c *forecast) loads() {
 	c.controllers()
 }
 
-// controllers refuses phases that wait for pods or nodes while the controllers that make the pods, or mark the nodes NotReady,
-// are off.
+// controllers reports an error for each phase that waits for pods or nodes while the controllers that create the pods,
+// or mark the nodes NotReady, are off.
 func (c *forecast) controllers() {
 	const flag = "controlPlane.controllerManager.flags.controllers"
 	list, set := c.v.s.ControlPlane.ControllerManager.Flags["controllers"]
@@ -64,7 +64,7 @@ func (s *Scenario) longest(l PlacedLoad) time.Duration {
 	return all
 }
 
-// FixedLength returns the time for which a load runs; 0 if one of its phases ends by a condition.
+// FixedLength returns the time for which a load runs. It returns 0 if a condition ends one of the load's phases.
 func (s *Scenario) FixedLength(l PlacedLoad) time.Duration {
 	for i := range s.Phases {
 		if p := &s.Phases[i]; !p.Until.IsZero() && (l.Phase == "" || l.Phase == p.Name) {
@@ -74,7 +74,7 @@ func (s *Scenario) FixedLength(l PlacedLoad) time.Duration {
 	return s.longest(l)
 }
 
-// pacer returns the arrivals of a load, or nil if they are not known before the run.
+// pacer returns the pacer of a load, or nil if the arrivals are not known before the run.
 func (s *Scenario) pacer(l PlacedLoad) arrival.Pacer {
 	if l.Shape.Kind == "replay" || l.kind().unpaced {
 		return nil
@@ -100,7 +100,7 @@ func (c *forecast) arrivals(l PlacedLoad) {
 	case l.Shape.Kind != "":
 		c.v.fail(l.Path+".shape", "a higher rate, or a shorter shape", "no arrival is due: the first %s, and the load ends after %s", after(first), Duration(length))
 	default:
-		// The first arrival comes after the same number of expected arrivals at any rate.
+		// The number of expected arrivals before the first arrival is the same at any rate.
 		least := float64(l.Rate) * first.Seconds() / length.Seconds()
 		c.v.fail(l.Path+".rate", "write "+atLeast(least), "no arrival is due: the first %s, and the load ends after %s", after(first), Duration(length))
 	}
@@ -113,7 +113,7 @@ func after(at time.Duration) string {
 	return "comes after " + Duration(at.Round(time.Second)).String()
 }
 
-// atLeast formats a rate above the given one, in the unit that makes it a whole number.
+// atLeast formats a rate above the given one, in a unit in which the number is whole.
 func atLeast(rate float64) string {
 	for _, unit := range []struct {
 		name    string
@@ -126,8 +126,8 @@ func atLeast(rate float64) string {
 	return ""
 }
 
-// sparse warns of loads that offer less than the scenario says: requests with a single arrival, watches that do not all open,
-// ramps and steps that do not complete.
+// sparse returns a warning for each load that does less than the scenario says: requests with a single arrival, watches
+// that are not all opened, and ramps and steps that do not complete.
 func (s *Scenario) sparse() []string {
 	var all []string
 	warn := func(path, hint, format string, args ...any) {
@@ -195,7 +195,7 @@ func inUnits(bytes float64) string {
 	return plain(bytes) + " bytes"
 }
 
-// kept returns the payload bytes of the objects that a load makes beforehand.
+// kept returns the total payload, in bytes, of the objects that a load creates before it starts.
 func (l *Load) kept() float64 {
 	if !l.kind().manifests {
 		return 0

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// fleet is the expected state of the simulated nodes through the phases. Times count from the
-// start of the first phase, with every phase at its maximum length.
+// fleet is the expected state of the simulated nodes in each phase. Times count from the start of the first phase. Every
+// phase is assumed to have its maximum length.
 type fleet struct {
 	elapsed            time.Duration // when the current phase begins
 	later              int           // nodes that have not registered
@@ -21,7 +21,7 @@ type fleet struct {
 	noticeable         bool          // failed nodes may be seen not Ready in the current phase
 }
 
-// registered returns how many nodes have registered. live returns how many of them have not failed.
+// registered returns the number of registered nodes. live returns the number of registered nodes that have not failed.
 func (c *forecast) registered() int { return c.v.s.Nodes.Count - c.later }
 func (c *forecast) live() int       { return c.registered() - c.down }
 
@@ -32,8 +32,8 @@ func (s *Scenario) gracePeriod() time.Duration {
 	return 50 * time.Second // upstream's default
 }
 
-// heartbeats refuses nodes that the controller manager would consider dead between two
-// heartbeats (a renewed Lease or a status update).
+// heartbeats reports an error if the controller manager would consider nodes dead between two heartbeats (a renewed
+// Lease or a status update).
 func (v *validator) heartbeats() {
 	const flag = "node-monitor-grace-period"
 	n, grace := v.s.Nodes, v.s.gracePeriod()
@@ -50,7 +50,7 @@ func (v *validator) heartbeats() {
 		"after %s nodes are not Ready, and they renew their leases every %s", Duration(grace), n.LeaseRenew)
 }
 
-// notice returns the earliest time at which the controller manager considers a silent node dead.
+// notice returns the earliest time, after a node becomes silent, at which the controller manager considers it dead.
 func (s *Scenario) notice() time.Duration { return max(0, s.gracePeriod()-s.Nodes.LeaseRenew.D()) }
 
 // registersAtOnce reports whether all nodes register before the first of them renews its lease.
@@ -62,8 +62,8 @@ func (c *forecast) mayBeNotReady(at time.Duration) bool {
 	return c.otherwiseNotReady || c.down > 0 && at-c.downAt >= c.v.s.notice()
 }
 
-// noteOtherCauses notes causes in a phase, other than failed nodes, that may make nodes not Ready: anything that loads or
-// breaks the control plane may delay heartbeats.
+// noteOtherCauses records whether anything except failed nodes may make nodes NotReady in a phase. Everything that loads
+// or breaks the control plane may delay heartbeats.
 func (c *forecast) noteOtherCauses(p *Phase) {
 	c.otherwiseNotReady = c.otherwiseNotReady || len(p.Load) > 0 || len(p.Actions) > 0 ||
 		slices.ContainsFunc(p.Faults, func(f Fault) bool { return !f.OfNodes() || !f.StopsNodes() && !f.kind().Recovers })
@@ -113,7 +113,8 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 	c.noticeable = c.noticeable || c.down > 0
 }
 
-// fail notes that n nodes fall silent at the given time. If announced, the nodes report it themselves.
+// fail records that n nodes become silent at the given time. announced is true if the nodes themselves report that they
+// stop.
 func (c *forecast) fail(at time.Duration, announced bool, n int) {
 	if announced {
 		at -= c.v.s.notice()
@@ -136,8 +137,8 @@ func (c *forecast) recover(at time.Duration) {
 	c.down, c.nodesFaulty = 0, false
 }
 
-// awaitReady checks that nodesReady can become true in the phase, and may be false when the phase begins. notReady is true if
-// nodes may be not Ready at that time.
+// awaitReady checks that nodesReady can become true in the phase, and may be false when the phase begins. notReady is
+// true if nodes may be NotReady at that time.
 func (c *forecast) awaitReady(path string, p *Phase, notReady bool) {
 	at := path + ".until"
 	switch {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// room is a kind of node and the maximum number of such nodes.
+// room is the number of nodes of one shape, and the room for pods on one such node.
 type room struct {
 	count, pods, devices int64
 	cpu, memory          int64 // in thousandths
@@ -31,7 +31,7 @@ func (c *forecast) rooms() []room {
 	return all
 }
 
-// shapes returns the kinds of nodes, at least one.
+// shapes returns the shapes of the nodes, at least one.
 func (n *Nodes) shapes() []NodeShape {
 	if len(n.Shapes) > 0 {
 		return n.Shapes
@@ -47,7 +47,7 @@ func milli(text string) int64 {
 	return q.MilliValue()
 }
 
-// fit returns how many of the workload's pods the nodes could hold if there were no other workloads.
+// fit returns the number of the workload's pods that the nodes could hold without any other workload.
 func (d *placed) fit(rooms []room) int64 {
 	var fit int64
 	for _, r := range rooms {
@@ -69,14 +69,14 @@ func (d *placed) fit(rooms []room) int64 {
 	return fit
 }
 
-// demand is how much of one resource the pods need, and how much the nodes have.
+// demand is the total of one resource that the pods request, and the total that the nodes have.
 type demand struct {
 	what       string
 	asked, has float64
 }
 
-// least returns how many pods of a workload need room at the same time: one for each node for a
-// DaemonSet, and one for a Job, whose pods may run one after another.
+// least returns the minimum number of a workload's pods that run at the same time: one for each node for a DaemonSet,
+// and one for a Job, whose pods may run one after another.
 func (c *forecast) least(d *placed) int {
 	switch d.WorkloadKind() {
 	case DaemonSet:
@@ -87,7 +87,8 @@ func (c *forecast) least(d *placed) int {
 	return d.Replicas
 }
 
-// demands returns the demands of all workloads. If more is not nil, demands adds one pod of that workload.
+// demands returns the demand for each resource, over all workloads. If more is not nil, demands adds one pod of that
+// workload.
 func (c *forecast) demands(rooms []room, more *placed) []demand {
 	pods, cpu, memory, devices := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}, demand{what: "devices"}
 	add := func(d *placed, n float64) {
@@ -157,8 +158,8 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	return true
 }
 
-// noPodFits refuses pods that are larger than every node. The error names the field that was written: if the
-// pod has the default size, the nodes are too small.
+// noPodFits reports an error for a pod that is larger than every node. The error names the field that the user wrote: if
+// the pod has the default size, it says that the nodes are too small.
 func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, size string, least *resource.Quantity) {
 	at, hint := d.made+"."+field, "write a larger nodes."+field
 	if most.Sign() > 0 {
@@ -173,8 +174,8 @@ func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, s
 	c.v.fail(at, hint, "no node has room for a pod of %s", size)
 }
 
-// updates refuses a rollingUpdate that never ends: it may not take a pod away
-// before a new pod is Ready, and the nodes have no room for another pod.
+// updates reports an error for a rollingUpdate that never ends, because it may not remove a pod before a new pod is
+// Ready and the nodes have no room for another pod.
 func (c *forecast) updates() {
 	rooms := c.rooms()
 	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
@@ -197,15 +198,14 @@ func (c *forecast) updates() {
 	}
 }
 
-// takesAway reports whether a rollingUpdate may take a pod away before a new pod is
-// Ready. The Deployment controller rounds a percentage of maxSurge up and a percentage of
-// maxUnavailable down, and allows one unavailable pod if both are zero
+// takesAway reports whether a rollingUpdate may remove a pod before a new pod is Ready. The Deployment controller rounds
+// a percentage of maxSurge up and a percentage of maxUnavailable down, and allows one unavailable pod if both are zero
 // (ResolveFenceposts of Kubernetes' deployment util).
 func (a *Action) takesAway(replicas int) bool {
 	return shareOf(replicas, a.MaxUnavailable, math.Floor) > 0 || shareOf(replicas, a.MaxSurge, math.Ceil) == 0
 }
 
-// shareOf returns a number, or a percentage of n, rounded.
+// shareOf returns text as a number. A percentage is a share of n, rounded by round.
 func shareOf(n int, text string, round func(float64) float64) int {
 	percent, ok := strings.CutSuffix(text, "%")
 	v, _ := strconv.Atoi(percent)

@@ -71,7 +71,7 @@ type Eviction struct {
 	For Duration `yaml:"for,omitempty" zero:"a kubelet's 5m"`
 }
 
-// Code returns the exit code of a run that ends as configured.
+// Code returns the exit code of the container: ExitCode, or 137 if the reason is OOMKilled and ExitCode is 0.
 func (r ContainerRun) Code() int {
 	if r.Reason == OOMKilled && r.ExitCode == 0 {
 		return 137
@@ -155,8 +155,8 @@ func (v *validator) eviction(path string, e Eviction) {
 	}
 }
 
-// podLivesInVain refuses a life that no pod can get, because earlier lives with the same match, or without a match, take all
-// its pods.
+// podLivesInVain reports an error for a life that applies to no pod, because earlier lives with the same match, or
+// without a match, already apply to all its pods.
 func (v *validator) podLivesInVain() {
 	lives := v.s.Nodes.PodLives
 	for i := range lives {

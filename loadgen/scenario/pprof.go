@@ -31,9 +31,9 @@ const OwnComponent = "loadgen"
 
 const (
 	defaultCPUProfile = 10 * time.Second
-	// etcdProfiles is the flag that etcd needs to serve profiles.
+	// etcdProfiles is the flag that makes etcd serve profiles.
 	etcdProfiles = "enable-pprof"
-	// apiServerBlocks is the flag that API servers need to sample blocking.
+	// apiServerBlocks is the flag that makes API servers sample blocking.
 	apiServerBlocks = "contention-profiling"
 )
 
@@ -54,13 +54,13 @@ func (s *Scenario) Profiles() []PlacedProfile {
 	return all
 }
 
-// Of reports whether the profile applies to the component with the given name.
+// Of reports whether the profile applies to the given component.
 func (p *Profile) Of(component string) bool {
 	kind := control.ComponentKind(component)
 	return p.Component == component || kind != "" && p.Component == kind
 }
 
-// defaultProfiles sets the defaults of profiles, and the flag that etcd needs for its profiles.
+// defaultProfiles sets the defaults of profiles, and the flag that makes etcd serve profiles.
 func (s *Scenario) defaultProfiles() {
 	for _, p := range s.Profiles() {
 		if p.Kind == CPUProfile {
@@ -100,7 +100,7 @@ func (v *validator) pprof(path string, phase *Phase) {
 	}
 }
 
-// profiled checks that a component exists and has profiles of the kind.
+// profiled checks that the component of a profile exists and has profiles of that kind.
 func (v *validator) profiled(path string, p *Profile) {
 	switch p.Component {
 	case OwnComponent:
@@ -149,7 +149,8 @@ func (v *validator) profileTimes(path string, phase *Phase, p *Profile) {
 	v.fail(path+field, "start it earlier, or make the phase longer", "the profile ends %s after the start of phase %q, and %s %s", Duration(end), phase.Name, what, Duration(length))
 }
 
-// CPUProfiled lists the components that CPU profiles slow down, with the phase, as deviations from upstream.
+// CPUProfiled lists the components that CPU profiles slow down, with the phase of the profile. Each is a deviation from
+// upstream.
 func (s *Scenario) CPUProfiled() []control.Deviation {
 	var all []control.Deviation
 	for _, p := range s.Profiles() {

@@ -8,7 +8,8 @@ import (
 
 const defaultScheduler = "default-scheduler"
 
-// schedulerName checks that the scheduler has the profile for a deploy's pods. Without the profile the pods would wait forever.
+// schedulerName checks that the scheduler has the profile that a deploy's pods name. Without this profile, the pods
+// would wait forever.
 func (v *validator) schedulerName(path string, a *Action) {
 	if a.SchedulerName == "" || a.Kind != "deploy" {
 		return

@@ -15,10 +15,10 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// maxReplay is the maximum number of arrival times in a replay, which take 80 MB.
+// maxReplay is the maximum number of arrival times in a replay. They take 80 MB.
 const maxReplay = 10_000_000
 
-// readReplays reads the files of all replays, also for variants; relative paths are relative to dir.
+// readReplays reads the files of all replays, including those of variants. Relative paths are relative to dir.
 func (s *Scenario) readReplays(dir string) error {
 	var errs []error
 	for _, l := range s.Loads() {
@@ -55,7 +55,8 @@ func (s *Scenario) readReplays(dir string) error {
 	return errors.Join(errs...)
 }
 
-// ParseReplay reads the times of a replay in seconds, one on each line, in order; # begins a comment.
+// ParseReplay parses the arrival times of a replay: one time in seconds on each line, in ascending order. # begins a
+// comment.
 func ParseReplay(file string, data []byte) ([]float64, error) {
 	var times []float64
 	line := 0
@@ -93,8 +94,8 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 	return times, nil
 }
 
-// Bundle returns, by name, the files that must be next to the scenario so that it can be read elsewhere: the times and traces
-// of replays. It changes the scenario to refer to these files. Files with different contents have different names.
+// Bundle returns the files that the scenario needs to be read elsewhere, by name: the arrival times and traces of
+// replays. It changes the scenario so that it refers to these files. Files with different contents have different names.
 func (s *Scenario) Bundle() map[string][]byte {
 	files := map[string][]byte{}
 	for _, l := range s.Loads() {
@@ -112,7 +113,7 @@ func (s *Scenario) Bundle() map[string][]byte {
 	return files
 }
 
-// bundleName returns the file name for a load's data, based on its content.
+// bundleName returns a file name for the data of a load. It contains a hash of the data.
 func bundleName(prefix, load string, data []byte) string {
 	return fmt.Sprintf("%s%s-%.4x", prefix, load, sha256.Sum256(data))
 }

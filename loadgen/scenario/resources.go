@@ -50,7 +50,7 @@ func rows(table string) map[string][]string {
 	return all
 }
 
-// documents lists the paths of discovery and OpenAPI, which a load can get like objects.
+// documents lists the paths of the discovery and OpenAPI documents that a load can get.
 var documents = []string{"/api", "/apis", "/openapi/v2", "/openapi/v3"}
 
 // IsDocument reports whether an operation's resource is the path of a discovery or
@@ -80,8 +80,8 @@ func groupOf(resource string) string {
 	return group
 }
 
-// custom reports whether a resource belongs to a group that Kubernetes itself does not have, so
-// that only a cluster knows whether it is served. The names of such groups contain a dot.
+// custom reports whether the resource belongs to a group that is not one of Kubernetes' own. Only a cluster knows
+// whether it serves such a resource. The names of these groups contain a dot.
 func custom(resource string) bool {
 	if IsDocument(resource) || !strings.Contains(groupOf(resource), ".") {
 		return false
@@ -191,14 +191,14 @@ func (v *validator) manifest(path string, l *Load) {
 	}
 }
 
-// IsReview reports whether creating an object of the resource only asks the API server a question and stores nothing, as for
-// subjectaccessreviews.authorization.k8s.io. Such objects have no metadata.
+// IsReview reports whether the resource is a review, such as subjectaccessreviews.authorization.k8s.io: the API server
+// answers a create but stores nothing. Reviews have no metadata.
 func IsReview(resource string) bool {
 	group := groupOf(resource)
 	return (group == "authentication.k8s.io" || group == "authorization.k8s.io") && slices.Equal(builtIns()[resource].verbs, []string{"create"})
 }
 
-// review checks an object for which the API server refuses metadata.
+// review checks the manifest of a review (see IsReview), in which the API server does not accept metadata.
 func (v *validator) review(path, resource string, m map[string]any) {
 	switch _, has := m["metadata"]; {
 	case resource == "localsubjectaccessreviews.authorization.k8s.io":

@@ -15,10 +15,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// schemaOf knows the resources of Kubernetes and their fields, but not the fields of custom resources, which only a cluster knows.
+// schemaOf is the Schema of Kubernetes' own resources and their fields. It accepts all fields of custom resources, which
+// only a cluster knows.
 type schemaOf struct{ s *Scenario }
 
-// Resource returns an error if Kubernetes has no resource with the name that can be watched.
+// Resource returns an error if the resource does not exist or cannot be watched. It accepts all custom resources.
 func (x schemaOf) Resource(name string) error {
 	of, ok := builtIns()[name]
 	switch {
@@ -73,7 +74,7 @@ func (x schemaOf) Field(resource string, path []string) error {
 	return nil
 }
 
-// Followed lists the sets of objects in conditions and transitions, each once.
+// Followed lists the sets of objects in conditions and transitions, without duplicates.
 func (s *Scenario) Followed() []condition.Set {
 	var all []condition.Set
 	for _, f := range s.followedAt() {
@@ -91,7 +92,8 @@ type followedAt struct {
 	sets []condition.Set
 }
 
-// followedAt lists the sets of objects by the fields that name them. It omits fields that do not compile.
+// followedAt lists the sets of objects with the fields of the scenario that name them. It omits fields that do not
+// compile.
 func (s *Scenario) followedAt() (all []followedAt) {
 	for i := range s.Phases {
 		if u := s.Phases[i].Until; u.OfObjects() {
@@ -114,7 +116,8 @@ func (s *Scenario) followedAt() (all []followedAt) {
 	return all
 }
 
-// unservedSets returns warnings for conditions and transitions on resources that a bundled control plane lacks.
+// unservedSets returns a warning for each condition or transition on a resource that a bundled control plane does not
+// serve.
 func (s *Scenario) unservedSets() (all []string) {
 	defined := s.DefinedLater()
 	for _, f := range s.followedAt() {

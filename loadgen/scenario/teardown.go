@@ -27,7 +27,8 @@ func (v *validator) teardown() {
 	}
 }
 
-// onlyMade lists resources for which neither the API server nor a controller makes objects in the run's namespaces by itself.
+// onlyMade lists the resources whose objects in the run's namespaces are never created by the API server or a controller
+// alone.
 var onlyMade = []string{
 	"secrets", "services", "resourcequotas", "limitranges", "replicationcontrollers",
 	"deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
@@ -35,13 +36,13 @@ var onlyMade = []string{
 	"roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io", "leases.coordination.k8s.io",
 }
 
-// ofDeploys lists resources for which a deploy may make objects.
+// ofDeploys lists the resources whose objects a deploy may create.
 var ofDeploys = []string{
 	"services", "deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
 }
 
-// targets refuses an action whose target cannot have any objects, because the scenario makes no objects of the resource
-// before it. If hooks, the Go program or a trace may make objects, it checks nothing.
+// targets reports an error for an action without any target objects, because the scenario creates no objects of the
+// resource before it. If hooks, the Go program or a trace may create objects, targets checks nothing.
 func (v *validator) targets() {
 	s := v.s
 	if s.recorded || len(s.Hooks()) > 0 || len(s.CustomActions()) > 0 || slices.ContainsFunc(s.Loads(), func(l PlacedLoad) bool { return l.Kind == "custom" || l.Kind == "replay" }) {
@@ -58,8 +59,8 @@ func (v *validator) targets() {
 	}
 }
 
-// makes reports whether the scenario makes objects of a resource before or in a phase. known is false if template files
-// were not read, or if templates make custom resources, for which an operator may make any objects.
+// makes reports whether the scenario creates objects of a resource before or in a phase. known is false if template
+// files were not read, or if templates create custom resources, because an operator may then create any objects.
 func (s *Scenario) makes(resource string, phase int) (made, known bool) {
 	for i := range s.Phases[:min(phase+1, len(s.Phases))] {
 		for _, a := range s.Phases[i].Actions {

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// maxTransitions bounds the memory for distributions: two of 200 KB for each transition and phase.
+// maxTransitions limits the memory for distributions: each transition needs two of 200 KB in each phase.
 const maxTransitions = 20
 
 // Transition measures how long objects take from one state to another, as seen by a watch. A
@@ -31,7 +31,7 @@ type Transition struct {
 	To string `yaml:"to,omitempty"`
 }
 
-// knownTransitions returns the transitions that a name alone selects.
+// knownTransitions returns the transitions that need only a name in the scenario.
 func knownTransitions() map[string]Transition {
 	return map[string]Transition{
 		"pod-scheduled":        {Resource: "pods", To: "scheduled"},
@@ -56,7 +56,7 @@ func (t Transition) set() condition.Set {
 	return condition.Set{Resource: t.Resource, Namespace: t.Namespace}
 }
 
-// Compile returns the set of objects that the transition follows, their selector, and the two states.
+// Compile returns the set of objects of the transition, their selector, and the two states.
 func (t Transition) Compile() (set condition.Set, selector labels.Selector, from, to condition.State, err error) {
 	if selector, err = labels.Parse(t.Selector); err != nil {
 		return set, nil, from, to, err

@@ -58,16 +58,16 @@ type Scenario struct {
 	Variant     string    `yaml:"variant,omitempty"`  // name of the variant, written by a run
 
 	doc *strictyaml.Document
-	// overrides were applied to the file. original is the scenario without them, or nil if
-	// there are no overrides or the original is invalid.
+	// overrides are the settings that were applied to the scenario file. original is the scenario without them; it is
+	// nil if there are no overrides or if that scenario is invalid.
 	overrides []string
 	original  *Scenario
-	// recorded: the scenario is from a finished run.
+	// recorded is true if the scenario is from a finished run.
 	recorded bool
-	// variants are the scenarios of Variants.
+	// variants are the complete scenarios of the elements of Variants.
 	variants []*Scenario
-	// linksOn: networkFaults was turned on automatically: for the fault at path linksFor, or because another variant (linksOf)
-	// has such a fault.
+	// linksOn is true if networkFaults was turned on automatically. Either linksFor is the path of the fault that
+	// requires it, or linksOf is the name of another variant with such a fault.
 	linksOn           bool
 	linksFor, linksOf string
 }
@@ -267,7 +267,8 @@ type Nodes struct {
 	RegisterRate              Rate     `yaml:"registerRate,omitempty" zero:"50/s"` // rate at which nodes register, default 50/s
 }
 
-// NodesRelease returns the release of the simulated kubelets.
+// NodesRelease returns the Kubernetes release of the simulated kubelets: nodes.version, or by default the oldest release
+// of an API server.
 func (s *Scenario) NodesRelease() control.Release {
 	if r, ok := control.ReleaseOf(s.Nodes.Version); ok {
 		return r
@@ -323,7 +324,7 @@ type Capacity struct {
 	To    Bound  `yaml:"to"`    // highest value
 }
 
-// Unit returns PerSec for a rate, otherwise Count.
+// Unit returns PerSec if the field is a rate, otherwise Count.
 func (c *Capacity) Unit() Unit {
 	if c.From.Fits(PerSec) && c.To.Fits(PerSec) {
 		return PerSec

@@ -53,16 +53,17 @@ func (f Fault) kind() control.FaultKind {
 	return k
 }
 
-// StopsNodes reports whether the affected nodes send nothing after the fault.
+// StopsNodes reports whether the affected nodes send no requests after the fault.
 func (f Fault) StopsNodes() bool { return f.kind().SilencesNodes }
 
 // OfNodes reports whether the fault affects simulated nodes.
 func (f Fault) OfNodes() bool { return f.kind().OfNodes }
 
-// OfCloud reports whether the fault also affects the simulated cloud, which the plane must then have.
+// OfCloud reports whether the fault also affects the simulated cloud. The control plane must then have a simulated
+// cloud.
 func (f Fault) OfCloud() bool { return f.kind().OfCloud }
 
-// Momentary reports whether the fault is a fault of the control plane that happens at one moment and has no length.
+// Momentary reports whether the fault is a fault of the control plane without a duration.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
 func (f Fault) moves() bool { return control.Fault{Kind: f.Kind}.Moves() }
@@ -70,7 +71,7 @@ func (f Fault) moves() bool { return control.Fault{Kind: f.Kind}.Moves() }
 // OfNetwork reports whether the fault delays or cuts links between components.
 func (f Fault) OfNetwork() bool { return f.kind().Links }
 
-// On lists the components that the fault affects, as written in the scenario.
+// On lists the affected components as they are written in the scenario.
 func (f Fault) On() []string {
 	if f.Component != "" {
 		return append([]string{f.Component}, f.Components...)
@@ -78,7 +79,7 @@ func (f Fault) On() []string {
 	return f.Components
 }
 
-// Times returns when the fault begins, relative to the start of its phase.
+// Times returns the times at which the fault begins, relative to the start of its phase. A repeated fault has several.
 func (f Fault) Times() []time.Duration {
 	var all []time.Duration
 	for i := range max(1, f.Repeat) {
@@ -87,15 +88,15 @@ func (f Fault) Times() []time.Duration {
 	return all
 }
 
-// Span returns the time from the start of the phase until the fault ends by itself. A fault that lasts until the phase's end
-// counts as having length zero.
+// Span returns the time from the start of the phase until the fault ends. If the fault lasts until the end of the phase,
+// its own length counts as zero.
 func (f Fault) Span() time.Duration {
 	times := f.Times()
 	return times[len(times)-1] + f.For.D()
 }
 
-// Control returns the fault in the form that a plane's supervisor takes. The scenario's
-// seed determines its random parts.
+// Control converts the fault to the type that the supervisor of the control plane accepts. seed, the scenario's seed,
+// determines the random parts of the fault.
 func (f Fault) Control(seed int64) control.Fault {
 	on := f.On()
 	if len(on) == 0 && f.kind().OfMembers() {

@@ -119,7 +119,7 @@ type Operation struct {
 	Body any `yaml:"body,omitempty"`
 }
 
-// FullResource returns the resource with its subresource, as "pods/status".
+// FullResource returns the resource with its subresource, such as "pods/status".
 func (o Operation) FullResource() string {
 	if o.Subresource == "" {
 		return o.Resource
@@ -173,9 +173,9 @@ const TenantsGroup = "stormglass:tenants"
 // TenantUser returns the user name for requests of a tenant.
 func TenantUser(name string) string { return "stormglass:tenant:" + name }
 
-// NamespacesIn returns the namespaces of a load's objects, in the order of their
-// shares: the run's own namespace, then further ones of the load. BatchNamespaces
-// returns the namespaces of batches.
+// NamespacesIn returns the namespaces of the load's objects, ordered by their shares: first the run's namespace, then
+// the load's additional namespaces. For a load with templates it returns only the run's namespace; see
+// Scenario.BatchNamespaces.
 func (l *Load) NamespacesIn(run string) []string {
 	all := []string{run}
 	if l.Batch().Has() {
@@ -187,10 +187,10 @@ func (l *Load) NamespacesIn(run string) []string {
 	return all
 }
 
-// OwnObjects reports whether the load makes the objects that operation o works on.
-// It makes them for every write except a plain create, and for reads in its namespaces without
-// a selector if it has a manifest for the resource, built in or given. Other gets, lists and
-// watches read whichever objects exist, as do reads of pods without an Object.
+// OwnObjects reports whether the load itself creates the objects that operation o reads or writes. It does so for all
+// writes except a plain create. It also does so for reads without a selector and without scope "cluster", if the load
+// has an Object or if there is a built-in manifest for a resource other than pods. All other reads return whatever
+// objects exist.
 func (l *Load) OwnObjects(o Operation) bool {
 	switch o.Verb {
 	case "create":

@@ -16,7 +16,7 @@ type Duration time.Duration
 // D returns the duration as a time.Duration.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
-// String returns the shortest form: "5m", not "5m0s".
+// String returns the shortest notation: "5m", not "5m0s".
 func (d Duration) String() string {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
@@ -28,7 +28,7 @@ func (d Duration) String() string {
 	return s
 }
 
-// MarshalText returns the form that UnmarshalText reads.
+// MarshalText encodes the duration as UnmarshalText accepts it.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // Spread is a length of time that varies, written as "2s" (always the same) or "2s..20s": a log-normal
@@ -58,7 +58,7 @@ func (s *Spread) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText returns the form that UnmarshalText reads.
+// MarshalText encodes the spread as UnmarshalText accepts it.
 func (s Spread) MarshalText() ([]byte, error) {
 	text := Duration(s.Median).String()
 	if s.P99 != s.Median {
@@ -67,7 +67,7 @@ func (s Spread) MarshalText() ([]byte, error) {
 	return []byte(text), nil
 }
 
-// At returns the value below which a fraction q (over 0, below 1) lies.
+// At returns the q-quantile of the distribution, for 0 < q < 1.
 func (s Spread) At(q float64) time.Duration {
 	if s.P99 == s.Median {
 		return s.Median
@@ -97,7 +97,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText returns the form that UnmarshalText reads.
+// MarshalText encodes the rate as UnmarshalText accepts it.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 func (r Rate) String() string {
@@ -129,7 +129,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText returns the form that UnmarshalText reads.
+// MarshalText encodes the size as UnmarshalText accepts it.
 func (b Bytes) MarshalText() ([]byte, error) {
 	for _, u := range []string{"GiB", "MiB", "KiB"} {
 		if n := int64(sizeUnits[u]); b > 0 && int64(b)%n == 0 {
@@ -167,8 +167,7 @@ func (u Unit) Example() string {
 // Bound is a gate's limit: a number and its text in the scenario.
 type Bound struct {
 	Value float64
-	// units are the units that the text may mean: "1s" only seconds, "5" a count, ratio or
-	// bare number.
+	// units are the units that the text may have: only seconds for "1s", and a count, ratio or bare number for "5".
 	units []Unit
 	text  string
 }
@@ -233,12 +232,12 @@ func (b Bound) MarshalText() ([]byte, error) { return []byte(b.text), nil }
 
 func (b Bound) String() string { return b.text }
 
-// Fits reports whether the bound may be in unit u.
+// Fits reports whether the bound can be a value in unit u.
 func (b Bound) Fits(u Unit) bool {
 	return u == Number || slices.Contains(b.units, u)
 }
 
-// nearUnit returns the unit of sizes that a misspelled unit means, or "".
+// nearUnit returns the size unit that a misspelled unit probably means, or "".
 func nearUnit(unit string) string {
 	for known := range sizeUnits {
 		if known != "" && (strings.EqualFold(known, unit) || strings.HasSuffix(known, "iB") && strings.EqualFold(known, unit+"B")) {

@@ -43,7 +43,7 @@ func (u *Until) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalYAML returns the form that was read.
+// MarshalYAML encodes the condition as it was written: as text or as fields.
 func (u Until) MarshalYAML() (any, error) {
 	if u.Text != "" {
 		return u.Text, nil
@@ -58,10 +58,10 @@ func (u Until) IsZero() bool { return u == Until{} }
 // Is reports whether the condition has the given name.
 func (u Until) Is(name string) bool { return u.Text == name }
 
-// OfObjects reports whether the condition is over sets of objects and has no name.
+// OfObjects reports whether the condition is an expression or a test on objects, not a named condition.
 func (u Until) OfObjects() bool { return !u.IsZero() && !slices.Contains(untilNames, u.Text) }
 
-// String returns the name, the expression, or a short form of the fields.
+// String returns the name, the expression, or a short text for the fields.
 func (u Until) String() string {
 	if u.Text != "" || u.IsZero() {
 		return u.Text
@@ -81,10 +81,10 @@ func (u Until) String() string {
 	return strings.Join(append(parts, u.test()), " ")
 }
 
-// countAll is the Count that means all existing objects.
+// countAll is the value of Count that selects all existing objects.
 const countAll = "all"
 
-// test returns the test in Condition, JSONPath or CEL as text.
+// test returns the test as text, from Condition, JSONPath or CEL.
 func (u Until) test() string {
 	switch {
 	case u.Condition != "":
@@ -95,7 +95,7 @@ func (u Until) test() string {
 	return "cel=" + u.CEL
 }
 
-// Compile returns the condition over sets of objects.
+// Compile compiles the condition. It must be a condition on objects (see OfObjects).
 func (u Until) Compile() (*condition.Condition, error) { return u.compile(nil) }
 
 func (u Until) compile(schema condition.Schema) (*condition.Condition, error) {
@@ -119,7 +119,7 @@ func (u Until) compile(schema condition.Schema) (*condition.Condition, error) {
 	return condition.OfObjects(u.String(), c, enough), nil
 }
 
-// Conditions returns the conditions over sets of objects, keyed by the phase that each ends.
+// Conditions returns the conditions on objects. The key is the name of the phase that the condition ends.
 func (s *Scenario) Conditions() (map[string]*condition.Condition, error) {
 	all := map[string]*condition.Condition{}
 	for i := range s.Phases {
@@ -136,10 +136,10 @@ func (s *Scenario) Conditions() (map[string]*condition.Condition, error) {
 	return all, nil
 }
 
-// oneWord matches the form of a condition's name.
+// oneWord matches text that may be the name of a condition.
 var oneWord = regexp.MustCompile(`^[A-Za-z]*$`)
 
-// until checks a phase's condition; it returns false if it refuses the condition.
+// until checks the condition of a phase. It returns false if the condition is invalid.
 func (v *validator) until(path string, p *Phase) bool {
 	u := &p.Until
 	switch {
@@ -200,7 +200,7 @@ func (v *validator) untilFields(path string, u *Until) bool {
 	return len(v.errs) == before
 }
 
-// followed checks the objects of a condition or transition.
+// followed checks the resource, namespace and selector of a condition or transition.
 func (v *validator) followed(path, resource, namespace, selector string) {
 	if resource == "" {
 		v.fail(path+".resource", "as pods or deployments.apps", "is missing")

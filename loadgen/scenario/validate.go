@@ -34,14 +34,14 @@ var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 // numberOrPercent matches the bounds of a rolling update.
 var numberOrPercent = regexp.MustCompile(`^[0-9]{1,7}%?$`)
 
-// sizeWithB matches a size whose unit contains a B, which Kubernetes quantities do not have.
+// sizeWithB matches a size whose unit ends in B. Units of Kubernetes quantities do not.
 var sizeWithB = regexp.MustCompile(`^([0-9.]+) ?([kKmMgGtT])i?[bB]$`)
 
 // validator collects errors in the order of the file.
 type validator struct {
 	s    *Scenario
 	errs []error
-	// plane is the control plane after the upgrades and downgrades so far, or nil before the first.
+	// plane is the control plane after all previous upgrades and downgrades, or nil before the first.
 	plane *control.Config
 }
 
@@ -263,7 +263,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 	}
 }
 
-// awaited checks the workloads that a phase waits for.
+// awaited checks the names of the workloads for which a phase waits.
 func (v *validator) awaited(path string, p *Phase, deployed map[string]*Action) {
 	if len(p.Of) > 0 && !p.Until.Is("podsReady") {
 		v.fail(path+".of", "add until: podsReady, or leave it out", "of belongs to podsReady")

@@ -8,13 +8,13 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// faultMargin is how long the removal of a fault may take: a fault that ends when
-// another begins still interferes with it.
+// faultMargin is the maximum time for removing a fault. During this time, a fault that has ended still interferes with a
+// fault that begins.
 const faultMargin = 100 * time.Millisecond
 
-// clashes refuses faults of one phase if the supervisor would refuse the later one
-// when it is due, because half of the run would be lost by then. The supervisor makes the
-// final decision, because it knows the leader.
+// clashes reports an error for two faults of one phase if the supervisor would refuse the later fault. Without this
+// check, half of the run would be lost by then. The supervisor makes the final decision, because only the supervisor
+// knows the leader.
 func (v *validator) clashes(path string, p *Phase) {
 	for j := range p.Faults {
 		for i := range j {
@@ -30,7 +30,8 @@ func (v *validator) clashes(path string, p *Phase) {
 	}
 }
 
-// meet returns when both faults are first active together, since the phase's start; negative if never.
+// meet returns the first time, since the start of the phase, at which both faults are active. It returns a negative
+// value if there is no such time.
 func meet(f, g *Fault) time.Duration {
 	fs, gs := f.Times(), g.Times()
 	for len(fs) > 0 && len(gs) > 0 {
@@ -54,7 +55,7 @@ func (f *Fault) goneAfter(begin time.Duration) time.Duration {
 	return begin + f.For.D() + faultMargin
 }
 
-// shared returns a part that two faults cannot use at once, or "".
+// shared returns a part of the control plane that the two faults cannot affect at the same time, or "" if there is none.
 func (v *validator) shared(f, g *Fault) string {
 	a, b := v.needs(f), v.needs(g)
 	if part, clash := control.Clash(a.sure, b.sure); clash {
@@ -73,8 +74,8 @@ func (v *validator) shared(f, g *Fault) string {
 	return ""
 }
 
-// needs lists the parts that a fault certainly affects, and the parts that it affects only if they hold a role when the fault
-// begins.
+// needs lists the parts that a fault affects. sure lists those that it certainly affects, and roles those that it
+// affects only if they hold a role when the fault begins.
 type needs struct {
 	sure  []control.Claim
 	roles []roleNeeds
@@ -85,7 +86,7 @@ type roleNeeds struct {
 	may  [][]control.Claim // the claims of each component that may hold the role
 }
 
-// always reports whether the role's parts clash with has, whichever component holds the role.
+// always reports whether the role's parts clash with has, regardless of the component that holds the role.
 func (r roleNeeds) always(has []control.Claim) bool {
 	return len(r.may) > 0 && !slices.ContainsFunc(r.may, func(want []control.Claim) bool {
 		_, clash := control.Clash(want, has)
@@ -119,8 +120,8 @@ func (v *validator) claims(asked control.Fault, on []string) []control.Claim {
 	return asked.Claims(on, links)
 }
 
-// named returns the components that the selectors certainly select. Which of several components leads or follows is known only
-// when the fault begins.
+// named returns the components that the selectors certainly select. Which component leads or follows is known only when
+// the fault begins, so named ignores such selectors if there are several components.
 func (v *validator) named(selectors []string) []string {
 	c := v.s.ControlPlane
 	return c.Named(selectors, func(s control.Selector) []string {

@@ -80,7 +80,7 @@ func (v *validator) foreignToFault(path string, f *Fault) {
 	v.onlyFor(path, f.Kind, slices.Concat(times, others))
 }
 
-// planeFault checks a fault as the plane will check it.
+// planeFault checks a fault in the same way as the supervisor of the control plane.
 func (v *validator) planeFault(path string, f *Fault) {
 	before := len(v.errs)
 	if f.Component != "" {
@@ -128,7 +128,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 	}
 }
 
-// move checks an upgrade or downgrade on the plane as left by the earlier ones.
+// move checks an upgrade or downgrade of the control plane. All earlier upgrades and downgrades have been applied.
 func (v *validator) move(path string, f *Fault, asked control.Fault) {
 	if f.Repeat > 1 {
 		v.fail(path+".repeat", "leave it out", "all of it is done the first time")
@@ -149,8 +149,8 @@ func (v *validator) move(path string, f *Fault, asked control.Fault) {
 	v.plane = &after
 }
 
-// inOrder checks that upgrades and downgrades are written in the order in which they begin, because each starts from the
-// versions that the previous one left.
+// inOrder checks that upgrades and downgrades are written in the order in which they begin. Each starts from the
+// versions that the previous one set.
 func (v *validator) inOrder(path string, p *Phase, j int) {
 	f := &p.Faults[j]
 	for _, before := range p.Faults[:j] {

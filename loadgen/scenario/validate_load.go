@@ -19,9 +19,8 @@ var Manifests = []string{
 // WidgetResource is the custom resource that is made for runs that use it.
 const WidgetResource = "widgets.load.stormglass.dev"
 
-// loadsOf checks the loads of one phase. held are the watches that earlier
-// phases left open, which changes in this phase may name. names are the names
-// of all loads so far: names are unique in the whole run because a load's objects
+// loadsOf checks the loads of one phase. held holds the watches that earlier phases left open; changes in this phase may
+// name them. names holds the names of all loads so far. Names must be unique in the whole run, because a load's objects
 // carry its name.
 func (v *validator) loadsOf(path string, p *Phase, held map[string]*Load, names map[string]bool) {
 	watches := maps.Clone(held)
@@ -47,7 +46,7 @@ func (v *validator) uniqueLoad(path string, l *Load, names map[string]bool) {
 	v.unique(path, "load", l.Name, "give each load of the run a unique name", names)
 }
 
-// load checks one load; watches are the watches that changes may name, nil in the background.
+// load checks one load. watches holds the watches that changes may name; it is nil for background loads.
 func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	if !v.oneOf(path+".kind", l.Kind, LoadKinds()...) {
 		return
@@ -65,7 +64,7 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	l.kind().validate(v, path, l, watches)
 }
 
-// minTimeout is shorter than any useful request takes.
+// minTimeout is shorter than the duration of any useful request.
 const minTimeout = time.Millisecond
 
 func (v *validator) objects(path string, l *Load) {
@@ -97,15 +96,15 @@ func (v *validator) weight(path string, w float64) {
 	}
 }
 
-// field is a field that only some kinds take.
+// field is a field that only some kinds accept.
 type field struct {
 	name string
 	set  bool
 	of   string // the kinds, separated by spaces
 }
 
-// onlyFor refuses fields that belong to another kind. If they were silently ignored,
-// users would believe that they had an effect.
+// onlyFor reports an error for each field that another kind accepts. If such fields were silently ignored, users would
+// believe that the fields had an effect.
 func (v *validator) onlyFor(path, kind string, all []field) {
 	for _, f := range all {
 		if f.set && !slices.Contains(strings.Fields(f.of), kind) {
@@ -134,7 +133,8 @@ func (v *validator) foreignFields(path string, l *Load) {
 	manifests := strings.Join(loadKindsThat(func(k loadKind) bool { return k.manifests }), " ")
 	namespaces := strings.Join(loadKindsThat(func(k loadKind) bool { return k.manifests || k.namespaces }), " ")
 	v.onlyFor(path, l.Kind, append(all,
-		// These have defaults, which are set for all kinds and appear in the scenario.yaml of every run.
+		// Do not report the default values of these fields: they are set for all kinds and appear in the scenario.yaml
+		// of every run.
 		field{"objects", l.Objects != defaultObjects, strings.Join(objects, " ")},
 		field{"namespaces", l.Namespaces != defaultNamespaces, namespaces}, field{"spread", l.Spread != defaultSpread, manifests},
 		field{"size", l.Size != defaultSize && l.Size != 0, manifests}, field{"sizes", len(l.Sizes) > 0, manifests}, field{"object", l.Object != nil, manifests},
@@ -208,7 +208,7 @@ const (
 	minEvery = 10 * time.Millisecond
 )
 
-// EndRate returns the final rate of a ramp or step, 0 for other shapes.
+// EndRate returns the final rate of a ramp or step, or 0 for another shape.
 func (s Shape) EndRate() Rate {
 	if s.To == nil {
 		return 0
@@ -216,7 +216,7 @@ func (s Shape) EndRate() Rate {
 	return *s.To
 }
 
-// Pace returns the shape as a type of package arrival.
+// Pace converts the shape to the type of package arrival.
 func (s Shape) Pace() arrival.Shape {
 	return arrival.Shape{
 		Kind: s.Kind, To: float64(s.EndRate()), Over: s.Over.D(), Steps: s.Steps, Every: s.Every.D(),

@@ -19,8 +19,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// objectFields checks the fields of a load's object as the API server decodes them: the server silently drops
-// unknown fields and answers 400 to values of a wrong type.
+// objectFields checks the fields of a load's object, as the API server decodes them. The API server silently drops
+// unknown fields, and answers with status 400 if a value has the wrong type.
 func (v *validator) objectFields(path string, object map[string]any) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -93,7 +93,7 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 	}
 }
 
-// objectMembers checks the members of a map or struct, or of any value if the type is an interface.
+// objectMembers checks the members of a map or struct. If the type is an interface, it checks any value.
 func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 	free := want.Kind() == reflect.Interface
 	if items, ok := value.([]any); ok && free {
@@ -162,8 +162,7 @@ func fieldHint(key string, known []string) string {
 	return strictyaml.Hint(key, known, "known here: "+strings.Join(known, ", "))
 }
 
-// unmarshals reports whether a type with its own JSON decoder accepts a value. For other
-// types it returns true.
+// unmarshals reports whether a type with its own JSON decoder accepts a value. For other types, it returns true.
 func unmarshals(value any, want reflect.Type) (hint, expected string, ok bool) {
 	into := reflect.New(want).Interface()
 	reader, reads := into.(json.Unmarshaler)

@@ -50,7 +50,7 @@ func (v *validator) operation(path string, o *Operation, l *Load) {
 	v.answer(path, l, o)
 }
 
-// verbHint returns a hint for verbs that HTTP and kubectl name differently.
+// verbHint returns a hint if HTTP or kubectl uses another name for a verb.
 func verbHint(verb string) string {
 	switch strings.ToLower(verb) {
 	case "watch":
@@ -66,7 +66,7 @@ func verbHint(verb string) string {
 	return ""
 }
 
-// answer checks what an operation or a watch requests, and the form of the answers.
+// answer checks the resource and the selectors of an operation or a watch, and the format of the responses.
 func (v *validator) answer(path string, l *Load, o *Operation) {
 	if strings.Trim(o.Resource, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
 		v.fail(path+".resource", "as configmaps or deployments.apps", "%q is not a resource", o.Resource)
@@ -94,11 +94,11 @@ func (v *validator) answer(path string, l *Load, o *Operation) {
 	}
 }
 
-// cborGate is the feature gate that lets API servers send CBOR.
+// cborGate is the feature gate that permits API servers to send CBOR.
 const cborGate = "CBORServingAndStorage"
 
-// selectableOf lists the fields that can select objects of a resource, nil if
-// only a cluster knows them.
+// selectableOf lists the fields that field selectors may use for a resource. It returns nil if only a cluster knows
+// them.
 func selectableOf(resource string) []string {
 	if own, ok := selectable()[resource]; ok {
 		return own
@@ -114,7 +114,7 @@ var phasesOf = map[string][]string{
 	"namespaces": {string(corev1.NamespaceActive), string(corev1.NamespaceTerminating)},
 }
 
-// nearField returns the known field that the word most likely means, or "".
+// nearField returns the known field that word most likely means, or "".
 func nearField(word string, known []string) string {
 	for _, k := range known {
 		if strings.HasSuffix(strings.ToLower(k), "."+strings.ToLower(word)) || strings.TrimPrefix(k, "regarding") == strings.TrimPrefix(word, "involvedObject") {
@@ -152,7 +152,7 @@ func (v *validator) fieldSelector(path, resource, text string) {
 	}
 }
 
-// body checks the form of a request body that is not the object.
+// body checks the fields for a request body that is not a whole object.
 func (v *validator) body(path string, o *Operation) {
 	if o.PatchType != "" {
 		v.oneOf(path+".patchType", o.PatchType, "merge", "json", "strategic")

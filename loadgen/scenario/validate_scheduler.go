@@ -22,8 +22,8 @@ var (
 	wrongType    = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field \S+?\.(\S+) of type (\S+)`)
 )
 
-// schedulerConfig checks the KubeSchedulerConfiguration by its types and
-// the names of plugins. The scheduler checks the rest before it starts.
+// schedulerConfig checks the types in the KubeSchedulerConfiguration, and the names of plugins. The scheduler itself
+// checks everything else before it starts.
 func (v *validator) schedulerConfig() {
 	const path = "controlPlane.scheduler.config"
 	given := v.s.ControlPlane.Scheduler.Config
@@ -59,7 +59,7 @@ func (v *validator) schedulerConfig() {
 		if p.Plugins == nil {
 			continue
 		}
-		// The extension points are fields of the same type.
+		// Each field of p.Plugins is an extension point with a PluginSet.
 		var points map[string]schedulerv1.PluginSet
 		data, _ := json.Marshal(p.Plugins)
 		_ = json.Unmarshal(data, &points)
@@ -87,7 +87,7 @@ func (v *validator) schedulerType(path string, err error) {
 	v.fail(path, "it is a KubeSchedulerConfiguration, as Kubernetes documents it", "%s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// schedulerHint returns the known field nearest to an unknown one.
+// schedulerHint returns a hint with the known field that is nearest to an unknown field.
 func schedulerHint(path, last string) string {
 	known := []string{
 		"parallelism", "leaderElection", "clientConnection", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds",
@@ -158,7 +158,8 @@ func (v *validator) percentage(path string, p *int32) {
 	}
 }
 
-// profiles checks the names and plugins of profiles, and that one of them schedules the pods that a phase awaits.
+// profiles checks the names and plugins of profiles. It also checks that one of the profiles schedules the pods for
+// which a phase waits.
 func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile) {
 	seen := map[string]bool{}
 	named := true
@@ -200,8 +201,8 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 	}
 }
 
-// needsPlugin refuses an extension point without the one plugin that a scheduler
-// requires there. Only the default plugin is built in.
+// needsPlugin reports an error for an extension point that lacks the plugin which a scheduler requires there. Only the
+// default plugin is built in.
 func (v *validator) needsPlugin(path string, point schedulerv1.PluginSet, plugin string, everywhere schedulerv1.PluginSet) {
 	is := func(name string) func(schedulerv1.Plugin) bool {
 		return func(p schedulerv1.Plugin) bool { return p.Name == name }

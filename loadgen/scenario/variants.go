@@ -10,8 +10,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// parseVariants reads the scenario again for each of its variants, with the
-// variant's fields applied. Errors name the variant.
+// parseVariants parses the scenario once for each variant, with the variant's fields applied. Errors name the variant.
 func (s *Scenario) parseVariants(file string, data []byte, overrides []string) error {
 	var errs []error
 	for i, v := range s.Variants {
@@ -27,8 +26,8 @@ func (s *Scenario) parseVariants(file string, data []byte, overrides []string) e
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	// If a fault turns links on in one variant, turn them on in all variants. Otherwise
-	// the proxies of the links would distort the comparison.
+	// If a fault needs networkFaults in one variant, turn networkFaults on in all variants. Otherwise the proxies of the
+	// links would distort the comparison.
 	for _, from := range s.variants {
 		if !from.linksOn {
 			continue
@@ -42,7 +41,8 @@ func (s *Scenario) parseVariants(file string, data []byte, overrides []string) e
 	return nil
 }
 
-// needLinks turns networkFaults on for the fault at path, unless the scenario sets networkFaults.
+// needLinks turns networkFaults on for the fault at path, and returns true. If the scenario already sets networkFaults
+// or has links, needLinks changes nothing and returns false.
 func (s *Scenario) needLinks(path string) bool {
 	if s.ControlPlane.NetworkFaults != "" || s.ControlPlane.HasLinks() {
 		return false
@@ -78,8 +78,8 @@ func (s *Scenario) WithVariant(name string) (*Scenario, error) {
 	return nil, fmt.Errorf("--variant %s: scenario %s has no such variant (%s)", name, s.Name, hint)
 }
 
-// Warnings returns one line, with file, line and field, for each setting that works but is not advisable, and for each that was
-// turned on without being requested.
+// Warnings returns one line, with file, line and field, for each setting that works but is not advisable, and for each
+// setting that was turned on automatically.
 func (s *Scenario) Warnings() []string {
 	var all []string
 	for _, p := range s.ControlPlane.Warnings() {
@@ -94,8 +94,8 @@ func (s *Scenario) Warnings() []string {
 	return all
 }
 
-// Unserved returns one line for each custom resource that the scenario uses but does not define. A bundled control plane does
-// not serve them; a user's cluster may.
+// Unserved returns one line for each custom resource that the scenario uses but does not define. A bundled control plane
+// does not serve such resources; a user's cluster may serve them.
 func (s *Scenario) Unserved() []string { return append(s.unserved(), s.unservedSets()...) }
 
 // Faults lists all faults with their paths.
@@ -110,7 +110,7 @@ func (s *Scenario) Faults() []PlacedFault {
 	return all
 }
 
-// everyVariant is the word that selects all variants, so no variant may have this name.
+// everyVariant selects all variants on the command line, so no variant may have this name.
 const everyVariant = "all"
 
 // fixed lists the fields that all variants of a scenario must share, because a comparison
@@ -158,7 +158,7 @@ func (v *validator) signal(path, name string) {
 	}
 }
 
-// known refuses a name that is not in all.
+// known reports an error if name is not in all.
 func (v *validator) known(path, what, name string, all []string) {
 	if slices.Contains(all, name) {
 		return
@@ -204,8 +204,7 @@ func (v *validator) signals() {
 	}
 }
 
-// apart refuses a phase that belongs to two of a signal's windows, and an after window
-// that lies before the fault.
+// apart reports an error if a phase belongs to two of a signal's windows, or if an after window lies before the fault.
 func (v *validator) apart(path string, s *Signal) {
 	both := func(field string, phases []string, other string, others []string) {
 		for j, name := range phases {
@@ -225,7 +224,7 @@ func (v *validator) apart(path string, s *Signal) {
 	}
 }
 
-// compare checks the figures as far as possible without objectives; package gate checks the rest.
+// compare checks the figures, except for the rules that need the list of objectives. Package gate checks those.
 func (v *validator) compare() {
 	seen := map[string]bool{}
 	for i := range v.s.Compare {
@@ -250,8 +249,8 @@ func (v *validator) compare() {
 	}
 }
 
-// capacity checks the range of the search. Whether the field accepts both ends is checked later, by reading the scenario with
-// each end.
+// capacity checks the range of the search. It does not check whether the field accepts both ends of the range: this is
+// checked later, by reading the scenario with each end.
 func (v *validator) capacity() {
 	c := v.s.Capacity
 	if c == nil {
@@ -285,7 +284,7 @@ func (v *validator) gateVariants(path string, g *Gate) {
 	}
 }
 
-// workloadFields lists the fields of an action on workloads that not all kinds take.
+// workloadFields lists the fields that only some kinds of actions on workloads accept.
 func (a *Action) workloadFields(recorded bool) []field {
 	return []field{
 		{"replicas", a.Replicas != 0, "deploy scale"}, {"service", a.Service, "deploy"}, {"evictAfter", a.EvictAfter != 0, "deploy"},

@@ -15,7 +15,7 @@ const (
 	CronJob     = "CronJob"
 )
 
-// WorkloadKind returns the kind of workload that a deploy makes.
+// WorkloadKind returns the kind of workload that a deploy creates.
 func (a *Action) WorkloadKind() string {
 	if a.Workload == "" {
 		return Deployment
@@ -23,7 +23,7 @@ func (a *Action) WorkloadKind() string {
 	return a.Workload
 }
 
-// WorkloadKinds returns the kinds of all workloads of the scenario, each once.
+// WorkloadKinds returns the kinds of all workloads in the scenario, without duplicates.
 func (s *Scenario) WorkloadKinds() []string {
 	var all []string
 	for _, p := range s.Phases {
@@ -41,15 +41,15 @@ func (s *Scenario) MarksOutOfService() bool {
 	return slices.ContainsFunc(s.Faults(), func(f PlacedFault) bool { return f.OutOfService })
 }
 
-// actsOn maps actions other than deploy and delete to the kinds of workload that they support.
+// actsOn maps actions other than deploy and delete to the kinds of workload that they accept.
 var actsOn = map[string]string{
 	"rollingUpdate": Deployment + " " + StatefulSet + " " + DaemonSet,
 	"scale":         Deployment + " " + StatefulSet,
 	"demand":        Deployment,
 }
 
-// workload checks the fields of a deploy that belong to kinds of workload, and that other actions
-// support the kind of their workload. deploy is the deploy with the action's name, or nil.
+// workload checks the fields of a deploy that depend on the kind of workload. For other actions, it checks that they
+// accept the kind of their workload. deploy is the deploy action with the same name, or nil.
 func (v *validator) workload(path string, a, deploy *Action) {
 	if a.Kind == "deploy" {
 		v.deploy(path, a)

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// establishedPoll is the interval at which establish polls a definition.
+// establishedPoll is the interval at which establish checks whether a definition is established.
 const establishedPoll = 50 * time.Millisecond
 
 func definitions() schema.GroupVersionResource {

@@ -14,11 +14,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 )
 
-// startWithin is the maximum time for each step of the start. A machine that is not overloaded needs only seconds.
+// startWithin is the maximum time for each step of the start. A machine that is not overloaded needs only seconds for a step.
 const startWithin = 2 * time.Minute
 
-// Main starts the plane, runs the package's tests, stops the plane and returns the exit code. If the plane does not start or stop, it
-// prints the reason and returns at least 1.
+// Main starts the plane, runs the package's tests, stops the plane and returns the exit code. If the plane does not start or
+// does not stop, Main prints the reason and returns at least 1.
 func (p *Plane) Main(m *testing.M) int {
 	code, err := p.main(m.Run)
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *Plane) main(tests func() int) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	cluster.Sweep() // removes what planes of killed tests have left behind
+	cluster.Sweep() // remove what planes of killed tests have left behind
 	scratch, err := cluster.TestScratch()
 	if err != nil {
 		return 0, fmt.Errorf("create a directory for the control plane: %w", err)

@@ -29,7 +29,7 @@ func (p *Plane) startNodes() (stop func(), err error) {
 		return nil, err
 	}
 	hurry := make(chan struct{})
-	close(hurry) // the nodes need not be removed: the plane is
+	close(hurry) // the nodes need not be removed, because the whole plane is removed
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
@@ -47,7 +47,8 @@ func (p *Plane) startNodes() (stop func(), err error) {
 	return stop, nil
 }
 
-// awaitNodes returns when all nodes are Ready. If the nodes end before that, it returns the error that it receives from ended.
+// awaitNodes returns when all nodes are Ready. If the simulation of the nodes ends earlier, it returns the error that it
+// receives from ended.
 func (p *Plane) awaitNodes(ctx context.Context, ended chan error) error {
 	cfg, err := p.admin()
 	if err != nil {
@@ -81,7 +82,7 @@ func isReady(c corev1.NodeCondition) bool {
 	return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 }
 
-// silent shows no progress.
+// silent is a progress display that shows nothing.
 type silent struct{}
 
 func (silent) Step(string)           {}

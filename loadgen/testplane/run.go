@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// judgeMargin is the time before a test's deadline that is kept for ending the run and judging it.
+// judgeMargin is the time before a test's deadline that is reserved for ending the run and judging it.
 const judgeMargin = 20 * time.Second
 
 // Run runs a scenario on the plane and returns its result. file is a path, or the name of a scenario of the catalogue. If the run does
@@ -51,7 +51,7 @@ func (p *Plane) Run(t testing.TB, file string, change ...func(*loadgen.Options))
 	return res
 }
 
-// within returns a context that ends judgeMargin before the test's deadline.
+// within returns a context that ends judgeMargin before the test's deadline, or with the test if there is no deadline.
 func within(t testing.TB) (context.Context, context.CancelFunc) {
 	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if at, ok := d.Deadline(); ok {
@@ -77,7 +77,7 @@ func report(t testing.TB, res result.Result) {
 	}
 }
 
-// steps logs the steps of a run to the test, which shows them if it fails.
+// steps logs the steps of a run to the test. `go test` shows the log if the test fails.
 type steps struct{ t testing.TB }
 
 func (s steps) Step(line string)    { s.t.Log(line) }

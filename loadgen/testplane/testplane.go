@@ -34,10 +34,10 @@ const BinaryEnv = "STORMGLASS_CONTROLPLANE"
 // Plane is a control plane that the tests of a package share. The zero value has one of each component and no nodes. Set the fields
 // before you call Main.
 type Plane struct {
-	// Nodes is the number of simulated nodes that all tests share. They have no taints, so any pod can be scheduled to them. The
-	// nodes of a scenario are additional, and only for pods of the scenario.
+	// Nodes is the number of simulated nodes that all tests share. The nodes have no taints, so any pod can be scheduled to
+	// them. A scenario may have additional nodes, which accept only pods of the scenario.
 	Nodes int
-	// CRDs lists YAML files with CustomResourceDefinitions. They are established before the first test.
+	// CRDs lists YAML files with CustomResourceDefinitions. The definitions are established before the first test runs.
 	CRDs []string
 	// ControlPlane configures the components, as `controlPlane:` in a scenario does.
 	ControlPlane control.Config
@@ -46,7 +46,7 @@ type Plane struct {
 	Binary string
 
 	running *control.Supervisor // nil until the plane has been started
-	turn    sync.Mutex          // held by the running scenario: scenarios would disturb each other
+	turn    sync.Mutex          // held by the running scenario, because scenarios would disturb each other
 }
 
 // Config returns a client configuration for the code under test. Its user is a cluster-admin who is subject to API Priority and

@@ -25,10 +25,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// settle is the time between the start of the processes and the reading of their memory.
+// settle is the time from the start of the processes until their memory is read.
 const settle = 3 * time.Second
 
-// sample holds the measurements of one start: the seconds until ready, the megabytes of memory, and the seconds to stop.
+// sample holds the measurements of one start: the seconds until ready, the memory in megabytes, and the seconds to stop.
 type sample struct{ start, memory, stop float64 }
 
 func main() {
@@ -79,7 +79,7 @@ func run(args []string) error {
 	return nil
 }
 
-// show prints the medians, and the smallest and largest values of start and memory.
+// show prints the medians of a measurement, and the smallest and largest values of start and memory.
 func show(what string, all []sample) {
 	row := func(get func(sample) float64) (mid, low, high float64) {
 		var values []float64
@@ -110,7 +110,7 @@ func startEnvtest(assets string) (s sample, err error) {
 	return s, err
 }
 
-// startPlane returns a sample of the whole plane, and one of its etcd and kube-apiserver.
+// startPlane returns a sample of the whole plane, and a sample of only its etcd and kube-apiserver.
 func startPlane(binary, dir string) (all, shared sample, err error) {
 	began := time.Now()
 	plane, err := control.Start(context.Background(), control.StartOptions{Binary: binary, Dir: dir, Config: &control.Config{}})

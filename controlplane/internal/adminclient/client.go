@@ -1,6 +1,6 @@
-// Package adminclient makes all calls of a plane to its own components, as their administrator. It accepts answers
-// only from servers with a certificate of the plane's own authority, so that another process on the same port, such
-// as an old server that still drains, cannot answer.
+// Package adminclient makes all calls of a plane to its own components, as their administrator. It accepts answers only
+// from servers with a certificate of the plane's own certificate authority. Another process on the same port, such as
+// an old server that still drains, therefore cannot answer.
 package adminclient
 
 import (
@@ -35,11 +35,13 @@ import (
 // Client calls the components of one plane. The caller must close it.
 type Client struct {
 	kube *kubernetes.Clientset
-	// etcd and components are the HTTP clients for etcd and for the Kubernetes components. Each verifies its servers.
+	// etcd is the HTTP client for etcd, and components the one for the Kubernetes components. Each client verifies its
+	// servers.
 	etcd, components *http.Client
 }
 
-// New returns a client with the keys of a plane. server is the URL of the plane's API server or load balancer.
+// New returns a client that authenticates with the keys of a plane. server is the URL of the plane's API server or load
+// balancer.
 func New(keys pki.Dir, server string) (*Client, error) {
 	etcd, err := httpsClient(keys.Cert(pki.EtcdCA), keys.Pair(pki.EtcdClient))
 	if err != nil {
@@ -49,7 +51,7 @@ func New(keys pki.Dir, server string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Warnings are ignored, because an API server sends one for each write of an EndpointSlice of type FQDN
+	// Ignore warnings: an API server sends one for each write of an EndpointSlice of type FQDN
 	// (topology.KubernetesEndpoint).
 	kube, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server, QPS: -1, WarningHandler: rest.NoWarnings{}}, components)
 	if err != nil {
@@ -64,7 +66,7 @@ func (c *Client) Close() {
 	c.components.CloseIdleConnections()
 }
 
-// HTTP returns the HTTP client for the Kubernetes components, which verifies their certificates.
+// HTTP returns the HTTP client for the Kubernetes components. It verifies the components' certificates.
 func (c *Client) HTTP() *http.Client { return c.components }
 
 func httpsClient(caFile string, id control.KeyPair) (*http.Client, error) {
@@ -97,13 +99,13 @@ func (c *Client) do(ctx context.Context, proc topology.Process, method, path str
 	return c.components.Do(req)
 }
 
-// Get sends a GET request to a component's process. It returns an error unless the status is 2xx.
+// Get sends a GET request to a component's process. It returns an error for a status other than 2xx.
 func (c *Client) Get(ctx context.Context, proc topology.Process, path string) error {
 	_, err := c.expect(ctx, proc, http.MethodGet, path, nil)
 	return err
 }
 
-// expect sends a request and returns the first 4 KiB of the answer. It returns an error unless the status is 2xx.
+// expect sends a request and returns the first 4 KiB of the answer. It returns an error for a status other than 2xx.
 func (c *Client) expect(ctx context.Context, proc topology.Process, method, path string, body io.Reader) ([]byte, error) {
 	resp, err := c.do(ctx, proc, method, path, body)
 	if err != nil {
@@ -117,8 +119,9 @@ func (c *Client) expect(ctx context.Context, proc topology.Process, method, path
 	return answer, err
 }
 
-// HoldsLease reports whether a leader-elected component holds its kind's lease. It reads the component's metrics,
-// because the holder's identity in the lease consists only of the host name and a random part.
+// HoldsLease reports whether a leader-elected component holds the lease of its kind. It reads the component's metrics,
+// because the holder's identity in the Lease does not identify a process: it consists of the host name and a random
+// part.
 func (c *Client) HoldsLease(ctx context.Context, proc topology.Process) (bool, error) {
 	resp, err := c.do(ctx, proc, http.MethodGet, "/metrics", nil)
 	if err != nil {
@@ -132,7 +135,7 @@ func (c *Client) HoldsLease(ctx context.Context, proc topology.Process) (bool, e
 }
 
 // masterStatus returns the value of leader_election_master_status for a lease. It returns false if the metric is
-// missing, because the component has not taken part in an election yet.
+// missing, as before the component's first election.
 func masterStatus(metrics io.Reader, lease string) (leads bool, err error) {
 	series := fmt.Sprintf("leader_election_master_status{name=%q} ", lease)
 	lines := bufio.NewScanner(metrics)
@@ -145,8 +148,8 @@ func masterStatus(metrics io.Reader, lease string) (leads bool, err error) {
 	return false, lines.Err()
 }
 
-// UpdatePeerURL corrects the peer address of a single member after a change of ports: etcd keeps the address of its first
-// start in its data and ignores the flag afterwards, so `member list` would show the old one.
+// UpdatePeerURL corrects the peer address of a single etcd member after a change of ports. etcd stores the address of
+// its first start and ignores the flag on later starts, so `member list` would show the old address.
 func (c *Client) UpdatePeerURL(ctx context.Context, members []topology.Process) error {
 	if len(members) > 1 {
 		return nil
@@ -197,7 +200,7 @@ func (c *Client) EtcdStatus(ctx context.Context, etcd topology.Process) (s EtcdS
 	return s, err
 }
 
-// CallEtcd calls the JSON gateway of one member, so that etcd's client library is not needed.
+// CallEtcd calls the JSON gateway of one etcd member. With the gateway, a client needs no client library of etcd.
 func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -233,10 +236,10 @@ func (c *Client) DeleteLeases(ctx context.Context) error {
 	return nil
 }
 
-// CreateServiceAccount creates a service account in the default namespace, if it does not exist. No pod can be
-// created there without the account named default. The controller manager creates that account too, but under its own
-// limit of 20 requests/s only some 4 s after it leads: until then a plane that reports itself ready would refuse
-// pods.
+// CreateServiceAccount creates a service account in the default namespace unless it exists. Pods cannot be created in a
+// namespace without the account named default. The controller manager also creates that account, but only some 4 s
+// after it becomes the leader, because its requests are limited to 20 per second. Until then, a plane that reports
+// itself ready would refuse pods.
 func (c *Client) CreateServiceAccount(ctx context.Context, name string) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := c.kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx, account, metav1.CreateOptions{})
@@ -246,9 +249,9 @@ func (c *Client) CreateServiceAccount(ctx context.Context, name string) error {
 	return nil
 }
 
-// SetBootstrapToken creates the Secret of a bootstrap token, or replaces its secret part.
+// SetBootstrapToken creates the Secret of a bootstrap token, or replaces the token's secret part in it.
 func (c *Client) SetBootstrapToken(ctx context.Context, id, secret string) error {
-	// API servers create the namespace too, but only some time after they are ready.
+	// API servers create the namespace too, but some time after they are ready.
 	_, err := c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
@@ -268,7 +271,7 @@ func (c *Client) ServiceAccountToken(ctx context.Context, name string, seconds i
 	return answer.Status.Token, nil
 }
 
-// Token gets a token for the load from the OIDC issuer.
+// Token gets a token of the load from the OIDC issuer.
 func (c *Client) Token(ctx context.Context, issuer topology.Process) ([]byte, error) {
 	return c.expect(ctx, issuer, http.MethodPost, service.TokenPath, nil)
 }
@@ -283,7 +286,7 @@ func (c *Client) SetBehaviour(ctx context.Context, proc topology.Process, b serv
 	return err
 }
 
-// Apply applies a manifest by server-side apply. path is the API path of the object.
+// Apply applies a manifest by server-side apply. path is the API path of the object in the manifest.
 func (c *Client) Apply(ctx context.Context, path, manifest string) error {
 	err := c.kube.CoreV1().RESTClient().Patch(types.ApplyYAMLPatchType).AbsPath(path).
 		Param("fieldManager", "stormglass").Param("force", "true").Body([]byte(manifest)).Do(ctx).Error()
@@ -302,7 +305,7 @@ func (c *Client) DeleteSelected(ctx context.Context, path, selector string) erro
 	return nil
 }
 
-// Served returns nil if a GET request for path to the API servers succeeds.
+// Served returns nil if the API servers answer a GET request for path with success.
 func (c *Client) Served(ctx context.Context, path string) error {
 	return c.kube.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).Error()
 }

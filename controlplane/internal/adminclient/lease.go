@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LeaseTaken returns nil if a component of a kind has taken its kind's lease since the given time.
+// LeaseTaken returns nil if a component of the given kind has taken the kind's lease since the given time.
 func (c *Client) LeaseTaken(ctx context.Context, kind string, since time.Time) error {
 	lease, err := c.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, kind, metav1.GetOptions{})
 	if err != nil {
@@ -23,12 +23,12 @@ func (c *Client) LeaseTaken(ctx context.Context, kind string, since time.Time) e
 	return nil
 }
 
-// leaseTaken reports whether a component of a kind has acquired the lease since the given time or, with coordinated
-// leader election, has renewed it since then.
+// leaseTaken reports whether a component of the kind has acquired the lease since the given time or, with coordinated
+// leader election, has renewed the lease since then.
 //
-// A component that acquires a lease itself writes acquireTime. Under the feature gate CoordinatedLeaderElection, an
-// API server writes strategy, the holder and a first renewTime, but no acquireTime. In that case the holder has
-// noticed its lease once the last writer of renewTime is a component of its kind.
+// A component that acquires a lease itself writes acquireTime. Under the feature gate CoordinatedLeaderElection, an API
+// server writes strategy, the holder and a first renewTime, but no acquireTime. The holder has then noticed that it has
+// the lease once a component of the kind is the last writer of renewTime.
 func leaseTaken(lease *coordinationv1.Lease, kind string, since time.Time) bool {
 	spec := lease.Spec
 	written := func(at *metav1.MicroTime) bool { return at != nil && !at.Before(&metav1.MicroTime{Time: since}) }

@@ -1,13 +1,14 @@
 // Package balancer is the TCP load balancer in front of several API servers, like a cloud load balancer or HAProxy in
-// TCP mode. It does not terminate TLS, distributes connections, and checks over TLS whether each server is ready.
+// TCP mode. It distributes connections without terminating TLS, and checks over TLS whether each server is ready.
 //
 // A server that reports that it is not ready, or does not answer in time, gets no new connections. It keeps its
 // existing connections, so that it can shut down in order. A dead server (nothing listens at its address, or it has
 // not answered several checks in a row) loses its existing connections too; otherwise their clients would hang until
 // their own timeouts.
 //
-// A connection costs two descriptors and, while idle, two goroutines and no buffer. splice(2), which io.Copy would
-// use, was rejected because it holds two pipes for the whole life of a connection: six descriptors in all.
+// A connection costs two descriptors and, while idle, two goroutines and no buffer. Package balancer does not use
+// splice(2), as io.Copy would: splice holds two pipes for the whole life of a connection, so that a connection would
+// cost six descriptors.
 package balancer
 
 import (
@@ -25,8 +26,8 @@ import (
 
 // Backend is one server.
 type Backend struct {
-	// Name is for people. Address is the host:port where the server listens. Ready is a URL that answers 200 while
-	// the server accepts connections.
+	// Name is the server's name for people. Address is the host:port where the server listens. Ready is a URL that
+	// answers 200 while the server accepts connections.
 	Name, Address, Ready string
 }
 
@@ -36,9 +37,9 @@ type Options struct {
 	Interval time.Duration
 	// Timeout is the time limit of a check. Zero means 1 s.
 	Timeout time.Duration
-	// Fall is the number of consecutive unanswered checks after which a server is dead. Zero means 3. Fewer would cut
-	// the connections of a server that is only busy, and cause the storm of reconnects that a balancer should
-	// prevent.
+	// Fall is the number of consecutive unanswered checks after which a server counts as dead. Zero means 3. With a
+	// smaller number, a server that is only busy would lose its connections, and its clients would all reconnect at the
+	// same time.
 	Fall int
 }
 
@@ -46,7 +47,7 @@ func (o Options) withDefaults() Options {
 	return Options{cmp.Or(o.Interval, 500*time.Millisecond), cmp.Or(o.Timeout, time.Second), cmp.Or(o.Fall, 3)}
 }
 
-// dialTimeout bounds a connection to a server on this machine.
+// dialTimeout is the time limit to connect to a server on this machine.
 const dialTimeout = time.Second
 
 // Balancer forwards connections to servers. The caller must close it.
@@ -62,12 +63,12 @@ type Balancer struct {
 	mu     sync.Mutex
 	turn   int // breaks ties
 	closed bool
-	// young holds the connections that have no server yet.
+	// young holds the client connections that are not connected to a server yet.
 	young map[net.Conn]struct{}
 }
 
-// Listen starts a balancer at an address (host:port). health is the HTTP client for the checks: it verifies the
-// servers, and authenticates as a user that may call Backend.Ready.
+// Listen starts a balancer at an address (host:port). health is the HTTP client for the checks. It must verify the
+// servers and authenticate as a user that may call Backend.Ready.
 func Listen(address string, backends []Backend, health *http.Client, opts Options) (*Balancer, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -89,7 +90,7 @@ func Listen(address string, backends []Backend, health *http.Client, opts Option
 // Address returns the address that the balancer listens on, as host:port.
 func (b *Balancer) Address() string { return b.listener.Addr().String() }
 
-// Close closes all connections and waits for the balancer's goroutines.
+// Close closes all connections and waits until the balancer's goroutines have ended.
 func (b *Balancer) Close() {
 	b.cancel()
 	b.listener.Close()
@@ -130,7 +131,8 @@ func (b *Balancer) accept(ctx context.Context) {
 	}
 }
 
-// serve forwards one connection to the best server that accepts it.
+// serve forwards one client connection to the first server, in the sequence that order returns, that accepts a
+// connection.
 func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	for _, s := range b.order() {
@@ -155,7 +157,7 @@ func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 	client.Close()
 }
 
-// addPair registers a pair of connections, or returns nil if the balancer is closed.
+// addPair registers a client connection and its server connection. It returns nil if the balancer is closed.
 func (b *Balancer) addPair(s *server, client, upstream net.Conn) *pair {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +170,7 @@ func (b *Balancer) addPair(s *server, client, upstream net.Conn) *pair {
 	return p
 }
 
-// server is one backend and its observed state, guarded by Balancer.mu.
+// server is a backend and its observed state. Balancer.mu guards the state.
 type server struct {
 	Backend
 	ready  bool
@@ -176,12 +178,12 @@ type server struct {
 	conns  map[*pair]struct{}
 }
 
-// State is the balancer's view of a server.
+// State is the balancer's current view of a server.
 type State struct {
 	Name string
-	// Ready is true if it gets new connections.
+	// Ready is true if the server gets new connections.
 	Ready bool
-	// Connections is the number of open connections through the balancer.
+	// Connections is the number of open connections to the server through the balancer.
 	Connections int
 }
 
@@ -196,9 +198,9 @@ func (b *Balancer) States() []State {
 	return all
 }
 
-// order returns the servers in the order in which a new connection tries them: ready servers first, sorted by the
-// number of their connections, so that a server that comes back gets its share. Servers that are not ready come last:
-// if all servers are too slow to answer a check, refusing connections would not help any client.
+// order returns the servers in the order in which a new connection tries them. Ready servers come first, sorted by the
+// number of their connections, so that a server that comes back gets its share. The other servers come last: if all
+// servers are too slow to answer a check, refusing connections would not help any client.
 func (b *Balancer) order() []*server {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ type pair struct {
 	buffers          *sync.Pool // of *[bufferSize]byte
 }
 
-// run carries bytes both ways until both sides have ended, or one has failed.
+// run copies data in both directions until both sides have ended, or one has failed.
 func (p *pair) run() {
 	var both sync.WaitGroup
 	both.Go(func() { p.carry(p.upstream, p.client) })
@@ -25,8 +25,8 @@ func (p *pair) close() {
 	p.upstream.Close()
 }
 
-// carry copies from one connection to the other. At the end of the input it half-closes the output, because the other
-// direction may still carry data. A failure closes both connections.
+// carry copies data from one connection to the other. When from ends, it half-closes to, because the other direction
+// may still carry data. A failure closes both connections.
 func (p *pair) carry(to, from net.Conn) {
 	err := p.forward(to.(*net.TCPConn), from.(*net.TCPConn))
 	if err != nil || to.(*net.TCPConn).CloseWrite() != nil {
@@ -37,7 +37,7 @@ func (p *pair) carry(to, from net.Conn) {
 // bufferSize is the size of one read in bytes: two full TLS records.
 const bufferSize = 32 << 10
 
-// forward copies until the end of from, which is not an error.
+// forward copies data until from ends. The end of from is not an error.
 func (p *pair) forward(to, from *net.TCPConn) error {
 	raw, err := from.SyscallConn()
 	if err != nil {
@@ -57,8 +57,8 @@ func (p *pair) forward(to, from *net.TCPConn) error {
 	}
 }
 
-// read waits until data arrives and only then takes a buffer for it. It returns n = 0 without an error at the end of
-// the input.
+// read waits until data arrives and only then takes a buffer. At the end of the input it returns n = 0 without an
+// error.
 func (p *pair) read(from syscall.RawConn) (buffer *[bufferSize]byte, n int, err error) {
 	var failure error
 	err = from.Read(func(fd uintptr) (done bool) {

@@ -24,7 +24,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// requestTimeout bounds one request, as in the SDKs of clouds.
+// requestTimeout is the time limit of one request, as in the SDKs of clouds.
 const requestTimeout = 30 * time.Second
 
 // Provider is a cloudprovider.Interface.
@@ -49,26 +49,28 @@ func New(kubeconfig string) (*Provider, error) {
 // Initialize does nothing: there is nothing to prepare.
 func (p *Provider) Initialize(cloudprovider.ControllerClientBuilder, <-chan struct{}) {}
 
-// ProviderName returns the name with which providerIDs begin.
+// ProviderName returns the prefix of providerIDs.
 func (p *Provider) ProviderName() string { return control.ProviderName }
 
 // HasClusterID returns true, because the whole cloud belongs to one cluster.
 func (p *Provider) HasClusterID() bool { return true }
 
-// LoadBalancer, InstancesV2 and Routes are supported. Zones come with InstancesV2.
+// LoadBalancer returns the implementation of load balancers. InstancesV2 and Routes are implemented too. Zones come
+// with InstancesV2.
 func (p *Provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return balancers{p}, true }
 func (p *Provider) InstancesV2() (cloudprovider.InstancesV2, bool)   { return instances{p}, true }
 func (p *Provider) Routes() (cloudprovider.Routes, bool)             { return routes{p}, true }
 
-// Instances, Zones and Clusters are not supported.
+// Instances returns false, because the provider does not implement it. Zones and Clusters are not implemented either.
 func (p *Provider) Instances() (cloudprovider.Instances, bool) { return nil, false }
 func (p *Provider) Zones() (cloudprovider.Zones, bool)         { return nil, false }
 func (p *Provider) Clusters() (cloudprovider.Clusters, bool)   { return nil, false }
 
 var errNotFound = errors.New("the cloud has no object of that name")
 
-// call sends in, unless it is nil, and decodes the answer into out. For a request over the cloud's rate limit it
-// returns an api.RetryError. Only the service controller uses that error: it waits as long as the cloud requests.
+// call sends in, unless in is nil, and decodes the answer into out. For a request over the cloud's rate limit it
+// returns an api.RetryError. Only the service controller handles an api.RetryError: it waits as long as the cloud
+// requests.
 func (p *Provider) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader = http.NoBody
 	if in != nil {

@@ -15,8 +15,8 @@ import (
 
 type instances struct{ *Provider }
 
-// get returns the instance of a node. A node without a providerID of this cloud, as a control-plane node, is not
-// managed: the cloud is not called.
+// get returns the instance of a node. managed is false for a node without a providerID of this cloud, such as a
+// control-plane node; get does not call the cloud for such a node.
 func (i instances) get(ctx context.Context, node *corev1.Node) (instance control.Instance, managed bool, err error) {
 	name, managed := strings.CutPrefix(node.Spec.ProviderID, control.ProviderName+"://")
 	if !managed {

@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Check validates flags that a user has set with a component's own flag set, and a scheduler configuration as the
-// scheduler does.
+// Check validates the flags of a user with the component's own flag set, and a scheduler configuration as the scheduler
+// does.
 func Check(kind string, ask control.Check) (control.Checked, error) {
 	set, err := flagsOf(kind)
 	if err != nil {
@@ -67,7 +67,8 @@ func flagsOf(kind string) (*pflag.FlagSet, error) {
 	return nil, fmt.Errorf("no component %q", kind)
 }
 
-// checkSchedulerConfig decodes strictly and validates, as the scheduler does when it starts.
+// checkSchedulerConfig decodes a scheduler configuration strictly and validates it, as the scheduler does when it
+// starts.
 func checkSchedulerConfig(data []byte) error {
 	object, _, err := scheme.Codecs.UniversalDecoder().Decode(data, nil, nil)
 	if err != nil {

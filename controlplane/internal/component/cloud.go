@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/cloud"
 )
 
-// newCloudControllerManager returns the command of k8s.io/cloud-provider with its four controllers. Its cloud is the
-// one that the kubeconfig of --cloud-config names.
+// newCloudControllerManager returns the command of k8s.io/cloud-provider with its four controllers. The kubeconfig in
+// --cloud-config names the API of the cloud.
 func newCloudControllerManager() *cobra.Command {
 	o, err := options.NewCloudControllerManagerOptions()
 	runtime.Must(err) // of constants

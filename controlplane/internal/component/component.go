@@ -1,10 +1,9 @@
-// Package component holds the programs of the multi-call binary: the real
-// control plane components and their command-line tools, each linked from its
-// own module. It is the only importer of k8s.io/kubernetes and of the etcd
-// server.
+// Package component holds the programs of the multi-call binary: the real control plane components and their
+// command-line tools, each linked from its own module. No other package imports k8s.io/kubernetes or the etcd server.
 //
-// One process runs one program. The components install signal handlers once per process (installing the API server's
-// a second time panics), call os.Exit and share a global metrics registry, so only the chosen program is constructed.
+// One process runs one program. Only the chosen program is constructed, because the components call os.Exit, share a
+// global metrics registry and install signal handlers once per process (installing the API server's handlers twice
+// panics).
 //
 // Linking the components together still affects /metrics: a package that registers its metric families in init() does
 // so in every Kubernetes component. Compared with the programs built alone, the scheduler and the controller manager
@@ -41,14 +40,14 @@ import (
 	_ "github.com/stormglass/stormglass/controlplane/internal/component/kubeversion" // a version without linker flags
 )
 
-// Program is one program of the binary: it takes the arguments after the program's name and returns
-// its exit code, if it returns at all.
+// Program is one program of the binary. It takes the arguments after the program's name and returns the exit code; some
+// programs exit instead of returning.
 type Program func(args []string) int
 
-// Lookup returns the program with a name. ok is false if the name is unknown.
+// Lookup returns the program with the given name. ok is false if the name is unknown.
 func Lookup(name string) (program Program, ok bool) {
-	// The etcd tools turn on prefix matching for the whole binary when they are linked in. kubectl would then run
-	// some command for "kubectl d".
+	// The linked etcd tools turn on prefix matching for the whole binary. With it, "kubectl d" would run some command
+	// whose name begins with d.
 	cobra.EnablePrefixMatching = name == "etcdctl" || name == "etcdutl"
 	program, ok = map[string]Program{
 		control.KindEtcd:                   runEtcd,
@@ -77,12 +76,13 @@ func runCommand(construct func() *cobra.Command) Program {
 	}
 }
 
-// newMetricsServerCommand constructs metrics-server like its own main, so that a signal ends it in order.
+// newMetricsServerCommand constructs metrics-server as its main function does, so that a signal ends it in order.
 func newMetricsServerCommand() *cobra.Command {
 	return metricsserver.NewMetricsServerCommand(genericapiserver.SetupSignalHandler())
 }
 
-// runKubectl does what kubectl's own main does. It sets os.Args, because the command reads it to find plugins.
+// runKubectl does what the main function of kubectl does. It sets os.Args, where the command looks for the names of
+// plugins.
 func runKubectl(args []string) int {
 	os.Args = append([]string{"kubectl"}, args...)
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
@@ -92,7 +92,7 @@ func runKubectl(args []string) int {
 	return 0
 }
 
-// runEtcdctl runs etcdctl's own main, which reads os.Args and exits by itself on an error.
+// runEtcdctl runs the main function of etcdctl, which reads os.Args and exits on an error.
 func runEtcdctl(args []string) int {
 	dropShadowed(args)
 	os.Args = append([]string{"etcdctl"}, args...)
@@ -100,8 +100,8 @@ func runEtcdctl(args []string) int {
 	return 0
 }
 
-// dropShadowed unsets etcdctl's environment variables for flags that are in args. With both, etcdctl would fail with
-// a stack trace; the flag takes precedence.
+// dropShadowed unsets the environment variables of etcdctl whose flags are in args, because etcdctl fails with a stack
+// trace if both are set. The flag takes precedence.
 func dropShadowed(args []string) {
 	short := map[string]string{"-w": "--write-out", "-d": "--discovery-srv"}
 	for _, arg := range args {
@@ -118,8 +118,8 @@ func dropShadowed(args []string) {
 	}
 }
 
-// runEtcdutl runs etcdutl, to which etcd 3.6 moved `snapshot status` and `snapshot restore`. It builds the root
-// command itself, because etcdutl's own is in a main package.
+// runEtcdutl runs etcdutl, which since etcd 3.6 has `snapshot status` and `snapshot restore`. It builds the root
+// command itself, because etcdutl defines its root command in a main package.
 func runEtcdutl(args []string) int {
 	root := &cobra.Command{Use: "etcdutl", Short: "An administrative command line tool for etcd3.", SilenceUsage: true, SilenceErrors: true}
 	etcdutlFlags(root.PersistentFlags())

@@ -11,17 +11,17 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// leaderTimeout bounds one lookup of leaders. electedWithin bounds how long a fault waits for an election in
-// progress: a lease moves up to 24 s after its holder was lost.
+// leaderTimeout is the time limit of one lookup of leaders. electedWithin is the maximum time that a fault waits for an
+// election in progress: a lease moves up to 24 s after its holder was lost.
 const (
 	leaderTimeout = 5 * time.Second
 	electedWithin = 30 * time.Second
 )
 
-// target holds the components and links that a fault affects, and the claims of the fault on them.
+// target holds the components and links that a fault affects, and the fault's claims on them.
 type target struct {
-	names  []string // the components, in the requested order; for a move, the components that it restarts, in its order
-	same   []string // for a move: the components whose program is the same in the other release
+	names  []string // the components, in the requested order; for a move, the components to restart, in the order of the restarts
+	same   []string // for a move: the components whose program does not change
 	links  []Link
 	claims []control.Claim
 }
@@ -66,7 +66,7 @@ func (m *Manager) leaders(ctx context.Context, f control.Fault) (map[string]stri
 	return found, nil
 }
 
-// elected returns the leaders after an election that may be in progress: an earlier fault may have removed the
+// elected returns the leaders. It waits for an election in progress, because an earlier fault may have removed the
 // previous leader.
 func (m *Manager) elected(ctx context.Context, f control.Fault) (found map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, electedWithin)
@@ -74,7 +74,7 @@ func (m *Manager) elected(ctx context.Context, f control.Fault) (found map[strin
 	defer context.AfterFunc(m.open, cancel)()
 	_ = wait.PollUntilContextCancel(ctx, time.Second/2, true, func(ctx context.Context) (bool, error) {
 		leaders, failure := m.leaders(ctx, f)
-		if failure == nil || ctx.Err() == nil { // an error due to the end of the wait says nothing about the plane
+		if failure == nil || ctx.Err() == nil { // an error because the wait ended says nothing about the plane
 			found, err = leaders, failure
 		}
 		return err == nil, nil
@@ -85,8 +85,8 @@ func (m *Manager) elected(ctx context.Context, f control.Fault) (found map[strin
 	return found, err
 }
 
-// aim returns the components and links that a fault affects. It fails if the fault clashes with another fault. The
-// caller holds the lock.
+// aim returns the components and links that a fault affects, with the fault's claims. It fails if the claims clash with
+// another fault. The caller holds m.mu.
 func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error) {
 	if m.open.Err() != nil {
 		return target{}, fmt.Errorf("%s cannot begin: %w", f.Kind, errClosed)
@@ -125,7 +125,7 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 }
 
 // follower returns the first component of a kind, except the leader, that no other fault affects or has stopped. If
-// all are affected, it returns the first.
+// other faults affect all of them, it returns the first one.
 func (m *Manager) follower(f control.Fault, kind, leader string) string {
 	others := slices.DeleteFunc(m.host.Config().ComponentsOf(kind), func(name string) bool { return name == leader })
 	free := slices.IndexFunc(others, func(name string) bool {
@@ -134,10 +134,9 @@ func (m *Manager) follower(f control.Fault, kind, leader string) string {
 	return others[max(free, 0)]
 }
 
-// BusyError is the error of a fault that clashes with a fault that is in force or about to
-// begin.
+// BusyError is the error of a fault that clashes with another fault that is in force or about to begin.
 type BusyError struct {
-	// Kind was requested at time At; Holder has the Part of the plane that both need.
+	// Kind is the refused fault, requested at time At. Holder is the other fault; both faults need Part of the plane.
 	Kind, Part string
 	At         time.Time
 	Holder     control.FaultStatus
@@ -162,8 +161,7 @@ func (e *BusyError) state() string {
 	return fmt.Sprintf("for another %s", max(e.Holder.Ends.Sub(e.At), 0).Round(time.Second/10))
 }
 
-// conflict returns a *BusyError for the first fault that holds a claimed part. The
-// caller holds the lock.
+// conflict returns a *BusyError for the first fault that holds one of the claimed parts. The caller holds m.mu.
 func (m *Manager) conflict(kind string, want []control.Claim) error {
 	for _, a := range m.faults {
 		if !a.status.Ended.IsZero() {

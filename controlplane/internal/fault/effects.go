@@ -14,23 +14,24 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// mechanism begins faults of one kind, and undoes them.
+// mechanism implements one kind of fault: it begins faults and undoes them.
 type mechanism struct {
-	// machine returns an error if this machine cannot have the fault, and plane if the plane cannot. Nil means that
-	// there are no requirements. Neither changes anything.
+	// machine returns an error if this machine does not support the fault, and plane returns an error if the plane does
+	// not support it. Nil means that there are no requirements. Neither function changes anything.
 	machine func() error
 	plane   func(*Manager) error
-	// lacks returns the reason why the plane or its files cannot have a fault. Nil means that this is not checked.
+	// lacks returns the reason why the plane or its files do not support a given fault. Nil means that there is nothing
+	// to check.
 	lacks func(*Manager, context.Context, control.Fault) error
-	// begin puts a fault in force. On an error the returned effect undoes the completed part.
+	// begin puts a fault in force. If it fails, the returned effect undoes the part that was done.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin is the time limit for undoing the fault; zero means 30 s.
 	undoWithin time.Duration
-	// last is true if undoing the fault needs a serving plane, so that other faults are undone first.
+	// last is true if undoing the fault needs a serving plane. Such a fault is undone after all other faults.
 	last bool
 }
 
-// mechanisms returns the mechanisms of all faults of a plane in control.FaultTable, by kind.
+// mechanisms returns the mechanism of each kind of fault in control.FaultTable that affects a plane.
 func mechanisms() map[string]mechanism {
 	return map[string]mechanism{
 		control.FaultSlowFsync:      {machine: fsync.Available, begin: (*Manager).slowFsync},
@@ -147,12 +148,12 @@ func (m *Manager) limitDescriptors(ctx context.Context, _ string, f control.Faul
 	return m.limit(ctx, OpenFiles, f.Limit, t)
 }
 
-// fillDisk prevents the files of a process from growing.
+// fillDisk limits the file size of a process, so that its files cannot grow.
 func (m *Manager) fillDisk(ctx context.Context, _ string, _ control.Fault, t target) (effect, error) {
 	return m.limit(ctx, FileSize, 0, t)
 }
 
-// limit lowers a soft limit of processes. The returned effect restores the old limit when it is undone.
+// limit lowers a soft limit of the target's processes. Undoing the returned effect restores the old limit.
 func (m *Manager) limit(ctx context.Context, of Rlimit, soft uint64, t target) (effect, error) {
 	var mu sync.Mutex
 	was := map[string]uint64{}
@@ -185,8 +186,8 @@ func (m *Manager) limit(ctx context.Context, of Rlimit, soft uint64, t target) (
 	return e, err
 }
 
-// ignoreGone drops the error of undoing a process' fault if the process is gone: the fault's effect
-// is gone with it.
+// ignoreGone returns nil instead of an error of undoing a fault if the fault's process has ended, because the effect
+// ended with the process.
 func ignoreGone(err error) error {
 	if errors.Is(err, ErrNotRunning) || errors.Is(err, syscall.ESRCH) {
 		return nil
@@ -194,15 +195,15 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// onEach calls do for all elements at the same time. The returned effect calls undo for each element, even if do
-// failed for it.
+// onEach calls do for all elements at the same time. Undoing the returned effect calls undo for each element, even if
+// do failed for it.
 func onEach[T any](all []T, do func(T) error, undo func(context.Context, T) error) (effect, error) {
 	return effect{undo: func(ctx context.Context) error {
 		return each(all, func(one T) error { return undo(ctx, one) })
 	}}, each(all, do)
 }
 
-// each calls a function on all at the same time and joins the errors.
+// each calls do for all elements at the same time and joins the errors.
 func each[T any](all []T, do func(T) error) error {
 	errs := make([]error, len(all))
 	var wait sync.WaitGroup
@@ -213,11 +214,11 @@ func each[T any](all []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// turnWithin is the time limit for a restarted component to serve again before the next component is restarted.
-// Components need seconds, and ten times that on a busy machine.
+// turnWithin is the time limit for a restarted component to serve again. Only then is the next component restarted.
+// Components need seconds, and ten times as long on a busy machine.
 const turnWithin = 90 * time.Second
 
-// restart ends the components in order and starts each one again immediately.
+// restart ends the components one after another, in order, and starts each one again immediately.
 func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t target) (effect, error) {
 	failed := "" // the component whose restart stopped half-way
 	return m.course(func() {
@@ -242,8 +243,8 @@ func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t targe
 	}), nil
 }
 
-// course runs a momentary fault to its end in a goroutine. Undoing the returned effect waits for that end and then
-// calls finish.
+// course runs a momentary fault to its end in a goroutine. Undoing the returned effect waits until the fault has ended
+// and then calls finish.
 func (m *Manager) course(run func(), finish func(context.Context) error) effect {
 	over := make(chan struct{})
 	m.running.Go(func() {
@@ -269,7 +270,7 @@ func (m *Manager) restartOne(name string) error {
 	return m.startAgain(ctx, name)
 }
 
-// awaitTurn returns when a component serves again, or with an error when the plane stops.
+// awaitTurn waits until the component after serves again. It returns an error if the plane stops.
 func (m *Manager) awaitTurn(after string) error {
 	ctx, cancel := context.WithTimeout(m.open, turnWithin)
 	defer cancel()

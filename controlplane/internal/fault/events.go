@@ -9,13 +9,13 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// eventsKept is the number of events that are kept. A plane whose components are killed every second has some ten
+// eventsKept is the number of events that are kept. A plane in which components are killed every second has about ten
 // events per second.
 const eventsKept = 4096
 
 // Events is the ordered log of a plane's events. The manager appends the events of faults; the plane appends exits,
-// starts, leaders and leases. The last 4,096 are kept. The zero value is ready to use; its methods are safe for
-// concurrent use.
+// starts, leaders and leases. The last 4,096 events are kept. The zero value is ready to use. Methods of Events are
+// safe for concurrent use.
 type Events struct {
 	mu      sync.Mutex
 	kept    []control.Event // oldest first
@@ -24,7 +24,7 @@ type Events struct {
 	changed chan struct{} // closed at the next event; nil without a waiting client
 }
 
-// Append adds an event and numbers it. Time zero means now.
+// Append adds an event and sets its number. If the event's time is zero, it also sets the current time.
 func (e *Events) Append(event control.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,9 +38,9 @@ func (e *Events) Append(event control.Event) {
 	e.wake()
 }
 
-// After returns the kept events with numbers greater than seq, oldest first. If there are none, it waits for one. It
-// returns an empty list if ctx ends first, and control.ErrEnded if the log is closed. If the first number is greater
-// than seq+1, some events were dropped.
+// After returns the kept events with numbers greater than seq, oldest first. If there are none, After waits for an
+// event. It returns an empty list if ctx ends first, and control.ErrEnded if the log is closed. If the first number is
+// greater than seq+1, some events were dropped.
 func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) {
 	for {
 		found, news, err := e.after(seq)
@@ -55,7 +55,8 @@ func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) 
 	}
 }
 
-// after returns the events there are, or a channel that closes at the next one.
+// after returns the kept events with numbers greater than seq or, if there are none, a channel that closes at the next
+// event.
 func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -71,7 +72,7 @@ func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}, error) {
 	return nil, e.changed, nil
 }
 
-// Close ends the log: a waiting After returns at once.
+// Close ends the log. A waiting call of After returns immediately.
 func (e *Events) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

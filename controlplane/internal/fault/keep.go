@@ -12,38 +12,38 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The time limits for undoing a fault.
+// The time limits to undo a fault.
 const (
 	undoWithin     = 30 * time.Second
 	undoLongWithin = 5 * time.Minute
 )
 
-// active is one fault, from the time when its parts are claimed.
+// active is one fault. It exists from the time when the fault claims its parts.
 type active struct {
 	status control.FaultStatus // under the manager's lock
 	claims []control.Claim
 	effect effect
-	work   sync.Mutex // held while the fault is undone or renewed, so that this happens one after the other
+	work   sync.Mutex // held while the fault is undone or renewed, so that these do not overlap
 
 	abandon context.CancelCauseFunc // cancels the beginning of the fault
 	clear   chan chan error         // asks keep to end the fault now
 	gone    chan struct{}           // closed when the fault is completely undone
 }
 
-// effect records a fault's changes to the plane.
+// effect holds the functions that undo and renew a fault's changes to the plane.
 type effect struct {
-	// undo undoes the effects, including partial ones. It is called again after an error. Nil means that there is
-	// nothing to undo.
+	// undo undoes the fault's changes, also if only a part of them was made. It may be called again after an error. Nil
+	// means that there is nothing to undo.
 	undo func(context.Context) error
-	// renew applies the fault to a component's new process; nil for faults that are not lost with a
+	// renew applies the fault to the new process of a component. It is nil for faults that survive the end of a
 	// process.
 	renew func(ctx context.Context, name string) error
-	// over is closed when a momentary fault has run its course; nil for other faults.
+	// over is closed when a momentary fault has ended. It is nil for other faults.
 	over <-chan struct{}
 }
 
-// keep ends a fault when its time is over, when it is cleared, or when it ends by
-// itself. A fault that cannot be undone stays until the next request to clear it.
+// keep waits until a fault's time is over, the fault is cleared, or it ends by itself, and then undoes the fault. A
+// fault that cannot be undone stays in the list until the next request to clear it.
 func (m *Manager) keep(a *active, ends time.Time) {
 	defer m.running.Done()
 	var due <-chan time.Time
@@ -74,12 +74,12 @@ func (m *Manager) keep(a *active, ends time.Time) {
 	}
 }
 
-// Renew applies the faults in force on a component again, to the process that has replaced the previous one.
+// Renew applies the faults in force on a component again, after a new process has replaced the component's process.
 func (m *Manager) Renew(ctx context.Context, name string) {
 	m.mu.Lock()
 	var lost []*active
 	for _, a := range m.faults {
-		// Check the effect last: it is incomplete until the fault is in force.
+		// Check the effect last, because it is incomplete until the fault is in force.
 		if !a.status.Active.IsZero() && a.status.Ended.IsZero() && slices.Contains(a.status.On, name) && a.effect.renew != nil {
 			lost = append(lost, a)
 		}
@@ -94,7 +94,7 @@ func (m *Manager) renew(ctx context.Context, a *active, name string) {
 	a.work.Lock()
 	defer a.work.Unlock()
 	select {
-	case <-a.gone: // it was undone before the process ended, or meanwhile
+	case <-a.gone: // the fault was undone before the process ended, or meanwhile
 		return
 	default:
 	}
@@ -107,7 +107,7 @@ func (m *Manager) renew(ctx context.Context, a *active, name string) {
 	m.publish(control.EventFaultBegin, time.Now(), a.status, describe(a.status)+", again in the new process of "+name)
 }
 
-// markLost records and publishes that a fault is no longer in force, or not on all its components, before its time is
+// markLost records and publishes that a fault is no longer in force on all its components, although its time is not
 // over. It keeps the first reason.
 func (m *Manager) markLost(id string, why error) {
 	m.mu.Lock()
@@ -142,8 +142,8 @@ func (m *Manager) undo(a *active) error {
 	return nil
 }
 
-// rollback undoes the effects of a fault that could not begin. If that fails, the fault stays in
-// the list, so that it can be cleared.
+// rollback undoes the changes of a fault that could not begin. If the undoing fails, the fault stays in the list, so
+// that a client can clear it.
 func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) {
 	if a.effect.undo == nil {
 		close(a.gone)
@@ -187,7 +187,7 @@ func (m *Manager) publish(kind string, at time.Time, s control.FaultStatus, deta
 	m.events.Append(control.Event{Time: at, Kind: kind, Component: component, Detail: "fault " + s.ID + ": " + detail})
 }
 
-// describe names a fault in a few words: "pause of etcd-0".
+// describe returns a short text for a fault, such as "pause of etcd-0".
 func describe(s control.FaultStatus) string {
 	if len(s.Components) == 0 { // the fault has no components, or always the same
 		return s.Kind

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetLimit sets a process's soft limit, effective immediately, and returns the earlier one. The hard
-// limit stays, so that the soft one can be put back.
+// SetLimit sets a soft limit of a process, effective immediately, and returns the earlier soft limit. The hard limit
+// does not change, so that the earlier soft limit can be restored.
 //
-// Descriptors that are open beyond a limit stay open. A call that would open one more fails with EMFILE: open, and
-// accept, so that connections wait in the listener's queue and then time out. A write that would make a file larger
-// than a limit fails with EFBIG; on a full disk it would fail with ENOSPC.
+// Descriptors that are already open stay open, even if they exceed the limit. Calls that would open another descriptor
+// fail with EMFILE. If accept fails, connections wait in the listener's queue until they time out. A write that would
+// make a file larger than the limit fails with EFBIG, whereas it would fail with ENOSPC on a full disk.
 func SetLimit(pid int, of Rlimit, soft uint64) (was uint64, err error) {
 	resource := map[Rlimit]int{OpenFiles: unix.RLIMIT_NOFILE, FileSize: unix.RLIMIT_FSIZE}[of]
 	var now unix.Rlimit
@@ -28,5 +28,5 @@ func SetLimit(pid int, of Rlimit, soft uint64) (was uint64, err error) {
 	return now.Cur, nil
 }
 
-// limitsAvailable reports whether SetLimit works here.
+// limitsAvailable returns an error if SetLimit does not work on this system.
 func limitsAvailable() error { return nil }

@@ -8,10 +8,10 @@ import (
 	"runtime"
 )
 
-// SetLimit needs Linux.
+// SetLimit returns an error, because it is implemented only for Linux.
 func SetLimit(int, Rlimit, uint64) (was uint64, err error) { return 0, limitsAvailable() }
 
-// limitsAvailable reports whether SetLimit works here.
+// limitsAvailable returns an error if SetLimit does not work on this system.
 func limitsAvailable() error {
 	return fmt.Errorf("a limit of another process can be set on Linux only, this is %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

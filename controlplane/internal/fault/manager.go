@@ -20,14 +20,14 @@ const endedKept = 1000
 type Manager struct {
 	host   Host
 	events *Events
-	// machineLacks returns an error if this machine does not support a kind of fault. webhooks returns access to
-	// the webhooks of the API server.
+	// machineLacks returns an error if this machine does not support a kind of fault. webhooks returns a client for the
+	// webhook registrations of the API server.
 	machineLacks func(kind string) error
 	webhooks     func(kubeconfig string) (webhooks, error)
 
-	open  context.Context // ends when no fault may begin any more
+	open  context.Context // ends when the manager refuses new faults for good
 	shut  context.CancelFunc
-	life  context.Context // ends when nothing is undone any more
+	life  context.Context // ends when the manager no longer undoes faults
 	leave context.CancelFunc
 
 	mu       sync.Mutex
@@ -37,16 +37,16 @@ type Manager struct {
 	running  sync.WaitGroup // the faults that are beginning or in force
 }
 
-// ErrNotFound is the error for an unknown ID.
+// ErrNotFound is the error for an unknown fault ID.
 var ErrNotFound = errors.New("there is no such fault")
 
-// errClosed refuses calls after Close.
+// errClosed is the error of calls after Close.
 var errClosed = errors.New("the plane is stopping")
 
-// errCleared is the cause with which a fault that is cleared while it begins is cancelled.
+// errCleared is the cancellation cause of a fault that is cleared while it begins.
 var errCleared = errors.New("it was cleared")
 
-// NewManager returns a manager of the host's faults, which appends them to events.
+// NewManager returns a manager for the faults of host. The manager appends the events of the faults to events.
 func NewManager(host Host, events *Events) *Manager {
 	m := &Manager{host: host, events: events, machineLacks: machineLacks, webhooks: apiServer}
 	m.open, m.shut = context.WithCancel(context.Background())
@@ -54,8 +54,8 @@ func NewManager(host Host, events *Events) *Manager {
 	return m
 }
 
-// Check reports whether Begin would begin the fault now, and changes nothing. Like Begin, it waits for an election in
-// progress.
+// Check returns an error if Begin would not begin the fault now. It changes nothing. Like Begin, it waits for an
+// election in progress.
 func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 	if err := m.checkPossible(ctx, f); err != nil {
 		return err
@@ -70,10 +70,10 @@ func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 	return err
 }
 
-// Begin begins a fault and returns when it is in force; the fault ends by itself when its length is over. A fault on a
-// leader waits for an election in progress. If ctx ends first, or a step fails, Begin undoes its effects and there is no
-// fault. Errors: *control.InvalidFault for a fault that this plane can never have, *BusyError for a fault that clashes with
-// another.
+// Begin begins a fault and returns when the fault is in force. The fault ends by itself when its length is over. A
+// fault on a leader first waits for an election in progress. If ctx ends, or a step fails, Begin undoes what it has
+// done, and there is no fault. The error is a *control.InvalidFault if this plane can never have the fault, and a
+// *BusyError if the fault clashes with another fault.
 func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStatus, error) {
 	asked := time.Now()
 	if err := m.checkPossible(ctx, f); err != nil {
@@ -107,7 +107,7 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 	return a.status, nil
 }
 
-// reserve claims the parts that the fault works on.
+// reserve determines the parts of the plane that the fault uses, claims them, and adds the fault to the list.
 func (m *Manager) reserve(f control.Fault, leaders map[string]string, asked time.Time, abandon context.CancelCauseFunc) (*active, target, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,8 +135,8 @@ func (m *Manager) dropOldest() {
 	}
 }
 
-// List returns all faults in the order of their requests: those that are in force or beginning, and the last thousand
-// that have ended.
+// List returns the faults in the order of their requests: all faults that are beginning or in force, and the most
+// recent faults that have ended. It returns at most a thousand faults if some of them have ended.
 func (m *Manager) List() []control.FaultStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,8 +147,8 @@ func (m *Manager) List() []control.FaultStatus {
 	return list
 }
 
-// Clear ends one fault and returns when it is undone. It returns the error of the undoing or of ctx. A fault that has
-// already ended is not an error. The error for an unknown ID is ErrNotFound.
+// Clear ends one fault and returns when the fault is undone. For a fault that has already ended it returns no error. It
+// returns ErrNotFound for an unknown ID, the error of the undoing, or the error of ctx if ctx ends first.
 func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, error) {
 	m.mu.Lock()
 	i := slices.IndexFunc(m.faults, func(a *active) bool { return a.status.ID == id })
@@ -164,13 +164,13 @@ func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, er
 	return a.status, err
 }
 
-// ClearAll ends all faults, waits until they are undone, and returns those that it ended. It undoes faults that need
-// a serving plane last.
+// ClearAll ends all faults, waits until they are undone, and returns the faults that it ended. Faults whose undoing
+// needs a serving plane are undone last.
 func (m *Manager) ClearAll(ctx context.Context) ([]control.FaultStatus, error) {
 	return m.endAll(ctx, errCleared)
 }
 
-// endAll ends all faults. A Begin in progress returns cause.
+// endAll ends all faults. A call of Begin in progress returns cause.
 func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatus, error) {
 	m.mu.Lock()
 	var first, last []*active
@@ -195,8 +195,8 @@ func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatu
 	return list, err
 }
 
-// Exclude refuses all faults until release is called, for operations that no fault may disturb. why is the reason in
-// the error of a refused fault. Exclude fails if faults are in force.
+// Exclude refuses new faults until release is called. It is for operations that no fault may disturb. why is the reason
+// in the error of a refused fault. Exclude fails if faults are in force.
 func (m *Manager) Exclude(why string) (release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -221,7 +221,7 @@ func (m *Manager) Exclude(why string) (release func(), err error) {
 }
 
 // Close refuses new faults and undoes all others. It returns the errors of faults that could not be undone before ctx
-// ends. Call it before the plane's processes are stopped, because a paused process does not react.
+// ends. Call Close before you stop the plane's processes, because a paused process does not react to a stop.
 func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.shut()

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// checkMove returns an error if components cannot be moved to a release because its program is missing.
+// checkMove returns an error if components cannot move to a release because there is no program of that release.
 func (m *Manager) checkMove(ctx context.Context, f control.Fault) error {
 	to, _ := control.ReleaseOf(f.To)
 	if err := m.host.ReleaseAvailable(ctx, to); err != nil {
@@ -75,7 +75,7 @@ func ofKind(names []string, kind string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return control.ComponentKind(name) != kind })
 }
 
-// notMoved returns an error that names the components that were not moved, or nil without any.
+// notMoved returns an error that names the components that were not moved, or nil if there are none.
 func notMoved(names []string, to control.Release) error {
 	if len(names) == 0 {
 		return nil
@@ -83,9 +83,9 @@ func notMoved(names []string, to control.Release) error {
 	return fmt.Errorf("not taken to %s: %s", to.Minor, strings.Join(names, ", "))
 }
 
-// moveOne restarts a component with the program of another release. If the component does not serve then, moveOne
-// starts it with the old program again. If that does not serve either, as with etcd on data of a newer storage
-// version, it starts the new program again.
+// moveOne restarts a component with the program of another release. If the component then does not serve, moveOne
+// restarts it with the old program. If the old program does not serve either, as with etcd on data of a newer storage
+// version, moveOne starts the new program again.
 func (m *Manager) moveOne(name string, to control.Release) error {
 	kind, from := control.ComponentKind(name), m.host.Config().ReleaseOf(name)
 	err := m.serveAs(name, to)
@@ -121,11 +121,12 @@ func (m *Manager) startAs(name string, r control.Release) error {
 	return m.startAgain(ctx, name)
 }
 
-// dataWithin is the time limit for etcd to lower the storage version of its data. etcd's leader checks every 5 s.
+// dataWithin is the time limit for etcd to lower the storage version of its data. etcd's leader checks for a requested
+// downgrade every 5 s.
 const dataWithin = time.Minute
 
-// beforeEtcd prepares the etcd cluster before its first member moves. For a downgrade it lowers the storage version
-// of the data. For an upgrade it cancels a downgrade that was not finished.
+// beforeEtcd prepares the etcd cluster before its first member moves. For a downgrade it lowers the storage version of
+// the data. For an upgrade it cancels an unfinished downgrade.
 func (m *Manager) beforeEtcd(moved []string, name, kind string, to control.Release) error {
 	if control.ComponentKind(name) != control.KindEtcd || len(ofKind(moved, control.KindEtcd)) > 0 {
 		return nil
@@ -151,8 +152,8 @@ func (m *Manager) beforeEtcd(moved []string, name, kind string, to control.Relea
 	return nil
 }
 
-// etcdDowngrade prepares the etcd cluster for members of an older version ("ENABLE"), or cancels such a downgrade
-// ("CANCEL").
+// etcdDowngrade sends a request to etcd: "ENABLE" prepares the cluster for members of an older version, and "CANCEL"
+// cancels the preparation.
 func (m *Manager) etcdDowngrade(ctx context.Context, member, action, minor string) error {
 	err := m.host.Etcd(ctx, member, "/v3/maintenance/downgrade", map[string]string{"action": action, "version": minor}, &struct{}{})
 	if err != nil {
@@ -161,7 +162,8 @@ func (m *Manager) etcdDowngrade(ctx context.Context, member, action, minor strin
 	return nil
 }
 
-// etcdForm holds a member's version, the storage version of its data, and its pending downgrade.
+// etcdForm is the part of a member's status about versions: the member's version, the storage version of its data, and
+// its pending downgrade.
 type etcdForm struct {
 	Version        string `json:"version"`
 	StorageVersion string `json:"storageVersion"`
@@ -183,9 +185,9 @@ func (m *Manager) etcdForms(ctx context.Context) (all map[string]etcdForm, err e
 	return all, nil
 }
 
-// etcdIsOlder reports whether the cluster is already at an older version: the data of all members has its storage
-// version, and a member has that version or is to be downgraded to it. Such a cluster refuses a second request to
-// downgrade.
+// etcdIsOlder reports whether the cluster is already prepared for an older version: the data of all members has the
+// older storage version, and at least one member has the older version or a pending downgrade to it. A prepared cluster
+// refuses another request to downgrade.
 func (m *Manager) etcdIsOlder(ctx context.Context, minor string) (bool, error) {
 	forms, err := m.etcdForms(ctx)
 	if err != nil {
@@ -201,7 +203,7 @@ func (m *Manager) etcdIsOlder(ctx context.Context, minor string) (bool, error) {
 	return told, nil
 }
 
-// awaitOlderData waits until the data of all members has the storage version of an older etcd.
+// awaitOlderData waits until the data of all members has the older storage version minor.
 func (m *Manager) awaitOlderData(ctx context.Context, minor string) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, time.Second/2, true, func(ctx context.Context) (bool, error) {

@@ -16,8 +16,8 @@ const noSpace = "NOSPACE"
 // lowerQuota restarts the etcd members with a small backend quota, one after another, so that there is always a
 // quorum. The leader comes last, so that the leadership moves only once.
 //
-// It kills the members, because a member that stops in order waits 7 seconds for the watches of API servers, which do
-// not end. No acknowledged write is lost: it is in the member's write-ahead log.
+// lowerQuota kills the members, because a member that stops in order waits 7 seconds for the watches of API servers,
+// which do not end. No acknowledged write is lost, because it is in the member's write-ahead log.
 func (m *Manager) lowerQuota(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
 	leader, err := m.host.Leader(ctx, control.KindEtcd)
 	if err != nil {
@@ -30,7 +30,7 @@ func (m *Manager) lowerQuota(ctx context.Context, _ string, f control.Fault, t t
 }
 
 // freeSpace recovers from NOSPACE as an operator would: it restores the old quota, disarms the alarms, compacts and
-// defragments. The quota comes first, because with the small quota the next write would raise the alarm again.
+// defragments. It restores the quota first, because with the small quota the next write would raise the alarm again.
 func (m *Manager) freeSpace(ctx context.Context, members []string) error {
 	if err := m.restartInTurn(ctx, members, nil); err != nil {
 		return err
@@ -52,8 +52,8 @@ func (m *Manager) freeSpace(ctx context.Context, members []string) error {
 	return nil
 }
 
-// restartInTurn kills members and starts them with flags that override their own, one after another: each when the
-// previous one serves again.
+// restartInTurn kills members and starts them with flags that override their own flags. It restarts one member after
+// another, each when the previous member serves again.
 func (m *Manager) restartInTurn(ctx context.Context, members []string, flags control.Flags) error {
 	for _, name := range members {
 		if err := m.host.Kill(ctx, name); err != nil {
@@ -72,7 +72,7 @@ func (m *Manager) restartInTurn(ctx context.Context, members []string, flags con
 	return nil
 }
 
-// Disarm disarms all NOSPACE alarms of etcd. raised reports whether there were any.
+// Disarm disarms all NOSPACE alarms of etcd. raised reports whether there were any alarms.
 func Disarm(ctx context.Context, call func(ctx context.Context, path string, in, out any) error) (raised bool, err error) {
 	const path = "/v3/maintenance/alarm"
 	var list struct {

@@ -20,15 +20,15 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/webhook"
 )
 
-// webhookNames is the prefix of the name of each registration. The fault's ID and the resource follow.
+// webhookNames is the prefix of the name of each registration. The fault's ID and the resource follow the prefix.
 const webhookNames = "stormglass-fault-"
 
-// clearEvery is the interval at which the removal of a registration is retried while the API server does not serve.
+// clearEvery is the interval at which the manager retries to remove a registration while the API server does not serve.
 const clearEvery = 100 * time.Millisecond
 
-// A registration whose answer was lost may still take effect later: a paused etcd member may hold the request and
-// pass it on when it continues. For lateWithin after such a failure, the Manager looks for it every lateEvery and
-// removes it.
+// A registration whose answer was lost may still take effect later. For example, a paused etcd member may hold the
+// request and commit it when it continues. For lateWithin after such a failure, the Manager looks for the registration
+// every lateEvery and removes it.
 const (
 	lateWithin = 10 * time.Minute
 	lateEvery  = 2 * time.Second
@@ -37,21 +37,21 @@ const (
 type webhooks interface {
 	// serves reports whether objects of a resource can be created.
 	serves(ctx context.Context, resource string) (bool, error)
-	// start registers a webhook and returns it when it is in force. On an error, start undoes what it can.
+	// start registers a webhook and returns when the webhook is in force. On an error, start undoes what it can.
 	start(ctx context.Context, o webhook.Options) (registered, error)
-	// remove removes a registration and reports whether it existed.
+	// remove removes a registration and reports whether the registration existed.
 	remove(ctx context.Context, name string) (bool, error)
 }
 
-// registered is a webhook.Webhook.
+// registered is the interface of webhook.Webhook.
 type registered interface {
 	Clear(context.Context) error
 	Close(context.Context) error
 	Lost() bool
 }
 
-// webhookName names a registration. The name is also a label's value, which is limited to 63
-// characters. It is cut there, because some resources have longer names.
+// webhookName returns the name of a registration. The name is cut to 63 characters, because it is also used as the
+// value of a label, and some resources have longer names.
 func webhookName(id, resource string) string {
 	const most = 63
 	name := webhookNames + id + "-" + strings.ReplaceAll(resource, ".", "-")
@@ -83,7 +83,7 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _
 			return failure
 		}
 		m.running.Go(func() {
-			_ = hook.Close(m.life) // its registration is gone
+			_ = hook.Close(m.life) // the registration is already removed
 			if hook.Lost() {
 				m.removeLate(hooks, name)
 			}
@@ -92,8 +92,8 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _
 	}}, nil
 }
 
-// removeLate removes a registration that appears after it was given up. Its server is gone, so the requests that it
-// matches would fail.
+// removeLate removes a registration that appears after the manager has given it up. The registration has no server, so
+// the requests that it matches would fail.
 func (m *Manager) removeLate(hooks webhooks, name string) {
 	_ = wait.PollUntilContextTimeout(m.life, lateEvery, lateWithin, true, func(ctx context.Context) (bool, error) {
 		found, err := hooks.remove(ctx, name)
@@ -125,8 +125,8 @@ func (a admin) remove(ctx context.Context, name string) (bool, error) {
 	return webhook.Unregister(ctx, a.client, name)
 }
 
-// Sweep removes the registrations of webhooks that a killed supervisor left in the plane's data:
-// without their server, all requests that they match would fail.
+// Sweep removes the registrations of webhooks that a killed supervisor has left in the plane's data. They have no
+// server, so all requests that they match would fail. Sweep returns the names of the removed registrations.
 func Sweep(ctx context.Context, kubeconfig string) ([]string, error) {
 	a, err := newAdmin(kubeconfig)
 	if err != nil {
@@ -152,7 +152,7 @@ func Sweep(ctx context.Context, kubeconfig string) ([]string, error) {
 }
 
 // checkServed returns an error for a resource that the API server does not serve, such as "deployments" without its
-// group: no request would ever match the webhook.
+// group. No request would ever match a webhook for such a resource.
 func (m *Manager) checkServed(ctx context.Context, f control.Fault) error {
 	hooks, err := m.webhooks(m.host.Kubeconfig())
 	if err != nil {
@@ -172,8 +172,8 @@ func (m *Manager) checkServed(ctx context.Context, f control.Fault) error {
 	return nil
 }
 
-// serves reports whether a resource, such as "pods" or "deployments.apps", can be created in any version of its
-// group.
+// serves reports whether objects of a resource, such as "pods" or "deployments.apps", can be created in any version of
+// the resource's group.
 func (a admin) serves(ctx context.Context, resource string) (bool, error) {
 	name, group, grouped := strings.Cut(resource, ".")
 	versions := []string{"/api/v1"}
@@ -201,8 +201,7 @@ func (a admin) serves(ctx context.Context, resource string) (bool, error) {
 	return false, nil
 }
 
-// discover reads a path of the API server's discovery; found is false if the path does not
-// exist.
+// discover reads a path of the API server's discovery into the value into. found is false if the path does not exist.
 func (a admin) discover(ctx context.Context, path string, into any) (found bool, err error) {
 	data, err := a.client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {

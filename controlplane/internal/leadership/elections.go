@@ -1,6 +1,6 @@
-// Package leadership finds the leaders of a plane. Roles finds the current leaders by asking the components.
-// Elections finds the time of each election in the logs of the components: a log has the exact time, and reading it
-// adds no load to the measured components.
+// Package leadership finds the leaders of a plane. Roles finds the current leaders by calling the components. Elections
+// reads the time of each election from the logs of the components, because a log has the exact time and reading it adds
+// no load to the measured components.
 package leadership
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// Elections follows the logs of all components of a plane that elect a leader.
+// Elections follows the logs of the components of a plane that elect a leader.
 type Elections []*Log
 
-// FollowAll returns the Elections of a plane, which begin at the current ends of the logs.
+// FollowAll returns the Elections of a plane. It reads the logs from their current ends.
 func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
 	for _, name := range cfg.Components() {
 		if kind := control.ComponentKind(name); control.KindOf(kind).Leads {
@@ -32,11 +32,11 @@ func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
 	return all
 }
 
-// pollInterval is the interval at which the logs are read. An event is reported up to this much later, but has the
-// time of its log line.
+// pollInterval is the interval at which the logs are read. An event is reported up to this much later than it happened,
+// but carries the time of its log line.
 const pollInterval = 50 * time.Millisecond
 
-// Report reports elections until ctx ends.
+// Report calls report for each election until ctx ends.
 func (all Elections) Report(ctx context.Context, report func(control.Event)) {
 	wait.UntilWithContext(ctx, func(context.Context) {
 		for _, log := range all {
@@ -53,7 +53,7 @@ const (
 	leaseElected = "Successfully acquired lease"
 )
 
-// find returns the election that a log line of a component reports. found is false if the line reports none. The
+// find returns the election that a log line of a component reports. found is false if the line reports no election. The
 // event's time is zero if the line has no time.
 func find(kind, line string) (event control.Event, found bool) {
 	switch {
@@ -76,9 +76,9 @@ func find(kind, line string) (event control.Event, found bool) {
 	return event, false
 }
 
-// LineTime returns the time that a component wrote at the beginning of a line of its log; zero if the line has no
-// time. klog's time, as in "I1121 14:33:22.123456", is local and has no year: LineTime assumes that it is within half
-// a year of now.
+// LineTime returns the time that a component wrote at the beginning of a log line, or zero if the line has no time.
+// klog's time, as in "I1121 14:33:22.123456", is local and has no year; LineTime chooses the year that makes the time
+// at most half a year from now.
 func LineTime(line string, now time.Time) time.Time {
 	if strings.HasPrefix(line, "{") {
 		return entryTime(line)
@@ -97,7 +97,7 @@ func LineTime(line string, now time.Time) time.Time {
 	return t
 }
 
-// entryTime returns the time of a JSON log entry: etcd writes it in RFC 3339 format, Kubernetes
+// entryTime returns the time of a JSON log entry. etcd writes the time in RFC 3339 format, and Kubernetes
 // (--logging-format=json) in milliseconds.
 func entryTime(line string) (at time.Time) {
 	var entry struct {
@@ -113,14 +113,14 @@ func entryTime(line string) (at time.Time) {
 	return time.UnixMicro(int64(milliseconds * 1000))
 }
 
-// Log is one component's log, read as it grows.
+// Log is the log of one component. It is read while the component writes it.
 type Log struct {
 	component, kind, path string
 	offset                int64
 	part                  []byte // an incomplete last line
 }
 
-// Follow returns a Log that begins at the current end of a component's log file. The file need not exist yet.
+// Follow returns a Log that starts reading at the current end of a component's log file. The file need not exist yet.
 func Follow(component, kind, path string) *Log {
 	l := &Log{component: component, kind: kind, path: path}
 	if info, err := os.Stat(path); err == nil {
@@ -129,7 +129,7 @@ func Follow(component, kind, path string) *Log {
 	return l
 }
 
-// Next returns the elections that were logged since the last call.
+// Next returns the elections that were logged since the last call of Next.
 func (l *Log) Next() []control.Event {
 	var events []control.Event
 	for _, line := range l.lines() {
@@ -141,8 +141,8 @@ func (l *Log) Next() []control.Event {
 	return events
 }
 
-// tailBytes is the maximum number of bytes that are read from a log at a time, and maxLine the maximum that is kept
-// of an incomplete line.
+// tailBytes is the maximum number of bytes that are read from a log at a time. maxLine is the maximum number of bytes
+// that are kept of an incomplete line.
 const (
 	tailBytes = 256 << 10
 	maxLine   = 64 << 10

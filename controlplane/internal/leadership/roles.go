@@ -13,21 +13,22 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// askWithin bounds the wait for the answers of all components, because a paused component never answers.
+// askWithin is the time limit for the answers of all components. A paused component never answers.
 const askWithin = time.Second
 
-// Roles asks the components of a plane for their roles, and finds the leader of each kind. It stores the names for
-// etcd's member IDs. Its methods are safe for concurrent use.
+// Roles calls the components of a plane to find their roles and the leader of each kind. It remembers the member names
+// for etcd's member IDs. Its methods are safe for concurrent use.
 type Roles struct {
 	client      *adminclient.Client
 	etcdMembers int
 
 	mu sync.Mutex // guards names
-	// names maps member IDs to names, because a paused member cannot be asked for its ID.
+	// names maps member IDs to names, because a paused member cannot be asked for its name.
 	names map[string]string
 }
 
-// NewRoles returns the Roles of a plane. etcdMembers is the number of all members, including those that do not run.
+// NewRoles returns the Roles of a plane. etcdMembers is the number of all etcd members, including members that are not
+// running.
 func NewRoles(client *adminclient.Client, etcdMembers int) *Roles {
 	return &Roles{client: client, etcdMembers: etcdMembers, names: map[string]string{}}
 }
@@ -47,8 +48,8 @@ func (r *Roles) Leader(ctx context.Context, kind string, running func(kind strin
 	return r.leaseHolder(ctx, kind, running(kind))
 }
 
-// etcdLeader asks all members at once and waits until a quorum agrees or all have answered, so that a paused member
-// does not delay the fault that needs the leader.
+// etcdLeader calls all members at once, and waits until a quorum agrees or all have answered. A paused member therefore
+// does not delay a fault that needs the leader.
 func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -63,7 +64,7 @@ func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (str
 			failure = err
 			return
 		}
-		// A quorum is not enough while the leader's name is unknown: it may take the leader's own answer.
+		// A quorum is not enough while the leader's name is unknown: only the leader's own answer may give the name.
 		if votes.Add(s.Leader, s.Term) && r.name(votes.Leader()) != "" {
 			cancel()
 		}
@@ -81,7 +82,7 @@ func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (str
 	return "", fmt.Errorf("etcd's leader is member %s, which has never been reached", leader)
 }
 
-// etcdStatus gets the status of one member and records the name for its ID.
+// etcdStatus gets the status of one member and records the member's name for its ID.
 func (r *Roles) etcdStatus(ctx context.Context, etcd topology.Process) (adminclient.EtcdStatus, error) {
 	s, err := r.client.EtcdStatus(ctx, etcd)
 	if err == nil {
@@ -92,7 +93,7 @@ func (r *Roles) etcdStatus(ctx context.Context, etcd topology.Process) (admincli
 	return s, err
 }
 
-// name returns the name of the member with an ID, or "" if that member was never reached.
+// name returns the name of the member with an ID, or "" if that member has never answered.
 func (r *Roles) name(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,8 +137,8 @@ func forEach(processes []topology.Process, ask func(topology.Process)) {
 	all.Wait()
 }
 
-// Fill asks all running components at once and fills in their roles. A component that does not answer gets no role.
-// lb is nil for a single API server.
+// Fill calls all running components at the same time and sets their roles. A component that does not answer gets no
+// role. lb is nil if there is only one API server.
 func (r *Roles) Fill(ctx context.Context, components []control.ComponentStatus, lb *balancer.Balancer) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -190,9 +191,9 @@ func (r *Roles) fill(ctx context.Context, c *control.ComponentStatus) {
 	}
 }
 
-// Votes finds etcd's leader from the members' answers.
+// Votes determines etcd's leader from the answers of the members.
 type Votes struct {
-	// Members is the number of all members, including those that do not run.
+	// Members is the number of all members, including members that are not running.
 	Members int
 
 	leader string
@@ -205,9 +206,9 @@ type vote struct {
 	term   int64
 }
 
-// Add counts one member's answer: the leader that it knows ("" if none) and its term. settled is true if a quorum has
-// given the same answer. Then no other answer matters, because a leader of a newer term would have needed a vote of
-// that quorum.
+// Add counts one member's answer: the leader that the member knows, or "" if it knows none, and the term. settled is
+// true if a quorum has given the same answer. Then the other answers do not matter, because a leader of a newer term
+// would have needed a vote of that quorum.
 func (v *Votes) Add(leader string, term int64) (settled bool) {
 	if leader == "" {
 		return false
@@ -223,5 +224,5 @@ func (v *Votes) Add(leader string, term int64) (settled bool) {
 	return v.said[said] > v.Members/2
 }
 
-// Leader returns the leader with the newest term in any answer, or "".
+// Leader returns the leader in the answer with the newest term, or "" if no answer has named a leader.
 func (v *Votes) Leader() string { return v.leader }

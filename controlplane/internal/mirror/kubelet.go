@@ -26,8 +26,8 @@ import (
 	"github.com/stormglass/stormglass/internal/kubeletapi"
 )
 
-// serve starts the kubelet API of all nodes, with a separate port for each node at the address of all components. The
-// authority that signs other kubelets' certificates also signs the server's certificate.
+// serve starts the kubelet API of all nodes. Each node has its own port at the address of all components. The server's
+// certificate is signed by the authority that signs the certificates of other kubelets.
 func (nodes *Nodes) serve(cfg Config, all []*node) (*kubeletapi.Server, error) {
 	leaf := pki.Leaf{
 		CommonName: all[0].user(), Organizations: []string{"system:nodes"}, Server: true, IPs: []net.IP{net.ParseIP(topology.Host)},
@@ -75,13 +75,13 @@ var (
 	_ kubeletapi.Dialer = (*node)(nil)
 )
 
-// Name is the name of the Node.
+// Name returns the name of the Node.
 func (n *node) Name() string { return n.name }
 
-// Unreachable returns nil: the node is reachable as long as the supervisor runs.
+// Unreachable returns nil, because the node is reachable as long as the supervisor runs.
 func (*node) Unreachable() <-chan struct{} { return nil }
 
-// Pods returns the node's static pods.
+// Pods returns the static pods of the node.
 func (n *node) Pods() (all []*corev1.Pod) {
 	for _, c := range n.cfg.components(n.index) {
 		pod := n.staticPod(c)
@@ -92,7 +92,7 @@ func (n *node) Pods() (all []*corev1.Pod) {
 	return all
 }
 
-// Log copies the log of the component in a pod to w.
+// Log copies the log of a pod's component to w.
 func (n *node) Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error {
 	for _, c := range n.cfg.components(n.index) {
 		switch {
@@ -106,8 +106,8 @@ func (n *node) Log(ctx context.Context, pod *corev1.Pod, container string, o *co
 	return fmt.Errorf("previous terminated container %q in pod %q not found", container, pod.Name)
 }
 
-// wellKnown maps kinds to the secure ports in the manifests of kubeadm and metrics-server. A plane's components
-// listen at other ports, so that several planes can run on one machine.
+// wellKnown maps kinds of component to the secure ports in the manifests of kubeadm and metrics-server. A plane's
+// components listen at other ports, so that several planes can run on one machine.
 var wellKnown = map[string]int32{
 	control.KindEtcd: 2379, control.KindAPIServer: 6443, control.KindScheduler: 10259, control.KindControllerManager: 10257,
 	control.KindCloudControllerManager: 10258, control.KindMetricsServer: 10250,
@@ -120,7 +120,8 @@ func port(c supervisor.Snapshot) int32 {
 	return int32(n)
 }
 
-// Dial connects to a component. to is the component's own port or its well-known one.
+// Dial connects to the component of a pod. to is either the port at which the component listens, or its well-known
+// port.
 func (n *node) Dial(ctx context.Context, pod *corev1.Pod, to int32) (net.Conn, error) {
 	for _, c := range n.cfg.components(n.index) {
 		if n.podName(c) != pod.Name {
@@ -136,7 +137,7 @@ func (n *node) Dial(ctx context.Context, pod *corev1.Pod, to int32) (net.Conn, e
 	return nil, fmt.Errorf("pod %q does not exist", pod.Name)
 }
 
-// Summary returns the resource usage of the components' processes. The node's usage is the sum.
+// Summary returns the resource usage of the components' processes. The usage of the node is the sum over its processes.
 func (n *node) Summary(now time.Time) *stats.Summary {
 	at := metav1.NewTime(now)
 	var cpu, memory uint64

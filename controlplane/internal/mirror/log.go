@@ -18,12 +18,12 @@ import (
 // pollEvery is the interval at which a followed log is checked for new data.
 const pollEvery = 100 * time.Millisecond
 
-// stampForm is the kubelet's format of time stamps: RFC 3339 with all nine digits.
+// stampForm is the format of the kubelet's time stamps: RFC 3339 with nine digits for the fraction of a second.
 const stampForm = "2006-01-02T15:04:05.000000000Z07:00"
 
-// copyLog copies the output of a process from the log of its component, up to the output of the next process, if
-// there is one. With o.Follow it continues, across restarts, until ctx ends. A line without a time gets the time of
-// the previous line.
+// copyLog copies the output of the process child from the log of its component. It ends where the output of the next
+// process begins, if there is one. With o.Follow it continues, across restarts, until ctx ends. A line without a time
+// gets the time of the previous line.
 func copyLog(ctx context.Context, path string, child, next *process.Child, o *corev1.PodLogOptions, w io.Writer) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -79,7 +79,7 @@ func copyLog(ctx context.Context, path string, child, next *process.Child, o *co
 	return nil
 }
 
-// lines yields the lines of r with their line ends, which the last line may lack.
+// lines yields the lines of r with their line ends. The last line may have no line end.
 func lines(r io.Reader) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for from := bufio.NewReader(r); ; {
@@ -95,7 +95,7 @@ func lines(r io.Reader) iter.Seq2[string, error] {
 	}
 }
 
-// growing reads a file beyond its end until ctx ends.
+// growing reads a file while it grows: at the end of the file it waits for more data, until ctx ends.
 type growing struct {
 	ctx  context.Context
 	file *os.File

@@ -1,11 +1,10 @@
-// Package mirror shows a plane's components as kubeadm's static pods: it registers
-// control-plane nodes and keeps a mirror pod for each component on them, as their
-// kubelets would.
+// Package mirror shows a plane's components as kubeadm's static pods: it registers control-plane nodes and maintains a
+// mirror pod for each component on them, as kubelets would.
 //
-// Each node costs the API server 9 requests a minute: 6 renewals of its Lease, 3 cached lists of its pods (instead of
-// a watch), and a report of its status every 5 minutes and when its version changes. A pod's status costs a request
-// whenever its process starts, serves, ends or is paused. A failed request is retried after 10 s; nothing waits for
-// it.
+// Each node costs the API server 9 requests a minute: 6 renewals of its Lease, 3 cached lists of its pods (instead of a
+// watch), and a report of its status every 5 minutes and when its version changes. Whenever a component's process
+// starts, serves, ends or is paused, a report of the pod's status costs one request. A failed request is retried after
+// 10 s; the plane does not wait for these requests.
 package mirror
 
 import (
@@ -23,16 +22,17 @@ import (
 	"github.com/stormglass/stormglass/internal/kubeletapi"
 )
 
-// Config describes the plane. Every field must be set.
+// Config describes the plane whose components are shown. Every field must be set.
 type Config struct {
-	// Admin is the identity that registers the nodes: kubelets may not label themselves as control-plane nodes.
+	// Admin is the identity that registers the nodes. Kubelets may not label themselves as control-plane nodes.
 	Admin *rest.Config
 	Keys  pki.Dir
-	// MetricsServerVersion is the tag of metrics-server's image.
+	// MetricsServerVersion is the tag of the image of metrics-server.
 	MetricsServerVersion string
 	// Components returns the current state of all components.
 	Components func() []supervisor.Snapshot
-	// Events waits for events of the plane after the given one, and returns an empty list when the plane has ended.
+	// Events waits for events of the plane with numbers greater than after. It returns an empty list when the plane has
+	// ended.
 	Events func(ctx context.Context, after int64) ([]control.Event, error)
 }
 
@@ -43,8 +43,8 @@ type Nodes struct {
 	running sync.WaitGroup
 }
 
-// Start serves the nodes' kubelet API, registers the nodes in the background and maintains them until Stop. There are
-// as many nodes as the component with the most replicas has.
+// Start serves the kubelet API of the nodes, registers the nodes in the background, and maintains them until Stop. The
+// number of nodes is the largest number of replicas of any component.
 func Start(cfg Config) (*Nodes, error) {
 	count := 0
 	for _, c := range cfg.Components() {
@@ -75,7 +75,8 @@ func Start(cfg Config) (*Nodes, error) {
 	return nodes, nil
 }
 
-// Stop returns when no request is in progress. The Nodes and pods stay, as if the machine were switched off.
+// Stop stops the requests of the nodes and returns when none is in progress. The Nodes and pods stay in the API, as if
+// the machine were switched off.
 func (n *Nodes) Stop() {
 	n.stop()
 	if n.api != nil {
@@ -84,7 +85,7 @@ func (n *Nodes) Stop() {
 	n.running.Wait()
 }
 
-// follow makes the nodes check their components after each event.
+// follow makes each node check its components after each event of the plane.
 func follow(ctx context.Context, cfg Config, nodes []*node) {
 	for after := int64(0); ; {
 		events, err := cfg.Events(ctx, after)
@@ -101,7 +102,7 @@ func follow(ctx context.Context, cfg Config, nodes []*node) {
 	}
 }
 
-// components returns the components of one node: the node's number is their replica number.
+// components returns the components of one node. The number of the node is the replica number of its components.
 func (cfg *Config) components(node int) []supervisor.Snapshot {
 	return slices.DeleteFunc(cfg.Components(), func(c supervisor.Snapshot) bool { return index(c.Name) != node })
 }

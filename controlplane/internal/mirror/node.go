@@ -26,7 +26,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// The intervals of a kubelet, and the interval at which pods are listed.
+// The intervals of a kubelet's requests, and the interval at which pods are listed.
 const (
 	renewEvery  = 10 * time.Second
 	reportEvery = 5 * time.Minute
@@ -44,13 +44,13 @@ func nodeName(i int) string {
 	return "control-plane-" + strconv.Itoa(i)
 }
 
-// index returns the replica number of a component: 1 for "etcd-1".
+// index returns the replica number of a component, such as 1 for "etcd-1".
 func index(component string) int {
 	i, _ := strconv.Atoi(component[strings.LastIndex(component, "-")+1:])
 	return i
 }
 
-// node maintains one Node and its pods. Only run uses the fields from registered on.
+// node maintains one Node and its pods. Only the method run uses the fields from registered on.
 type node struct {
 	cfg     *Config
 	name    string
@@ -65,8 +65,8 @@ type node struct {
 	registered *corev1.Node          // nil before registration and after a failed request
 	lease      *coordinationv1.Lease // as of its last renewal
 	pods       map[string]*corev1.Pod
-	// renewed, reported and listed are the times of the last renewal of the lease, report of the status and list of
-	// pods.
+	// renewed is the time of the last renewal of the lease, reported of the last status report, and listed of the last
+	// list of pods.
 	renewed, reported, listed time.Time
 }
 
@@ -107,7 +107,7 @@ func (n *node) run(ctx context.Context) {
 	}
 }
 
-// sync makes the requests that are due.
+// sync sends the requests that are due.
 func (n *node) sync(ctx context.Context) error {
 	now := time.Now()
 	if n.registered == nil {
@@ -133,7 +133,7 @@ func (n *node) sync(ctx context.Context) error {
 	return n.syncPods(ctx, now)
 }
 
-// register creates the Node, or takes over the Node of an earlier start.
+// register creates the Node, or takes over the Node that an earlier start of the plane created.
 func (n *node) register(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -176,7 +176,7 @@ func (n *node) renew(ctx context.Context, now time.Time) (err error) {
 	return err
 }
 
-// report patches the node's status.
+// report updates the node's status by a patch.
 func (n *node) report(ctx context.Context, now time.Time) error {
 	status := n.status()
 	for _, c := range []corev1.NodeCondition{
@@ -214,8 +214,8 @@ func (n *node) object() *corev1.Node {
 	}
 }
 
-// status returns the Node's status without conditions. No pod can be scheduled there: nothing would run it, and some
-// workloads tolerate every taint.
+// status returns the Node's status without conditions. Its capacity for pods is 0, because no pod may be scheduled
+// there: nothing would run the pod, and some workloads tolerate every taint.
 func (n *node) status() corev1.NodeStatus {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),
@@ -236,7 +236,8 @@ func (n *node) status() corev1.NodeStatus {
 	}
 }
 
-// version returns the version of the oldest API server, because a kubelet must not be newer.
+// version returns the node's version: the version of the oldest API server, because a kubelet must not be newer than an
+// API server.
 func (n *node) version() string {
 	oldest := control.Newest()
 	for _, c := range n.cfg.Components() {

@@ -32,7 +32,7 @@ const (
 	configSource = "kubernetes.io/config.source"
 )
 
-// requests maps kinds to the resource requests in the manifests of kubeadm and metrics-server.
+// requests maps kinds of component to the resource requests in the manifests of kubeadm and metrics-server.
 var requests = map[string]corev1.ResourceList{
 	control.KindEtcd:              {corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("100Mi")},
 	control.KindAPIServer:         {corev1.ResourceCPU: resource.MustParse("250m")},
@@ -41,7 +41,7 @@ var requests = map[string]corev1.ResourceList{
 	control.KindMetricsServer:     {corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("200Mi")},
 }
 
-// list reads the node's pods from the API server's cache.
+// list reads the pods of the node from the API server's cache.
 func (n *node) list(ctx context.Context, now time.Time) error {
 	list, err := n.kubelet.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", n.name).String(), ResourceVersion: "0",
@@ -72,7 +72,7 @@ func (n *node) syncPods(ctx context.Context, now time.Time) error {
 		}
 		if got == nil {
 			made, err := client.Create(ctx, want, metav1.CreateOptions{})
-			if apierrors.IsAlreadyExists(err) { // the cache is behind
+			if apierrors.IsAlreadyExists(err) { // the cache does not have the pod yet
 				made, err = client.Get(ctx, want.Name, metav1.GetOptions{})
 			}
 			if err != nil {
@@ -95,7 +95,7 @@ func (n *node) syncPods(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// mirrors reports whether got is the mirror pod want and is not being deleted.
+// mirrors reports whether the pod got is the mirror pod want and is not being deleted.
 func mirrors(got, want *corev1.Pod) bool {
 	return got.DeletionTimestamp == nil && got.Annotations[configMirror] == want.Annotations[configMirror] &&
 		len(got.OwnerReferences) == 1 && got.OwnerReferences[0].UID == want.OwnerReferences[0].UID
@@ -111,8 +111,8 @@ func (n *node) mirrorPod(c supervisor.Snapshot) *corev1.Pod {
 
 func (n *node) podName(c supervisor.Snapshot) string { return c.Kind + "-" + n.name }
 
-// staticPod returns the static pod that kubeadm would create for a component, with the command line and the port of
-// the process, and without probes and volumes.
+// staticPod returns the static pod that kubeadm would create for a component, with the command line and the port of the
+// component's process, but without probes and volumes.
 func (n *node) staticPod(c supervisor.Snapshot) *corev1.Pod {
 	command := append([]string{c.Kind}, c.Args...)
 	image := n.image(c.Kind, c.Release)
@@ -152,7 +152,7 @@ func (n *node) image(kind string, r control.Release) string {
 	return "registry.k8s.io/" + kind + ":" + version
 }
 
-// podStatus returns the status of a component's pod. was is its previous status.
+// podStatus returns the status of a component's pod. was is the previous status of the pod.
 func podStatus(c supervisor.Snapshot, image string, was corev1.PodStatus, now time.Time) corev1.PodStatus {
 	ready := c.Ready && !process.Paused(c.Child.PID)
 	container := corev1.ContainerStatus{

@@ -1,9 +1,8 @@
 // Package observer starts `loadgen observe` for a plane.
 //
-// It is a separate process for two reasons. Scraping and evaluating rules causes
-// garbage collection, which would delay the requests through the supervisor's
-// balancer. And cmd/controlplane need not link Prometheus: the observer is part of
-// cmd/loadgen, and observes any plane that is up.
+// The observer is a separate process for two reasons. Scraping and evaluating rules cause garbage collection, which
+// would delay the requests through the supervisor's load balancer. And cmd/controlplane need not link Prometheus,
+// because the observer is part of cmd/loadgen, which can observe any plane that is up.
 package observer
 
 import (
@@ -23,32 +22,32 @@ import (
 )
 
 const (
-	// The time limits of a start and a stop: an observer answers within moments, and has little to clean up.
+	// The time limits of a start and a stop. An observer answers within moments, and has little to clean up.
 	startWithin = 30 * time.Second
 	stopWithin  = 5 * time.Second
 )
 
 // Options configure an Observer.
 type Options struct {
-	// Binary is the loadgen program.
+	// Binary is the path of the loadgen program.
 	Binary string
 	// Dir is the directory of a plane that is up.
 	Dir string
-	// Addr is the address to serve at, HOST:PORT. Public allows an address that other machines can reach.
+	// Addr is the address to serve at, as HOST:PORT. Public allows an address that other machines can reach.
 	Addr   string
 	Public bool
-	// Log is the file for its messages. It is truncated at the start.
+	// Log is the file for the observer's messages. It is truncated when the observer starts.
 	Log string
 }
 
-// Observer is a `loadgen observe` that cannot outlive this process.
+// Observer is a running `loadgen observe`, which ends with this process.
 type Observer struct {
 	url  string
 	cmd  *exec.Cmd
 	done chan struct{}
 }
 
-// Find returns the path of loadgen: in the directory of executable, or on PATH.
+// Find returns the path of loadgen. It looks in the directory of executable, then on PATH.
 func Find(executable string) (string, error) {
 	path, err := commandline.Find(executable, "loadgen")
 	if err != nil {
@@ -89,14 +88,14 @@ func Start(ctx context.Context, o Options) (*Observer, error) {
 		w.url = where.URL
 		answered <- err
 		_, _ = io.Copy(io.Discard, said) // to its end
-		_ = w.cmd.Wait()                 // how it ended is in its log
+		_ = w.cmd.Wait()                 // the log says how the observer ended
 		_ = alive.Close()
 	}()
 	within, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("it did not answer within %s", startWithin))
 	defer cancel()
 	select {
 	case err = <-answered:
-		if errors.Is(err, io.EOF) { // it ended and has said why
+		if errors.Is(err, io.EOF) { // the observer has ended, and its log says why
 			<-w.done
 			return nil, fmt.Errorf("observe: %s", lastLine(o.Log))
 		}
@@ -110,13 +109,13 @@ func Start(ctx context.Context, o Options) (*Observer, error) {
 	return w, nil
 }
 
-// URL returns the address of the query API.
+// URL returns the address of the observer's query API.
 func (w *Observer) URL() string { return w.url }
 
 // Done returns a channel that is closed when the observer has ended.
 func (w *Observer) Done() <-chan struct{} { return w.done }
 
-// Terminate asks the observer to end.
+// Terminate sends SIGTERM to the observer and does not wait for its end.
 func (w *Observer) Terminate() { _ = w.cmd.Process.Signal(syscall.SIGTERM) } // it may have ended
 
 // Stop ends the observer and waits until it has ended.

@@ -2,9 +2,9 @@
 // one ECDSA P-256 identity per component, the service accounts' signing key,
 // and kubeconfigs. It uses crypto/x509 and nothing else.
 //
-// Separate authorities matter: etcd admits every client with a certificate of its
-// authority, so a kubelet's certificate must come from another one; and a client
-// with a certificate of the request-header authority may claim to be any user.
+// The authorities must be separate for two reasons. etcd admits every client with a certificate of its authority, so a
+// kubelet's certificate must come from another authority. And a client with a certificate of the request-header
+// authority may claim to be any user.
 package pki
 
 import (
@@ -30,7 +30,8 @@ import (
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	leafLife      = 365 * 24 * time.Hour
-	// backdate tolerates a clock that is set back a little.
+	// backdate is the time by which a certificate is valid earlier than now, so that it stays valid if the clock is set
+	// back a little.
 	backdate = 5 * time.Minute
 )
 
@@ -42,17 +43,17 @@ type Authority struct {
 
 // Leaf describes a certificate to issue.
 type Leaf struct {
-	// CommonName and Organizations are a client's user name and groups.
+	// CommonName is the user name of a client, and Organizations are its groups.
 	CommonName    string
 	Organizations []string
-	// Client and Server are the uses that the certificate is valid for.
+	// Client and Server say whether the certificate is valid for clients and for servers.
 	Client, Server bool
-	// DNSNames and IPs are the names and addresses of a server.
+	// DNSNames and IPs are the names and addresses at which clients reach the server.
 	DNSNames []string
 	IPs      []net.IP
 }
 
-// loadAuthority reads dir/name.crt and dir/name.key, or creates them if neither exists.
+// loadAuthority reads an authority from dir/name.crt and dir/name.key, or creates it if neither file exists.
 func loadAuthority(dir, name string, now time.Time) (*Authority, error) {
 	crt, key := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 	a, err := readAuthority(crt, key)
@@ -88,7 +89,7 @@ func readAuthority(crt, key string) (*Authority, error) {
 }
 
 func makeAuthority(crt, key, name string, now time.Time) (*Authority, error) {
-	for _, file := range []string{crt, key} { // one without the other is damage, not a new plane
+	for _, file := range []string{crt, key} { // one file without the other is damage, not a new plane
 		if _, err := os.Lstat(file); err == nil {
 			return nil, fmt.Errorf("%s exists, but the other file of its pair does not", file)
 		}
@@ -154,7 +155,7 @@ func (a *Authority) Issue(leaf Leaf, now time.Time) (cert, key []byte, err error
 	return encodeCert(der), key, err
 }
 
-// Authority returns an authority's certificate in PEM.
+// Authority returns the certificate of an authority, in PEM.
 func (d Dir) Authority(name string) ([]byte, error) { return os.ReadFile(d.Cert(name)) }
 
 // PEM returns the authority's certificate in PEM.
@@ -177,7 +178,7 @@ func encodeCert(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// encodeKey encodes a key in the format SEC 1 ("EC PRIVATE KEY"), which all readers of service-account keys accept.
+// encodeKey encodes a key in SEC 1 format ("EC PRIVATE KEY"), which all programs that read service account keys accept.
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
@@ -218,8 +219,8 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return atomicfile.Write(path, data)
 }
 
-// kubeconfigForm is the template of a kubeconfig. It holds everything except a token inline, so that the file works
-// wherever it is copied.
+// kubeconfigForm is the template of a kubeconfig. The kubeconfig contains the certificates and keys, but not a token,
+// so that it can be copied anywhere.
 const kubeconfigForm = `apiVersion: v1
 kind: Config
 clusters:
@@ -236,7 +237,7 @@ users:
 current-context: stormglass
 `
 
-// Kubeconfig writes a kubeconfig to path that authenticates as identity with a client certificate.
+// Kubeconfig writes a kubeconfig to path. Clients that use it authenticate as identity with a client certificate.
 func (d Dir) Kubeconfig(path, identity, server string) error {
 	cert, err := os.ReadFile(d.Cert(identity))
 	if err != nil {
@@ -250,8 +251,8 @@ func (d Dir) Kubeconfig(path, identity, server string) error {
 	return d.kubeconfig(path, identity, server, fmt.Sprintf("    client-certificate-data: %s\n    client-key-data: %s\n", encode(cert), encode(key)))
 }
 
-// TokenKubeconfig writes a kubeconfig to path that authenticates as identity with the token in the file token. That
-// file may change later.
+// TokenKubeconfig writes a kubeconfig to path. Clients that use it authenticate as identity with the token in the file
+// token, whose content may change later.
 func (d Dir) TokenKubeconfig(path, identity, server, token string) error {
 	return d.kubeconfig(path, identity, server, fmt.Sprintf("    tokenFile: %q\n", token))
 }

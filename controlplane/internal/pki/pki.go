@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/internal/atomicfile"
 )
 
-// The authorities, one for each trust domain.
+// The certificate authorities, one for each trust domain.
 const (
 	ClientCA        = "client-ca"         // clients of kube-apiserver; also signs kubelets' certificates
 	ServerCA        = "server-ca"         // serving certificates of the Kubernetes components
@@ -50,37 +50,38 @@ const (
 	Scrape              = "scrape"      // system:monitoring
 	Services            = "services"    // serving, for the programs in package service
 	ServicesClient      = "kube-apiserver-services"
-	// KubeletClient is the API server's identity for calls to kubelets, and the user name in it.
+	// KubeletClient is the API server's identity for calls to kubelets. It is also the user name in the certificate.
 	KubeletClient = "kube-apiserver-kubelet-client"
 )
 
-// MetricsServerService is the name of the Service by which API servers reach metrics-server.
+// MetricsServerService is the name of the Service through which API servers reach metrics-server.
 const MetricsServerService = "metrics-server"
 
 // PeerDomain is the domain of the names by which etcd members may address each other, such as
-// etcd-1.stormglass.invalid. The top-level domain is reserved (RFC 2606), so no other host can ever have these names.
+// etcd-1.stormglass.invalid. The top-level domain "invalid" is reserved (RFC 2606), so that no other host can have
+// these names.
 const PeerDomain = "stormglass.invalid"
 
-// Dir is a directory of keys.
+// Dir is a directory with the keys and certificates of a plane.
 type Dir string
 
-// Cert and Key return the paths of a certificate, by authority or identity, and of its private key.
+// Cert returns the path of the certificate of an authority or identity, and Key the path of its private key.
 func (d Dir) Cert(name string) string { return filepath.Join(string(d), name+".crt") }
 func (d Dir) Key(name string) string  { return filepath.Join(string(d), name+".key") }
 
-// Pair returns the paths of both.
+// Pair returns the paths of a certificate and its private key.
 func (d Dir) Pair(name string) control.KeyPair {
 	return control.KeyPair{CertFile: d.Cert(name), KeyFile: d.Key(name)}
 }
 
-// ServiceAccountKey returns the path of the key that signs service accounts' tokens, and ServiceAccountPublic the
+// ServiceAccountKey returns the path of the key that signs service account tokens. ServiceAccountPublic returns the
 // path of the key that verifies them.
 func (d Dir) ServiceAccountKey() string    { return d.Key("service-account") }
 func (d Dir) ServiceAccountPublic() string { return filepath.Join(string(d), "service-account.pub") }
 
-// Ensure creates missing keys and certificates. Authorities and the service accounts' key are kept for the plane's
-// life; all other certificates are issued again each time, so that none expires in a plane that is stopped and started
-// for years. serviceIP is the address of the `kubernetes` Service.
+// Ensure creates missing keys and certificates. It keeps authorities and the key for service account tokens for the
+// plane's life. It issues all other certificates again each time, so that no certificate expires in a plane that is
+// stopped and started for years. serviceIP is the address of the `kubernetes` Service.
 func (d Dir) Ensure(now time.Time, serviceIP net.IP) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return err
@@ -119,13 +120,15 @@ const (
 	scrapeUser = "stormglass-scrape"
 )
 
-// EncryptionKeyFile, KeyCount and LoadToken return paths of files: the key that encrypts Secrets; the number of keys
-// that a kind of service has had, which exists only after a rotation; and the token of the load, if it uses one.
+// EncryptionKeyFile returns the path of the key that encrypts Secrets. KeyCount returns the path of the file with the
+// number of keys that a kind of service has had; the file exists only after a rotation. LoadToken returns the path of
+// the load's token, if the load uses a token.
 func (d Dir) EncryptionKeyFile() string   { return d.Key("encryption") }
 func (d Dir) KeyCount(kind string) string { return filepath.Join(string(d), kind+".count") }
 func (d Dir) LoadToken() string           { return filepath.Join(string(d), Loadgen+".token") }
 
-// EncryptionKey returns 32 random bytes. They are created at the first call and kept for the plane's life.
+// EncryptionKey returns the key that encrypts Secrets, 32 random bytes. The first call creates the key, and later calls
+// return the same key.
 func (d Dir) EncryptionKey() ([]byte, error) {
 	path := d.EncryptionKeyFile()
 	key, err := os.ReadFile(path)
@@ -167,18 +170,18 @@ func identities(serviceIP net.IP) []identity {
 	etcdUser := func(name string) identity {
 		return identity{name, EtcdCA, Leaf{CommonName: name, Client: true}}
 	}
-	// Pods know the API server by these names too.
+	// Pods address the API server by these names too.
 	api := serving(APIServer, control.KindAPIServer)
 	api.leaf.DNSNames = append(api.leaf.DNSNames, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 	api.leaf.IPs = append(api.leaf.IPs[:2:2], serviceIP)
-	// The aggregator verifies a server by the name of its Service.
+	// The aggregator verifies metrics-server by the name of its Service.
 	metrics := serving(MetricsServing, control.KindMetricsServer)
 	metrics.leaf.DNSNames = append(metrics.leaf.DNSNames, MetricsServerService+".kube-system.svc")
 	return []identity{
 		api,
 		metrics,
-		// The user and the groups are those of the service account of an installation, because they determine the
-		// priority level.
+		// The user and the groups are those of the service account in an installation of metrics-server, because they
+		// determine the priority level of its requests.
 		user(MetricsServer, "system:serviceaccount:kube-system:metrics-server", "system:serviceaccounts", "system:serviceaccounts:kube-system"),
 		serving(SchedulerServing, control.KindScheduler),
 		serving(ControllersServing, control.KindControllerManager),
@@ -193,7 +196,7 @@ func identities(serviceIP net.IP) []identity {
 		serving(Services, "stormglass-service"),
 		user(Scrape, scrapeUser, "system:monitoring"),
 		{APIServerAggregator, RequestHeaderCA, Leaf{CommonName: "front-proxy-client", Client: true}},
-		// etcd dials itself for its HTTP gateway, with its own serving certificate.
+		// etcd's HTTP gateway connects to etcd itself, with etcd's own serving certificate as the client certificate.
 		{EtcdServing, EtcdCA, Leaf{CommonName: "etcd", Server: true, Client: true, DNSNames: []string{"localhost"}, IPs: loopback}},
 		{EtcdPeer, EtcdPeerCA, Leaf{CommonName: "etcd", Server: true, Client: true, DNSNames: []string{"localhost", "*." + PeerDomain}, IPs: loopback}},
 		etcdUser(APIServerEtcd),
@@ -225,8 +228,8 @@ func KeepKey(path string) (*ecdsa.PrivateKey, error) {
 	return key, err
 }
 
-// CountKeys returns the number of keys that a service has had, which is also the number of the newest: 1, and one
-// more for each rotation.
+// CountKeys returns the number of keys that a service has had: 1, plus 1 for each rotation. The number is also the ID
+// of the newest key.
 func CountKeys(file string) (int, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -242,7 +245,7 @@ func CountKeys(file string) (int, error) {
 	return n, nil
 }
 
-// AddKey gives a kind of service a new key.
+// AddKey adds a new key for a kind of service, by incrementing the number of its keys.
 func (d Dir) AddKey(kind string) error {
 	n, err := CountKeys(d.KeyCount(kind))
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 // DieWithParent makes this process kill itself by SIGKILL as soon as its parent is gone, if the parent has set
 // control.ParentPipeEnv. Call it once, at the beginning of main.
 //
-// It uses SIGKILL, without clean-up, because the parent's death is never orderly, and the children must not race with
-// the children of the next parent.
+// The process is not cleaned up, because the parent's death is never orderly, and the children must not run at the same
+// time as the children of the next parent.
 func DieWithParent() error {
 	number, ok, err := TakeNumber(control.ParentPipeEnv, "not a descriptor")
 	if err != nil || !ok {
 		return err
 	}
 	fd := int(number)
-	// Do not pass on inherited descriptors: no child of this process may have the pipe or the directory's lock (see
-	// Spec.Hold).
+	// Do not pass on inherited descriptors: no child of this process may inherit the pipe or the lock of the directory
+	// (see Spec.Hold).
 	unix.CloseOnExec(fd)
 	if _, err := unix.FcntlInt(holdFD, unix.F_GETFD, 0); err == nil {
 		unix.CloseOnExec(holdFD)
@@ -37,8 +37,9 @@ func DieWithParent() error {
 	return nil
 }
 
-// TakeNumber reads a number from an environment variable that the parent has set, and unsets the variable. ok is
-// false if it is not set. wrong completes the error "VARIABLE=VALUE is ..." for text that is not a number.
+// TakeNumber reads a number from an environment variable that the parent has set, and unsets the variable. ok is false
+// if the variable is not set. For text that is not a number, it returns the error "VARIABLE=VALUE is ", followed by
+// wrong.
 func TakeNumber(env, wrong string) (n uint64, ok bool, err error) {
 	text, ok := os.LookupEnv(env)
 	if !ok {
@@ -50,9 +51,9 @@ func TakeNumber(env, wrong string) (n uint64, ok bool, err error) {
 	return n, true, os.Unsetenv(env)
 }
 
-// RaiseDescriptors raises the soft limit of open files to the hard limit, or to the system's maximum if the hard
-// limit is unlimited, and returns it. Children inherit it: setting it explicitly also keeps Go from restoring the old
-// soft limit in them.
+// RaiseDescriptors raises the soft limit of open files to the hard limit, or to the system's maximum if the hard limit
+// is unlimited, and returns the new limit. Children inherit the limit: because it is set explicitly, Go does not
+// restore the old soft limit in children.
 func RaiseDescriptors() (uint64, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -68,9 +69,9 @@ func RaiseDescriptors() (uint64, error) {
 // descriptorsEnv is the environment variable that holds a child's limit of open files.
 const descriptorsEnv = "STORMGLASS_DESCRIPTORS"
 
-// LimitDescriptors sets this process's soft limit of open files to the value that the parent requested
+// LimitDescriptors sets this process's soft limit of open files to the value that the parent has requested
 // (Spec.Descriptors), if any. Call it at the beginning of main. The parent cannot set the limit itself, because Go
-// raises the soft limit of every process to the hard limit when the process starts. The hard limit stays.
+// raises the soft limit of every process to the hard limit when the process starts. The hard limit does not change.
 func LimitDescriptors() error {
 	soft, ok, err := TakeNumber(descriptorsEnv, "no number of descriptors")
 	if err != nil || !ok {
@@ -87,7 +88,7 @@ func LimitDescriptors() error {
 	return nil
 }
 
-// FreeBytes returns the space that this user can still use on the file system of dir.
+// FreeBytes returns the number of bytes that this user can still use on the file system of dir.
 func FreeBytes(dir string) (uint64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {

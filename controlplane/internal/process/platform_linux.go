@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AvailableMemory returns the memory that new processes can use, in bytes: the kernel's own estimate, or less if a
+// AvailableMemory returns the memory that new processes can use, in bytes. It is the kernel's estimate, or less if a
 // control group (a container, a systemd unit) limits this process.
 func AvailableMemory() uint64 {
 	available := field("/proc/meminfo", "MemAvailable:") << 10
@@ -34,8 +34,8 @@ func AvailableMemory() uint64 {
 	return available
 }
 
-// OOMKills returns the number of processes of the whole machine that the kernel has killed for lack of memory since
-// boot. It is zero if the system does not count them.
+// OOMKills returns the number of processes on this machine that the kernel has killed for lack of memory since boot. It
+// returns zero if the system does not count them.
 func OOMKills() uint64 { return field("/proc/vmstat", "oom_kill") }
 
 const cgroupRoot = "/sys/fs/cgroup"
@@ -50,7 +50,7 @@ func cgroup() string {
 	return filepath.Join(cgroupRoot, path)
 }
 
-// number reads a file that holds an integer; ok is false for "max", which means unlimited.
+// number reads a file that contains an integer. ok is false for "max", which means unlimited.
 func number(path string) (n uint64, ok bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func number(path string) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// field reads the number after a name at the beginning of a line; zero if the name is missing.
+// field reads the number after a name at the beginning of a line. It returns zero if no line begins with the name.
 func field(path, name string) uint64 {
 	f, err := os.Open(path)
 	if err != nil {
@@ -78,16 +78,16 @@ func field(path, name string) uint64 {
 
 // Usage holds the resource usage of a process.
 type Usage struct {
-	// CPU is user plus system time since its start.
+	// CPU is the user time plus the system time since the process started.
 	CPU time.Duration
-	// RSS is resident memory, in bytes; Shared is the part of it that other
-	// processes may share, above all the pages of the executable.
+	// RSS is the resident memory in bytes. Shared is the part of RSS that other processes may share, mainly the pages
+	// of the executable.
 	RSS, Shared int64
-	// OpenFiles is the number of open descriptors.
+	// OpenFiles is the number of the process's open descriptors.
 	OpenFiles int
 }
 
-// ReadUsage reads the usage of a process from /proc. It returns the zero value if the process is gone.
+// ReadUsage reads the usage of a process from /proc. It returns the zero value if the process has ended.
 func ReadUsage(pid int) (u Usage) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -105,7 +105,7 @@ func ReadUsage(pid int) (u Usage) {
 	return u
 }
 
-// Paused reports whether a process is stopped by a signal.
+// Paused reports whether a process is stopped by a signal such as SIGSTOP.
 func Paused(pid int) bool {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -118,9 +118,9 @@ func Paused(pid int) bool {
 // TotalMemory returns the machine's memory, in bytes.
 func TotalMemory() uint64 { return field("/proc/meminfo", "MemTotal:") << 10 }
 
-// Reserve keeps the kernel from assigning a loopback port, above all to outgoing connections, while the component
-// that listens on it does not run. The component can still listen on the port by its number, because both sockets
-// have SO_REUSEADDR (Go's listeners set it) and this socket does not listen.
+// Reserve keeps the kernel from assigning a loopback port, for example to an outgoing connection, while the component
+// that listens on the port is not running. The component can still listen on the port by its number: both sockets have
+// SO_REUSEADDR (Go's listeners set it), and the reserving socket does not listen.
 func Reserve(port int) (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -137,7 +137,7 @@ func Reserve(port int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), fmt.Sprintf("port %d", port)), nil
 }
 
-// descriptorCeiling returns no limit: Linux allows up to the hard limit.
+// descriptorCeiling returns the maximum, because Linux allows any soft limit up to the hard limit.
 func descriptorCeiling() uint64 { return math.MaxUint64 }
 
 // endWithParent asks the kernel to kill the child when the thread that started it ends.

@@ -18,20 +18,19 @@ type Usage struct {
 	OpenFiles   int
 }
 
-// AvailableMemory, OOMKills, ReadUsage, Paused and TotalMemory return zero values, because they are implemented only
-// for Linux.
+// AvailableMemory returns zero, because it is implemented only for Linux. OOMKills, ReadUsage, Paused and TotalMemory
+// also return zero values for this reason.
 func AvailableMemory() uint64 { return 0 }
 func OOMKills() uint64        { return 0 }
 func ReadUsage(int) Usage     { return Usage{} }
 func Paused(int) bool         { return false }
 func TotalMemory() uint64     { return 0 }
 
-// Reserve does nothing: on other systems than Linux, two sockets cannot share a port in this way.
+// Reserve does nothing: on systems other than Linux, two sockets cannot share a port in this way.
 func Reserve(int) (*os.File, error) { return nil, nil }
 
-// descriptorCeiling returns the number of files that a process may open on macOS,
-// whose setrlimit refuses a soft limit above it although the hard one is
-// unlimited.
+// descriptorCeiling returns the maximum number of open files of a process on macOS. setrlimit refuses a higher soft
+// limit there, although the hard limit is unlimited.
 func descriptorCeiling() uint64 {
 	n, err := unix.SysctlUint32("kern.maxfilesperproc")
 	if err != nil {
@@ -40,5 +39,6 @@ func descriptorCeiling() uint64 {
 	return uint64(n)
 }
 
-// endWithParent does nothing, because the kernel has no such signal. Only the parent pipe ends the child.
+// endWithParent does nothing, because this kernel cannot signal a child when its parent ends. Only the parent pipe ends
+// the child.
 func endWithParent(*syscall.SysProcAttr) {}

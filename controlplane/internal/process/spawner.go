@@ -1,6 +1,6 @@
-// Package process runs the programs of a plane: it starts them so that they cannot outlive the supervisor, keeps
-// their output and exit state, and stops them. It also passes the directory lock to them and reads their resource
-// usage.
+// Package process runs the programs of a plane. It starts programs so that they cannot outlive the supervisor, keeps
+// their output and exit state, and stops them. It also passes the lock of the directory to them and reads their
+// resource usage.
 package process
 
 import (
@@ -21,18 +21,17 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The descriptors that a child inherits, after stdin, stdout and stderr.
+// The file descriptors that a child inherits, after stdin, stdout and stderr.
 const (
 	parentPipeFD = 3
 	holdFD       = 4
 )
 
-// Spawner starts children that end with this process, even if it is killed by
-// SIGKILL, by two independent means: PDEATHSIG (Linux) and a pipe that the
-// child watches (DieWithParent).
+// Spawner starts child processes that end when this process ends, even if this process is killed by SIGKILL. Two
+// independent mechanisms end them: PDEATHSIG (Linux), and a pipe that each child watches (DieWithParent).
 //
-// PDEATHSIG fires when the *thread* that forked ends, and the Go runtime may end a thread at any time. Therefore all
-// forks happen on one goroutine that is locked to its thread and lives until Close.
+// The kernel sends PDEATHSIG when the *thread* that forked ends, and the Go runtime may end a thread at any time.
+// Therefore one goroutine, which is locked to its thread and runs until Close, starts all children.
 type Spawner struct {
 	requests chan func()
 	pipe     *os.File // the read end, for children
@@ -61,28 +60,27 @@ func NewSpawner() (*Spawner, error) {
 
 // Spec describes the process to start.
 type Spec struct {
-	// Name is used in errors, and Args[0] is the program's name.
+	// Name is the process's name in errors. Args[0] is the program's name.
 	Name string
 	// Path is the executable.
 	Path string
 	Args []string
-	// Env is the whole environment.
+	// Env is the complete environment of the process.
 	Env []string
-	// Log receives stdout and stderr. It is appended to.
+	// Log is the file that stdout and stderr are appended to.
 	Log string
-	// Hold is a file that the child keeps open as long as it lives, or nil. It is the directory's lock, which is
-	// therefore held until the last child is gone, even after the supervisor.
+	// Hold is a file that the child keeps open as long as it lives, or nil. Planes pass the lock of the directory,
+	// which is therefore held until the last child has ended, even if the supervisor ends earlier.
 	Hold *os.File
-	// Agent is the child's end of its fsync agent, or nil; AgentEnv is the environment variable that holds its
-	// descriptor number.
+	// Agent is the child's end of the socket of its fsync agent, or nil. AgentEnv is the environment variable for the
+	// descriptor number of Agent in the child.
 	Agent    *os.File
 	AgentEnv string
-	// Descriptors is the child's limit of open files. Zero means this process's limit.
+	// Descriptors is the child's soft limit of open files. Zero means the limit of this process.
 	Descriptors uint64
 }
 
-// Start starts one child in a separate process group, so that a terminal's Ctrl-C reaches only
-// the supervisor.
+// Start starts one child, in a separate process group, so that Ctrl-C in a terminal reaches only the supervisor.
 func (s *Spawner) Start(spec Spec) (*Child, error) {
 	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -127,7 +125,7 @@ func (s *Spawner) Start(spec Spec) (*Child, error) {
 	return c, nil
 }
 
-// Close kills the children that still run, waits for them, and ends the thread.
+// Close kills the children that are still running, waits for their end, and ends the thread that starts children.
 func (s *Spawner) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +150,7 @@ type Child struct {
 	PID     int
 	Started time.Time
 
-	// Offset is the position in the log at which this child's output begins.
+	// Offset is the position in the log file at which the output of this child begins.
 	Offset int64
 
 	log     string
@@ -161,18 +159,19 @@ type Child struct {
 	exit    Exit
 }
 
-// Exit describes the end of a child.
+// Exit describes how a child ended.
 type Exit struct {
 	At time.Time
-	// Code is the exit code, or -1 if Signal ended it.
+	// Code is the exit code, or -1 if a signal ended the child.
 	Code int
-	// Signal is the name of the signal that ended the child, such as SIGKILL. Empty means that the child exited by itself.
+	// Signal is the name of the signal that ended the child, such as SIGKILL. It is empty if the child exited by
+	// itself.
 	Signal string
-	// CPU is user plus system time over the child's life.
+	// CPU is the user time plus the system time of the child's whole life.
 	CPU time.Duration
 }
 
-// String returns a description such as "exited with code 1" or "ended by SIGKILL".
+// String returns a description of the exit, such as "exited with code 1" or "ended by SIGKILL".
 func (e Exit) String() string {
 	if e.Signal != "" {
 		return "ended by " + e.Signal
@@ -202,10 +201,10 @@ func (c *Child) Ended() bool {
 	}
 }
 
-// Exit describes the end of the child. Call it after Done is closed.
+// Exit returns how the child ended. Call Exit only after Done is closed.
 func (c *Child) Exit() Exit { return c.exit }
 
-// Signal sends a signal. A child that has already ended is not an error.
+// Signal sends a signal to the child. It returns nil if the child has already ended.
 func (c *Child) Signal(sig os.Signal) error {
 	if c.Ended() {
 		return nil
@@ -216,8 +215,8 @@ func (c *Child) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Stop sends SIGTERM to the child, kills it when the grace period is over or now is closed, and waits until it is
-// gone.
+// Stop sends SIGTERM to the child and waits until the child has ended. It kills the child when the grace period is over
+// or now is closed.
 func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	_ = c.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
@@ -235,10 +234,10 @@ func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	return c.exit
 }
 
-// Output returns the end of this child's output, at most 64 KiB.
+// Output returns the last 64 KiB of this child's output.
 func (c *Child) Output() string { return c.Tail(64 << 10) }
 
-// Tail returns the end of this child's output, at most the given number of bytes.
+// Tail returns the last bytes of this child's output, at most the given number.
 func (c *Child) Tail(most int64) string {
 	f, err := os.Open(c.log)
 	if err != nil {

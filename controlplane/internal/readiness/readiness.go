@@ -1,5 +1,5 @@
-// Package readiness decides when a component is ready, and waits until it is. A component is ready when its own
-// answers, verified by adminclient, show that it serves its part of the plane.
+// Package readiness checks whether a component is ready, and waits until it is. A component is ready if its answers,
+// verified by adminclient, show that it does its work in the plane.
 package readiness
 
 import (
@@ -13,16 +13,16 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// PollInterval is the interval between two checks. Within is the longest wait for one process at a start: a process
-// needs 1 to 4 s on two cores, and ten times that on a busy machine.
+// PollInterval is the interval between two checks. Within is the maximum wait for one process at a start. A process
+// needs 1 to 4 s on two cores, and ten times as long on a busy machine.
 const (
 	PollInterval = 25 * time.Millisecond
 	Within       = 90 * time.Second
 	checkWithin  = 2 * time.Second // one check
 )
 
-// Check returns nil when a process is ready. begun is the time at which the plane, or a restore, started the first
-// process of its kind. It is zero if only this process is started again.
+// Check returns nil if a process is ready. begun is the time at which the plane, or a restore, started the first
+// process of this kind. A zero begun means that only this process was started again.
 func Check(ctx context.Context, client *adminclient.Client, proc topology.Process, begun time.Time) error {
 	switch proc.Kind {
 	case control.KindEtcd: // a linearizable read, which needs a leader
@@ -36,8 +36,7 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 		}
 		return client.Get(ctx, proc, "/api/v1/namespaces/"+metav1.NamespaceDefault) // the server creates it
 	case control.KindMetricsServer:
-		// Its own /readyz waits for the first samples of a node, but the plane may have no
-		// node.
+		// metrics-server's own /readyz waits for the first samples of a node, but the plane may have no node.
 		if err := client.Get(ctx, proc, "/healthz"); err != nil || !begun.IsZero() {
 			return err
 		}
@@ -51,8 +50,8 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 	return client.Get(ctx, proc, "/healthz")
 }
 
-// Await calls check until it succeeds, ended returns an error, exited is closed or ctx ends. It returns the error of
-// ended, or the error of the last check if ctx ends.
+// Await calls check repeatedly until it succeeds. If ended returns an error or exited is closed, Await stops and
+// returns the result of ended. If ctx ends, Await returns the last error of check.
 func Await(ctx context.Context, check func(context.Context) error, exited <-chan struct{}, ended func() error) error {
 	tick := time.NewTicker(PollInterval)
 	defer tick.Stop()

@@ -1,6 +1,6 @@
-// Package restore takes the etcd of a plane back to a snapshot. It owns the data directories
-// while they change: it replaces the data of all members or of no member, even if the supervisor
-// is killed in the middle.
+// Package restore restores the etcd of a plane from a snapshot. While it replaces the data directories, no other
+// package uses them. It replaces the data of all members or of no member, even if the supervisor is killed in the
+// middle.
 package restore
 
 import (
@@ -18,23 +18,25 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// revisionBump is added to the snapshot's revision, so that clients never see a known revision
-// with different content: the API server answers their watches that the revision is compacted,
-// and they list again. etcd's documentation for Kubernetes recommends a billion: more than a
-// cluster writes between two snapshots.
+// revisionBump is added to the snapshot's revision, so that clients never see a known revision with different content.
+// The API server answers the clients' watches with an error that the revision is compacted, and the clients list again.
+// etcd's documentation for Kubernetes recommends a billion, which is more revisions than a cluster writes between two
+// snapshots.
 const revisionBump = 1_000_000_000
 
-// Restorer takes the etcd of a plane back to a snapshot. Every field must be set.
+// Restorer restores the etcd of a plane from a snapshot. Every field must be set.
 type Restorer struct {
 	Components *supervisor.Supervisor
 	Layout     topology.Layout
-	// Etcd are the members' processes.
+	// Etcd lists the processes of the etcd members.
 	Etcd []topology.Process
 	// Closing ends when the plane begins to stop.
 	Closing context.Context
-	// DeleteLeases deletes the leases of components that were stopped.
+	// DeleteLeases deletes the leases of components that were stopped, so that new leaders need not wait for the leases
+	// to expire.
 	DeleteLeases func(context.Context) error
-	// SetState changes the plane's state. Publish writes the new processes to cluster.json. Fail ends the plane.
+	// SetState changes the plane's state. Publish writes the new processes to cluster.json. Fail ends the plane with an
+	// error.
 	SetState func(control.State)
 	Publish  func() error
 	Fail     func(error)
@@ -43,17 +45,16 @@ type Restorer struct {
 	Report   func(error)
 }
 
-// Restore takes etcd back to a snapshot:
+// Restore restores etcd from a snapshot in four steps:
 //
-//  1. it writes the snapshot as fresh data of a new cluster for each member, next to
-//     the data in use: a bad snapshot is found before anything stops;
-//  2. everything is stopped, as at the plane's end;
-//  3. the fresh data replaces the data in use, and everything is started as at the
-//     plane's start;
-//  4. when all is ready the change is final and the old data is removed. If anything
-//     fails before, the old data is put back.
+//  1. For each member, the snapshot is written as the data of a new cluster, next to the data in use. A bad snapshot is
+//     found before a component stops.
+//  2. All components are stopped, as at the plane's end.
+//  3. The new data replaces the data in use, and all components are started, as at the plane's start.
+//  4. When all components are ready, the change is final and the old data is removed. If a step fails before, the old
+//     data is restored.
 //
-// No fault may be in force.
+// Restore must not be called while a fault is in force.
 func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -69,7 +70,7 @@ func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, 
 		restored.Members = append(restored.Members, etcd.Name)
 		data = append(data, r.Layout.Data(etcd.Name))
 	}
-	defer func() { r.Report(data.DropFresh()) }() // leftovers only take space
+	defer func() { r.Report(data.DropFresh()) }() // leftovers only take disk space
 	if err := r.unpack(ctx, file, data); err != nil {
 		return control.Restored{}, err
 	}
@@ -87,7 +88,7 @@ func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, 
 	return restored, r.Publish()
 }
 
-// Rehearse takes a snapshot with a client, restores it, and deletes the snapshot.
+// Rehearse takes a snapshot of etcd, restores etcd from it, and deletes the snapshot.
 func (r *Restorer) Rehearse(ctx context.Context, client control.EtcdClient) error {
 	dir, err := os.MkdirTemp(r.Layout.Dir, "rehearsal-")
 	if err != nil {
@@ -126,7 +127,7 @@ func (r *Restorer) unpack(ctx context.Context, file string, data Members) error 
 	return nil
 }
 
-// swap stops all components, puts the fresh data in use and starts all components. If it returns nil, the change is
+// swap stops all components, puts the new data in use and starts all components. If swap returns nil, the change is
 // final.
 func (r *Restorer) swap(ctx context.Context, claim *supervisor.Claim, data Members) error {
 	claim.Stop(ctx.Done())
@@ -154,8 +155,8 @@ func (r *Restorer) swapBack(claim *supervisor.Claim, data Members) error {
 	return err
 }
 
-// FinishInterrupted finishes or undoes a restore whose supervisor was killed. Call it before the next start of a
-// plane.
+// FinishInterrupted completes or undoes a restore whose supervisor was killed. Call it before a plane starts the next
+// time.
 func FinishInterrupted(layout topology.Layout, cfg control.Config) error {
 	var data Members
 	for i := range cfg.Count(control.KindEtcd) {
@@ -167,27 +168,27 @@ func FinishInterrupted(layout topology.Layout, cfg control.Config) error {
 	return nil
 }
 
-// The suffixes of directories next to a member's data during a restore.
+// The suffixes of the directories that a restore creates next to a member's data.
 const (
 	freshSuffix  = ".restored"       // not yet in use
 	beforeSuffix = ".before-restore" // the previous data, kept until the restored data works
 )
 
-// marker is a file next to the members' data. It exists from the moment when the change is final
-// until the old data is removed.
+// marker is a file next to the members' data directories. It exists from the moment when the change is final until the
+// old data is removed.
 const marker = "restore-done"
 
-// Members are the data directories of all members, in one parent directory.
+// Members lists the data directories of all members. They are in one parent directory.
 type Members []string
 
-// Fresh returns the directory for a member's new data.
+// Fresh returns the directory for the new data of the member whose data is in dir.
 func Fresh(dir string) string { return dir + freshSuffix }
 
 func (m Members) marker() string { return filepath.Join(filepath.Dir(m[0]), marker) }
 
-// Swap puts the fresh data in use and keeps the previous data. No member may run.
+// Swap puts the new data of all members in use and keeps the old data. No member may be running.
 func (m Members) Swap() error {
-	// Remove the leftovers of an earlier change, in the order of Clean.
+	// Remove what an earlier change has left, in the order of Clean.
 	if err := m.Clean(); err != nil {
 		return err
 	}
@@ -212,7 +213,7 @@ func (m Members) Commit() error {
 	return nil
 }
 
-// Clean removes the old data after a final swap.
+// Clean removes the old data after Commit.
 func (m Members) Clean() error {
 	for _, dir := range m {
 		if err := os.RemoveAll(dir + beforeSuffix); err != nil {
@@ -225,7 +226,7 @@ func (m Members) Clean() error {
 	return nil
 }
 
-// DropFresh removes data that is not in use yet.
+// DropFresh removes new data that was not put in use.
 func (m Members) DropFresh() error {
 	var errs []error
 	for _, dir := range m {
@@ -234,8 +235,8 @@ func (m Members) DropFresh() error {
 	return errors.Join(errs...)
 }
 
-// PutBack restores the data that a swap has put aside, unless the swap is final. No
-// member may run.
+// PutBack undoes a Swap: it restores the old data of all members, unless Commit has made the swap final. No member may
+// be running.
 func (m Members) PutBack() error {
 	if _, err := os.Stat(m.marker()); err == nil {
 		return nil
@@ -254,8 +255,8 @@ func (m Members) PutBack() error {
 	return nil
 }
 
-// Recover completes the work of a supervisor that was killed: it cleans up after a final change,
-// and undoes any other change. Call it at the next start.
+// Recover completes the work of a supervisor that was killed. It removes the old data after a final change, and undoes
+// a change that was not final. Call it before the members start.
 func (m Members) Recover() error {
 	finish := m.PutBack
 	if _, err := os.Stat(m.marker()); err == nil {

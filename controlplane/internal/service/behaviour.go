@@ -14,20 +14,20 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Behaviour says how a service answers. The zero value answers immediately.
+// Behaviour says how a service answers requests. The zero value answers immediately.
 type Behaviour struct {
 	// Delay is the delay of each answer. Jitter is the maximum random change of Delay, up or down, drawn from Seed.
 	Delay  time.Duration `json:"delayNanoseconds,omitempty"`
 	Jitter time.Duration `json:"jitterNanoseconds,omitempty"`
 	Seed   int64         `json:"seed,omitempty"`
-	// Fails makes each answer an error, after the delay.
+	// Fails makes the service answer each request with an error, after the delay.
 	Fails bool `json:"fails,omitempty"`
-	// Throttle is the number of requests that are answered per second, with bursts of the same size; others are
-	// refused without delay. Zero means unlimited.
+	// Throttle is the number of requests per second that the service answers, with bursts of the same size. It refuses
+	// further requests without delay. Zero means unlimited.
 	Throttle float64 `json:"throttle,omitempty"`
 }
 
-// over combines a fault's behaviour with the service's own behaviour.
+// over returns the fault's behaviour b combined with the service's own behaviour.
 func (b Behaviour) over(own Behaviour) Behaviour {
 	b.Delay += own.Delay
 	b.Jitter += own.Jitter
@@ -35,9 +35,9 @@ func (b Behaviour) over(own Behaviour) Behaviour {
 	return b
 }
 
-// conduct applies a Behaviour that may change at any time.
+// conduct applies a Behaviour that can change at any time.
 type conduct struct {
-	own       Behaviour  // without a fault
+	own       Behaviour  // behaviour without a fault
 	mu        sync.Mutex // guards the fields below
 	behaviour Behaviour
 	random    *rand.Rand
@@ -51,7 +51,7 @@ func newConduct(own Behaviour) *conduct {
 	return c
 }
 
-// set replaces the behaviour by b, combined with the service's own behaviour.
+// set changes the behaviour to b, combined with the service's own behaviour.
 func (c *conduct) set(b Behaviour) {
 	b = b.over(c.own)
 	c.mu.Lock()
@@ -70,14 +70,14 @@ func (c *conduct) set(b Behaviour) {
 
 // throttledError is the error of a request over the service's rate limit.
 type throttledError struct {
-	after time.Duration // until the next request is answered
+	after time.Duration // time until the next request is answered
 }
 
 func (e *throttledError) Error() string {
 	return fmt.Sprintf("too many requests: the next is answered in %s", e.after.Round(time.Millisecond))
 }
 
-// admit returns a throttledError if the limit is used up.
+// admit returns a throttledError if the request exceeds the rate limit.
 func (c *conduct) admit() error {
 	c.mu.Lock()
 	limiter := c.limiter
@@ -94,8 +94,8 @@ func (c *conduct) admit() error {
 	return &throttledError{after}
 }
 
-// wait waits for the delay, or until the behaviour changes or the client leaves. It returns an error if the service
-// is to fail or the client has left.
+// wait waits for the delay, until the behaviour changes, or until the client leaves. It returns an error if the service
+// must fail or the client has left.
 func (c *conduct) wait(ctx context.Context) error {
 	c.mu.Lock()
 	delay, changed := c.behaviour.Delay, c.changed

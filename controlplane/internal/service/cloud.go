@@ -24,15 +24,15 @@ const Region = "stormglass"
 
 // LoadBalancer is a load balancer of the cloud. The client chooses its hosts.
 type LoadBalancer struct {
-	// Hosts are the names of instances.
+	// Hosts lists the names of the instances behind the load balancer.
 	Hosts []string `json:"hosts"`
-	// Address is empty until the load balancer is ready.
+	// Address is the load balancer's address. It is empty until the load balancer is ready.
 	Address string `json:"address,omitempty"`
 }
 
-// Route leads to the pods of a node.
+// Route is a route of the cloud to the pods of a node.
 type Route struct {
-	// Instance is the name of its target, CIDR its destination.
+	// Instance is the name of the route's target, and CIDR its destination.
 	Instance string `json:"instance"`
 	CIDR     string `json:"cidr"`
 }
@@ -44,7 +44,7 @@ type cloudFlags struct {
 	balancerTime      time.Duration
 }
 
-// refusal is the error of a request that the cloud does not fulfil.
+// refusal is the error of a request that the cloud refuses.
 type refusal struct {
 	status int
 	msg    string
@@ -52,8 +52,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.msg }
 
-// balancer is a LoadBalancer as the cloud stores it. It has an address from the beginning, which clients see from
-// Ready on.
+// balancer is a LoadBalancer as the cloud stores it. It has an address from the beginning; clients see the address from
+// the time Ready on.
 type balancer struct {
 	LoadBalancer
 	Ready time.Time `json:"ready"`
@@ -74,7 +74,7 @@ type cloud struct {
 }
 
 // serveCloud serves the API of a cloud: instances, which an administrator launches and terminates, and load balancers
-// and routes, which clients create. It records each change in a file and reads that file when it starts.
+// and routes, which clients create. It records each change in a file, and reads the file when it starts.
 func serveCloud(s *server) (func(context.Context) error, error) {
 	file, err := openState(s.flags.cloud.state)
 	if err != nil {
@@ -150,7 +150,7 @@ func decode(r *http.Request, into any) error {
 	return nil
 }
 
-// change launches and terminates instances.
+// change handles a request to launch and terminate instances.
 func (c *cloud) change(w http.ResponseWriter, r *http.Request) {
 	var asked control.Instances
 	err := decode(r, &asked)
@@ -171,8 +171,8 @@ func (c *cloud) change(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// addressesOf is the range of load balancers' addresses. It is reserved for benchmarks (RFC 2544), so nothing answers
-// there.
+// addressesOf is the range of the load balancers' addresses. The range is reserved for benchmarks (RFC 2544), so no
+// server answers there.
 const addressesOf = "198.18.0.0/15"
 
 func (c *cloud) putBalancer(r *http.Request) (any, error) {
@@ -193,7 +193,7 @@ func (c *cloud) putBalancer(r *http.Request) (any, error) {
 	return made.shown(now), err
 }
 
-// freeAddress returns the lowest address that no load balancer has. The caller holds the lock of balancers.
+// freeAddress returns the lowest address that no load balancer uses. The caller holds the lock of balancers.
 func (c *cloud) freeAddress() string {
 	used := map[string]bool{}
 	for _, b := range c.balancers.all {

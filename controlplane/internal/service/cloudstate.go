@@ -11,15 +11,15 @@ import (
 	"sync"
 )
 
-// stateFile records each change of the cloud's objects on a separate line, so that a killed cloud restores them when
-// it restarts.
+// stateFile is the file that records the cloud's objects: it has a line for each change. A cloud that was killed reads
+// its objects from the file when it restarts.
 type stateFile struct {
 	mu   sync.Mutex // guards the fields below, and all kept objects
 	file *os.File
 	read map[string]func(stateLine) error // by kind
 }
 
-// stateLine records the value of an object or, without a value, that the object was deleted.
+// stateLine records the new value of an object. Without a value it records that the object was deleted.
 type stateLine struct {
 	Kind  string          `json:"kind"`
 	Name  string          `json:"name"`
@@ -31,8 +31,8 @@ func openState(path string) (*stateFile, error) {
 	return &stateFile{file: file, read: map[string]func(stateLine) error{}}, err
 }
 
-// load reads all lines. It drops an incomplete last line: the cloud was killed while it wrote that line, before it
-// answered.
+// load reads all lines of the file. It drops an incomplete last line: the cloud was killed while it wrote that line,
+// and before it answered the request.
 func (f *stateFile) load() error {
 	decoder := json.NewDecoder(f.file)
 	for {
@@ -55,7 +55,8 @@ func (f *stateFile) load() error {
 	}
 }
 
-// write appends a line, which survives if the process is killed after write returns. The caller holds mu.
+// write appends a line to the file. When write has returned, the line survives the death of the process. The caller
+// holds mu.
 func (f *stateFile) write(line stateLine) error {
 	data, err := json.Marshal(line)
 	if err == nil {
@@ -108,8 +109,8 @@ func (k *kept[T]) list() map[string]T {
 	return maps.Clone(k.all)
 }
 
-// put sets the value of name to the result of make for the old value. It refuses a new name if quota objects exist
-// already; zero means no quota.
+// put sets the value of name to the result of make for the old value. It refuses a new name if there are already quota
+// objects; a quota of zero means unlimited.
 func (k *kept[T]) put(name string, quota int, what string, make func(old T) T) error {
 	k.file.mu.Lock()
 	defer k.file.mu.Unlock()

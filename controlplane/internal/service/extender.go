@@ -12,7 +12,8 @@ const (
 	PrioritizeVerb = "prioritize"
 )
 
-// serveExtender lets every node pass and prefers none, so that the scheduler's own plugins decide.
+// serveExtender serves an extender that filters out no node and gives all nodes the same score, so that the scheduler's
+// own plugins decide.
 func serveExtender(s *server) (func(context.Context) error, error) {
 	answerJSON(s, "/"+FilterVerb, FilterVerb, func(asked *extender.ExtenderArgs) any {
 		return extender.ExtenderFilterResult{NodeNames: asked.NodeNames, Nodes: asked.Nodes}

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-// kmsTimeout bounds the handshake of a connection to the socket.
+// kmsTimeout is the time limit of the handshake of a connection to the socket.
 const kmsTimeout = 3 * time.Second
 
 // servePlugin serves KMS v2, k8s.io/kms, on a Unix socket.
@@ -43,15 +43,15 @@ func servePlugin(s *server) (func(context.Context) error, error) {
 	}, nil
 }
 
-// plugin encrypts with the newest of its keys and decrypts with any of them. Each key is derived from one secret and
-// the key's number, which is its ID. A rotation adds a key.
+// plugin encrypts with the newest of its keys and decrypts with any of them. Each key is derived from the plugin's
+// secret and the key's number, which is also the key's ID. A rotation adds a key.
 type plugin struct {
 	server *server
 	secret []byte
 }
 
 // Status returns the ID of the newest key. API servers call Status every minute, or every 10 s while it fails, and
-// use a new key once Status has returned its ID.
+// begin to use a new key when Status returns its ID.
 func (p *plugin) Status(ctx context.Context) (status *kms.StatusResponse, err error) {
 	err = p.server.do(ctx, "status", func() error {
 		id, err := pki.CountKeys(p.server.flags.keyCount)

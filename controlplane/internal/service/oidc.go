@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-// The paths of the issuer in addition to OpenID Connect Discovery: its keys, and the tokens for the load, which only
-// administrators get.
+// The paths of the issuer in addition to OpenID Connect Discovery: its public keys, and the tokens for the load, which
+// only administrators may request.
 const (
 	keySetPath = "/keys"
 	TokenPath  = "/token"
@@ -28,10 +28,10 @@ const (
 // Audience is the audience of the load's tokens.
 const Audience = "stormglass"
 
-// TokenLife is the time for which a token of the load is valid: longer than any run.
+// TokenLife is the time for which a token of the load is valid. It is longer than any run.
 const TokenLife = 365 * 24 * time.Hour
 
-// serveIssuer serves discovery, the newest key, and tokens.
+// serveIssuer serves the OIDC discovery document, the newest public key, and tokens.
 func serveIssuer(s *server) (func(context.Context) error, error) {
 	i := &issuer{server: s, url: "https://" + s.address(), keys: map[int]*ecdsa.PrivateKey{}}
 	if _, err := i.current(); err != nil {
@@ -67,8 +67,8 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 }
 
-// issuer signs tokens with its newest key. A rotation creates a new key and drops the old one: API servers refuse
-// tokens that the old key has signed as soon as they have the new key set.
+// issuer signs tokens with its newest key. A rotation creates a new key and drops the old one. API servers that have
+// the new key set refuse tokens that were signed with the old key.
 type issuer struct {
 	server *server
 	url    string

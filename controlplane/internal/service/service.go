@@ -1,7 +1,7 @@
 // Package service holds the programs that components call while they work: a KMS plugin, an OIDC issuer, webhooks for
-// tokens, authorization, audit events and conversion, an extender of the scheduler, and the API of the simulated
-// cloud that cloud-controller-manager calls. Each is a separate process with the keys of its plane. A Behaviour can
-// make a running service slow, make it fail or make it throttle requests.
+// tokens, authorization, audit events and conversion, an extender of the scheduler, and the API of the simulated cloud
+// that cloud-controller-manager calls. Each program is a separate process that uses the keys of its plane. A Behaviour
+// can make a running service slow, make it fail or make it throttle requests.
 package service
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The paths that every service has in addition to its own: its health, its metrics, and the path where an
+// The paths that every service serves in addition to its own paths: health, metrics, and the path where an
 // administrator changes its Behaviour.
 const (
 	HealthPath    = "/healthz"
@@ -41,8 +41,7 @@ const (
 
 const host = "127.0.0.1"
 
-// program registers the paths of a service. It returns a function to run in parallel with the listener, or
-// nil.
+// program registers the paths of a service. besides is a function to run in parallel with the HTTP listener, or nil.
 type program func(*server) (besides func(context.Context) error, err error)
 
 func programs() map[string]program {
@@ -58,7 +57,7 @@ func programs() map[string]program {
 	}
 }
 
-// flags are the flags of a service. Each program needs the flags that its constructor reads.
+// flags are the flags of a service. A program requires the flags that its constructor uses.
 type flags struct {
 	port                int
 	cert, key, clientCA string
@@ -93,8 +92,8 @@ func (f *flags) parse(kind string, args []string, complaints io.Writer) error {
 	return set.Parse(args)
 }
 
-// Main runs the service of the given kind until SIGTERM or SIGINT and returns its exit code. ok is false if
-// the kind is unknown.
+// Main runs the service of the given kind until SIGTERM or SIGINT, and returns the exit code. ok is false if the kind
+// is unknown.
 func Main(kind string, args []string, stderr io.Writer) (code int, ok bool) {
 	program, ok := programs()[kind]
 	if !ok {
@@ -149,8 +148,8 @@ func run(ctx context.Context, kind string, program program, args []string, stder
 	return group.Wait()
 }
 
-// tls returns a configuration that asks each client for a certificate. It accepts clients without one, for the
-// operations that are open to all.
+// tls returns a configuration that requests a certificate from each client. It also accepts clients without a
+// certificate, for the operations that any client may call.
 func (f flags) tls() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
@@ -194,7 +193,7 @@ func newServer(kind string, f flags) *server {
 
 func (s *server) address() string { return net.JoinHostPort(host, strconv.Itoa(s.flags.port)) }
 
-// The results of an operation, in the metrics.
+// The results of an operation, as values of a label in the metrics.
 const (
 	resultAnswered  = "answered"
 	resultFailed    = "failed"
@@ -203,7 +202,7 @@ const (
 
 var errFails = errors.New("stormglass: injected service failure")
 
-// do runs an operation subject to the service's behaviour, and records its duration and result.
+// do runs an operation with the service's Behaviour, and records the duration and the result in the metrics.
 func (s *server) do(ctx context.Context, operation string, answer func() error) error {
 	begun, result := time.Now(), resultAnswered
 	err := s.conduct.admit()
@@ -223,7 +222,7 @@ func (s *server) do(ctx context.Context, operation string, answer func() error) 
 	return err
 }
 
-// answers registers an operation for clients with a certificate of the plane.
+// answers registers an operation that only clients with a certificate of the plane may call.
 func (s *server) answers(pattern, operation string, answer http.HandlerFunc) {
 	s.mux.Handle(pattern, identified(s.open(operation, answer)))
 }
@@ -235,7 +234,7 @@ func (s *server) open(operation string, answer http.HandlerFunc) http.Handler {
 	})
 }
 
-// refuse answers with an error, if there is one.
+// refuse answers a request with err, unless err is nil.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	var throttled *throttledError

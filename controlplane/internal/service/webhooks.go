@@ -19,13 +19,13 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// ReviewPath is the path of a webhook.
+// ReviewPath is the URL path of a webhook's reviews.
 const ReviewPath = "/review"
 
 // maxReview is the maximum size of a request in bytes. API servers send audit events in batches of at most 10 MiB.
 const maxReview = 16 << 20
 
-// serveTokens accepts one token: the load's.
+// serveTokens serves a webhook that accepts exactly one token, the token of the load.
 func serveTokens(s *server) (func(context.Context) error, error) {
 	text, err := os.ReadFile(s.flags.token)
 	if err != nil {
@@ -42,7 +42,7 @@ func serveTokens(s *server) (func(context.Context) error, error) {
 	return nil, nil
 }
 
-// serveAuthorization answers each request with no opinion, so that RBAC decides.
+// serveAuthorization serves a webhook that answers each request with no opinion, so that RBAC decides.
 func serveAuthorization(s *server) (func(context.Context) error, error) {
 	review(s, func(r *authorization.SubjectAccessReview) any {
 		r.Status = authorization.SubjectAccessReviewStatus{Reason: "stormglass: no opinion"}
@@ -51,19 +51,19 @@ func serveAuthorization(s *server) (func(context.Context) error, error) {
 	return nil, nil
 }
 
-// serveAudit accepts audit events and discards them.
+// serveAudit serves a webhook that accepts audit events and discards them.
 func serveAudit(s *server) (func(context.Context) error, error) {
 	review(s, func(*audit.EventList) any { return struct{}{} })
 	return nil, nil
 }
 
-// review registers an answer to reviews of one type.
+// review registers a webhook that answers reviews of type T with the result of answer.
 func review[T any](s *server, answer func(*T) any) {
 	answerJSON(s, ReviewPath, "review", answer)
 }
 
-// serveConversion gives custom resources the requested version, and leaves the rest of them unchanged. API servers
-// call it without a certificate.
+// serveConversion serves a webhook that sets the requested version on custom resources and does not change anything
+// else. API servers call the webhook without a certificate.
 func serveConversion(s *server) (func(context.Context) error, error) {
 	const operation = "convert"
 	s.mux.Handle("POST "+control.ConversionPath, s.open(operation, asJSON(func(r *conversion.ConversionReview) any {

@@ -12,14 +12,14 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Claim is the exclusive right to stop and start all components of a plane that keeps running.
+// Claim is the exclusive right to stop and start all components while the plane keeps running.
 type Claim struct {
 	s          *Supervisor
 	components []*component
 }
 
-// Claim waits until no component is being stopped or started. It fails if the plane is not ready. The caller must
-// release the claim.
+// Claim waits until no component is being stopped or started, and returns the claim. It fails if the plane is not
+// ready. The caller must release the claim.
 func (s *Supervisor) Claim() (*Claim, error) {
 	s.mu.Lock()
 	claim := &Claim{s, slices.Clone(s.components)}
@@ -41,7 +41,8 @@ func (claim *Claim) Release() {
 	}
 }
 
-// Stop stops all components in order, as StopAll does.
+// Stop stops all components in order, like Supervisor.StopAll. When now is closed, it kills the processes that are
+// still running.
 func (claim *Claim) Stop(now <-chan struct{}) {
 	claim.s.mu.Lock()
 	for _, c := range claim.components {
@@ -51,8 +52,8 @@ func (claim *Claim) Stop(now <-chan struct{}) {
 	claim.s.stopInOrder(claim.components, now)
 }
 
-// Start starts all components in order and waits until they are ready. beforeLeaders
-// is called before the components that take leases are started.
+// Start starts all components in order and waits until they are ready. It calls beforeLeaders before it starts the
+// components that take leases.
 func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Context) error) error {
 	for _, kinds := range slices.Backward(stopOrder()) {
 		if control.KindOf(kinds[0]).Stage == control.StageClients {
@@ -71,7 +72,7 @@ func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Contex
 			return err
 		}
 	}
-	// From here on the end of a component is unexpected.
+	// From here on, the end of a component is unexpected.
 	claim.s.mu.Lock()
 	defer claim.s.mu.Unlock()
 	for _, c := range claim.components {
@@ -88,7 +89,7 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	if err != nil {
 		return err
 	}
-	i.expected = true // until all are ready, Claim.Start returns its end as an error
+	i.expected = true // until all are ready, Claim.Start returns the end of the process as an error
 	s.replace(c, i)
 	err = s.awaitStart(ctx, c, i, begun, s.exitedEarly(c, i))
 	if err == nil {
@@ -97,7 +98,8 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	return err
 }
 
-// stopOrder returns the kinds in the order of stopping. The kinds of one group are stopped together.
+// stopOrder returns the groups of kinds in the order in which they are stopped. The kinds of one group are stopped
+// together.
 func stopOrder() [][]string {
 	var order [][]string
 	for _, stage := range []control.Stage{control.StageClients, control.StageAPI, control.StageServices, control.StageStorage} {
@@ -106,9 +108,9 @@ func stopOrder() [][]string {
 	return order
 }
 
-// stopGrace returns the time that a kind may take to stop before it is killed: API servers
-// finish requests in progress, etcd closes its backend. Together the steps bound a stop at
-// 30 s; it usually takes seconds.
+// stopGrace returns the time that components of a kind may take to stop before they are killed. API servers finish
+// requests in progress, and etcd closes its backend. The sum over all steps limits a stop to 30 s; a stop usually takes
+// a few seconds.
 func stopGrace(kind string) time.Duration {
 	switch kind {
 	case control.KindAPIServer:
@@ -119,8 +121,8 @@ func stopGrace(kind string) time.Duration {
 	return 5 * time.Second
 }
 
-// StopAll stops all components in order, after any start in progress, and prevents further starts. When now is
-// closed, it kills the processes that still run.
+// StopAll waits for a start in progress, stops all components in order, and prevents further starts. When now is
+// closed, it kills the processes that are still running.
 func (s *Supervisor) StopAll(now <-chan struct{}) {
 	s.mu.Lock()
 	s.settled = false
@@ -136,12 +138,11 @@ func (s *Supervisor) StopAll(now <-chan struct{}) {
 	s.stopInOrder(components, now)
 }
 
-// stopInOrder stops each component before the servers that it writes to. The caller holds the lock change of each
-// component.
+// stopInOrder stops components in order: each component before the servers to which it writes. The caller holds the
+// lock change of each component.
 //
-// Components of one step are stopped together, but etcd members one after another: a
-// leader hands over to another member before it ends, and would wait seven seconds for a
-// member that is also ending.
+// The components of one step are stopped together, except etcd members, which are stopped one after another: a leader
+// hands over to another member before it ends, and would wait seven seconds for a member that is also ending.
 func (s *Supervisor) stopInOrder(components []*component, now <-chan struct{}) {
 	for _, kinds := range stopOrder() {
 		deadline := time.Now().Add(stopGrace(kinds[0]))

@@ -21,29 +21,28 @@ import (
 
 type component struct {
 	process topology.Process
-	order   int // its index in Plane.Order
-	// change is held while the process is stopped or started. It is locked before Supervisor.mu, which guards the
-	// fields below.
+	order   int // index of the component in Plane.Order
+	// change is held while the process is stopped or started. Lock change before Supervisor.mu, which guards the fields below.
 	change sync.Mutex
 	*instance
 	last     *instance // the instance before the last restart, or nil
 	restarts int
-	crashes  int // unexpected ends in a row
+	crashes  int // number of consecutive unexpected ends
 }
 
-// instance is one process of a component, from its start to after its end.
+// instance is one process of a component, and what is known about it. It stays when the process has ended.
 type instance struct {
 	child    *process.Child
-	flags    []string      // the flags with which it was started
-	overlay  control.Flags // the flags among these that
-	agent    *fsync.Agent  // of an etcd member; otherwise nil
-	oomKills uint64        // process.OOMKills at its start
-	serves   chan struct{} // closed when it is ready
+	flags    []string      // the flags with which the process was started
+	overlay  control.Flags // the flags that replaced the component's own flags for this process
+	agent    *fsync.Agent  // the fsync agent of an etcd member; otherwise nil
+	oomKills uint64        // process.OOMKills when the process was started
+	serves   chan struct{} // closed when the process is ready
 	// Supervisor.mu guards the fields below.
 	ready      bool
 	readyAfter time.Duration
-	// expected is true if the plane has ended the process, and while a restart is in progress. claimed is true if a
-	// fault has ended the process or taken over its restart: then nothing else restarts it.
+	// expected is true if the plane has ended the process, and during a restart. claimed is true if a fault has ended the
+	// process or has taken over its restart; then only the fault restarts the component.
 	expected, claimed bool
 }
 
@@ -58,7 +57,7 @@ func (s *Supervisor) find(name string) (*component, *instance, error) {
 	return nil, nil, fmt.Errorf("this plane has no %s", name)
 }
 
-// running returns a component's instance, or an error if it has ended.
+// running returns the instance of a component, or an error if the instance's process has ended.
 func (s *Supervisor) running(name string) (*instance, error) {
 	_, i, err := s.find(name)
 	if err != nil {
@@ -70,7 +69,7 @@ func (s *Supervisor) running(name string) (*instance, error) {
 	return i, nil
 }
 
-// Running returns the processes of a kind that have not ended.
+// Running returns the processes of the given kind that have not ended.
 func (s *Supervisor) Running(kind string) (all []topology.Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +81,7 @@ func (s *Supervisor) Running(kind string) (all []topology.Process) {
 	return all
 }
 
-// Died reports whether a component of a kind has ended unexpectedly.
+// Died reports whether a component of the given kind has ended unexpectedly and is not running again.
 func (s *Supervisor) Died(kind string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +90,7 @@ func (s *Supervisor) Died(kind string) bool {
 	})
 }
 
-// Components describes all components for cluster.json.
+// Components returns the description of all components for cluster.json.
 func (s *Supervisor) Components() (all []control.Component) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,22 +104,23 @@ func (s *Supervisor) Components() (all []control.Component) {
 	return all
 }
 
-// Snapshot describes a component's process, and the one before it, at one moment.
+// Snapshot describes a component's current process, and its previous process, at one moment.
 type Snapshot struct {
 	Name, Kind string
-	// Release is the release of its program.
+	// Release is the release of the component's program.
 	Release control.Release
-	// Args are the flags with which it was started, Log is the file of its output, Address is the URL where it serves.
+	// Args are the flags with which the process was started. Log is the file of its output. Address is the URL at which it
+	// serves.
 	Args     []string
 	Log      string
 	Address  string
 	Ready    bool
 	Restarts int
 	Child    *process.Child
-	Last     *process.Child // nil before a restart
+	Last     *process.Child // the previous process; nil before a restart
 }
 
-// Snapshots describes all components without reading any files.
+// Snapshots returns a Snapshot of each component. It reads no files.
 func (s *Supervisor) Snapshots() (all []Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *Supervisor) Snapshots() (all []Snapshot) {
 	return all
 }
 
-// Status describes all components and the resource usage of their processes, without calling the components.
+// Status returns the status of all components and the resource usage of their processes. It does not call the components.
 func (s *Supervisor) Status() (all []control.ComponentStatus) {
 	s.mu.Lock()
 	for _, c := range s.components {
@@ -189,12 +189,13 @@ func (s *Supervisor) spawn(c *component, overlay control.Flags) (*instance, erro
 	return i, nil
 }
 
-// StartTool starts a program in the plane's bin directory that is not a component. env is added to its environment.
+// StartTool starts a program in the plane's bin directory that is not a component. env is added to the environment of the
+// program.
 func (s *Supervisor) StartTool(env []string, name string, args ...string) (*process.Child, error) {
 	return s.spawner.Start(s.spec(name, name, env, args))
 }
 
-// RunTool runs one of etcd's tools to its end and returns the tool's own error.
+// RunTool runs one of etcd's tools until it ends. The error contains the error message of the tool.
 func (s *Supervisor) RunTool(ctx context.Context, env []string, name string, args ...string) error {
 	child, err := s.StartTool(env, name, args...)
 	if err != nil {
@@ -225,8 +226,8 @@ func (s *Supervisor) spec(name, program string, env, args []string) process.Spec
 	}
 }
 
-// environment returns the variables that a process inherits, without those that could change a component's flags (etcd reads
-// ETCD_*) or its clients (KUBECONFIG, proxies).
+// environment returns the environment variables that a process inherits. It leaves out variables that could change a component's
+// flags (etcd reads ETCD_*) or its clients (KUBECONFIG, proxies).
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -278,7 +279,8 @@ func (s *Supervisor) Kill(ctx context.Context, name string) error {
 	})
 }
 
-// Stop ends a component in order, or by SIGKILL when its grace period is over. Otherwise it works like Kill.
+// Stop ends a component in order, and by SIGKILL when the component's grace period is over. The exit counts as expected, and
+// nothing restarts the component. It returns when the process has ended.
 func (s *Supervisor) Stop(ctx context.Context, name string) error {
 	return s.end(ctx, name, func(c *process.Child) { c.Stop(stopGrace(control.ComponentKind(name)), ctx.Done()) })
 }
@@ -303,7 +305,7 @@ func (s *Supervisor) end(ctx context.Context, name string, how func(*process.Chi
 	return nil
 }
 
-// Replace sets the process, of another release, with which a component is started the next time.
+// Replace sets the process, such as a program of another release, with which a component is started the next time.
 func (s *Supervisor) Replace(proc topology.Process) error {
 	c, _, err := s.find(proc.Name)
 	if err != nil {
@@ -317,8 +319,8 @@ func (s *Supervisor) Replace(proc topology.Process) error {
 	return nil
 }
 
-// Start starts a component that was killed or stopped, with the same ports and data. flags replace the component's
-// own flags until its next start.
+// Start starts a component that was killed or stopped, with the same ports and data. flags replace the component's own flags
+// until its next start. It returns when the process has started.
 func (s *Supervisor) Start(_ context.Context, name string, flags control.Flags) error {
 	c, _, err := s.find(name)
 	if err != nil {

@@ -12,20 +12,21 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
-// Components end by themselves: a scheduler or controller manager that cannot renew its lease, an API server that is
-// started while etcd has no quorum, a process that the kernel kills because it has grown too large, a crash. In
-// production the kubelet (or systemd) restarts them, however they ended, and so does the supervisor. An unexpected
-// end is counted and marked in its event.
+// Components may end by themselves: a scheduler or controller manager that cannot renew its lease, an API server that
+// is started while etcd has no quorum, a process that the kernel kills because it uses too much memory, or a crash. In
+// production the kubelet (or systemd) restarts them, whatever the reason, and so does the supervisor. It counts each
+// unexpected end and marks it in the event.
 
-// The kubelet's back-off: the first restart is immediate. The next restart waits 10 s, and each further one twice as
-// long, up to five minutes. The back-off starts over after a process has run for ten minutes.
+// The back-off of the kubelet. The first restart is immediate. The second waits 10 s, and each further restart waits
+// twice as long as the one before, up to five minutes. After a process has run for ten minutes, the back-off starts
+// over.
 const (
 	backoffBase  = 10 * time.Second
 	backoffMax   = 5 * time.Minute
 	backoffReset = 2 * backoffMax
 )
 
-// backoff returns the wait before the restart of a component that has crashed the given number of times in a row.
+// backoff returns the wait before the restart of a component that has crashed the given number of times in succession.
 func backoff(crashes int) time.Duration {
 	wait := time.Duration(0)
 	for n := 1; n < crashes && wait < backoffMax; n++ {
@@ -61,7 +62,7 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	}
 }
 
-// restart restarts a component that has ended unexpectedly, after its back-off.
+// restart restarts a component that has ended unexpectedly. It first waits for the back-off.
 func (s *Supervisor) restart(c *component, i *instance, why string) {
 	exit := i.child.Exit()
 	s.mu.Lock()
@@ -91,7 +92,7 @@ func (s *Supervisor) restart(c *component, i *instance, why string) {
 	}
 	revived, err := s.revive(c, i)
 	switch {
-	case s.plane.Closing.Err() != nil: // the error may be due to that
+	case s.plane.Closing.Err() != nil: // the error may be due to the stop of the plane
 	case err != nil:
 		s.plane.Fail(err)
 	case revived:
@@ -99,8 +100,8 @@ func (s *Supervisor) restart(c *component, i *instance, why string) {
 	}
 }
 
-// revive starts a component whose process has ended by itself, unless a fault has
-// taken over its restart.
+// revive starts a component whose process has ended by itself. It does nothing if a fault has taken over the restart,
+// or if the component has another process already.
 func (s *Supervisor) revive(c *component, i *instance) (bool, error) {
 	c.change.Lock()
 	defer c.change.Unlock()
@@ -113,11 +114,11 @@ func (s *Supervisor) revive(c *component, i *instance) (bool, error) {
 	return true, s.startAgain(c, i.overlay)
 }
 
-// ending describes how the process ended. Call it only after the process has ended.
+// ending describes how the process of the instance ended. Call it only after the process has ended.
 func (i *instance) ending() string { return ending(i.child.Exit(), process.OOMKills()-i.oomKills) }
 
-// ending describes an exit. oomKills is the number of processes that the kernel has killed for lack of memory since
-// the start. This process may be one of them, but only the kernel's log shows that.
+// ending describes an exit. oomKills is the number of processes that the kernel has killed for lack of memory since the
+// process was started. Whether this process is one of them is only in the kernel's log.
 func ending(exit process.Exit, oomKills uint64) string {
 	if exit.Signal != "SIGKILL" || oomKills == 0 {
 		return exit.String()
@@ -125,17 +126,17 @@ func ending(exit process.Exit, oomKills uint64) string {
 	return fmt.Sprintf("%s (the machine ran out of memory: its kernel has killed %d processes since this one was started)", exit, oomKills)
 }
 
-// ErrPortTaken is wrapped by the error of a component whose port another process has.
+// ErrPortTaken is wrapped by the error of a component whose port is used by another process.
 var ErrPortTaken = errors.New("port taken")
 
-// ComponentError is an error whose reason is in a component's log.
+// ComponentError is an error whose cause is in a component's log.
 type ComponentError struct{ error }
 
 func (e *ComponentError) Unwrap() error { return e.error }
 
-// FirstExit returns the error of the first component, in the order of starting, that has ended, or nil if none has.
-// Later components may have ended because of it. A component that was ready and has handed over its lease does not
-// count, because Settle has it started again.
+// FirstExit returns the error of the first component, in the order of starting, that has ended. It returns nil if none
+// has ended. Later components may have ended because of that component. FirstExit ignores a component that was ready
+// and has handed over its lease, because Settle makes the supervisor start it again.
 func (s *Supervisor) FirstExit() error {
 	type exited struct {
 		c     *component
@@ -161,8 +162,8 @@ func (s *Supervisor) FirstExit() error {
 	return nil
 }
 
-// exitedEarly returns a function that returns an error once the process has ended before it was ready, and nil until
-// then.
+// exitedEarly returns a function that returns nil while the process is running, and an error once the process has
+// ended. It is for processes that are not ready yet.
 func (s *Supervisor) exitedEarly(c *component, i *instance) func() error {
 	return func() error {
 		if i.child.Ended() {
@@ -185,16 +186,16 @@ func (s *Supervisor) diedError(i *instance) error {
 
 const (
 	maxQuoted  = 8       // lines
-	mostErrors = 3       // of these lines
-	maxLogLine = 300     // bytes: a line of etcd's log may carry a whole stack
-	quotedTail = 4 << 20 // bytes: klog writes the stacks of all goroutines after a fatal error
+	mostErrors = 3       // how many of these lines may be errors
+	maxLogLine = 300     // bytes; a line of etcd's log may contain a whole stack
+	quotedTail = 4 << 20 // bytes; after a fatal error klog writes the stacks of all goroutines
 )
 
 var (
 	// crashLine matches the first line that Go, klog or etcd writes when a process crashes.
 	crashLine = regexp.MustCompile(`^(panic: |fatal error: |F\d{4} |\{"level":"(fatal|panic|dpanic)")`)
-	// goCrash matches a crashLine of Go, which states the reason. Other crash lines may only repeat that something
-	// failed.
+	// goCrash matches those crash lines that Go writes. They state the reason, whereas other crash lines may only
+	// repeat that something failed.
 	goCrash = regexp.MustCompile(`^(panic|fatal error): `)
 	// klogHead matches the severity, time and thread ID at the beginning of a line of klog.
 	klogHead = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+\s+\d+ `)
@@ -202,7 +203,7 @@ var (
 	errorLine = regexp.MustCompile(`^(E\d{4} |\{"level":"error"|[Ee]rror: )`)
 )
 
-// quoteLog returns the path of a process's log with the lines that say why the process ended.
+// quoteLog returns the path of a process's log, and the lines that explain why the process ended.
 func (s *Supervisor) quoteLog(i *instance) string {
 	lines := quote(i.child.Tail(quotedTail))
 	if len(lines) == 0 {
@@ -211,8 +212,8 @@ func (s *Supervisor) quoteLog(i *instance) string {
 	return fmt.Sprintf("; from its log, %s:\n  %s", s.plane.Layout.Log(i.child.Name), strings.Join(lines, "\n  "))
 }
 
-// quote returns the lines of a log that say why the process ended, in their order: first the last errors, then a
-// crash with the lines after it or, without a crash, the last lines.
+// quote returns the lines of a log that explain why the process ended, in their order: first the last errors, then a
+// crash with the lines after it. Without a crash, the last lines of the log follow the errors.
 func quote(log string) []string {
 	var lines []string
 	for line := range strings.Lines(log) {
@@ -239,7 +240,8 @@ func quote(log string) []string {
 	return lines
 }
 
-// lastErrors returns the last errors among the lines, each message once, and the index after the last of them.
+// lastErrors returns the last errors among the lines, without repeated messages. after is the index of the line after
+// the last error.
 func lastErrors(lines []string) (errs []string, after int) {
 	said := map[string]bool{}
 	for i, line := range slices.Backward(lines) {

@@ -12,23 +12,24 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
-// Under the feature gate CoordinatedLeaderElection an API server that prefers another candidate marks the Lease of a
-// scheduler or controller manager (spec.preferredHolder). The holder then stops renewing it (client-go,
-// tryCoordinatedRenew) and exits once its renew deadline has passed, so that its kubelet restarts it. This is a
+// Under the feature gate CoordinatedLeaderElection, an API server that prefers another candidate marks the Lease of a
+// scheduler or controller manager (spec.preferredHolder). The holder then stops renewing the Lease (client-go,
+// tryCoordinatedRenew) and exits once its renew deadline has passed. Its kubelet restarts it. This sequence is called a
 // handover.
 
-// leaseMarked returns the start of the line that an API server logs when it marks the Lease of a kind.
+// leaseMarked returns the beginning of the line that an API server logs when it marks the Lease of a kind of component.
 func leaseMarked(kind string) string {
 	return "Lease " + metav1.NamespaceSystem + "/" + kind + " holder changed from "
 }
 
-// leaseLost is the line that a holder logs as it exits, in lower case.
+// leaseLost is the line that the holder of a lease logs when it exits, in lower case.
 const leaseLost = "leaderelection lost"
 
-// handoverWithin bounds the time from the last mark to the exit: a renew deadline of 10 s by default.
+// handoverWithin is the maximum time from the last mark of a Lease to the exit of its holder. The exit follows after a
+// renew deadline, which is 10 s by default.
 const handoverWithin = time.Minute
 
-// handedOver reports whether a process ended by handing its lease over. log is the output of the process, and
+// handedOver reports whether a process ended because it handed over its lease. log is the output of the process, and
 // apiServers holds the output of each API server.
 func handedOver(kind string, exit process.Exit, started time.Time, log string, apiServers []string) bool {
 	if exit.Signal != "" || !slices.Contains(control.ElectedKinds(), kind) || !strings.Contains(strings.ToLower(log), leaseLost) {
@@ -49,7 +50,7 @@ func handedOver(kind string, exit process.Exit, started time.Time, log string, a
 	})
 }
 
-// handedOver reports whether a process that has ended did so by handing its lease over.
+// handedOver reports whether a process ended because it handed over its lease. The process must have ended.
 func (s *Supervisor) handedOver(kind string, i *instance) bool {
 	if !slices.Contains(control.ElectedKinds(), kind) {
 		return false
@@ -69,14 +70,15 @@ func (s *Supervisor) handedOver(kind string, i *instance) bool {
 	return handedOver(kind, i.child.Exit(), i.child.Started, i.child.Output(), logs)
 }
 
-// With a full database, etcd refuses to renew leases too, so that schedulers and controller managers exit. The load
-// may have filled it on purpose, or the user may be looking for the cause. Therefore the plane keeps running and
-// restarts these components, as their kubelet would.
+// If its database is full, etcd also refuses to renew leases, so that schedulers and controller managers exit. The load
+// may have filled the database on purpose, or the user may be looking for the cause. Therefore the plane keeps running
+// and restarts these components, as their kubelet would.
 
-// databaseFull is etcd's answer to a write once its quota is used up.
+// databaseFull is the error with which etcd answers a write when its quota is used up.
 const databaseFull = "mvcc: database space exceeded"
 
-// leftByFullDatabase reports whether a process lost its lease because etcd's database was full. log holds its output.
+// leftByFullDatabase reports whether a process lost its lease because etcd's database was full. log is the output of
+// the process.
 func leftByFullDatabase(kind string, exit process.Exit, log string) bool {
 	return exit.Signal == "" && slices.Contains(control.ElectedKinds(), kind) && strings.Contains(strings.ToLower(log), leaseLost) && strings.Contains(log, databaseFull)
 }

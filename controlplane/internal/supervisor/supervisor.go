@@ -1,7 +1,6 @@
-// Package supervisor runs the components of a plane, each as a separate process. It owns their
-// processes from the first start to the ordered stop: it decides which exits are expected,
-// which components are restarted as the kubelet would restart them, and which exits end the
-// plane.
+// Package supervisor runs the components of a plane, each as a separate process. From the first start to the ordered
+// stop, it decides which exits are expected, which components are restarted (as the kubelet would restart them), and
+// which exits end the plane.
 package supervisor
 
 import (
@@ -23,40 +22,41 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// Plane holds what a Supervisor needs from its plane. Every field must be set.
+// Plane holds the parts of a plane that its Supervisor needs. Every field must be set.
 type Plane struct {
 	Layout topology.Layout
-	// Order lists all components by name in the order of starting.
+	// Order lists the names of all components in the order of starting.
 	Order []string
-	// Lock is the directory's lock. Every process keeps it open while it lives.
+	// Lock is the lock file of the plane's directory. Every process keeps it open as long as the process lives.
 	Lock *os.File
-	// Closing ends when the plane begins to stop, and Lifetime when its last process was stopped.
+	// Closing ends when the plane begins to stop. Lifetime ends when the plane's last process was stopped.
 	Closing, Lifetime context.Context
 	Events            *fault.Events
 	Faults            *fault.Manager
 	// Progress writes a line for the user.
 	Progress func(format string, args ...any)
-	// Ready is readiness.Check with a client of the plane.
+	// Ready is readiness.Check, called with a client of the plane.
 	Ready func(ctx context.Context, proc topology.Process, begun time.Time) error
-	// InService reports whether the load balancer, if any, sends connections to a component.
+	// InService reports whether a component receives connections. An API server behind a load balancer receives them
+	// only from the load balancer.
 	InService func(name string) bool
-	// Restarted is called when a component has a new process.
+	// Restarted is called after the start of a new process for a component.
 	Restarted func()
-	// Fail ends the plane because of a component.
+	// Fail ends the plane because of an error of a component.
 	Fail func(error)
 }
 
-// Supervisor owns the processes of one plane. Its methods are safe for concurrent use. The caller must close it.
+// Supervisor manages the processes of one plane. Its methods are safe for concurrent use. The caller must close it.
 type Supervisor struct {
 	plane   Plane
 	spawner *process.Spawner
 
-	// mu guards the fields below and the components' fields. It is never held while a process is waited for or a file
-	// is written.
+	// mu guards the fields below and the components' fields. It is never held during a wait for a process or while a
+	// file is written.
 	mu         sync.Mutex
 	components []*component // in the order of starting
-	// settled is true from the time when the plane is ready until its processes are stopped. During that time,
-	// components may be started again.
+	// settled is true from the time when the plane is ready until its processes are stopped. Only then may components
+	// be started again.
 	settled bool
 }
 
@@ -72,7 +72,7 @@ func New(p Plane) (*Supervisor, error) {
 // Close kills the processes that still run.
 func (s *Supervisor) Close() { s.spawner.Close() }
 
-// Launch starts processes of one kind together and waits until all are ready.
+// Launch starts processes of one kind at the same time and waits until all are ready.
 func (s *Supervisor) Launch(ctx context.Context, processes []topology.Process) error {
 	begun := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
@@ -105,17 +105,18 @@ func (s *Supervisor) add(proc topology.Process) (*component, error) {
 	return c, nil
 }
 
-// Settle ends the start: from now on a component that ends is reported and started again.
+// Settle ends the start of the plane: from now on, the supervisor reports components that end and starts them again.
 func (s *Supervisor) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settled = true
-	for _, c := range s.components { // before a fault can replace an instance
+	for _, c := range s.components { // each instance is watched before a fault can replace it
 		go s.watch(c, c.instance)
 	}
 }
 
-// Forget drops all components, which StopAll has stopped, before another attempt to start.
+// Forget removes all components from the supervisor, before another attempt to start the plane. StopAll must have
+// stopped them.
 func (s *Supervisor) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,8 +125,8 @@ func (s *Supervisor) Forget() {
 
 var errNotReady = errors.New("not ready in time")
 
-// awaitStart waits until a process that the plane needs is ready. begun is the time when the
-// first of its kind was started.
+// awaitStart waits until a process that is needed for the start is ready. begun is the time when the first process of
+// the kind was started.
 func (s *Supervisor) awaitStart(ctx context.Context, c *component, i *instance, begun time.Time, ended func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readiness.Within, errNotReady)
 	defer cancel()
@@ -136,7 +137,7 @@ func (s *Supervisor) awaitStart(ctx context.Context, c *component, i *instance, 
 	return err
 }
 
-// await waits until a process is ready, ended reports a reason to give up, or ctx ends.
+// await waits until a process is ready. It returns an error if the process exits, ended returns an error, or ctx ends.
 func (s *Supervisor) await(ctx context.Context, c *component, i *instance, begun time.Time, ended func() error) error {
 	check := func(ctx context.Context) error { return s.plane.Ready(ctx, c.process, begun) }
 	if err := readiness.Await(ctx, check, i.child.Done(), ended); err != nil {
@@ -149,10 +150,10 @@ func (s *Supervisor) await(ctx context.Context, c *component, i *instance, begun
 	return nil
 }
 
-// startAgain starts a component whose process has ended. The caller holds the component's lock change.
+// startAgain starts a component whose process has ended. The caller holds the lock change of the component.
 func (s *Supervisor) startAgain(c *component, flags control.Flags) error {
 	s.mu.Lock()
-	allowed := s.settled && c.expected // not if the plane is ending, in particular because of this component
+	allowed := s.settled && c.expected // not if the plane is ending, for example because of this component
 	s.mu.Unlock()
 	if !allowed {
 		return fmt.Errorf("start %s: the plane is ending", c.process.Name)

@@ -11,8 +11,9 @@ import (
 
 const loopbackOnly = "listeners on loopback only"
 
-// watchTermination is the time within which a stopped API server ends its watches: 200 per second, or faster if that
-// rate would take longer. The order of a stop is in k8s.io/apiserver's preparedGenericAPIServer.RunWithContext.
+// watchTermination is the time within which a stopped API server ends its watches. It ends 200 per second, or more if
+// it would otherwise not finish in time. The order of the steps of a stop is in k8s.io/apiserver's
+// preparedGenericAPIServer.RunWithContext.
 const watchTermination = "5s"
 
 type maker struct {
@@ -48,7 +49,7 @@ func (m maker) etcd(name string) *component {
 	return c
 }
 
-// InitialCluster returns the value of etcd's flag --initial-cluster: all members and their peer URLs.
+// InitialCluster returns the value of etcd's flag --initial-cluster: the names and peer URLs of all members.
 func InitialCluster(cfg control.Config, p Ports) string {
 	var all []string
 	for _, member := range cfg.ComponentsOf(control.KindEtcd) {
@@ -103,9 +104,9 @@ func (m maker) apiServer(name string) *component {
 	return c
 }
 
-// KubernetesEndpoint returns the EndpointSlice of the Service kubernetes, which leads to the URL server. It has the
-// address type FQDN, because API servers refuse loopback addresses of the types IPv4 and IPv6, and in Endpoints.
-// kube-proxy ignores the type FQDN.
+// KubernetesEndpoint returns the EndpointSlice of the Service kubernetes, with the host and the port of the URL server.
+// The slice has the address type FQDN, because API servers refuse loopback addresses in slices of the types IPv4 and
+// IPv6, and in Endpoints. kube-proxy ignores slices of type FQDN.
 func KubernetesEndpoint(server string) Object {
 	host, port, _ := strings.Cut(strings.TrimPrefix(server, "https://"), ":")
 	return Object{"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes", fmt.Sprintf(`
@@ -164,7 +165,7 @@ func (m maker) controllerManager(name string) *component {
 	c.set("kubeconfig", m.layout.Kubeconfig(pki.Controllers))
 	c.set("root-ca-file", keys.Cert(pki.ServerCA))
 	c.set("service-account-private-key-file", keys.ServiceAccountKey())
-	// Signs kubelets' certificates for CertificateSigningRequests.
+	// The controller manager signs CertificateSigningRequests of kubelets with this certificate.
 	c.set("cluster-signing-cert-file", keys.Cert(pki.ClientCA))
 	c.set("cluster-signing-key-file", keys.Key(pki.ClientCA))
 	c.setDeviation("use-service-account-credentials", "true", "false", "as in every production cluster: each controller under its own account and rights")
@@ -176,7 +177,7 @@ func (m maker) controllerManager(name string) *component {
 	return c
 }
 
-// limit sets the rate limit of a controller manager's clients.
+// limit sets the rate limit of the clients of a controller manager.
 func (c *component) limit(qps float64, burst int) {
 	if qps != 0 {
 		c.setDeviation("kube-api-qps", strconv.FormatFloat(qps, 'f', -1, 64), "20", byUser)
@@ -186,13 +187,13 @@ func (c *component) limit(qps float64, burst int) {
 	}
 }
 
-// auditBackups is the number of rotated audit logs that are kept: 40 files of 100 MB, upstream's size, which hold
-// about four million requests. Upstream's 100 files would be 10 GB.
+// auditBackups is the number of rotated audit logs that are kept. 40 files of 100 MB, which is upstream's file size,
+// hold about four million requests. Upstream's default of 100 files would take 10 GB.
 const auditBackups = "40"
 
-// audit makes the API server log each request of the load. The mode of the log backend stays upstream's "blocking":
-// an event is written before its request ends. A buffered backend would cost each request less, but it drops events
-// when its buffer is full, and an incomplete count proves nothing.
+// audit makes the API server log each request of the load. The log backend stays in upstream's mode "blocking", which
+// writes an event before the request ends. A buffered backend would add less time to each request, but would drop
+// events when its buffer is full, and an incomplete count proves nothing.
 func (c *component) audit(cfg control.Config, l Layout) {
 	if cfg.APIServer.SendsAudit() {
 		const reason = "apiServer.auditWebhook: the load's events are sent to audit-webhook"
@@ -211,9 +212,9 @@ func (c *component) audit(cfg control.Config, l Layout) {
 	c.setDeviation("audit-log-maxbackup", auditBackups, "100", "apiServer.audit: at most 4 GB of log for each API server")
 }
 
-// auditPolicy returns the content of Layout.AuditPolicy, or nil without auditing. It omits the load's watches,
-// because their clients decide when they end, and the stage RequestReceived, because the event of the last stage also
-// has its time.
+// auditPolicy returns the content of Layout.AuditPolicy, or nil if the config does not enable auditing. The policy
+// omits the load's watches, because their clients decide when they end. It also omits the stage RequestReceived,
+// because the event of the last stage contains the time of that stage too.
 func auditPolicy(cfg control.Config) []byte {
 	if !cfg.Audited() && !cfg.APIServer.SendsAudit() {
 		return nil

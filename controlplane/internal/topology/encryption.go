@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// EncryptionConfig returns the content of Layout.Encryption for an API server. The API server writes Secrets with the
-// configured provider, and reads Secrets of any provider, or in plain text.
+// EncryptionConfig returns the content of Layout.Encryption for an API server. With it, the API server writes Secrets
+// with the configured provider, and reads Secrets that are in plain text or were written with any provider.
 func EncryptionConfig(cfg control.Config, l Layout, apiServer string, key []byte) []byte {
 	provider := cfg.APIServer.Encryption
 	providers := control.EncryptionProviders()
@@ -43,7 +43,7 @@ func (c *component) encrypt(cfg control.Config, l Layout) {
 	}
 }
 
-// pluginOf returns the name of an API server's KMS plugin.
+// pluginOf returns the name of the KMS plugin of an API server.
 func pluginOf(apiServer string) string {
 	s, _ := control.ParseSelector(apiServer)
 	return control.ComponentName(control.KindKMSPlugin, s.Index)

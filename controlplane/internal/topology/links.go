@@ -10,32 +10,32 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-// Proxy is a listener of the supervisor through which the component From reaches other components, so that each link
-// can be delayed and cut.
+// Proxy is a listener in the supervisor through which the component From reaches other components. The connections to
+// each of them are a link that can be delayed and cut.
 type Proxy struct {
-	// Name is the name of the listener, Listen its address, as host:port.
+	// Name is the name of the listener. Listen is its address, as host:port. From is the component that connects.
 	Name, Listen, From string
-	// Forward is true for an HTTP proxy, whose clients name the host of a target by CONNECT. Otherwise there is one
-	// target, to which every connection is forwarded.
+	// Forward is true for an HTTP proxy, whose clients name the target's host in a CONNECT request. If it is false,
+	// there is one target, and every connection is forwarded to it.
 	Forward bool
 	Targets []network.Target
 }
 
-// peerPort is the port in the name by which peers address a member. It is used for nothing else, because the proxies
-// know where the member listens. It never changes, so the member addresses in etcd's data stay valid when a plane
+// peerPort is the port in the address by which etcd members know each other. Nothing listens on it, because the proxies
+// know the port of each member. It never changes, so that the member addresses in etcd's data stay valid when a plane
 // resumes with other ports.
 const peerPort = 2380
 
-// peerHost returns the host and port by which peers name a member to their proxy.
+// peerHost returns the host and port of a member in requests that other members send to their proxy.
 func peerHost(member string) string {
 	return member + "." + pki.PeerDomain + ":" + strconv.Itoa(peerPort)
 }
 
 // peerURL returns the URL at which a member tells its peers to reach it.
 //
-// With links, the URL has a name that no resolver knows. net/http bypasses a proxy for loopback addresses but not for
-// names, and etcd's transport between peers takes its proxy from the environment. Members compare such URLs as text
-// first and do not resolve names if they are equal.
+// If the connections between members go through proxies, the URL contains a name that cannot be resolved. net/http
+// bypasses a proxy for loopback addresses, but not for other names, and etcd's peer transport takes its proxy from the
+// environment. Members first compare such URLs as text, and do not resolve the names if the texts are equal.
 func peerURL(cfg control.Config, p Ports, member string) string {
 	if throughProxies(cfg) {
 		return "https://" + peerHost(member)
@@ -78,7 +78,7 @@ func proxies(cfg control.Config, p Ports) []Proxy {
 	return all
 }
 
-// aggregatorLinks returns the links from API servers to metrics-server.
+// aggregatorLinks returns the network links from API servers to metrics-server.
 func aggregatorLinks(cfg control.Config) []control.Link {
 	return slices.DeleteFunc(cfg.Links(), func(l control.Link) bool { return control.ComponentKind(l.To) != control.KindMetricsServer })
 }
@@ -88,20 +88,21 @@ func proxyEnvironment(p Ports, member string) string {
 	return "HTTPS_PROXY=" + proxy.String()
 }
 
-// Ports maps the listeners of a plane to their loopback ports. A component's name is the name of the listener for its
-// clients.
+// Ports maps each listener of a plane to its loopback port. The listener of a component for its clients has the name of
+// the component.
 type Ports map[string]int
 
 // Balancer is the name of the listener of the load balancer in front of several API servers.
 const Balancer = "balancer"
 
-// PeerListener, PeerProxy and LinkListener return the names of listeners: a member's listener for its peers, its
-// forward proxy to its peers, and the listener through which an API server reaches a member or metrics-server.
+// PeerListener returns the name of the listener of an etcd member for its peers. PeerProxy returns the name of the
+// member's forward proxy to its peers. LinkListener returns the name of the listener through which an API server
+// reaches a member or metrics-server.
 func PeerListener(member string) string        { return member + "/peer" }
 func PeerProxy(member string) string           { return member + "/proxy" }
 func LinkListener(apiServer, to string) string { return apiServer + "/" + to }
 
-// Listeners returns the names of all listeners in a plane.
+// Listeners returns the names of all listeners of a plane with the config.
 func Listeners(cfg control.Config) []string {
 	names := cfg.Components()
 	etcds := cfg.ComponentsOf(control.KindEtcd)

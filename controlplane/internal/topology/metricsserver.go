@@ -20,19 +20,19 @@ func (m maker) metricsServer(name string) *component {
 	return c
 }
 
-// Object is an API object that a plane applies, with its path.
+// Object is an API object that a plane applies. Path is its API path.
 type Object struct{ Path, Manifest string }
 
 const (
 	// MetricsAPI is the path of the API that metrics-server serves.
 	MetricsAPI = "/apis/metrics.k8s.io/v1beta1"
-	// APIServices is the path of the APIService objects: the APIs that API servers proxy to other servers.
+	// APIServices is the API path of APIServices. An APIService makes API servers proxy an API to another server.
 	APIServices = "/apis/apiregistration.k8s.io/v1/apiservices"
-	// ManagedBy selects the plane's objects.
+	// ManagedBy is the label selector of the objects that the plane applies.
 	ManagedBy = "app.kubernetes.io/managed-by=stormglass"
 )
 
-// MetricsServerRights returns the service account and the RBAC objects in metrics-server's manifest.
+// MetricsServerRights returns the service account and the RBAC objects from the manifest of metrics-server.
 func MetricsServerRights() []Object {
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 	return []Object{
@@ -78,9 +78,9 @@ subjects:
 `, kind, name, roleKind, role)
 }
 
-// MetricsServerAPI returns the objects with which API servers serve metrics-server's API from a port. authority is
-// the CA certificate of metrics-server, in PEM. The Service leads to an external name, because endpoints may not be
-// loopback addresses.
+// MetricsServerAPI returns the objects that make API servers proxy metrics-server's API to a port. authority is the CA
+// certificate of metrics-server, in PEM. The Service has an external name, because endpoints may not be loopback
+// addresses.
 func MetricsServerAPI(port int, authority []byte) []Object {
 	return []Object{
 		{"/api/v1/namespaces/kube-system/services/" + pki.MetricsServerService, fmt.Sprintf(`

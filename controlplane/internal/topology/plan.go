@@ -10,17 +10,17 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Process is one process to start.
+// Process is the description of a process to start.
 type Process struct {
-	// Name is unique: "etcd-0". Kind is its program.
+	// Name is the unique name of the process, such as "etcd-0". Kind is the name of its program.
 	Name, Kind string
-	// Release is the release of its program, for kinds that come with a release.
+	// Release is the release of the program. It is only set for kinds that come with a release.
 	Release control.Release
-	// Args are the flags, and Env is added to the environment.
+	// Args are the command-line flags. Env is added to the inherited environment.
 	Args, Env []string
-	// Descriptors is its limit of open files; zero means the supervisor's.
+	// Descriptors is the process's limit of open files. Zero means the supervisor's limit.
 	Descriptors uint64
-	// Address is the URL where it serves; Peer is the URL where its peers reach an etcd member.
+	// Address is the URL at which the process serves. Peer is the URL at which an etcd member serves its peers.
 	Address, Peer string
 	Scrape        control.ScrapeTarget
 }
@@ -28,36 +28,36 @@ type Process struct {
 // Backend is one API server behind the load balancer.
 type Backend struct{ Name, URL string }
 
-// Plan is a whole plane.
+// Plan describes all processes and connections of a plane.
 type Plan struct {
-	// Processes lists the processes by kind, in the order in which they start.
+	// Processes lists the processes, grouped by kind, in the order in which they start.
 	Processes []Process
-	// Server is the URL of the API server, or of the load balancer in front of several.
+	// Server is the URL of the API server, or of the load balancer in front of several API servers.
 	Server string
-	// Backends are the addresses behind the load balancer; empty without a load balancer.
+	// Backends lists the API servers behind the load balancer. It is empty if there is no load balancer.
 	Backends []Backend
-	// Proxies are the links that can be delayed and cut.
+	// Proxies lists the proxies whose links can be delayed and cut.
 	Proxies []Proxy
-	// MetricsServerPort is the port at which API servers reach metrics-server; zero without
+	// MetricsServerPort is the port at which API servers reach metrics-server. Zero means that there is no
 	// metrics-server.
 	MetricsServerPort int
 	// SchedulerConfig is the content of Layout.SchedulerConfig.
 	SchedulerConfig []byte
-	// AuditPolicy is the content of Layout.AuditPolicy; nil without auditing.
+	// AuditPolicy is the content of Layout.AuditPolicy, or nil if auditing is off.
 	AuditPolicy []byte
-	// Authorization is the content of Layout.Authorization; nil if flags configure authorization.
+	// Authorization is the content of Layout.Authorization, or nil if flags configure authorization.
 	Authorization []byte
-	// Deviations lists the settings that differ from upstream's defaults, except those that every installation sets:
-	// certificates, addresses of other components and data directories.
+	// Deviations lists the settings that differ from upstream's defaults. It leaves out settings that every
+	// installation must make: certificates, addresses of other components and data directories.
 	Deviations []control.Deviation
 }
 
-// In returns the processes of a stage.
+// In returns the processes that start in a stage.
 func (p Plan) In(stage control.Stage) []Process {
 	return slices.DeleteFunc(slices.Clone(p.Processes), func(proc Process) bool { return control.KindOf(proc.Kind).Stage != stage })
 }
 
-// Of returns the processes of a kind.
+// Of returns the processes of the given kind.
 func (p Plan) Of(kind string) []Process {
 	return slices.DeleteFunc(slices.Clone(p.Processes), func(proc Process) bool { return proc.Kind != kind })
 }
@@ -74,10 +74,10 @@ func (p Plan) Listeners() []string {
 	return names
 }
 
-// Defaults are upstream's known defaults of flags, by kind and name.
+// Defaults maps kinds of component and flags to upstream's default values, as far as these are known.
 type Defaults map[string]map[string]string
 
-// Build returns the plan of a plane.
+// Build returns the plan of a plane with config cfg.
 func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, error) {
 	schedulerConfig, err := SchedulerConfig(cfg.Scheduler, l, p)
 	if err != nil {
@@ -132,7 +132,7 @@ func (m maker) makers() map[string]func(name string) *component {
 	}
 }
 
-// topologyDeviations returns the deviations that are not flags.
+// topologyDeviations returns the deviations from upstream that are not flags.
 func topologyDeviations(cfg control.Config) []control.Deviation {
 	var all []control.Deviation
 	for _, kind := range control.VersionedKinds() {
@@ -173,10 +173,10 @@ func newComponent(name, kind, address string) *component {
 	return &component{process: Process{Name: name, Kind: kind, Address: address}, flags: map[string]string{}}
 }
 
-// set sets a flag that every installation must set to its own value.
+// set sets a flag that every installation must set. It does not count as a deviation.
 func (c *component) set(name, value string) { c.flags[name] = value }
 
-// setDeviation sets a flag that differs from upstream, with the reason.
+// setDeviation sets a flag to a value that differs from upstream's, and records the reason.
 func (c *component) setDeviation(name, value, upstream, reason string) {
 	c.flags[name] = value
 	if value == upstream {
@@ -199,7 +199,7 @@ func (c *component) user(flags control.Flags, defaults map[string]string) {
 	}
 }
 
-// Overlay returns args with flags added or replaced, for one start of a process.
+// Overlay returns a copy of args in which flags are added or replaced. It is for a single start of a process.
 func Overlay(args []string, flags control.Flags) []string {
 	if len(flags) == 0 {
 		return args

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// SchedulerConfig returns the KubeSchedulerConfiguration: the user's configuration, if any, with the separate fields,
-// the extender and the kubeconfig added to it.
+// SchedulerConfig returns the KubeSchedulerConfiguration of a plane: the user's configuration, if any, completed with
+// the other fields of cfg, the extender and the kubeconfig.
 func SchedulerConfig(cfg control.Scheduler, l Layout, p Ports) ([]byte, error) {
 	data, err := yaml.Marshal(schedulerDocument(cfg, l, p))
 	if err != nil {
@@ -54,8 +54,8 @@ func schedulerDocument(cfg control.Scheduler, l Layout, p Ports) map[string]any 
 	return doc
 }
 
-// extender returns the entry of a KubeSchedulerConfiguration for scheduler-extender. The scheduler sends it only the
-// names of nodes.
+// extender returns the entry for scheduler-extender in a KubeSchedulerConfiguration. With it, the scheduler sends the
+// extender only the names of nodes.
 func extender(cfg control.Scheduler, l Layout, p Ports) map[string]any {
 	keys := l.PKI()
 	return map[string]any{
@@ -66,8 +66,8 @@ func extender(cfg control.Scheduler, l Layout, p Ports) map[string]any {
 	}
 }
 
-// schedulerDeviations returns the settings of the user that differ from upstream's defaults, from the fields of cfg
-// and from its KubeSchedulerConfiguration.
+// schedulerDeviations returns the scheduler settings of the user that differ from upstream's defaults. The settings
+// come from the fields of the config and from its KubeSchedulerConfiguration.
 func (m maker) schedulerDeviations() []control.Deviation {
 	var deviations []control.Deviation
 	cfg := m.cfg.Scheduler

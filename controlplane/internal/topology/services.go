@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// service returns the process of a program in package service.
+// service returns the process of a program of package service.
 func (m maker) service(name string) *component {
 	keys := m.layout.PKI()
 	c := newComponent(name, control.ComponentKind(name), URL(m.ports[name]))
@@ -44,7 +44,8 @@ func (m maker) tokenWebhook(name string) *component {
 	return c
 }
 
-// Webhooks returns the URL of each kind of webhook that the plane has, for its kubeconfig.
+// Webhooks returns the URL of each kind of webhook that the plane runs. A kubeconfig for each webhook is made from its
+// URL.
 func (p Plan) Webhooks() map[string]string {
 	urls := map[string]string{}
 	for _, kind := range []string{control.KindTokenWebhook, control.KindAuthorizationWebhook, control.KindAuditWebhook} {
@@ -68,8 +69,8 @@ func (c *component) authenticate(cfg control.Config, l Layout) {
 	}
 }
 
-// AuthenticationConfig returns the content of Layout.Authentication: the issuers whose tokens are accepted, in addition to
-// service accounts' tokens. authority is the issuer's CA certificate, in PEM.
+// AuthenticationConfig returns the content of Layout.Authentication. It makes API servers accept tokens of the issuer,
+// in addition to service account tokens. authority is the CA certificate of the issuer, in PEM.
 func AuthenticationConfig(issuer string, authority []byte) []byte {
 	return fmt.Appendf(nil, `apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
@@ -94,14 +95,14 @@ func (c *component) authorize(cfg control.Config, l Layout) {
 	c.setDeviation("authorization-mode", "Node,RBAC", "AlwaysAllow", "as in every production cluster")
 }
 
-// ABACPolicy returns the content of Layout.ABACPolicy, which allows the load everything.
+// ABACPolicy returns the content of Layout.ABACPolicy. It allows the load everything.
 func ABACPolicy(cfg control.Config) []byte {
 	return fmt.Appendf(nil, `{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": %q, "apiGroup": "*", "namespace": "*", "resource": "*", "nonResourcePath": "*"}}
 `, cfg.LoadUserName())
 }
 
-// authorizationConfig returns the content of Layout.Authorization, or nil without a webhook. API servers do not call
-// the webhook for the plane's own users, so that the plane serves and can be measured while other requests are
+// authorizationConfig returns the content of Layout.Authorization, or nil if no webhook authorizes. API servers do not
+// call the webhook for the plane's own users, so that the plane works and can be measured even while other requests are
 // denied.
 func authorizationConfig(cfg control.Config, l Layout) []byte {
 	if !cfg.APIServer.AsksAuthorization() {

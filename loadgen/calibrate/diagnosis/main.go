@@ -1,5 +1,5 @@
-// Command diagnosis scores the diagnosis: it plants faults of known kinds on real control planes during storms, and
-// prints how often the diagnosis names their kind, component and beginning from metrics alone.
+// Command diagnosis measures how good the diagnosis is. It plants faults of known kinds on real control planes during
+// storms, and prints how often the diagnosis finds their kind, component and beginning from metrics alone.
 package main
 
 import (

@@ -28,7 +28,7 @@ type table struct {
 	Storms     []string
 }
 
-// faultCase is a fault or a load in three sizes, with the diagnosis that it must get.
+// faultCase is a fault or a load in three sizes, with the diagnosis that is expected for it.
 type faultCase struct {
 	Name         string
 	On           []string // topologies
@@ -66,14 +66,14 @@ func (t table) named(name string) faultCase {
 	return t.Cases[slices.IndexFunc(t.Cases, func(c faultCase) bool { return c.Name == name })]
 }
 
-// planted is one phase with one fault or a pair of faults.
+// planted is one phase with one planted fault, or with a pair of them.
 type planted struct {
 	phase string
 	cases []faultCase
 	size  int // index into faultCase.Sizes
 }
 
-// plan is one run: a topology, a storm, and faults one after another.
+// plan is one run: a topology, a storm, and planted faults one after another.
 type plan struct {
 	name, storm string
 	topology    topology
@@ -83,8 +83,9 @@ type plan struct {
 	seed        int64
 }
 
-// plans returns the runs: one for each topology and storm, with each fault in one size and some pairs of faults; and o.healthy storms
-// without faults. The runs with every pair of faults, such as pairs-three-rollout, are included only if o.plans names them.
+// plans returns the runs. There is one for each topology and storm, with each fault in one size and some pairs of faults. There
+// are also o.healthy runs of storms without faults. The runs with every pair of faults, such as pairs-three-rollout, are
+// included only if o.plans names them.
 func (t table) plans(o options) (all []plan) {
 	var pairs []plan
 	for i, topology := range []string{"three", "one", "services"} {
@@ -204,7 +205,7 @@ func items(all []any) string {
 	return b.String()
 }
 
-// undo returns the faults that end those faults of the phase that last longer than the phase.
+// undo returns the faults that end those planted faults that would otherwise last longer than the phase.
 func (f planted) undo() (faults []string) {
 	for _, c := range f.cases {
 		if c.Undo != "" {
@@ -214,7 +215,7 @@ func (f planted) undo() (faults []string) {
 	return faults
 }
 
-// beside returns the YAML of what happens in phase i: the actions, loads and faults of the storm, and the given faults and loads.
+// beside returns the YAML of the content of phase i: the actions, loads and faults of the storm, and the given faults and loads.
 func (p plan) beside(i int, faults, loads []string) string {
 	text := ""
 	switch p.storm {

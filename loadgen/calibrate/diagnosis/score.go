@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// trial is one phase with faults, and its diagnosis.
+// trial is one phase with planted faults, and the diagnosis of that phase.
 type trial struct {
 	plan    plan
 	planted planted
@@ -31,10 +31,10 @@ type trial struct {
 	failed  []string // failed gates of a healthy run
 }
 
-// after is the time after a fault's phase that the diagnosis still includes.
+// after is the time after the end of a phase with faults that is included in the diagnosis.
 const after = 10 * time.Second
 
-// judge diagnoses each phase with faults from the recorded metrics, and reads the beginning and the components of the planted
+// judge diagnoses each phase with faults from the recorded metrics. It reads the beginning and the components of the planted
 // faults from the timeline.
 func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error) {
 	if p.scenario != "" {
@@ -87,13 +87,13 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 // late is the maximum time that a scrape of an API server may take.
 const late = 3300 * time.Millisecond
 
-// tooMuch is the error for a plan that is discarded because the storm alone was too much for the machine: the planted fault was
-// then not the only cause.
+// tooMuch is the error of a plan that is discarded because the storm alone overloaded the machine. In such a run, the planted
+// fault is not the only cause of the symptoms.
 type tooMuch string
 
 func (e tooMuch) Error() string { return string(e) }
 
-// overloaded returns a tooMuch error if an API server answered a scrape too late in the calm phase.
+// overloaded returns a tooMuch error if a scrape of an API server took too long in the calm phase.
 func overloaded(ctx context.Context, source diagnosis.Source, calm result.Phase) error {
 	all, err := source.Range(ctx, `scrape_duration_seconds{job="kube-apiserver"}`, calm.Start, calm.End, time.Second)
 	if err != nil {
@@ -113,7 +113,7 @@ func overloaded(ctx context.Context, source diagnosis.Source, calm result.Phase)
 	return tooMuch(fmt.Sprintf("%s took %.1f s for a scrape in the calm phase", of, worst))
 }
 
-// begins reports whether an event is the beginning of the case's fault, which may be a fault of components or of nodes.
+// begins reports whether an event is the beginning of the case's fault. It may be a fault of components or of nodes.
 func (c faultCase) begins(e result.Event) bool {
 	return (e.Kind == result.EventFaultBegin || e.Kind == result.EventNodeFault) && strings.Contains(c.Fault, "kind: "+e.Name+",")
 }
@@ -122,8 +122,8 @@ func ofNodesStorm(p plan, e result.Event) bool {
 	return p.storm == "nodes" && (e.Name == "nodeFailure" || e.Name == "nodeRecovery")
 }
 
-// causes returns the causes that count. It leaves out silent nodes if the storm silences nodes, and the kinds that the injection of
-// a fault causes besides.
+// causes returns the causes in the diagnosis that are scored. It leaves out silent nodes if the storm silences nodes, and the
+// causes that injecting a planted fault always has, such as the end of a restarted process.
 func (t trial) causes() (all []result.Cause) {
 	for _, c := range slices.Concat(t.said.Causes, t.busyMachine()) {
 		silences := t.plan.storm == "nodes" || t.plan.scenario == "node-failure-storm"
@@ -135,7 +135,7 @@ func (t trial) causes() (all []result.Cause) {
 }
 
 // busyMachine returns the machine as a cause if busy neighbours were planted and the diagnosis names the machine as a limit. The
-// diagnosis itself names it as a cause only if there is a symptom.
+// diagnosis itself reports the machine as a cause only if there is a symptom.
 func (t trial) busyMachine() (all []result.Cause) {
 	planted := slices.ContainsFunc(t.planted.cases, func(f faultCase) bool { return f.Neighbours })
 	for _, c := range t.said.Limits {
@@ -146,7 +146,7 @@ func (t trial) busyMachine() (all []result.Cause) {
 	return all
 }
 
-// right reports whether a cause has the kind and the components of the planted fault with index i.
+// right reports whether a cause has the kind of the planted fault with index i, and whether it has the fault's components.
 func (t trial) right(i int, c result.Cause) (kind, component bool) {
 	f := t.planted.cases[i]
 	kind = slices.Contains(f.Want, c.Kind)
@@ -170,7 +170,8 @@ func (t trial) exact() bool {
 	return true
 }
 
-// top reports whether one of the n strongest causes is right. The nearest causes of an unknown symptom follow after the causes.
+// top reports whether one of the n strongest causes is right. If a symptom is unknown, the list of causes is followed by its
+// nearest causes.
 func (t trial) top(n int) bool {
 	causes := t.causes()
 	slices.SortStableFunc(causes, func(a, b result.Cause) int { return cmp.Compare(b.Strength, a.Strength) })
@@ -191,19 +192,19 @@ func (t trial) namedFirst() bool {
 	return false
 }
 
-// blames returns the causes that blame a component, and so not those that name a growing load or the machine.
+// blames returns the causes that blame a component. It leaves out the causes that blame a growing load or the machine.
 func (t trial) blames() []result.Cause {
 	return slices.DeleteFunc(t.causes(), func(c result.Cause) bool { return c.Limit })
 }
 
-// wronglyHealthy reports whether the diagnosis is healthy although a gate failed, a symptom or a cause was found, or data are
+// wronglyHealthy reports whether the diagnosis says healthy although a gate failed, a symptom or a cause was found, or data is
 // missing or doubtful.
 func (t trial) wronglyHealthy() bool {
 	d := t.said
 	return d.Answer == result.Healthy && len(t.failed)+len(d.Symptoms)+len(d.Causes)+len(d.Lacked)+len(d.Doubts) > 0
 }
 
-// words reports whether the text of the right cause has all words that it must have, and none of those that it must not have.
+// words reports whether the text of the right cause contains all required words and no forbidden word.
 func (t trial) words(i int) bool {
 	for _, c := range t.causes() {
 		if k, _ := t.right(i, c); !k {
@@ -218,8 +219,8 @@ func (t trial) words(i int) bool {
 	return false
 }
 
-// onset returns the error of the beginning that the diagnosis gives for the first fault, in seconds. ok is false if no cause is
-// right.
+// onset returns the difference between the diagnosed and the actual beginning of the first fault, in seconds. ok is false if no
+// cause is right.
 func (t trial) onset() (seconds float64, ok bool) {
 	for _, c := range t.causes() {
 		if k, _ := t.right(0, c); k && len(t.began) > 0 {
@@ -274,7 +275,7 @@ func print(w io.Writer, all []trial) {
 	}
 }
 
-// printFaultless prints how often each cause is named for recorded runs without a fault.
+// printFaultless prints how often each cause is named in recorded runs that have no fault.
 func printFaultless(ctx context.Context, w io.Writer, pattern string) error {
 	dirs, err := filepath.Glob(pattern)
 	if err != nil {
@@ -293,7 +294,7 @@ func printFaultless(ctx context.Context, w io.Writer, pattern string) error {
 	return nil
 }
 
-// diagnosed returns the diagnosis of a whole run, and the run's failed gates.
+// diagnosed returns the diagnosis of a whole run and the failed gates of the run.
 func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, failed []string, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -315,7 +316,7 @@ func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, failed []st
 	return d, failed, err
 }
 
-// wrongOf returns an explanation of each trial that is not right.
+// wrongOf returns an explanation for each trial for which right returns false.
 func wrongOf(all []trial, right func(trial) bool) (failures []string) {
 	for _, t := range all {
 		if !right(t) {
@@ -325,7 +326,8 @@ func wrongOf(all []trial, right func(trial) bool) (failures []string) {
 	return failures
 }
 
-// printSingles prints a row for each fault and one for all faults. It returns an explanation of each wrong diagnosis.
+// printSingles prints a row for each fault, and a row for all faults together. It returns an explanation of each wrong
+// diagnosis.
 func printSingles(w io.Writer, all []trial) (failures []string) {
 	kinds := map[string][]trial{}
 	for _, t := range all {
@@ -367,7 +369,8 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 	return failures
 }
 
-// middle is the index of those sizes that were not used for tuning the diagnosis (cases.yaml names the exceptions).
+// middle is the index of the middle size of a fault. This size was not used to tune the diagnosis; cases.yaml names the
+// exceptions.
 const middle = 1
 
 func count(yes bool) int {

@@ -98,7 +98,7 @@ func (o options) profiles(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// carried holds the parts of an imported scenario that come from the queries of a profile.
+// carried holds the parts of an imported scenario that the import has made from the queries of a profile.
 type carried struct {
 	gates, rows []string // expressions
 	remarks     int
@@ -155,8 +155,8 @@ func windows(expr string) []string {
 	return ranges.FindAllString(strings.ReplaceAll(elapsed.ReplaceAllString(expr, "$$window"), " ", ""), -1)
 }
 
-// differences returns a line for each query that the import did not carry over with its windows: as a gate if the query makes a run
-// fail, otherwise as a row.
+// differences returns a line for each query that the import has not carried over together with its windows. A query must become
+// a gate if it makes a run fail, and otherwise a row.
 func (c carried) differences(all []query) (lines []string) {
 	gates, rows := slices.Clone(c.gates), slices.Clone(c.rows)
 	for _, q := range all {

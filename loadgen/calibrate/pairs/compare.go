@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// errNotRun is the error for a comparison that has not ended and that --run=false does not allow to run.
+// errNotRun is the error of a comparison that is not complete, and that --run=false prevents from running.
 var errNotRun = errors.New("it was not run")
 
 // compare returns the result of a comparison. If the comparison has not ended, it first runs or resumes `loadgen ab`.
@@ -36,7 +36,7 @@ func (o options) compare(ctx context.Context, name string, args ...string) (resu
 	return ab.Read(dir)
 }
 
-// counted returns the pairs that count: not the warm-up, and not those that were discarded.
+// counted returns the pairs that count. It leaves out the warm-up and the discarded pairs.
 func counted(c result.AB) (pairs []result.Pair) {
 	for _, p := range c.Pairs {
 		if p.Number > 0 && p.Thrown == "" {

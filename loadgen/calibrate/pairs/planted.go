@@ -18,7 +18,8 @@ type regression struct {
 	name, what string
 	b          string // setting of B
 	neighbours int    // or the number of processes that each keep a processor busy next to B's plane
-	// figure is the figure that the change moves most; it may be advice. alone makes it the only figure that decides.
+	// figure is the figure on which the change has the largest effect; it may be advice. alone makes it the only figure that
+	// decides.
 	figure string
 	alone  bool
 }
@@ -44,7 +45,8 @@ func plantedNames() (names []string) {
 	return names
 }
 
-// regressions compares the scenario with itself, with each planted regression in B, and prints a row for each.
+// regressions compares the scenario with itself, once for each planted regression in side B, and prints a row for each
+// comparison.
 func (o options) regressions(ctx context.Context) error {
 	fmt.Printf("\n## Planted regressions\n\n| planted | figure | change, 95%% bounds | answer | pairs | thrown away | other figures that regressed |\n|---|---|---|---|---:|---:|---|\n")
 	for _, r := range plantedRegressions {

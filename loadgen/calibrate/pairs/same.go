@@ -44,8 +44,8 @@ func (o options) oneConfiguration(ctx context.Context) error {
 	return nil
 }
 
-// resample replays comparisons of randomly drawn pairs. It replays them unchanged, which must give no alarm, and with a known change
-// of one figure of B, which must be found.
+// resample replays comparisons of randomly drawn pairs. It replays unchanged pairs, which must not raise an alarm, and pairs
+// with a known change of one figure of B, which must be found.
 func (o options) resample(c result.AB, pairs []result.Pair) {
 	rng := rand.New(rand.NewPCG(o.seed, 0))
 	answers := map[result.Answer]int{}
@@ -86,7 +86,7 @@ func draw(rng *rand.Rand, from []result.Pair, n int) []result.Pair {
 	return pairs
 }
 
-// raise multiplies one figure of B by a factor, in all pairs.
+// raise multiplies one figure of side B by a factor, in all pairs.
 func raise(pairs []result.Pair, figure string, by float64) []result.Pair {
 	for i := range pairs {
 		pairs[i].B.Values = maps.Clone(pairs[i].B.Values)

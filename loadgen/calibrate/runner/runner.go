@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 )
 
-// Runner runs the program Loadgen, with its output in the directory Dir, which keeps the completed runs.
+// Runner runs the program Loadgen. The output goes to the directory Dir, which keeps completed runs.
 type Runner struct {
 	Dir, Loadgen string
-	Run          bool // run what Dir lacks; if false, only read what it has
+	Run          bool // run what is missing in Dir; if false, only read Dir
 }
 
 // Flags registers the flags of a Runner.
@@ -35,7 +35,8 @@ func Main(name string, program func(context.Context) error) {
 	}
 }
 
-// Do runs loadgen with its output in the file NAME.log. It returns no error for exit codes 0, 1 and 3, which are verdicts.
+// Do runs loadgen and writes its output to the file NAME.log. The exit codes 0, 1 and 3 are verdicts, for which Do
+// returns nil.
 func (r Runner) Do(ctx context.Context, name string, args ...string) error {
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
 		return err
@@ -79,7 +80,7 @@ func Busy(ctx context.Context, n int) (stop func()) {
 	}
 }
 
-// Share returns a share as text, such as "3 of 4 (75.0%)".
+// Share returns a ratio as text, such as "3 of 4 (75.0%)".
 func Share(n, of int) string {
 	if of == 0 {
 		return "0 of 0"

@@ -1,10 +1,10 @@
 // Package ab runs a scenario in pairs, A and B back to back on separate planes, and reports whether B is worse.
 //
-// Both runs of a pair have the same seed. Their order is drawn at random in blocks of two pairs, so that A and B come
-// first equally often. The first pair warms the machine up and does not count. A pair is thrown away if other work on
-// the machine exceeded bounds; the bounds are fixed in advance and checked before the figures are read. The plan names
-// looks: the numbers of pairs after which the pairs are judged. The comparison ends when a look gives an answer, or at
-// the last look.
+// Both runs of a pair have the same seed. Their order is drawn at random in blocks of two pairs, so that A and B come first
+// equally often. The first pair warms the machine up and does not count. A pair is thrown away if other work on the machine
+// exceeded bounds; the bounds are fixed in advance and checked before the figures are read. The plan lists looks, which are
+// the numbers of pairs after which the pairs are judged. The comparison ends when a look gives an answer, or at the last
+// look.
 package ab
 
 import (
@@ -32,7 +32,8 @@ import (
 // warmUp is the number of the first pair, which warms the machine up and does not count.
 const warmUp = 0
 
-// mostThrown is the maximum number of pairs that are thrown away, as a multiple of the maximum number of pairs in the plan.
+// mostThrown is the number of pairs thrown away after which a comparison is given up, as a multiple of the plan's maximum
+// number of pairs.
 const mostThrown = 1
 
 // Options configure a comparison.
@@ -64,7 +65,7 @@ type session struct {
 	was    result.AB  // the comparison that is resumed
 	before []recorded // the runs of A, read from a baseline
 	dir    *run.Directory
-	// binaries of A and B.
+	// binaries are the controlplane binaries of A and B.
 	binaries [2]compare.Binary
 }
 
@@ -105,7 +106,7 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 	return s.c, s.dir.Path, s.write()
 }
 
-// hasRuns reports whether a run has left files in the directory.
+// hasRuns reports whether the comparison's directory contains files of a run.
 func (s *session) hasRuns() bool {
 	for _, side := range []string{"a", "b"} {
 		if entries, err := os.ReadDir(filepath.Join(s.dir.Path, side)); err == nil && len(entries) > 0 {
@@ -143,7 +144,7 @@ func (s *session) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// plan checks the plan and both sides, and makes the comparison without pairs.
+// plan checks the statistical plan and both sides, and creates the comparison with no pairs.
 func (s *session) plan() (err error) {
 	if err := paired.Check(s.o.Plan); err != nil {
 		return exitcode.UsageError(err)
@@ -210,7 +211,7 @@ func (s *session) builds(ctx context.Context) error {
 	return nil
 }
 
-// baseline reads the runs of A from a baseline. They are not paired with the runs of B.
+// baseline reads the runs of A from a baseline, if A is one. Such runs are not paired with the runs of B.
 func (s *session) baseline() error {
 	switch {
 	case s.o.A.Baseline == "":
@@ -247,7 +248,7 @@ func (s *session) baseline() error {
 	return nil
 }
 
-// pairs runs pairs until they give an answer, or the plan has no further look.
+// pairs runs pairs until a look gives an answer, the last look is reached, or too many pairs were thrown away.
 func (s *session) pairs(ctx context.Context) error {
 	plan := s.c.Plan
 	before := s.c.Thrown // a resumed comparison does not count the pairs thrown before, because the machine may be quiet now
@@ -275,8 +276,9 @@ func (s *session) pairs(ctx context.Context) error {
 	return nil
 }
 
-// givenUp returns the note on a comparison that was given up. It says how many pairs were thrown away because of the run
-// of A, and how many because of the run of B. If nearly all were due to one side, that side is the cause.
+// givenUp returns the note on a comparison that was given up. The note says how many pairs were thrown away because of the
+// run of A, and how many because of the run of B: if nearly all are due to one side, that side causes the other work on the
+// machine.
 func givenUp(c result.AB) string {
 	of := map[string]int{}
 	last := ""
@@ -290,7 +292,7 @@ func givenUp(c result.AB) string {
 		c.Thrown, of["A"], of["B"], last)
 }
 
-// told returns the progress line after a pair: how the pair ended, or the state of the comparison.
+// told returns the progress line that is printed after a pair: how the pair ended, or the state of the comparison.
 func told(c result.AB, p result.Pair) string {
 	counted := len(countedPairs(c.Pairs))
 	switch {
@@ -335,8 +337,8 @@ func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair,
 	return p, nil
 }
 
-// order returns the order of the runs in a pair: "AB" or "BA". Both are equally frequent, because pairs 1 and 2 differ,
-// pairs 3 and 4 differ, and so on.
+// order returns the order of the runs in a pair: "AB" or "BA", drawn at random from the seed. Pairs 1 and 2 have different
+// orders, pairs 3 and 4 too, and so on, so both orders are equally frequent.
 func order(seed int64, pair int) string {
 	block := (pair + 1) / 2
 	first := rand.New(rand.NewPCG(uint64(seed), uint64(block))).IntN(2)

@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// kept returns the files of a run that a baseline keeps. The last one marks a directory as a run, so it is written
-// last.
+// kept returns the names of the files of a run that a baseline keeps, in the order in which they are written. The last
+// file marks the directory as a run, so that an incomplete copy does not count.
 func kept() []string { return []string{result.ResultFile, result.ScenarioFile, result.RunFile} }
 
 // SaveBaseline copies the results of the runs in from to the baseline in dir, and returns the number of runs it copied.
@@ -73,7 +73,7 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	return n, nil
 }
 
-// isNew reports whether path does not exist.
+// isNew reports whether path is free: no file exists there.
 func isNew(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
@@ -86,7 +86,7 @@ type Baseline struct {
 	Runs     int             `json:"runs"`
 	Last     time.Time       `json:"last"`
 	Versions result.Versions `json:"versions"`
-	Damage   string          `json:"damage,omitempty"` // why its runs cannot be read
+	Damage   string          `json:"damage,omitempty"` // why the runs cannot be read; empty if they can
 }
 
 // Baselines lists the baselines in dir.

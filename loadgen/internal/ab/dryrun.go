@@ -12,8 +12,8 @@ import (
 
 // Preview describes the runs of a comparison before they are made.
 type Preview struct {
-	// Pairs is the maximum number of pairs that count. It excludes the pair that warms the machine up. Pairs that are
-	// thrown away are repeated.
+	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair and the pairs that are thrown
+	// away, which are repeated.
 	Pairs int `json:"pairs"`
 	// A and B preview one run of each side. A is nil if it is a baseline.
 	A *cluster.Preview `json:"a,omitempty"`
@@ -66,7 +66,7 @@ func (p Preview) WriteText(to io.Writer) error {
 	return nil
 }
 
-// check performs the checks of each side's runs before anything starts.
+// check performs the checks that precede a run, for both sides.
 func (s *session) check(ctx context.Context) error {
 	for _, side := range []struct {
 		flag string
@@ -86,7 +86,7 @@ func (s *session) check(ctx context.Context) error {
 	return nil
 }
 
-// of returns the options of a side's runs, without the seed and the directory.
+// of returns the options for the runs of a side. The caller sets the seed and the directory.
 func (s *session) of(side Side) run.Options {
 	o := s.o.Options
 	o.Scenario, o.Overrides, o.ControlPlane = side.Scenario, side.Set, cmp.Or(side.ControlPlane, o.ControlPlane)

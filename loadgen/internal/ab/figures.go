@@ -15,7 +15,8 @@ import (
 // noFigures is the hint for a scenario without figures.
 const noFigures = "write compare: [{name: ..., objective: ...}], or take ci-gate"
 
-// figuresOf returns the scenario's figures, gated ones first. It fails if no figure is gated, unless advice is true.
+// figuresOf returns the scenario's figures, those that decide the answer (gated) first. It fails if no figure is
+// gated, unless advice is true.
 func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	if _, err := gate.Figures(o.A.Scenario); err != nil {
 		return nil, exitcode.UsageError(err)

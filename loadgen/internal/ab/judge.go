@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// judgePairs fills in the results of the pairs so far.
+// judgePairs judges the pairs so far and sets the results.
 func judgePairs(c *result.AB) {
 	counted := countedPairs(c.Pairs)
 	c.Thrown = 0
@@ -56,15 +56,16 @@ func judgePairs(c *result.AB) {
 	checkVerdicts(c, a, b)
 }
 
-// checkLowerBound changes any answer but Regressed to CouldNotTell if only a lower bound of the figure is known in B.
-// bound says in which pair or run that is the case. Empty means that all values of B are exact.
+// checkLowerBound changes any answer except Regressed to CouldNotTell if a value of the figure in B is only a lower bound.
+// bound names the pair or run with such a value. Empty means that all values of B are exact.
 func checkLowerBound(f *result.ABFigure, bound string) {
 	if bound != "" && f.Answer != result.Regressed {
 		f.Answer, f.Detail = result.CouldNotTell, bound
 	}
 }
 
-// reached returns the last of the looks that this number of pairs suffices for, or nil if none exists yet.
+// reached returns the last look that needs at most this number of pairs, as a slice of length one, or nil if there are too
+// few pairs for any look.
 func reached(looks []result.Look, pairs int) []result.Look {
 	for i, l := range slices.Backward(looks) {
 		if l.Pairs <= pairs {
@@ -75,7 +76,7 @@ func reached(looks []result.Look, pairs int) []result.Look {
 }
 
 // checkVerdicts notes how many runs did not pass. It changes a good answer to CouldNotTell if at least half of the runs of
-// B did not pass, and a larger share of them than of the runs of A: a run that fails may have done less work.
+// B did not pass, and more often than the runs of A, because a run that fails may have done less work.
 func checkVerdicts(c *result.AB, a, b []result.Member) {
 	count := func(of []result.Member, is func(result.Member) bool) (n int) {
 		for _, m := range of {
@@ -109,13 +110,13 @@ func countedPairs(all []result.Pair) []result.Pair {
 type collected struct {
 	figure *result.ABFigure
 	paired paired.Figure
-	// lower says in which pair only a lower bound of the value of B is known. Empty means that all values are exact. A
-	// figure with such a pair can still show a regression.
+	// lower names a pair in which the value of B is only a lower bound. Empty means that all values are exact. A figure
+	// with a lower bound can still show a regression.
 	lower string
 }
 
-// collect takes the values of a figure from the pairs. It does not judge a figure that is missing in a pair, because
-// whether a pair has data may depend on the change under test.
+// collect collects the values of a figure from the pairs. A figure that is missing in a pair is not judged, because the
+// change under test may be the reason why it is missing.
 func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	f.Changes, f.Detail = []float64{}, ""
 	lower := ""
@@ -168,7 +169,8 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	return collected{f, figure, lower}
 }
 
-// gone returns the change of a figure whose value in B is 0. It returns 0 if the figure may be negative.
+// gone returns the change that a figure shows if its value in B is 0: -1, or +1 if higher values are better. It returns 0
+// if the figure may be negative.
 func gone(f *result.ABFigure, a, b []float64) float64 {
 	switch {
 	case slices.Min(a) < 0 || slices.Min(b) < 0:
@@ -229,7 +231,7 @@ func judgeFigures(plan result.Plan, all []collected, pairs int) {
 	}
 }
 
-// fill copies the result of a test into a figure.
+// fill sets the answer and the statistics of a figure from the result of its test.
 func fill(f *result.ABFigure, j paired.Judged) {
 	f.Answer, f.Pairs = j.Answer, j.Pairs
 	f.Change, f.Low, f.High, f.Spread, f.T, f.Critical = nil, nil, nil, nil, nil, nil
@@ -311,7 +313,8 @@ func bound(v *float64) string {
 // figures have answers.
 func decided(c result.AB) bool { return c.Answer != result.CouldNotTell }
 
-// Replay returns the comparison as it would have ended after these pairs in this order.
+// Replay returns the comparison as if the given pairs had been run in this order. It ends at the first look with an
+// answer.
 func Replay(c result.AB, pairs []result.Pair) result.AB {
 	c.Figures, c.Pairs = slices.Clone(c.Figures), nil
 	for _, p := range pairs {

@@ -60,8 +60,8 @@ func memberOf(dir string, res result.Result) result.Member {
 	return m
 }
 
-// thrown says why a pair is thrown away. Empty means that the pair counts. The reasons are about the machine and the
-// generator, never about the figures.
+// thrown says why a pair is thrown away. Empty means that the pair counts. The reason is always the machine or the
+// generator, never a figure.
 func thrown(bounds result.Throw, p result.Pair) string {
 	for _, side := range []struct {
 		name string
@@ -74,7 +74,7 @@ func thrown(bounds result.Throw, p result.Pair) string {
 	return ""
 }
 
-// unfit says why the figures of a run are unusable. Empty means they count.
+// unfit says why the figures of a run are unusable. Empty means that they are usable.
 func unfit(bounds result.Throw, m result.Member) string {
 	if len(m.Unfit) > 0 {
 		return m.Unfit[0]
@@ -106,8 +106,8 @@ func valueOr(v *float64) float64 {
 	return *v
 }
 
-// unseen says which bounds cannot throw a pair away, because the machine does not report the bounded quantities. Empty
-// means that all bounds can.
+// unseen says which of the flags that throw pairs away have no effect, because the machine does not report the
+// quantity that they bound. Empty means that all flags work.
 func unseen(pairs []result.Pair) string {
 	for _, p := range pairs {
 		switch m := p.B.Machine; {

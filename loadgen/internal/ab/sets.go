@@ -64,7 +64,7 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 		A: sideOf(a, first), B: sideOf(b, sets[1][0]), Pairs: []result.Pair{}, Sets: &result.Sets{},
 	}
 	c.Sets.Differences = differences(sets)
-	last := slices.MaxFunc(sets[1], func(x, y recorded) int { return x.result.Run.Started.Compare(y.result.Run.Started) }) // defines the figures
+	last := slices.MaxFunc(sets[1], func(x, y recorded) int { return x.result.Run.Started.Compare(y.result.Run.Started) }) // its scenario defines the figures
 	for i := range sets {
 		sets[i] = withoutUnfit(&c, sets[i])
 	}
@@ -101,8 +101,8 @@ func has(s *scenario.Scenario, figure string) bool {
 	return slices.ContainsFunc(s.Compare, func(f scenario.Figure) bool { return f.Name == figure })
 }
 
-// withoutUnfit removes from a set the runs that the generator limited, and the runs during which other work on the machine
-// exceeded the bounds. It adds a note on each removed run.
+// withoutUnfit removes from a set the runs in which the generator was the limit, and the runs during which other work on
+// the machine exceeded the bounds. It adds a note on each removed run to c.
 func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	return slices.DeleteFunc(set, func(r recorded) bool {
 		bounds := c.Plan.Throw
@@ -121,7 +121,7 @@ func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	})
 }
 
-// leftOut precedes the reason in the note on a run that is left out.
+// leftOut is the text between the run and the reason in a note on a run that is left out.
 const leftOut = " is left out: "
 
 // inBoth returns the ID of a run that is in both sets.
@@ -143,8 +143,8 @@ func Write(out string, c result.AB) (dir string, err error) {
 	return dir, write(dir, c)
 }
 
-// memberLike returns a recorded run as a member of a comparison. It removes the figures that the scenario of the run
-// defines differently from the scenario like, and adds a note on each removed figure.
+// memberLike returns a recorded run as a member of a comparison. It removes figures that the run's scenario and the
+// scenario `like` define differently, and adds a note on each removed figure to c.
 func memberLike(c *result.AB, like *scenario.Scenario, r recorded) result.Member {
 	m := memberOf(r.dir, r.result)
 	for _, f := range like.Compare {
@@ -208,7 +208,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 	return once(all), nil
 }
 
-// goesOn reports whether a run is in progress in dir.
+// goesOn reports whether a run in dir is in progress: another process holds the lock of dir.
 func goesOn(dir string) bool {
 	lock, err := cluster.LockDir(dir)
 	if err != nil {
@@ -223,7 +223,7 @@ func goesOn(dir string) bool {
 // errNoRun is returned for a directory without runs.
 var errNoRun = errors.New("it contains no run")
 
-// isWhole reports whether dir has the recordings of a run; a baseline keeps only its results.
+// isWhole reports whether dir has the recordings of a run, and not only its results, as in a baseline.
 func isWhole(dir string) bool {
 	return slices.ContainsFunc([]string{result.TimelineFile, result.MeasurementsFile, result.TSDBDir}, func(name string) bool {
 		return !isNew(filepath.Join(dir, name))
@@ -308,8 +308,8 @@ func uncountedIn(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// unlike returns the first field in which two scenarios differ, or "" if they are alike. It ignores the fields in which
-// two sides may differ, such as the control plane and the seed.
+// unlike returns the first field in which two scenarios differ, or "" if they do not. It ignores fields in which the two
+// sides of a comparison may differ, such as the control plane and the seed.
 func unlike(a, b *scenario.Scenario) string {
 	of := func(s *scenario.Scenario) map[string]any {
 		c := *s
@@ -395,7 +395,7 @@ func flatten(into map[string]string, path string, v any) {
 	walk(path, node)
 }
 
-// judgeSets fills in the results of comparing two sets of runs.
+// judgeSets compares two sets of runs and sets the results.
 func judgeSets(c *result.AB) {
 	for _, gated := range []bool{true, false} {
 		var of []*result.ABFigure
@@ -451,8 +451,8 @@ func tooFew(c result.AB) string {
 	return ""
 }
 
-// setsOf returns the values of a figure in the form in which they are judged: as logarithms, or unchanged if a value is 0
-// or negative. It returns no values if some are missing.
+// setsOf returns the values of a figure for the test: their logarithms, or the values themselves if one is 0 or negative.
+// It returns no values if some are missing.
 func setsOf(f *result.ABFigure, a, b []float64) (s paired.Sets) {
 	if f.Detail != "" || len(a) == 0 || len(b) == 0 {
 		return s
@@ -476,8 +476,8 @@ func logs(values []float64) []float64 {
 	return all
 }
 
-// valuesOf returns the values of a figure in a set. lower says in which run only a lower bound is known; empty means in
-// none.
+// valuesOf returns the values of a figure in a set of runs. lower names a run in which only a lower bound of the value is
+// known; empty means that there is no such run.
 func valuesOf(f *result.ABFigure, side string, set []result.Member) (all []float64, lower string) {
 	for _, m := range set {
 		if slices.Contains(m.AtLeast, f.Name) {

@@ -119,7 +119,7 @@ func isProgram(file string) bool {
 	return slices.ContainsFunc([]string{"\x7fELF", "\xcf\xfa\xed\xfe", "#!"}, func(magic string) bool { return strings.HasPrefix(string(head[:n]), magic) })
 }
 
-// given returns the binary or the revision that the user named for a side.
+// given returns the binary or the revision that the user chose for a side, as text.
 func (s *Side) given() string {
 	if s.Revision != "" {
 		return "rev=" + s.Revision

@@ -41,7 +41,7 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 	if len(t.Figures) == 0 {
 		return t, exitcode.UsageError(first.scenario.Errorf("compare", noFigures, "scenario %s has no figures to follow", first.scenario.Name))
 	}
-	last := all[len(all)-1].scenario // runs that define a figure differently have no value for it
+	last := all[len(all)-1].scenario // a run whose scenario defines a figure differently has no value for that figure
 	members := make([]result.Member, len(all))
 	for i, r := range all {
 		members[i] = memberLike(new(result.AB), last, r)
@@ -66,7 +66,8 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 	return t, nil
 }
 
-// follow fills in a figure's values and changes, and skips runs without data.
+// follow sets the values of a figure in all runs, and its changes. Runs without data have no
+// value and are skipped in the search for changes.
 func follow(f *result.TrendFigure, members []result.Member) {
 	var values []float64
 	var of []int

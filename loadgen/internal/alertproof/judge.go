@@ -20,8 +20,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// calm is how long the alerts that still fire at the end of a run are evaluated beyond it. It
-// is longer than the longest range of a rule, an hour, so that every rule can resolve.
+// calm is the time for which alerts that fire at the end of a run are evaluated beyond its end.
+// It is longer than the longest range of a rule, which is an hour, so that every rule can
+// resolve.
 const calm = 75 * time.Minute
 
 // Prove judges the run in dir by the proofs of its scenario. It writes nothing.
@@ -189,8 +190,8 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 	return o, err
 }
 
-// blind reports whether the recorded data could not have made the rule fire under any
-// circumstances. It then sets the verdict to no data.
+// blind reports whether the rule could never have fired on the recorded data. It then sets the
+// verdict to no data.
 func (j *judge) blind(ctx context.Context, o *Outcome) (bool, error) {
 	visible, err := j.rules.Look(ctx, j.in.Archive, o.Rule, alerting.Known(j.in.Scenario.Record.Drop))
 	if visible.Blind != "" {
@@ -236,7 +237,7 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	latency := f.Fired.Sub(cause).Seconds()
 	o.FiredAt, o.Latency = j.since(f.Fired), &latency
 	last := f
-	for _, other := range lives[i:] { // the alert may fire for several instances, or again
+	for _, other := range lives[i:] { // the alert may fire for several instances, or several times
 		if other.Resolved.IsZero() || !last.Resolved.IsZero() && other.Resolved.After(last.Resolved) {
 			last = other
 		}
@@ -257,7 +258,7 @@ func (j *judge) resolved(o *Outcome, f alerting.Firing) {
 	}
 }
 
-// nearly says for how long a rule that did not fire was pending after its cause.
+// nearly returns a text on how long a rule that did not fire was pending after its cause.
 func (j *judge) nearly(rule string, cause time.Time) string {
 	longest := time.Duration(0)
 	for _, f := range j.h.Firings {
@@ -338,8 +339,8 @@ func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why
 	return at, "", nil
 }
 
-// cut returns the phases of the scenario of the proof that are missing or incomplete in
-// this run. They matter because silence in a shorter run proves nothing.
+// cut returns the phases of the proof's scenario that are missing or incomplete in this run.
+// Such a run proves nothing, because an alert may be silent only because the run was shorter.
 func (j *judge) cut(s *scenario.Scenario) []string {
 	var all []string
 	for _, x := range s.Phases {
@@ -352,8 +353,8 @@ func (j *judge) cut(s *scenario.Scenario) []string {
 	return all
 }
 
-// hidden returns the data that the proof hides from the rules, at the times of the phases
-// of this run.
+// hidden returns the data that the proof hides from the rules, with the times of this run's
+// phases.
 func (j *judge) hidden() []alerting.Hidden {
 	var all []alerting.Hidden
 	for _, h := range j.proof.Hide {

@@ -8,8 +8,8 @@
 //     repeats the last one. Rules that look back an hour need this time.
 //   - Every other rule stayed silent. Rules that follow from the fault may fire.
 //
-// A run that was cut short, missed a fault, had an unexpected exit or a saturated
-// generator (unless that is the fault) proves nothing; its verdict is no data.
+// A run proves nothing if it was cut short, missed a fault, had an unexpected exit, or had a
+// saturated generator although that is not the fault. Its verdict is then no data.
 package alertproof
 
 import (
@@ -28,7 +28,7 @@ import (
 //go:embed runs/*.yaml
 var runs embed.FS
 
-// Proof is a scenario and its required effect on the alerts.
+// Proof is a scenario and the alerts that must, may or must not fire in a run of it.
 type Proof struct{ alerts.Run }
 
 // Stall stops the generator for a part of each second of a phase.
@@ -70,7 +70,7 @@ func (p Proof) expects(rule string) *alerts.Expected {
 	return nil
 }
 
-// allows returns the reason why a rule may fire, or "" if the rule must not fire.
+// allows returns the reason why a rule that need not fire may fire, or "" if it must be silent.
 func (p Proof) allows(rule string) string {
 	for _, a := range p.Allow {
 		if slices.Contains(a.Rules, rule) {

@@ -15,7 +15,7 @@ import (
 // Schema is the version of a Report.
 const Schema = "stormglass.proof/v1"
 
-// Part says what a proof requires of a rule.
+// Part is what a proof requires of a rule: to fire or to be silent.
 type Part string
 
 // The requirements on a rule.
@@ -35,20 +35,19 @@ type Outcome struct {
 	// Why says in one line what is wrong, what could not be judged, or why a rule that
 	// fired was allowed to fire.
 	Why string `json:"why,omitempty"`
-	// Fired reports whether the rule fired at any time.
+	// Fired means that the rule fired at some time.
 	Fired bool `json:"fired"`
-	// CauseAt is when the cause of a rule that must fire began. FiredAt is when such a rule
-	// fired after its cause. For other rules, FiredAt is when the rule first fired.
+	// CauseAt is the start of the cause, for a rule that must fire. FiredAt is when such a rule
+	// fired after its cause; for other rules, it is when the rule first fired.
 	CauseAt *float64 `json:"causeAtSeconds,omitempty"`
 	FiredAt *float64 `json:"firedAtSeconds,omitempty"`
-	// ResolvedAt is when the rule had resolved. Nil means that it did not resolve. A time
-	// after the end of the run is in the simulated calm, in which every scrape repeats the
-	// last one.
+	// ResolvedAt is when the rule resolved. Nil means that it did not. A time after the end of
+	// the run is simulated: every scrape then repeats the last one.
 	ResolvedAt *float64 `json:"resolvedAtSeconds,omitempty"`
-	// InCalm is true if the rule resolved after the end of the run.
+	// InCalm means that the rule resolved only in the simulated time after the end of the run.
 	InCalm bool `json:"resolvedInCalm,omitempty"`
-	// Latency is the time from the cause to the firing. Floor is the longest time that this
-	// takes if nothing is late. Latency must be at most 1.5 times Floor.
+	// Latency is the time from the cause to the firing. Floor is the maximum latency if every
+	// scrape and evaluation is on time. Latency must be at most 1.5 times Floor.
 	Latency *float64 `json:"latencySeconds,omitempty"`
 	Floor   *float64 `json:"floorSeconds,omitempty"`
 	// Of lists the labels of the alerts that fired.
@@ -89,9 +88,10 @@ type Report struct {
 	Verdict  result.Verdict `json:"verdict"`
 	ExitCode int            `json:"exitCode"` // 0, 1 or 3
 	Proofs   []Judged       `json:"proofs"`
-	// Proven lists the rules that fired in every proof that expects them. Failed lists the
-	// rules that did not, or that fired where they had to be silent. Untried lists the rules
-	// that none of the proofs expects, or whose proof could not be judged.
+	// Proven lists the rules that fired as required in the proofs that expect them. Failed
+	// lists the rules that did not fire as required in such a proof, or that fired in a proof
+	// in which they had to be silent. Untried lists the rules that no proof expects, or whose
+	// proof could not be judged.
 	Proven  []string `json:"proven"`
 	Failed  []string `json:"failed"`
 	Untried []string `json:"untried"`
@@ -153,7 +153,7 @@ func ruleVerdict(proofs []Judged, rule string) result.Verdict {
 	return v
 }
 
-// The marks of the matrix.
+// legend explains the marks of the matrix.
 const legend = "F fired as it had to   x did not, or too late   c fired as it may, as a consequence   ! fired and had to be silent   . silent   ? no data"
 
 // Text writes a report as text: the summary, the proofs, the matrix of rules and proofs

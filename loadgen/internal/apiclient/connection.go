@@ -8,21 +8,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// Connection is a client's connection to the API server. It is dialled when first needed and replaced when it breaks. The zero
-// value is ready to use. A Connection is safe for concurrent use.
+// Connection is a client's connection to the API server. It is dialled when it is first needed, and replaced when it
+// breaks. The zero value is ready to use. A Connection is safe for concurrent use.
 type Connection struct {
 	mu      sync.Mutex
-	conns   []*h2conn.Conn // the last one is in use; earlier ones only serve streams that are still open
+	conns   []*h2conn.Conn // the last one accepts new streams; the others only have open streams
 	dialing chan struct{}  // closed when the current dial ends; nil if no dial is running
 }
 
-// Get returns a usable connection, dialled if needed. Only one caller dials at a time.
+// Get returns a usable connection, and dials if there is none. Concurrent calls share one dial.
 func (c *Connection) Get(ctx context.Context, dial func(context.Context) (*h2conn.Conn, error)) (*h2conn.Conn, error) {
 	return c.GetFree(ctx, dial, 0)
 }
 
-// GetFree returns the connection in use if it is usable and has at least the given number of free streams. Otherwise it dials a
-// new connection; open streams stay on the old ones.
+// GetFree returns the current connection if it is usable and at least the given number of streams are free. Otherwise
+// it dials a new connection. Open streams stay on the old ones.
 func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h2conn.Conn, error), least int) (*h2conn.Conn, error) {
 	for {
 		c.mu.Lock()
@@ -55,8 +55,8 @@ func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h
 	}
 }
 
-// Drop ends the connections: with a reset if abrupt is set, as after a power loss, otherwise in order. The next Get dials
-// again.
+// Drop ends all connections: with a reset if abrupt is true, as a power loss does, otherwise in order. The next Get
+// dials a new connection.
 func (c *Connection) Drop(abrupt bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *Connection) Drop(abrupt bool) {
 	}
 }
 
-// Ended waits until the dropped connections have ended or ctx is done.
+// Ended waits until the connections that were dropped have ended, or ctx is done.
 func (c *Connection) Ended(ctx context.Context) {
 	c.mu.Lock()
 	conns := slices.Clone(c.conns)

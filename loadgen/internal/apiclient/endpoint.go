@@ -1,5 +1,5 @@
-// Package apiclient connects simulated nodes and loads to the API server: they use a rest.Config, but HTTP/2 connections of
-// package h2conn instead of client-go's transports.
+// Package apiclient connects simulated nodes and loads to the API server. Its clients are configured by a rest.Config,
+// but use HTTP/2 connections of package h2conn instead of client-go's transports.
 package apiclient
 
 import (
@@ -23,23 +23,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// DefaultAgent is the User-Agent of a configuration without one.
+// DefaultAgent is the User-Agent for a configuration that sets none.
 const DefaultAgent = "stormglass-loadgen"
 
-// RenewEvery is the age at which authentication headers are renewed.
+// RenewEvery is the age at which the headers for authentication are renewed.
 const RenewEvery = 5 * time.Second
 
-// Endpoint is how one client reaches an API server and authenticates to it.
+// Endpoint holds the address of an API server and the credentials of one client.
 type Endpoint struct {
-	// Addr is host:port.
+	// Addr is the server's address, host:port.
 	Addr string
-	// Prefix is the path before /api, for a server behind a gateway.
+	// Prefix is the path before /api on a server behind a gateway.
 	Prefix string
 	// Agent is the User-Agent header.
 	Agent string
 	// TLS is the client's TLS configuration: roots, server name and client certificate.
 	TLS *tls.Config
-	// DialContext opens the connection: through the proxy, if there is one, and with rest.Config.Dial, if that is set.
+	// DialContext opens a TCP connection, through the proxy if there is one. It uses rest.Config.Dial if that is set.
 	DialContext DialFunc
 
 	authenticate func() (http.Header, error) // nil if the client certificate suffices
@@ -48,7 +48,8 @@ type Endpoint struct {
 	renewed      time.Time
 }
 
-// New returns the Endpoint of a rest.Config. Clients of one server may share roots. It fails if the server's URL is not https.
+// New returns the Endpoint for a rest.Config. Clients of the same server may share roots. New fails if the server's URL
+// is not https.
 func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	if c == nil {
 		return nil, errors.New("no client configuration for the API server")
@@ -76,7 +77,7 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 		return nil, fmt.Errorf("read the client's TLS files: %w", err)
 	}
 	ca := loaded.CAData
-	c = rest.CopyConfig(c)       // keeps the client certificate's files, which are read again for each connection
+	c = rest.CopyConfig(c)       // keeps the names of the client certificate's files, which are read again for each connection
 	c.CAData, c.CAFile = nil, "" // the CA is parsed below, once for all clients
 	tc, err := c.TransportConfig()
 	if err != nil {
@@ -103,8 +104,9 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	return to, nil
 }
 
-// Headers returns the headers for authentication, such as a token or impersonation, or nil if the client certificate suffices.
-// It renews them after RenewEvery, and returns the old headers while renewal fails. The caller must not modify them.
+// Headers returns the headers for authentication, such as a token or impersonation, or nil if the client certificate
+// suffices. It renews the headers when they are older than RenewEvery; if that fails, it returns the old ones. The
+// caller must not modify them.
 func (e *Endpoint) Headers() (http.Header, error) {
 	if e.authenticate == nil {
 		return nil, nil
@@ -125,7 +127,7 @@ func (e *Endpoint) Headers() (http.Header, error) {
 	return e.headers, nil
 }
 
-// Request returns a request with Prefix before its path and the authentication headers.
+// Request returns a request with the authentication headers. Its path is Prefix followed by path.
 func (e *Endpoint) Request(method, path string) (*h2conn.Request, error) {
 	h, err := e.Headers()
 	if err != nil {
@@ -134,7 +136,7 @@ func (e *Endpoint) Request(method, path string) (*h2conn.Request, error) {
 	return &h2conn.Request{Method: method, Path: e.Prefix + path, UserAgent: e.Agent, Extra: h}, nil
 }
 
-// Connect opens a connection. It sets the TLS configuration in o and, unless o has its own, DialContext.
+// Connect opens a connection to the API server. It sets TLS in o, and also DialContext if that is nil.
 func (e *Endpoint) Connect(ctx context.Context, o h2conn.Options) (*h2conn.Conn, error) {
 	o.TLS = e.TLS
 	if o.DialContext == nil {
@@ -155,8 +157,8 @@ func captureHeaders(wrapped http.RoundTripper, server *url.URL) (http.Header, er
 	return answer.Header, nil
 }
 
-// headerCapture is a RoundTripper whose response has the headers of the request, which client-go's authenticating wrappers have
-// set.
+// headerCapture is a RoundTripper that sends nothing. It returns a response with the headers of the request, to obtain
+// the headers that client-go's authenticating wrappers set.
 type headerCapture struct{}
 
 func (headerCapture) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -165,7 +167,7 @@ func (headerCapture) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: h, Body: http.NoBody, Request: r}, nil
 }
 
-// Roots parses a CA once for all clients of a server. The zero value is ready.
+// Roots caches a parsed CA for all clients of a server. The zero value is ready to use.
 type Roots struct {
 	mu    sync.Mutex
 	ca    []byte

@@ -18,11 +18,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// DialFunc opens a connection, as net.Dialer.DialContext does.
+// DialFunc opens a network connection. It has the signature of net.Dialer.DialContext.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Proxy returns the proxy for requests to the API server of c: the proxy-url of its kubeconfig, otherwise the proxy that
-// HTTPS_PROXY, HTTP_PROXY and NO_PROXY select. It returns nil if no proxy applies.
+// Proxy returns the proxy for requests to the API server of c: the proxy-url of the kubeconfig if there is one,
+// otherwise the proxy that the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY select. It returns nil if no proxy
+// applies.
 func Proxy(c *rest.Config) (*url.URL, error) {
 	server, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
@@ -40,8 +41,9 @@ func Proxy(c *rest.Config) (*url.URL, error) {
 	return via, nil
 }
 
-// Dialer returns a function that opens connections to the API server of c: through its Proxy, if there is one, and with c.Dial,
-// if that is set. Errors of the proxy are *net.OpError with Op "proxyconnect" or "socks connect", as in net/http.
+// Dialer returns a function that opens connections to the API server of c, through its Proxy if there is one. The
+// function uses c.Dial if that is set. An error of the proxy is a *net.OpError with Op "proxyconnect" or "socks
+// connect", as in net/http.
 func Dialer(c *rest.Config) (DialFunc, error) {
 	direct := DialFunc(c.Dial)
 	if direct == nil {
@@ -75,7 +77,7 @@ type tunnel struct {
 	via     *url.URL
 	address string // address of the proxy
 	direct  DialFunc
-	// open makes the proxy connect to address, over conn, a connection to the proxy.
+	// open makes the proxy connect to address. conn is a connection to the proxy.
 	open func(ctx context.Context, via *url.URL, conn net.Conn, address string) (net.Conn, error)
 }
 
@@ -84,7 +86,7 @@ func (t tunnel) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, proxyError(network, err)
 	}
-	// If ctx ends, the handshake with the proxy ends too.
+	// The end of ctx also ends the handshake with the proxy.
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
@@ -113,7 +115,7 @@ func proxyError(network string, err error) error {
 // largestAnswer is the maximum size, in bytes, of a proxy's response to a CONNECT.
 const largestAnswer = 64 << 10
 
-// openHTTP sends a CONNECT request to an HTTP proxy (RFC 9110, 9.3.6).
+// openHTTP sends a CONNECT request to an HTTP proxy (RFC 9110, 9.3.6). It returns the connection to address.
 func openHTTP(ctx context.Context, via *url.URL, conn net.Conn, address string) (net.Conn, error) {
 	if via.Scheme == "https" {
 		over := tls.Client(conn, &tls.Config{ServerName: via.Hostname(), MinVersion: tls.VersionTLS12})
@@ -145,7 +147,7 @@ func openHTTP(ctx context.Context, via *url.URL, conn net.Conn, address string) 
 	return conn, nil
 }
 
-// RefusedError means that a proxy has refused a CONNECT request.
+// RefusedError is the error of a CONNECT request that a proxy refused.
 type RefusedError struct {
 	Proxy, Status string
 	Code          int
@@ -153,7 +155,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Proxy + " answers " + e.Status }
 
-// openSOCKS makes the SOCKS5 handshake (RFC 1928) over conn, and returns conn.
+// openSOCKS performs the SOCKS5 handshake (RFC 1928) over conn. It returns conn.
 func openSOCKS(ctx context.Context, via *url.URL, conn net.Conn, address string) (net.Conn, error) {
 	var auth *proxy.Auth
 	if u := via.User; u != nil {

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// RefusedBudget is how long requests that are answered with 401 or 403 are retried. An API server that has just started may
-// answer so until it has read its RBAC rules.
+// RefusedBudget is how long a request that is answered with 401 or 403 is retried. An API server that has just started
+// may answer with these statuses until it has read its RBAC rules.
 const RefusedBudget = 15 * time.Second
 
-// Backoff is a wait that doubles with each consecutive failure.
+// Backoff computes waits that double with each consecutive failure, from First up to Most.
 type Backoff struct {
 	First, Most time.Duration
 }
 
-// Wait returns the wait after the given number of consecutive failures. random, from 0 to 1, lengthens the wait by up to its
-// own length.
+// Wait returns the wait after the given number of consecutive failures. random, from 0 to 1, is the fraction of the
+// wait by which the wait is lengthened.
 func (b Backoff) Wait(failures int, random float64) time.Duration {
 	d := b.First
 	for range failures - 1 {

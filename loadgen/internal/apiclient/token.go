@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Token is a bearer token that may be renewed while requests use it.
+// Token is a bearer token that can be replaced while requests use it.
 type Token struct{ newest atomic.Pointer[string] }
 
 // Set replaces the token.
@@ -14,7 +14,7 @@ func (t *Token) Set(token string) { t.newest.Store(&token) }
 // Known reports whether a token has been set.
 func (t *Token) Known() bool { return t.newest.Load() != nil }
 
-// Get returns the newest token, or "" if none has been set.
+// Get returns the current token, or "" if no token has been set.
 func (t *Token) Get() string {
 	if newest := t.newest.Load(); newest != nil {
 		return *newest
@@ -22,7 +22,7 @@ func (t *Token) Get() string {
 	return ""
 }
 
-// Wrap returns a RoundTripper that adds the newest token to the requests that next sends.
+// Wrap returns a RoundTripper that adds the current token to each request and passes the request to next.
 func (t *Token) Wrap(next http.RoundTripper) http.RoundTripper { return bearer{t, next} }
 
 type bearer struct {

@@ -1,6 +1,5 @@
-// Package archive reads the metrics that a run scraped, with PromQL, from a Prometheus
-// TSDB in the run directory. Open never changes the TSDB; it recovers the store of a
-// killed run in a copy.
+// Package archive reads the metrics that a run scraped, with PromQL, from a Prometheus TSDB in the run directory. Open
+// never changes the TSDB. If a run was killed, Open recovers the TSDB in a copy.
 package archive
 
 import (
@@ -54,7 +53,7 @@ type Sample struct {
 	V      float64
 }
 
-// NewParser returns a PromQL parser that rejects expressions that exceed a limit.
+// NewParser returns a PromQL parser that rejects expressions above the size limits of this package.
 func NewParser() parser.Parser { return bounded{parser.NewParser(parser.Options{})} }
 
 // NewEngine returns a PromQL engine that uses NewParser. samples and timeout limit one query. queries limits the number
@@ -72,8 +71,8 @@ func Equal(label, v string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, label, v)
 }
 
-// Window returns the length of the PromQL range that includes the scrapes at both start and end if the expression is
-// evaluated at end. An example is "1m30s1ms".
+// Window returns a PromQL range, such as "1m30s1ms". If an expression with this range is evaluated at end, the range
+// includes the scrapes at both start and end.
 func Window(start, end time.Time) string {
 	return model.Duration(end.Sub(start).Truncate(time.Millisecond) + time.Millisecond).String()
 }
@@ -153,11 +152,11 @@ func (a *Archive) openBlocks(dir string) error {
 // series.
 func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
 
-// Over returns an archive over samples that are still being recorded. It cannot evaluate PromQL.
+// Over returns an archive that reads samples while they are being recorded. The archive cannot evaluate PromQL.
 func Over(samples storage.Queryable) *Archive { return &Archive{queryable: samples} }
 
-// Evaluating returns an archive over samples that are still being recorded. Unlike the archive of Over, it can evaluate
-// PromQL.
+// Evaluating returns an archive that reads samples while they are being recorded. Unlike the archive that Over returns,
+// it can evaluate PromQL.
 func Evaluating(samples storage.Queryable) *Archive {
 	return &Archive{queryable: samples, engine: NewEngine(5_000_000, 30*time.Second, nil)}
 }
@@ -199,8 +198,8 @@ func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []S
 	return nil, fmt.Errorf("%s: returns a %s, not a vector or a scalar", expr, res.Value.Type())
 }
 
-// Range evaluates a PromQL expression at start, start+step, ... end. A series has no point at a time at which the
-// expression has no value for it.
+// Range evaluates a PromQL expression at start, start+step, ... end. A series has points only at times at which the
+// expression has a value.
 func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) (_ []Series, err error) {
 	defer survive(&err)
 	q, err := NewRangeQuery(ctx, a.engine, a.queryable, nil, expr, start, end, step)
@@ -223,9 +222,8 @@ func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, 
 	return all, nil
 }
 
-// Samples returns the raw samples from start to end, both included, of every
-// series that all matchers match. It leaves out staleness markers, and series
-// without samples in that time.
+// Samples returns the raw samples from start to end, both included, of every series that satisfies all matchers. It
+// omits staleness markers, and series without samples in that time.
 func (a *Archive) Samples(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (_ []Series, err error) {
 	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
@@ -256,7 +254,8 @@ func (a *Archive) Samples(ctx context.Context, start, end time.Time, matchers ..
 	return all, nil
 }
 
-// Instances returns the sorted values of the label instance of the series between start and end that match all matchers.
+// Instances returns the sorted values of the label instance, for the series between start and end that satisfy all
+// matchers.
 func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (_ []string, err error) {
 	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
@@ -275,7 +274,7 @@ func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers 
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// LabelNames returns the sorted label names, including __name__, of the series between start and end that match all
+// LabelNames returns the sorted label names, including __name__, of the series between start and end that satisfy all
 // matchers.
 func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (names []string, err error) {
 	defer survive(&err)

@@ -15,16 +15,16 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// prometheusBlock is the length of Prometheus' own blocks, which begin at multiples of it. Blocks of another length
-// would overlap with them.
+// prometheusBlock is the length of Prometheus' own blocks, which begin at multiples of this length. Blocks of another
+// length would overlap with Prometheus' blocks.
 const prometheusBlock = 2 * time.Hour
 
-// appendAtMost is the number of samples after which the samples are committed.
+// appendAtMost is the maximum number of samples in one commit.
 const appendAtMost = 100_000
 
-// WriteBlocks writes the samples of q from start to end, in ms, both included, to blocks of Prometheus' TSDB in dir,
-// which must exist. It returns the numbers of blocks and samples written. A block appears in dir only when it is
-// complete.
+// WriteBlocks writes the samples of q from start to end, in ms, both included, as blocks of Prometheus' TSDB. The
+// directory dir must exist. A block appears in dir only when it is complete. WriteBlocks returns the numbers of written
+// blocks and samples.
 func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, end int64) (blocks, samples int, err error) {
 	length := prometheusBlock.Milliseconds()
 	for from := start - start%length; from <= end; from += length {
@@ -39,7 +39,7 @@ func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, en
 	return blocks, samples, nil
 }
 
-// writeWindow writes one block, or none if there are no samples. It returns the number of samples.
+// writeWindow writes one block, unless there are no samples. It returns the number of samples.
 func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, end int64) (samples int, err error) {
 	scratch, err := os.MkdirTemp("", "stormglass-block-")
 	if err != nil {

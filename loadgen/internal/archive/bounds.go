@@ -12,20 +12,20 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Limits of an expression, which are checked before its evaluation. Prometheus checks its own limits on samples and time
-// only during the evaluation, and a single allocation can exceed them.
+// Limits of an expression. They are checked before the evaluation, because a single allocation can exceed Prometheus'
+// own limits on samples and time, which are only checked during the evaluation.
 const (
 	maxExpr = 64 << 10
-	// maxSteps is the maximum number of steps of a range query or a subquery. It limits the points of one series in
-	// memory at a time.
+	// maxSteps is the maximum number of steps of a range query or a subquery. It limits the number of points of one
+	// series that are in memory at the same time.
 	maxSteps = 100_000
 	// maxGrowth is the maximum factor by which label_join and label_replace may lengthen a label.
 	maxGrowth = 1_000
-	// defaultStep is the step of a subquery that does not set one. It is Prometheus' default evaluation interval.
+	// defaultStep is the step of a subquery without a step. It is Prometheus' default evaluation interval.
 	defaultStep = time.Minute
 )
 
-// bounded is a parser that only accepts expressions whose evaluation needs bounded memory.
+// bounded is a parser that rejects expressions whose evaluation may need too much memory.
 type bounded struct{ parser.Parser }
 
 // ParseExpr parses an expression. It returns an error if the expression exceeds a limit.
@@ -40,7 +40,7 @@ func (p bounded) ParseExpr(text string) (parser.Expr, error) {
 	return root, cost{growth: 1}.check(root)
 }
 
-// NewRangeQuery is like the engine's method, but returns an error for queries that exceed a limit.
+// NewRangeQuery is like the method of promql.Engine, but returns an error for a query that exceeds a limit.
 func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o promql.QueryOpts, expr string, start, end time.Time, step time.Duration) (promql.Query, error) {
 	root, err := NewParser().ParseExpr(expr)
 	if err != nil {
@@ -56,8 +56,8 @@ func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o
 	return e.NewRangeQuery(ctx, q, o, expr, start, end, step)
 }
 
-// cost is accumulated from the outer nodes of an expression to the inner ones. span is the time over which a node is
-// evaluated, and growth is the factor by which labels become longer.
+// cost holds the effects of the outer nodes of an expression on an inner node. span is the time over which the node is
+// evaluated. growth is the factor by which the outer nodes lengthen labels.
 type cost struct {
 	span   time.Duration
 	growth float64
@@ -95,7 +95,7 @@ func (c cost) check(n parser.Node) error {
 	return nil
 }
 
-// growthOf returns the maximum factor by which a function lengthens a label, compared with its longest input label.
+// growthOf returns the maximum factor by which a function lengthens a label, relative to the longest label of its input.
 func growthOf(call *parser.Call) float64 {
 	switch call.Func.Name {
 	case "label_join":

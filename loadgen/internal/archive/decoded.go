@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 )
 
-// decoded is a block that decodes each series only once for all queries. This is worthwhile because an index walks
-// through its symbols to find the labels of a series, and a report reads the same series many times.
+// decoded is a block that decodes each series only once for all queries. Decoding is slow, because the index searches
+// its symbols for the labels of a series, and a report reads the same series many times.
 type decoded struct {
 	tsdb.BlockReader
 

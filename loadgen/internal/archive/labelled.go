@@ -30,8 +30,8 @@ func Merge(all ...storage.Queryable) storage.Queryable {
 	})
 }
 
-// WithLabels returns a storage that adds labels to all series. As in a scrape, if a series already has a label of that
-// name, that one is renamed to exported_NAME.
+// WithLabels returns a storage that adds labels to all series. As in a scrape, a label of a series with the same name is
+// renamed to exported_NAME.
 func WithLabels(inner storage.Queryable, more map[string]string) storage.Queryable {
 	if len(more) == 0 {
 		return inner
@@ -45,7 +45,7 @@ func WithLabels(inner storage.Queryable, more map[string]string) storage.Queryab
 	})
 }
 
-// AddLabels adds labels to own, as WithLabels does.
+// AddLabels returns own with additional labels, as WithLabels adds them.
 func AddLabels(own labels.Labels, more map[string]string) labels.Labels {
 	b := labels.NewBuilder(own)
 	for name, v := range more {
@@ -62,7 +62,7 @@ type labelled struct {
 	more  map[string]string
 }
 
-// matched evaluates the matchers for added labels, and returns all other matchers for the inner storage. ok is false if
+// matched evaluates the matchers on added labels, and returns all other matchers for the inner storage. ok is false if
 // an added label does not match.
 func (l labelled) matched(matchers []*labels.Matcher) (inner []*labels.Matcher, ok bool) {
 	for _, m := range matchers {
@@ -80,7 +80,7 @@ func (l labelled) matched(matchers []*labels.Matcher) (inner []*labels.Matcher, 
 	return inner, true
 }
 
-// Select implements storage.Querier. It sorts the series again, because an added label can change their order.
+// Select implements storage.Querier. It sorts the series again, because the added labels can change their order.
 func (l labelled) Select(ctx context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	inner, ok := l.matched(matchers)
 	if !ok {
@@ -140,7 +140,7 @@ type relabelled struct {
 
 func (r relabelled) Labels() labels.Labels { return r.labels }
 
-// seriesList is a set of series in memory. The samples stay in the storage.
+// seriesList is a list of series. Only the list is in memory; the samples stay in the storage.
 type seriesList struct {
 	all      []storage.Series
 	at       int

@@ -21,25 +21,26 @@ import (
 )
 
 const (
-	// blockLength is longer than any run, so that the head stays in one block until Close.
+	// blockLength is longer than any run, so that all samples stay in the head block until Close.
 	blockLength = 7 * 24 * time.Hour
-	// blocksKept is the number of blocks in a retention period. Only whole blocks are deleted, and the newest block is
-	// in memory.
+	// blocksKept is the number of blocks in a retention period. Prometheus' TSDB deletes only whole blocks, and the
+	// newest block is in memory.
 	blocksKept = 8
-	// shortestBlock is the minimum block length: long enough that the head accepts samples that arrive slightly late.
+	// shortestBlock is the minimum block length. It is long enough for the head to accept samples that arrive slightly
+	// late.
 	shortestBlock = 10 * time.Minute
 	// stripes is the number of lock stripes of the head. Prometheus' default of 16,384 is for many cores and needs more
 	// memory; this store has only a few writers.
 	stripes = 256
-	// chunkBuffer is the smallest write buffer that the head's chunk files allow.
+	// chunkBuffer is the smallest write buffer that Prometheus' TSDB permits for the head's chunk files.
 	chunkBuffer = 64 << 10
-	// chunkFile is the size of a block's chunk files. Space for each file is allocated before it is written, so
-	// Prometheus' default would require 512 MiB of free disk space.
+	// chunkFile is the size of a block's chunk files. The TSDB allocates the space of each file before it writes the
+	// file, so Prometheus' default would require 512 MiB of free disk space.
 	chunkFile = 16 << 20
 )
 
-// OpenStore opens a TSDB in dir. With a retention it keeps samples for at least that time; without one (0) it neither
-// compacts nor deletes samples.
+// OpenStore opens a TSDB in dir. It keeps samples for at least retention. If retention is 0, it neither compacts nor
+// deletes samples.
 func OpenStore(dir string, retention time.Duration) (*tsdb.DB, error) {
 	length := blockLength
 	if retention > 0 {
@@ -99,14 +100,14 @@ func Both(a, b storage.Queryable) storage.Queryable { return Merge(a, b) }
 // The value is computed from the kernel's boot time, which changes when the clock is adjusted.
 const startJitter = 2
 
-// SameProcess reports whether two values of process_start_time_seconds belong to the same process. Zero means unknown
-// and equals nothing.
+// SameProcess reports whether two values of process_start_time_seconds belong to the same process. A value of zero is
+// unknown and belongs to no process.
 func SameProcess(a, b float64) bool {
 	return a != 0 && b != 0 && math.Abs(a-b) < startJitter
 }
 
-// recover replays the write-ahead log in a copy, because the TSDB repairs a log that ends within a record by writing to
-// it.
+// recover replays the write-ahead log in a copy. The original must not change, but the TSDB writes to a log that ends
+// within a record, in order to repair it.
 func (a *Archive) recover(dir string, files []string) error {
 	copied, err := os.MkdirTemp("", "stormglass-archive-")
 	if err != nil {
@@ -125,8 +126,8 @@ func (a *Archive) recover(dir string, files []string) error {
 	return nil
 }
 
-// copyArchive copies the blocks and the write-ahead log, which has every sample that is not in a block. It does not copy
-// the head's chunk files, because they only speed up the replay and may be incomplete.
+// copyArchive copies the blocks, and the write-ahead log with all samples that are not in a block. It does not copy the
+// head's chunk files, because they only speed up the replay and may be incomplete.
 func copyArchive(to, from string, files []string) error {
 	for _, name := range files {
 		if strings.Contains(name, "/"+headChunksDir+"/") || strings.Contains(name, ".tmp") || path.Base(name) == "lock" {

@@ -25,29 +25,30 @@ import (
 type Audit struct {
 	// Files is the number of files read.
 	Files int `json:"files"`
-	// Events is the number of events in Classes. Foreign counts events of other users. Other counts events that do not
-	// end a request for a resource. Outside counts events received outside all phases.
+	// Events is the number of events in Classes. Foreign is the number of events of other users. Other is the number of
+	// events that do not end a request for a resource. Outside is the number of events that were received outside all
+	// phases.
 	Events  int64 `json:"events"`
 	Foreign int64 `json:"foreign,omitempty"`
 	Other   int64 `json:"other,omitempty"`
 	Outside int64 `json:"outside,omitempty"`
 	// Malformed is the number of lines that are not events. Torn is the number of lines that end within an event because
-	// a server was killed. Backwards is the number of events that ended before they were received, because the machine's
-	// clock was set back; they are not evaluated.
+	// a server was killed. Backwards is the number of events whose end is before their receipt, because the machine's
+	// clock was set back; these events are not evaluated.
 	Malformed int64   `json:"malformed,omitempty"`
 	Torn      int64   `json:"torn,omitempty"`
 	Backwards int64   `json:"backwards,omitempty"`
 	Classes   []Class `json:"classes"`
 }
 
-// Class describes the load's requests with the same verb and resource in one phase.
+// Class describes the load's requests in one phase that have the same verb and resource.
 type Class struct {
 	Phase    string `json:"phase"`
 	Verb     string `json:"verb"`     // as in audit events: an apply is a patch
 	Resource string `json:"resource"` // such as deployments.apps or pods/status
 	Tenant   string `json:"tenant,omitempty"`
-	// Server is the time from the receipt of a request to the end of its handler. The API server's wall clock measures
-	// it, in microseconds.
+	// Server is the time from the receipt of a request to the end of its handler. It is measured by the API server's
+	// wall clock, in microseconds.
 	Server result.Latency       `json:"server"`
 	Slow   *result.SlowRequests `json:"slow,omitempty"`
 }
@@ -72,7 +73,7 @@ func (a *Audit) Check() error {
 	return nil
 }
 
-// ClassOf returns the class of a phase, verb, resource and tenant, and whether it exists.
+// ClassOf returns the class for a phase, verb, resource and tenant. ok is false if there is no such class.
 func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 	if a == nil {
 		return Class{}, false
@@ -85,7 +86,8 @@ func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 	return Class{}, false
 }
 
-// highest is longer than any request can take, because the API server's own timeout is one minute.
+// highest is the upper limit of the histograms. No request takes longer, because the API server's own timeout is one
+// minute.
 const highest = 2 * time.Minute
 
 // tenantPrefix is the prefix of the user names of tenants.
@@ -169,9 +171,9 @@ func (s *summary) audit() *Audit {
 	return a
 }
 
-// ReadLog summarizes the audit logs of all API servers in dir, including rotated files. It assigns a request to the
-// phase in which the API server received it. It only counts events of other users than user, events outside all phases,
-// and invalid lines. ReadLog fails if ctx ends or a file cannot be read.
+// ReadLog summarizes the audit logs of all API servers in dir, including rotated files. A request belongs to the phase
+// in which the API server received it. Events of users other than user, events outside all phases, and invalid lines are
+// only counted. ReadLog returns an error if ctx ends or a file cannot be read.
 //
 // Call ReadLog after the run: parsing the log during the run would take CPU time from the system under test.
 func ReadLog(ctx context.Context, dir, user string, phases []result.Phase) (*Audit, error) {

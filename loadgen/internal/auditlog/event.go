@@ -1,5 +1,5 @@
-// Package auditlog reads the audit logs of kube-apiserver: one JSON event of audit.k8s.io per
-// line. It needs constant memory even for very long lines.
+// Package auditlog reads the audit logs of kube-apiserver: one JSON event of audit.k8s.io per line. Its memory use is
+// constant, even for very long lines.
 package auditlog
 
 import (
@@ -35,14 +35,15 @@ func stageOf(text []byte) Stage {
 // Ended reports whether the request has ended at this stage.
 func (s Stage) Ended() bool { return s >= ResponseComplete }
 
-// Event is an audit event. Its bytes are valid until the next event is read.
+// Event is an audit event. Its byte slices are valid until the next event is read.
 type Event struct {
 	AuditID []byte
 	Stage   Stage
 	Verb    []byte
 	// URI is the path and query of the request.
 	URI []byte
-	// User is the user that sent the request. UserUID is the UID of a service account. As is the impersonated user.
+	// User is the user that sent the request. UserUID is the UID of the user if it is a service account. As is the
+	// impersonated user.
 	User, UserUID, As []byte
 	UserAgent         []byte
 	// Object is the object of the request. Its Resource is empty in a non-resource request.
@@ -51,10 +52,10 @@ type Event struct {
 	Code int
 	// Received is when the request was received. At is the time of the stage. Both are in microseconds since 1970.
 	Received, At int64
-	// Body describes the request body, which events have from level Request.
+	// Body describes the request body. An event contains the body if its audit level is Request or higher.
 	Body Body
-	// Layers has the API server's own timings, by layer, of a request that took more than 500 ms. It is nil for other
-	// requests.
+	// Layers holds the API server's own timings by layer. An event contains them only if the request took more than 500
+	// ms; otherwise Layers is nil.
 	Layers map[string]time.Duration
 }
 
@@ -79,7 +80,7 @@ func (e *Event) Query() []byte {
 	return query
 }
 
-// reset clears the event but keeps its memory.
+// reset clears the event but keeps its memory for the next event.
 func (e *Event) reset() {
 	o := &e.Object
 	*e = Event{

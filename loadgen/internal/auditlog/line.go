@@ -10,13 +10,14 @@ import (
 
 // line is the state of the line that is being read.
 type line struct {
-	// section is the current section. next is the section of the next value, if it is an object.
+	// section is the object that is being read. If the next value is an object, next is its section.
 	section, next section
-	// into receives the next value. If it is nil, value says how to interpret the next value.
+	// into receives the next value. If into is nil, value determines how to process the next value.
 	into  *[]byte
 	value value
 	layer string // layer of the next timing
-	// at is the number of bytes read. bodyAt is the offset at which a body begins, or the offset after its key.
+	// at is the number of bytes read. bodyAt is the offset at which the request body begins or, before the body is
+	// found, the offset after its key.
 	at, bodyAt int
 	inBody     bool
 	// isEvent, known and beta are derived from kind and apiVersion.
@@ -24,7 +25,7 @@ type line struct {
 	body                 uint8 // bit 0: the body has an apiVersion; bit 1: it has a kind
 }
 
-// section is the object within an event that is being read.
+// section is an object within an event.
 type section uint8
 
 const (
@@ -37,7 +38,7 @@ const (
 	ofAnnotations
 )
 
-// value is a kind of value that is not stored as text.
+// value is the kind of a value that is not stored as text.
 type value uint8
 
 const (
@@ -51,9 +52,9 @@ const (
 	ofLayer
 )
 
-// layerPrefix is the prefix of the annotations in which the API server writes its own timings
-// (apiserver/pkg/endpoints/request/webhook_duration.go). It writes them only for requests of more than 500 ms
-// (endpoints/filters/audit.go).
+// layerPrefix is the prefix of the annotations with the API server's own timings
+// (apiserver/pkg/endpoints/request/webhook_duration.go). The API server writes these annotations only for requests that
+// take more than 500 ms (endpoints/filters/audit.go).
 const layerPrefix = "apiserver.latency.k8s.io/"
 
 // feed scans a piece of the line.
@@ -93,7 +94,7 @@ func (r *Reader) feed(p []byte) error {
 	return nil
 }
 
-// endBody ends a body that is not an object, before the byte at end.
+// endBody ends a request body that is not an object. end is the offset of the next byte.
 func (r *Reader) endBody(end int) {
 	l := &r.line
 	l.inBody = false
@@ -102,7 +103,7 @@ func (r *Reader) endBody(end int) {
 	}
 }
 
-// key decides how to process the value of a key.
+// key determines, from the key text, how to process the value.
 func (r *Reader) key(text []byte) {
 	l, e := &r.line, r.event
 	l.into, l.value, l.next = nil, ofNothing, ofEvent
@@ -188,7 +189,7 @@ func (r *Reader) key(text []byte) {
 	}
 }
 
-// enter makes the scanner read the fields of the next value, if that is an object.
+// enter makes the scanner read the fields of the next value, if the value is an object.
 func (r *Reader) enter(s section) {
 	r.line.next = s
 	r.scan.Enter()

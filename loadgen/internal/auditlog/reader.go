@@ -12,32 +12,32 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// Reader reads an audit log, plain or compressed with gzip.
+// Reader reads an audit log, which may be compressed with gzip.
 type Reader struct {
 	from  *bufio.Reader
 	scan  jsonscan.Scanner
 	line  line
 	event *Event
-	// begun is set once the start of the log was inspected. zipped is set if from decompresses.
+	// begun is true once the start of the log was inspected. zipped is true if from decompresses the log.
 	begun, zipped bool
-	// Skipped has the numbers of lines without an event.
+	// Skipped counts the lines without a valid event.
 	Skipped Skipped
 	// Lines is the number of lines read so far.
 	Lines int64
-	// Beta is the number of events of audit.k8s.io/v1beta1, which have the same fields as v1.
+	// Beta is the number of events in version audit.k8s.io/v1beta1, which has the same fields as v1.
 	Beta int64
 }
 
-// Skipped has the numbers of invalid lines, by kind of defect.
+// Skipped counts invalid lines by kind of defect.
 type Skipped struct {
-	// Cut lines end within an event, because a server was killed or the log was split.
+	// Cut counts lines that end within an event, because a server was killed or the log was split.
 	Cut Lines
-	// NoJSON lines are not JSON objects. NoEvent lines are not audit events of a supported version, or lack a required
-	// field.
+	// NoJSON counts lines that are not JSON objects. NoEvent counts lines that are not audit events of a supported
+	// version, or that lack a required field.
 	NoJSON, NoEvent Lines
 }
 
-// Lines is a number of lines. First is the line number of the first one.
+// Lines counts lines. First is the number of the first such line.
 type Lines struct{ Count, First int64 }
 
 func (l *Lines) add(number int64) {
@@ -76,7 +76,8 @@ func (r *Reader) unzip() error {
 	return nil
 }
 
-// Next reads the next event, and counts the invalid lines before it. It returns io.EOF at the end.
+// Next reads the next event. It skips and counts the invalid lines before the event. It returns io.EOF at the end of the
+// log.
 func (r *Reader) Next(e *Event) error {
 	r.event = e
 	if !r.begun {

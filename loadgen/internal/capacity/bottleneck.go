@@ -33,13 +33,13 @@ var resources = []resource{
 }
 
 const (
-	// fullFrom is the share in use from which a resource counts as full.
+	// fullFrom is the minimum share in use at which a resource counts as full.
 	fullFrom = 0.8
 	// mostUses is the number of resources recorded for a trial.
 	mostUses = 3
 )
 
-// uses returns the resources with the highest use between from and to, the fullest first.
+// uses returns the mostUses resources with the highest use between from and to, the fullest first.
 func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []result.Use, err error) {
 	window := archive.Window(from, to)
 	for _, r := range resources {
@@ -70,7 +70,7 @@ type resourceKey struct{ resource, component string }
 
 func keyOf(u result.Use) resourceKey { return resourceKey{u.Resource, u.Component} }
 
-// bottleneck returns the resource that limits the most bad trials, or nil if no resource was near its limit.
+// bottleneck returns the resource that was the limit in the most bad trials, or nil if no resource was full in any.
 func bottleneck(trials []result.Trial) *result.Bottleneck {
 	light := usesWhenLight(trials)
 	found := map[resourceKey]*result.Bottleneck{}
@@ -99,14 +99,14 @@ func bottleneck(trials []result.Trial) *result.Bottleneck {
 	return best
 }
 
-// relation compares a full resource with the same resource at the lightest load that held. The smaller the value, the more
-// likely the load filled the resource.
+// relation compares the use of a full resource with its use at the lightest load that held. The smaller the value, the
+// more likely the load filled the resource.
 type relation int
 
 const (
 	notWhenLight  relation = iota // not full at the lightest load
-	lessWhenLight                 // full at the lightest load, but less so
-	sameWhenLight                 // as full at the lightest load
+	lessWhenLight                 // full at the lightest load, but with a smaller share in use
+	sameWhenLight                 // equally full at the lightest load
 )
 
 // fullerBy is the smallest difference that counts between the shares of two full resources.
@@ -122,7 +122,7 @@ func relationTo(light map[resourceKey]float64, u result.Use) relation {
 	return sameWhenLight
 }
 
-// limiting returns the full resource with the smallest relation to the lightest load, or false if no resource is full.
+// limiting returns the full resource with the smallest relation, or false if no resource is full.
 func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use, ok bool) {
 	for _, u := range uses { // the fullest first
 		if u.Share >= fullFrom && (!ok || relationTo(light, u) < relationTo(light, most)) {

@@ -39,17 +39,17 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	return conclude(c, of), nil
 }
 
-// conclude fills in the differences, the answer and its interval.
+// conclude sets the differences, the answer, and the interval of the ratio of the capacities.
 func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityComparison {
 	c.Differences = differences(c.Sides[0].Capacity, c.Sides[1].Capacity)
 	low, _, high := ratio(of[0].shown(c.Sides[0]), of[1].shown(c.Sides[1]))
-	// Show the ratio of the medians and not the median of the ratio, because the medians are shown next to it. Both are
+	// Show the ratio of the medians and not the median of the ratio, because the report also shows the medians. The two are
 	// close but not equal.
 	median := min(max(of[1].median(c.Sides[1])/of[0].median(c.Sides[0]), low), high)
 	isLower := [2]bool{low > 1, high < 1}
 	for i, s := range c.Sides {
-		// The answer holds if the capacity of a side can lie outside its interval only in the direction away from the
-		// other side.
+		// The answer also holds if the capacity of a side may lie outside its interval, but only in the direction away from
+		// the other side.
 		further := s.MayBeLower() && isLower[i] || s.MayBeHigher() && isLower[1-i]
 		if s.Answer != string(Found) && !further {
 			c.Answer, c.ExitCode, c.Why = "could not tell", exitcode.NoData, s.Dir+": "+s.Answer
@@ -102,8 +102,8 @@ func differences(a, b result.Capacity) []result.Difference {
 // sameCost is the largest ratio at which the costs of two requests count as the same.
 const sameCost = 1.1
 
-// generators compares the CPU time per request of the generator at the highest load that held in both searches. The
-// generator does the same work on each side, so a difference means that the machine was not equally fast.
+// generators compares the generator's CPU time per request between the sides, at the highest load that held in both
+// searches. The generator does the same work on each side, so a difference means that the machine was faster for one side.
 func generators(a, b result.Capacity) (d result.Difference, differ bool) {
 	cost := func(t result.Trial) float64 { return t.Cores["loadgen"] / t.Achieved }
 	highest := 0.0
@@ -131,7 +131,7 @@ func facts(c result.Capacity) map[string]string {
 	return f
 }
 
-// share is the weight that a posterior puts on the logarithm of a capacity.
+// share is the weight of one capacity in a posterior. log is the logarithm of the capacity.
 type share struct{ log, weight float64 }
 
 // ratio returns the median and the 90% interval of the capacity of B divided by the capacity of A, from the two posteriors.
@@ -166,8 +166,8 @@ func (s *Search) median(of result.CapacitySide) float64 {
 	return s.quantile(0.5)
 }
 
-// shown returns the posterior of the capacity of a side. If the capacity may be higher than the search could show, the
-// posterior is cut off at the highest load that held.
+// shown returns the posterior of the capacity of a side. If the capacity may be higher than the search could show, all
+// weight above the highest load that held moves to that load.
 func (s *Search) shown(of result.CapacitySide) []share {
 	most := math.Inf(1)
 	if of.MayBeHigher() {

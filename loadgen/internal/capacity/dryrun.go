@@ -18,7 +18,8 @@ type Preview struct {
 	Trial  cluster.Preview `json:"trial"`
 }
 
-// check performs the checks of a trial at both ends of the range before anything starts.
+// check performs the checks that precede a trial, for the lowest and the highest load of the
+// range.
 func (s *session) check(ctx context.Context) error {
 	for _, load := range []float64{s.c.From, s.c.To} {
 		of, err := s.at(load)

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// growth is the PromQL for the share of the requests of a load that pile up in flight. With fewer than 1,000 requests it is
-// scaled down: the number in flight varies by its square root, which would exceed the bound if there are few requests.
+// growth is the PromQL for the share of a load's requests that pile up in flight. The value is scaled down for fewer than
+// 1,000 requests, because the number in flight varies by its square root, which would exceed the bound.
 const growth = `sum(deriv(stormglass_requests_in_flight{load="$load"}[$window])) / sum(rate(stormglass_requests_total{load="$load"}[$window])) * clamp_max(sum(increase(stormglass_requests_total{load="$load"}[$window])) / 1000, 1)`
 
 // The bounds of a trial's own gates.
@@ -22,7 +22,8 @@ const (
 )
 
 // addGates adds the gates of a trial to the scenario's gates. A p99 must hold with 99% confidence if there are enough
-// requests to decide that. 99% of the due requests must be answered, all must be sent, and they must not pile up.
+// requests to decide that. 99% of the due requests must be answered, all requests must be sent, and requests must not pile
+// up.
 func addGates(s *scenario.Scenario) {
 	loads := slices.DeleteFunc(s.Loads(), func(l scenario.PlacedLoad) bool { return l.Kind != "requests" })
 	if len(loads) == 0 {
@@ -48,7 +49,7 @@ func addGates(s *scenario.Scenario) {
 		held = requestPhases(s, loads)
 	}
 	var achieved, steady []scenario.Gate
-	for _, l := range loads { // judge each load alone: a small load would not show in the sum
+	for _, l := range loads { // judge each load separately, because a small load would not be visible in the sum
 		if l.MinAchieved == nil && s.MinAchieved == nil {
 			l.MinAchieved = bound("0%") // the gates below judge the achieved share, only in the phases in held
 		}
@@ -97,8 +98,8 @@ func requestPhases(s *scenario.Scenario, loads []scenario.PlacedLoad) (names []s
 	return names
 }
 
-// leastShare returns the smallest share of the requests of a load that gates judge separately: by operation of the mix, and
-// by tenant.
+// leastShare returns the share of a load's requests in the smallest group that gates judge separately: by operation of the
+// mix, and by tenant.
 func leastShare(l *scenario.Load) float64 {
 	var mix, tenants []float64
 	for _, o := range l.Mix {
@@ -123,8 +124,8 @@ func smallest(weights []float64) float64 {
 	return least / sum
 }
 
-// fewest returns the smallest number of requests that a gate judges separately: by phase, load, operation and tenant.
-// It returns 0 without requests, or if a phase ends by a condition.
+// fewest returns the number of requests in the smallest group that a gate judges separately: by phase, load, operation and
+// tenant. It returns 0 if there are no requests, or if a phase ends by a condition.
 func fewest(s *scenario.Scenario, g scenario.Gate, loads []scenario.PlacedLoad) float64 {
 	least := math.Inf(1)
 	for _, l := range loads {

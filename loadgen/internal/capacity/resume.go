@@ -13,7 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// otherSearch says how the recorded search before differs from the new search, with a hint. Empty means that they match.
+// otherSearch says how the recorded search `before` differs from the search to run, with a hint. Empty means that they
+// match.
 func (s *session) otherSearch(before result.Capacity) string {
 	missing := func(from, sets []string) string {
 		return strings.Join(slices.DeleteFunc(slices.Clone(sets), func(set string) bool { return slices.Contains(from, set) }), ", ")
@@ -37,8 +38,8 @@ func (s *session) otherSearch(before result.Capacity) string {
 // rangeOf formats a range, such as "nodes.count from 100 to 20000".
 func rangeOf(c result.Capacity) string { return fmt.Sprintf("%s from %v to %v", c.Field, c.From, c.To) }
 
-// stays reports whether to keep the directory of a search without a trial. It is kept if the search was resumed, has the
-// logs of a first trial, or recorded a load that ended a plane.
+// stays reports whether to keep the directory of a search without a trial. The directory is kept if the search was
+// resumed, if it has the logs of a first trial, or if it records a load that ended a plane.
 func (s *session) stays() bool {
 	_, absent := os.Stat(filepath.Join(s.dir.Path, trialDir(1)))
 	return s.o.Resume != "" || absent == nil || len(s.c.EndedAt) > 0

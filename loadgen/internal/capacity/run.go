@@ -26,7 +26,7 @@ import (
 
 // RunOptions configure a search on real planes.
 type RunOptions struct {
-	run.Options // options of each trial; Scenario is the scenario as written
+	run.Options // options of each trial; Scenario is the scenario before the load is set
 	// Read reads the scenario with the given settings, which include the load.
 	Read  func(sets []string) (*scenario.Scenario, error)
 	Width float64
@@ -49,19 +49,20 @@ func onPlanes(o RunOptions) session {
 	return session{o: o, trial: compare.RunWhole, uses: usesOf, otherGenerator: run.OtherGenerator}
 }
 
-// session is a search in progress.
+// session is a search in progress, with its options and its directory.
 type session struct {
 	o RunOptions
 	// trial makes one run. Tests replace it with a function that simulates a plane of known capacity.
 	trial func(ctx context.Context, o run.Options) (result.Result, error)
-	// uses returns the resources used most in a phase of a run, and the processors that each component used.
+	// uses returns the resources with the highest use in a phase of a run, and the number of processors that each
+	// component used.
 	uses func(ctx context.Context, dir string, p result.Phase) (most []result.Use, cores map[string]float64, err error)
 	// otherGenerator is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
-	// The next four fields are set only if two searches take turns. name is the prefix of each line of progress. whole is
-	// the directory of both searches, with which they are resumed. turn waits for the turn of this search. It returns a
-	// function that ends the turn, with whether this search failed; it returns nil if the other search failed. further
-	// reports whether the other search has no answer yet.
+	// name, whole, turn and further are set only if two searches take turns. name is the prefix of each line of progress.
+	// whole is the directory of both searches, which --resume needs. turn waits for the turn of this search and returns a
+	// function that ends the turn; its argument says whether this search failed. turn returns nil if the other search
+	// failed. further reports whether the other search has no answer yet.
 	name, whole string
 	turn        func() (end func(failed bool))
 	further     func() bool
@@ -70,7 +71,7 @@ type session struct {
 	dir    *run.Directory
 	binary compare.Binary
 	search *Search
-	// before is the search to resume, unchanged.
+	// before is the search to resume, as it was recorded.
 	before result.Capacity
 }
 
@@ -147,7 +148,7 @@ func (s *session) open(ctx context.Context) (err error) {
 	return err
 }
 
-// plan checks the field to search and its range.
+// plan checks the scenario's capacity field and its range, and creates the search.
 func (s *session) plan() (err error) {
 	sc := s.o.Scenario
 	k := sc.Capacity
@@ -207,7 +208,8 @@ func (s *session) digests(sc scenario.Scenario) (err error) {
 	return err
 }
 
-// build builds the binary if necessary, and reads it. A resumed search needs the binary of its trials.
+// build builds the binary if necessary, and reads its digest. A resumed search needs the same binary as its earlier
+// trials.
 func (s *session) build(ctx context.Context) (err error) {
 	if s.o.Build != nil {
 		if err := s.o.Build(ctx); err != nil {
@@ -249,7 +251,7 @@ func (s *session) resume() error {
 		return exitcode.Usagef("--resume %s: its trials ran %s (continue there, or start a new search)", s.dir.Path, other)
 	}
 	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
-		before.Trials = before.Trials[:n-1] // repeat the last trials, as they had no result
+		before.Trials = before.Trials[:n-1] // repeat the last trials if they had no result
 	}
 	if len(before.Trials) < len(s.before.Trials) {
 		s.before.Ended = time.Time{}
@@ -382,7 +384,7 @@ func (s *session) sofar() string {
 	return fmt.Sprintf("the capacity lies between %s and %s", s.text(e.Low), s.text(e.High))
 }
 
-// conclude fills in the results of the trials.
+// conclude sets the answer, the interval, the gates that gave way and the notes from the trials so far.
 func (s *session) conclude() {
 	e := s.search.Estimate()
 	s.c.Answer = string(e.Answer)

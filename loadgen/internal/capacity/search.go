@@ -20,9 +20,10 @@ type Options struct {
 	Least, From, To float64
 	// Growth is the factor between loads until a trial is bad: 2 doubles the load.
 	Growth float64
-	// Width is the width of the interval at which the search ends: the ratio of its upper to its lower end, minus 1.
+	// Width is the width at which the interval of the capacity is narrow enough to end the search: its upper end divided
+	// by its lower end, minus 1.
 	Width float64
-	// Trials is the maximum number of trials. It excludes the trials that confirm the capacity.
+	// Trials is the maximum number of trials, not counting the trials that confirm the capacity.
 	Trials int
 	// Whole is true if loads are whole numbers. The search then also ends when no whole number lies inside the interval.
 	Whole bool
@@ -60,15 +61,15 @@ const (
 	leastTrials           = 3
 
 	lapse      = 0.02 // share of trials with a random outcome
-	confidence = 0.90 // of the interval
+	confidence = 0.90 // probability that the interval contains the capacity
 	gridStep   = 0.005
-	confirmOf  = 5 // trials at the lower end
-	confirmed  = 3 // of these, the number that must be good
-	// mostWide is the maximum width of an interval that counts as found when the trials are used up, as a multiple of the
-	// requested width.
+	confirmOf  = 5 // maximum number of confirming trials
+	confirmed  = 3 // number of confirming trials that must be good
+	// mostWide is the maximum width, as a multiple of the requested width, of an interval that is accepted when the trials
+	// are used up.
 	mostWide = 2
-	// invalidInRow is the number of invalid trials in a row that show the limit of the generator. A single invalid trial
-	// may be due to other processes on the machine.
+	// invalidInRow is the number of invalid trials in a row after which the generator counts as the limit. A single
+	// invalid trial may be due to other processes on the machine.
 	invalidInRow = 2
 )
 
@@ -79,7 +80,8 @@ func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
 // Outcome is the result of a trial.
 type Outcome int
 
-// The outcomes. An Invalid trial, which the generator limited, and a trial with NoData say nothing about the capacity.
+// The outcomes of a trial. Invalid means that the generator was the limit, and NoData that the trial could not be judged.
+// Trials with these two outcomes say nothing about the capacity.
 const (
 	Good Outcome = iota
 	Bad
@@ -97,7 +99,7 @@ const (
 	BelowRange     Answer = "below the range"
 	GeneratorFirst Answer = "the generator ended first"
 	Unjudged       Answer = "trials could not be judged"
-	Unconfirmed    Answer = "unconfirmed" // the lower end did not hold when it was tried again
+	Unconfirmed    Answer = "unconfirmed" // the load of the confirming trials did not hold
 	Unfinished     Answer = "unfinished"
 )
 
@@ -107,8 +109,8 @@ type Estimate struct {
 	Low, Median, High float64 // 90% interval
 	Held              float64 // the highest load of a good trial; 0 without one
 	Trials            int
-	// ConfirmLoad is the load of the trials that confirm: the lower end of the interval once it is narrow. This load was
-	// tried Confirms times and held ConfirmGood times.
+	// ConfirmLoad is the load of the confirming trials: the lower end of the interval once it is narrow, or the upper end
+	// of the range if the capacity may lie above. This load was tried Confirms times and held ConfirmGood times.
 	ConfirmLoad           float64
 	ConfirmGood, Confirms int
 }
@@ -120,14 +122,14 @@ type Search struct {
 	weight [][]float64 // posterior by capacity and spread
 
 	trials, bad, good     int
-	unusable              Outcome // Invalid or NoData: the outcome of the last trials
-	invalid               int     // the number of such trials in a row
+	unusable              Outcome // outcome of the latest trials without a result: Invalid or NoData
+	invalid               int     // number of trials in a row with the outcome unusable
 	ceiling               float64 // the lowest load at which the generator was the limit twice in a row
 	forgotten             bool    // the ceiling was reset once
 	lowestBad, held       float64
 	next                  int // index into shares
 	confirming            bool
-	endFailed             bool // the end of the range did not hold
+	endFailed             bool // the upper end of the range did not hold
 	confirmLoad           float64
 	confirmGood, confirms int
 	answer                Answer
@@ -159,7 +161,7 @@ func (s *Search) Next() (load float64, more bool) {
 		return 0, false
 	case s.confirming:
 		return s.confirmLoad, true
-	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // between the last load that held and the generator's limit
+	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // try between the last load that held and the generator's limit
 		return math.Sqrt(s.held * s.ceiling), true
 	case !s.began(): // do not raise the load before the plane has held one
 		return s.o.From, true
@@ -184,7 +186,7 @@ func (s *Search) grown(held float64) float64 {
 	return held * s.o.Growth
 }
 
-// near reports whether low and high are so close that no load between them is worth a trial.
+// near reports whether low and high are too close for another trial between them.
 func (s *Search) near(low, high float64) bool {
 	return high/low-1 <= s.o.Width || s.o.Whole && math.Floor(high)-math.Floor(low) <= 1
 }
@@ -195,10 +197,10 @@ var shares = []float64{0.5, 0.35, 0.65}
 // likely returns a load near the probable capacity.
 func (s *Search) likely() float64 { return s.quantile(shares[s.next%len(shares)]) }
 
-// Further returns the load of one more trial after a capacity was found, or false if none was found.
+// Further returns the load of a further trial after the search has found a capacity, or false if it has not.
 func (s *Search) Further() (load float64, found bool) { return s.likely(), s.answer == Found }
 
-// Saw records the outcome of a trial. After a capacity was found, further trials only refine the value of the capacity.
+// Saw records the outcome of a trial. After the search has found a capacity, trials only refine the value.
 func (s *Search) Saw(load float64, outcome Outcome) {
 	if s.answer == Found && (outcome == Good || outcome == Bad) {
 		s.next++
@@ -264,7 +266,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 			return
 		}
 		s.confirming, s.confirmLoad = true, low
-		if high >= s.o.To*(1-2*gridStep) && !s.endFailed { // the capacity may lie above: then the end of the range holds
+		if high >= s.o.To*(1-2*gridStep) && !s.endFailed { // if the capacity lies above the range, the upper end of the range holds
 			s.confirmLoad = s.o.To
 		}
 	case outcome == Good && s.stuck():
@@ -283,7 +285,7 @@ func (s *Search) confirm(outcome Outcome) {
 		s.answer = AboveRange
 	case s.confirmGood == confirmed:
 		s.answer = Found
-	case s.confirms-s.confirmGood > confirmOf-confirmed && s.confirmLoad == s.o.To: // it lies in the range: continue
+	case s.confirms-s.confirmGood > confirmOf-confirmed && s.confirmLoad == s.o.To: // the capacity lies in the range: continue
 		s.confirming, s.endFailed, s.confirms, s.confirmGood = false, true, 0, 0
 	case s.confirms-s.confirmGood > confirmOf-confirmed:
 		s.answer = Unconfirmed

@@ -59,7 +59,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	return t, err
 }
 
-// endedBy says what ended a run that failed with err, if the load may be the cause. Empty means that the load is not the
+// endedBy says how a run with the error err ended, if the load may be the cause. Empty means that the load is not the
 // cause.
 func endedBy(res result.Result, err error) string {
 	switch {
@@ -93,7 +93,7 @@ func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, 
 
 // take sets the outcome and the figures of a trial: invalid if the generator was the limit, good if every gate held, bad if
 // a gate failed, the run was ended early, or a phase did not meet its condition in time. It returns the longest phase with
-// requests, or the last phase if none exists.
+// requests, or the last phase if no phase has requests.
 func take(t *result.Trial, res result.Result) (held result.Phase) {
 	t.Gates, t.Machine = res.Gates, res.BusyMachine
 	switch {
@@ -133,8 +133,8 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	return held
 }
 
-// unmet names a phase that did not meet its condition in time. Empty means that there is none. It ignores interrupted
-// phases, and phases during which the machine was busy.
+// unmet describes a phase that did not meet its condition in time. Empty means that there is no such phase. It ignores
+// interrupted phases, and phases during which the machine was busy.
 func unmet(phases []result.Phase) string {
 	for _, p := range phases {
 		busy := p.Machine != nil && p.Machine.Busy != ""

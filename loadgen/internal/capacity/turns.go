@@ -16,8 +16,8 @@ import (
 )
 
 // RunInTurns searches for the capacities of two configurations. Trials of A and B alternate until both searches have an
-// answer, so that changes on the machine affect both. out is the directory for both searches; resume is the directory of
-// two searches to resume. If RunInTurns fails, neither search has a trial.
+// answer, so that changes on the machine affect both. out is the directory in which to create the directory of both
+// searches. resume, if set, is such a directory to resume. If RunInTurns fails, neither search has a trial.
 func RunInTurns(ctx context.Context, sides [2]RunOptions, out, resume string) (result.CapacityComparison, string, error) {
 	p := pair{out: out, resume: resume}
 	for i, o := range sides {
@@ -129,7 +129,7 @@ func (p *pair) search(ctx context.Context) (untried [2]error) {
 	for i := range p.sides {
 		p.sides[i].turn = func() func(bool) { return order.take(i) }
 		other := &p.sides[1-i]
-		p.sides[i].further = func() bool { return other.search.Searching() } // called while the other side waits
+		p.sides[i].further = func() bool { return other.search.Searching() } // only called while the other search waits
 		both.Go(func() {
 			_, dir, err := p.sides[i].goOn(ctx)
 			if dir == "" {
@@ -142,7 +142,7 @@ func (p *pair) search(ctx context.Context) (untried [2]error) {
 	return untried
 }
 
-// otherFailed is the error of a search that ended because the other one failed.
+// otherFailed is the error of a search that ended because the other search failed.
 type otherFailed struct{}
 
 func (otherFailed) Error() string { return "the other search failed" }
@@ -150,7 +150,8 @@ func (otherFailed) Error() string { return "the other search failed" }
 // Unjudged reports that nothing was judged, and not that the environment failed.
 func (otherFailed) Unjudged() bool { return true }
 
-// turns gives turns to two searches alternately until one of them has left. After a failure neither gets another turn.
+// turns lets two searches make trials alternately. After one search has ended, the other one always has the turn. After a
+// failure, neither search gets another turn.
 type turns struct {
 	changed *sync.Cond
 	next    int

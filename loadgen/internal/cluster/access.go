@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// checkAccess checks whether the user has each permission in needs. One error names all that are missing. A user can give
-// only rights that they hold, so needs must include the permissions of the load's identity.
+// checkAccess returns an error that names all permissions in needs that the user lacks, or nil. needs must include the
+// permissions of the load's identity, because a user can grant only permissions that they have.
 func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need) error {
 	missing, err := missingAccess(ctx, client, needs)
 	if err != nil || len(missing) == 0 {
@@ -43,7 +43,7 @@ func missingAccess(ctx context.Context, client kubernetes.Interface, needs []nee
 	return missing, nil
 }
 
-// askAccess asks the API server which permissions the user has.
+// askAccess asks the API server which of the permissions in needs the user has.
 func askAccess(ctx context.Context, client kubernetes.Interface, needs []need) ([]bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer within %s", requestTimeout))
 	defer cancel()

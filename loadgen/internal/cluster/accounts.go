@@ -14,16 +14,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// nodeAccounts are the ServiceAccounts of simulated nodes without client certificates. They are in a separate namespace, so
-// that one binding to the group of its ServiceAccounts gives all nodes their rights: RBAC reads each subject of a binding
-// for each request.
+// nodeAccounts are the ServiceAccounts of simulated nodes without client certificates. They have a separate namespace,
+// so that a binding to the group of all its ServiceAccounts gives every node its permissions. A binding with a subject
+// per node would be slow, because RBAC reads each subject of a binding for each request.
 type nodeAccounts struct{ *node.ServiceAccounts }
 
 func (t *Target) accountNamespace() string { return t.Namespace + "-nodes" }
 
-// kubeletNeeds returns the permissions of a simulated kubelet. Tokens, ConfigMaps and Secrets are limited to the run's
-// namespace: no account may have the right to all of them, because the Node authorizer grants it only for the node's own
-// pods.
+// kubeletNeeds returns the permissions of a simulated kubelet. Those for tokens, ConfigMaps and Secrets are limited to
+// the run's namespace: no account may have access to all of them, and RBAC cannot limit it to the node's own pods, as
+// the Node authorizer does.
 func kubeletNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
 		each("create get list watch", "", "nodes", ""),
@@ -62,8 +62,8 @@ func proxyNeeds() []need {
 	)
 }
 
-// accountNeeds returns the permissions that the user needs for nodes with ServiceAccounts in a namespace: to make the
-// accounts and give them rights.
+// accountNeeds returns the permissions that the user needs if nodes authenticate as ServiceAccounts: to create the
+// accounts in the namespace accounts, and to grant them their permissions.
 func accountNeeds(accounts, ns string, s *scenario.Scenario) []need {
 	return slices.Concat(
 		each("create", "", "serviceaccounts", accounts),
@@ -81,8 +81,8 @@ func nodeNeeds(ns string, s *scenario.Scenario) []need {
 	return needs
 }
 
-// makeNodeAccounts makes the namespace of the nodes' ServiceAccounts and their rights, if tokens were chosen, and waits
-// until the rights are in force.
+// makeNodeAccounts creates the namespace of the nodes' ServiceAccounts and grants the accounts their permissions, and
+// waits until these are in force. It does nothing if the nodes do not authenticate by tokens.
 func (t *Target) makeNodeAccounts(ctx context.Context, client kubernetes.Interface) error {
 	if !t.credentials.tokens {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// census follows the objects of templates, deploys and loads through the phases, to forecast what actions select, send and
-// create.
+// census simulates which objects of templates, deploys and loads exist during the phases, to forecast what actions
+// select, send and create.
 type census struct {
 	forecast
 	there   map[string]map[string]labels.Set // labels by resource, then by namespace and name
@@ -41,7 +41,7 @@ type member struct {
 const (
 	// mostMembers is the size of the largest batch whose objects are rendered.
 	mostMembers = 50_000
-	// mostLooked is the number of examined objects after which the effects of later actions count as unknown.
+	// mostLooked is the number of examined objects after which the effects of later actions are reported as unknown.
 	mostLooked = 2_000_000
 )
 
@@ -91,7 +91,7 @@ func (c *census) labelled(own map[string]any) labels.Set {
 	return all
 }
 
-// add adds an object. It returns false if the object is there already.
+// add adds an object. It returns false if the object exists already.
 func (c *census) add(resource, key string, of labels.Set) bool {
 	if _, there := c.there[resource][key]; there {
 		return false
@@ -240,7 +240,7 @@ func (c *census) member(k scenario.ObjectKind) member {
 // workloadKinds are the kinds of workload, including kinds that only templates create.
 var workloadKinds = []string{scenario.Deployment, scenario.StatefulSet, scenario.DaemonSet, scenario.Job, scenario.CronJob, "ReplicaSet", "ReplicationController"}
 
-// controllers notes that controllers create objects for workloads of this kind.
+// controllers notes that controllers will create objects, if kind is the kind of a workload.
 func (c *census) controllers(kind string) {
 	if slices.Contains(workloadKinds, kind) {
 		for _, resource := range ofWorkloads {
@@ -249,7 +249,7 @@ func (c *census) controllers(kind string) {
 	}
 }
 
-// make simulates an action that creates or applies the objects of a batch.
+// make simulates an action that creates or applies the objects of a batch, and returns the number of its requests.
 func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, how scenario.Certainty, most int) int {
 	row := func(m member, verb string, n int) {
 		c.sends(PreviewRequests{Load: "action " + a.Kind, Phase: phase, Verb: verb, Resource: m.resource, PeakPerSecond: float64(a.Rate), Total: int64(n), Certainty: how})
@@ -337,7 +337,7 @@ func (c *census) lists(name, phase, resource string, how scenario.Certainty) {
 // listPage is the page size of the lists with which actions select objects.
 const listPage = 500
 
-// target simulates an action on the objects that its target selects.
+// target simulates an action on the objects that its target selects, and returns the number of its requests.
 func (c *census) target(a *scenario.Action, phase string, how scenario.Certainty, most int) int {
 	resource := a.Target.Resource
 	name := "action " + a.Kind + " " + resource

@@ -24,9 +24,9 @@ import (
 // Removed counts the objects a cleanup removed.
 type Removed struct {
 	Namespaces, Pods, Nodes, Leases, CSINodes, ResourceSlices, Events, CertificateRequests, RBAC, Definitions int
-	// ClusterObjects counts objects that actions created, and DeviceClasses.
+	// ClusterObjects counts the objects without a namespace that actions created, and DeviceClasses.
 	ClusterObjects int
-	// Unseen are the kinds that the user had no right to list: whether there were any is unknown.
+	// Unseen lists the kinds that the user may not list, so that objects of these kinds may be left.
 	Unseen []string
 }
 
@@ -64,8 +64,8 @@ const (
 	// CleanupBudget is the time limit of a cleanup. API servers restart within a minute; how fast namespaces end depends on
 	// the namespace controller.
 	CleanupBudget = 5 * time.Minute
-	// namespaceWait is the time limit for namespaces to end in one attempt. If one hangs, the attempt still removes the
-	// rest.
+	// namespaceWait is the time limit, in one attempt, until namespaces are gone. After it the attempt continues with
+	// the other objects.
 	namespaceWait = time.Minute
 	// namespacePoll is the longest pause between two checks of the namespaces. Each check lists pods.
 	namespacePoll = time.Second
@@ -76,14 +76,13 @@ const (
 	requestTimeout = 30 * time.Second
 	// retryMax is the longest pause between attempts; the first is a second.
 	retryMax = 10 * time.Second
-	// tellEvery is how often a stuck cleanup reports why.
+	// tellEvery is the interval at which a cleanup that is not finished reports the reason.
 	tellEvery = 30 * time.Second
 )
 
-// Cleanup removes what the run with this ID made, or every run if runID is "", and returns
-// when all of it is gone. It finds objects only by their labels, deletes by UID, continues
-// after errors, and retries until all is gone, ctx ends or CleanupBudget is over. It calls
-// log at each step. In order:
+// Cleanup removes the objects of the run with this ID, or of every run if runID is "", and returns when all of them are
+// gone. It finds objects only by their labels, deletes by UID, continues after errors, and retries until all are gone,
+// ctx ends or CleanupBudget is over. It calls log at each step. The order is:
 //
 //  1. namespaces, and with them workloads and pods; pods that wait for a
 //     kubelet which no longer runs are deleted by force
@@ -108,8 +107,8 @@ func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(strin
 	return c.removed, err
 }
 
-// newCleaner makes a cleaner. Until its fields are set, it does not remove cluster objects of actions, definitions of
-// custom resources, or devices.
+// newCleaner makes a cleaner for the objects of one run, or of all runs if runID is "". It removes cluster objects of
+// actions, definitions of custom resources and devices only if the caller sets the fields for them.
 func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -127,7 +126,7 @@ func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
 	}
 }
 
-// cleaner removes what runs made, with repeated attempts.
+// cleaner removes the objects of one run or of all runs, with repeated attempts.
 type cleaner struct {
 	client      kubernetes.Interface
 	metadata    metadata.Interface   // reads the objects of created and definitions
@@ -150,8 +149,8 @@ type cleaner struct {
 	nodesSeen   []item          // nodes found in all attempts: they identify the objects of nodes
 }
 
-// persist repeats attempt until all is gone, ctx ends, or another attempt cannot help. It returns the last error that gives
-// a reason.
+// persist repeats attempt until all objects are gone, ctx or CleanupBudget ends, or only a lack of permissions is left.
+// It returns the last error that gives a reason.
 func (c *cleaner) persist(ctx context.Context) error {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(CleanupBudget))
@@ -187,8 +186,8 @@ func (c *cleaner) say(to func(string), line string) {
 	}
 }
 
-// attempt removes as much as it can. It stops after the first request if the
-// cluster cannot be reached.
+// attempt tries once to remove all objects, and continues after errors. It stops early if the cluster cannot be reached
+// or does not accept the credentials.
 func (c *cleaner) attempt(ctx context.Context) error {
 	c.removed.Unseen = nil
 	err := c.relabel(ctx)
@@ -208,14 +207,14 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	return c.removeJobs(ctx)
 }
 
-// errNotGone ends an attempt after which a namespace still exists.
+// errNotGone is the error of an attempt after which a namespace still exists.
 var errNotGone = errors.New("not gone yet")
 
 func unreachable(err error) bool {
 	return err != nil && !errors.As(err, new(apierrors.APIStatus)) && !errors.Is(err, errNotGone)
 }
 
-// onlyRefused reports whether all errors joined in err are refusals because of missing rights.
+// onlyRefused reports whether all errors joined in err are refusals because of missing permissions or credentials.
 func onlyRefused(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !onlyRefused(err) })
@@ -223,7 +222,7 @@ func onlyRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// explainCleanup says in plain words why a cluster cannot be reached.
+// explainCleanup returns an error that says in plain words why a cluster cannot be reached.
 func explainCleanup(err error) error {
 	var timeout net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
@@ -232,9 +231,8 @@ func explainCleanup(err error) error {
 	return fmt.Errorf("the cluster cannot be reached: %w", explain(err))
 }
 
-// remove deletes objects, each only if its UID is still the listed one, and counts each
-// once in removed. An object that is already gone is not an error. An object that cannot
-// be deleted does not prevent the next ones.
+// remove deletes objects, each only if its UID is still the listed one, and counts each once in removed. An object that
+// is already gone is not an error. If an object cannot be deleted, remove continues with the next ones.
 func (c *cleaner) remove(ctx context.Context, kind string, objects []item, removed *int, del deletion) error {
 	if len(objects) == 0 {
 		return nil

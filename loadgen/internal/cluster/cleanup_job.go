@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	// cleanupLabel marks the objects that clean up after a run, with the run's id. They are removed last.
+	// cleanupLabel is the label, with a run's id, of the Job that cleans up after the run and of the objects that this
+	// Job needs. They are removed last.
 	cleanupLabel = "stormglass.dev/cleanup-of"
-	// cleanupName is the name of the objects that clean up after any run.
+	// cleanupName is the name of a Job or CronJob that cleans up, and of the objects that it needs.
 	cleanupName = "stormglass-cleanup"
 )
 
@@ -30,16 +31,17 @@ const (
 type CleanupOptions struct {
 	// Image is an image with the program loadgen as its entry point.
 	Image string
-	// Namespace is the namespace of the Job or CronJob and its ServiceAccount, which is made too.
+	// Namespace is the namespace of the Job or CronJob and of its ServiceAccount. It is created too.
 	Namespace string
-	// Schedule is the schedule of a CronJob that removes what is past its deadline. Empty means a Job that does so once.
+	// Schedule is the schedule of a CronJob that removes the objects of runs whose deadline has passed. Empty means a
+	// Job that does this once.
 	Schedule string
 
 	run   string                  // the Job waits for the end of this run; empty: it does not wait
 	owner []metav1.OwnerReference // owner of objects without a namespace or in other namespaces
 }
 
-// Check reports what is wrong with the options, and names the flags that set them.
+// Check returns an error if options are wrong, which names the flags that set them.
 func (o CleanupOptions) Check() error {
 	errs := []error{manifest.CheckImage(o.Image), manifest.CheckNamespace("namespace", o.Namespace)}
 	if n := len(strings.Fields(o.Schedule)); n != 0 && n != 5 && !strings.HasPrefix(o.Schedule, "@") {
@@ -48,8 +50,8 @@ func (o CleanupOptions) Check() error {
 	return errors.Join(errs...)
 }
 
-// cleanupNeeds returns the permissions to find and remove what runs left. A scenario that creates further kinds of objects
-// without a namespace from templates needs more.
+// cleanupNeeds returns the permissions to find and remove what runs left. They do not suffice for other kinds of
+// objects without a namespace, which a scenario may create from templates.
 func cleanupNeeds() []need {
 	needs := slices.Concat(
 		each("list delete", "", "namespaces", ""),
@@ -75,7 +77,8 @@ func cleanupNeeds() []need {
 	return needs
 }
 
-// Objects returns the objects that clean up, in the order in which to create them.
+// Objects returns the Job or CronJob that cleans up and the objects that it needs, in the order in which to create
+// them.
 func (o CleanupOptions) Objects() []runtime.Object {
 	named := func(namespace, name string, owned bool) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{ManagedByLabel: "stormglass"}}
@@ -107,7 +110,8 @@ func (o CleanupOptions) Objects() []runtime.Object {
 	}})
 }
 
-// job runs `loadgen cleanup` in a pod that meets the profile "restricted" of Pod Security.
+// job returns the spec of a Job that runs `loadgen cleanup` in a pod that meets the profile "restricted" of Pod
+// Security.
 func (o CleanupOptions) job() batchv1.JobSpec {
 	args := []string{"cleanup", "--current-cluster", "--yes", "--expired"}
 	if o.run != "" {
@@ -125,8 +129,8 @@ func (o CleanupOptions) job() batchv1.JobSpec {
 // YAML returns the objects as documents for `kubectl apply`.
 func (o CleanupOptions) YAML() ([]byte, error) { return manifest.YAML(o.Objects()) }
 
-// MakeCleanupJob makes a Job in the cluster that waits until the run is over, and then removes the rest of the run and itself.
-// Call it after Setup.
+// MakeCleanupJob creates a Job in the cluster that waits until the run is over, and then removes the remaining objects
+// of the run and itself. Call it after Setup.
 func (t *Target) MakeCleanupJob(ctx context.Context, image string) error {
 	defer t.waiting("the cluster to make the Job that cleans up")()
 	o := CleanupOptions{Image: image, Namespace: t.Namespace + "-cleanup", run: t.runID}
@@ -136,7 +140,7 @@ func (t *Target) MakeCleanupJob(ctx context.Context, image string) error {
 	}
 	t.cleanupJob = true
 	for i := range o.Objects() {
-		object := o.Objects()[i] // the owner is known after the first
+		object := o.Objects()[i] // called again each time, because the owner is known only after the first object was created
 		u, err := manifest.Plain(object)
 		if err != nil {
 			return err

@@ -33,7 +33,8 @@ type collection[L runtime.Object] interface {
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
-// listed lists page by page, and returns the objects that o and keep select. A nil keep keeps all.
+// listed lists a collection page by page, and returns the objects that match o and for which keep returns true. A nil
+// keep keeps all.
 func listed[L runtime.Object](ctx context.Context, from collection[L], o metav1.ListOptions, keep func(runtime.Object) bool) ([]item, error) {
 	var items []item
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) })
@@ -59,8 +60,8 @@ func byName[L runtime.Object](from collection[L]) deletion {
 	return func(ctx context.Context, i item, o metav1.DeleteOptions) error { return from.Delete(ctx, i.name, o) }
 }
 
-// noteUnseen turns a refused list into a note: a user who may not list a kind that only some scenarios create has not
-// created any.
+// noteUnseen records that the user may not list a kind, if err says so, and then returns nil; it returns other errors
+// unchanged. A user who may not list a kind that only some scenarios create has not created any objects of it.
 func (c *cleaner) noteUnseen(plural string, err error) error {
 	if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "list ") {
 		return err
@@ -166,9 +167,9 @@ func (c *cleaner) nodes(ctx context.Context) error {
 	return c.remove(ctx, "node", items, &c.removed.Nodes, byName(client))
 }
 
-// ofNodes removes the pods on the nodes, and the nodes' Leases and CSINodes. These have no
-// label: each has a node's name and an owner reference to the node. The garbage collector
-// would delete them too, but later.
+// ofNodes removes the pods on the nodes, and the nodes' Leases and CSINodes. Leases and CSINodes have no label; they
+// are found by the node's name and the owner reference to the node. The garbage collector would delete them too, but
+// later.
 func (c *cleaner) ofNodes(ctx context.Context) error {
 	if len(c.nodesSeen) == 0 {
 		return nil
@@ -195,7 +196,7 @@ func (c *cleaner) ofNodes(ctx context.Context) error {
 	return errors.Join(pods, leases, c.noteUnseen("csinodes", csi))
 }
 
-// nodeEvents removes the Events of the nodes in one request: there are several for each node.
+// nodeEvents removes the Events of the nodes in one request, because there are several for each node.
 func (c *cleaner) nodeEvents(ctx context.Context) error {
 	client := c.client.CoreV1().Events(metav1.NamespaceDefault)
 	items, err := listed(ctx, client, c.owned, nil)
@@ -232,7 +233,8 @@ func (c *cleaner) rbac(ctx context.Context) error {
 	return removeListed(ctx, c, "clusterrole", "clusterroles", client.ClusterRoles(), c.owned, nil, &c.removed.RBAC)
 }
 
-// removeJobs removes the namespaces of Jobs that clean up after runs. It does not wait, because it may run in one of them.
+// removeJobs removes the namespaces of Jobs that clean up after runs. It does not wait until they are gone, because the
+// cleanup may itself run in one of them.
 func (c *cleaner) removeJobs(ctx context.Context) error {
 	if !c.jobs {
 		return nil
@@ -241,7 +243,7 @@ func (c *cleaner) removeJobs(ctx context.Context) error {
 	return removeListed(ctx, c, "namespace", "namespaces", client, c.ofJobs, nil, &c.removed.Namespaces)
 }
 
-// removeLocks removes the locks of the cluster that runs held.
+// removeLocks removes the locks that runs held on the cluster.
 func (c *cleaner) removeLocks(ctx context.Context) error {
 	if !c.locks {
 		return nil
@@ -250,7 +252,7 @@ func (c *cleaner) removeLocks(ctx context.Context) error {
 	return c.noteUnseen(plural, removeListed(ctx, c, "lock", plural, c.client.CoordinationV1().Leases(lockNamespace), c.owned, nil, &c.removed.Leases))
 }
 
-// metadataCollection is a collection of objects that reads only their metadata.
+// metadataCollection is a collection that reads only the metadata of its objects.
 type metadataCollection struct{ metadata.ResourceInterface }
 
 func (c metadataCollection) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
@@ -274,8 +276,8 @@ func (c *cleaner) clusterObjects(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeDefinitions deletes the definitions of custom resources that runs made, which also deletes their remaining objects.
-// It does not wait until those are gone.
+// removeDefinitions deletes the definitions of custom resources that runs made, and with them the remaining custom
+// resources. It does not wait until these are gone.
 func (c *cleaner) removeDefinitions(ctx context.Context) error {
 	if !c.definitions {
 		return nil

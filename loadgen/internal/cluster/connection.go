@@ -17,7 +17,8 @@ import (
 // proxyTimeout is the time limit of the connection that finds out why a proxy refuses.
 const proxyTimeout = 5 * time.Second
 
-// checkHTTP2 opens a connection as load and nodes do: a run that could not connect must not start.
+// checkHTTP2 opens an HTTP/2 connection in the same way as load and nodes do, so that a run that could not connect does
+// not start.
 func (t *Target) checkHTTP2(ctx context.Context) error {
 	to, err := apiclient.New(t.Admin, &apiclient.Roots{})
 	if err != nil {
@@ -33,8 +34,8 @@ func (t *Target) checkHTTP2(ctx context.Context) error {
 	return nil
 }
 
-// proxyCause returns the proxy's own error if the proxy made a first request fail: net/http reports a refusal only by the
-// text of its status.
+// proxyCause returns the proxy's own error if the proxy made a first request fail, and otherwise err. It connects once
+// more, because net/http reports only the status text of a proxy's refusal.
 func (t *Target) proxyCause(ctx context.Context, err error) error {
 	via, chosen := apiclient.Proxy(t.Admin)
 	if chosen != nil || via == nil || errors.As(err, new(apierrors.APIStatus)) || errors.As(err, new(*pluginError)) || ctx.Err() != nil {
@@ -61,7 +62,8 @@ func (t *Target) proxyCause(ctx context.Context, err error) error {
 	return refused
 }
 
-// noteProxy notes that the measurements include a proxy.
+// noteProxy adds a note and a deviation to the target if its connections go through a proxy, because the measurements
+// then include the proxy.
 func (t *Target) noteProxy() {
 	via, err := apiclient.Proxy(t.Admin)
 	if err != nil || via == nil {

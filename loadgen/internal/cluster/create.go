@@ -23,14 +23,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Create creates one object as the user, with the run's labels, or one in each of the run's
-// namespaces. It fails if another object has the name and is not the run's own.
+// Create creates an object with the run's labels, as the user. A namespaced object is created in each of the run's
+// namespaces. Create fails if an object with the name exists that does not belong to the run.
 func (t *Target) Create(ctx context.Context, m scenario.Manifest) error {
 	return t.create(ctx, m, nil)
 }
 
-// tryCreates asks the API server to check what will be created, so that it does not
-// refuse an object in the middle of a run.
+// tryCreates asks the API server to check the objects that will be created, those with or those without a namespace. So
+// no object is refused in the middle of a run.
 func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 	for _, m := range t.manifests {
 		if m.Namespaced != namespaced {
@@ -43,9 +43,8 @@ func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 	return nil
 }
 
-// createSetup creates the objects of the scenario's setup. It returns when the API server
-// serves their custom resources and knows the usage of their quotas: until then it refuses
-// objects that the quotas count.
+// createSetup creates the objects of the scenario's setup. It returns when the API server serves their custom resources
+// and knows the usage of their quotas. Until then the API server refuses objects that a quota counts.
 func (t *Target) createSetup(ctx context.Context, client kubernetes.Interface) error {
 	defines := false
 	for _, m := range t.scenario.SetupManifests() {
@@ -90,8 +89,8 @@ func (t *Target) awaitQuotas(ctx context.Context, client kubernetes.Interface) e
 // servedPoll is the pause between requests to discovery, which are load too.
 const servedPoll = 500 * time.Millisecond
 
-// AwaitServed waits until the API server serves the custom resources that objects define:
-// discovery lists a resource once it is established.
+// AwaitServed waits until the API server serves the custom resources that objects define. It checks discovery, which
+// lists a resource once the resource is established.
 func (t *Target) AwaitServed(ctx context.Context, objects []scenario.Manifest) error {
 	client, err := discovery.NewDiscoveryClientForConfig(t.Admin)
 	if err != nil {
@@ -131,8 +130,8 @@ func definedBy(objects []scenario.Manifest) map[string][]string {
 	return all
 }
 
-// notServed returns an awaited resource that discovery lacks, or "". It no longer checks a
-// group's version once all its resources are served.
+// notServed returns an awaited resource that discovery lacks, or "". It removes a group's version from awaited once all
+// its resources are served.
 func notServed(client discovery.DiscoveryInterface, awaited map[string][]string) (string, error) {
 	for of, plurals := range awaited {
 		list, err := client.ServerResourcesForGroupVersion(of)
@@ -207,15 +206,16 @@ func (t *Target) createIn(ctx context.Context, of dynamic.ResourceInterface, o *
 	return err
 }
 
-// setConversion makes a definition with the strategy Webhook and without a webhook use the plane's conversion-webhook.
+// setConversion sets the plane's conversion-webhook in a CustomResourceDefinition that has the conversion strategy
+// Webhook but names no webhook.
 func (t *Target) setConversion(m scenario.Manifest, o *unstructured.Unstructured) {
 	if t.converts != nil && m.WantsConversion() {
 		_ = unstructured.SetNestedMap(o.Object, t.converts, "spec", "conversion", "webhook")
 	}
 }
 
-// confine limits an admission policy to objects in namespaces, and its binding to the run's
-// namespaces, so that it neither checks nor changes other users' requests.
+// confine limits an admission policy to namespaced objects, and its binding to the run's namespaces, so that it neither
+// checks nor changes other users' requests.
 func (t *Target) confine(m scenario.Manifest, o *unstructured.Unstructured) {
 	switch m.Kind {
 	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":

@@ -29,8 +29,8 @@ type credentials struct {
 	why    string // why tokens were chosen
 }
 
-// permitted chooses tokens if they are wanted, or if the user may not create certificates. It fails if the user may create
-// none of the wanted credentials.
+// permitted chooses tokens if the scenario wants them, or if the user may not create certificates. It returns an error
+// if the user may create none of the wanted credentials.
 func (c *credentials) permitted() error {
 	switch {
 	case c.want == scenario.IdentityToken && c.noTokens != nil, c.want == scenario.IdentityAuto && c.noTokens != nil && c.noCertificates != nil:
@@ -63,7 +63,7 @@ func (c *credentials) tried(err error) error {
 	return nil
 }
 
-// difference describes what tokens change, for the plan, the log and the report.
+// difference describes how nodes with tokens differ from real kubelets, for the plan, the log and the report.
 const difference = "RBAC and not the Node authorizer permits their requests, NodeRestriction does not apply, priority and fairness puts them in workload-low " +
 	"instead of node-high and system, and outside the run's namespaces their pods start without tokens, ConfigMaps and Secrets"
 
@@ -85,7 +85,8 @@ func (t *Target) ownIdentities() bool {
 	return n.Count > 0 && n.Fidelity != node.Shared
 }
 
-// checkCredentials checks what the user may make for the nodes. An error begins with the user's name.
+// checkCredentials checks whether the user may create client certificates or tokens for the nodes. An error begins with
+// the user's name.
 func (t *Target) checkCredentials(ctx context.Context, client kubernetes.Interface, user string) error {
 	s := t.scenario
 	if !t.ownIdentities() {
@@ -132,9 +133,10 @@ func (t *Target) identityText(s *scenario.Scenario) string {
 	return signed
 }
 
-// ChooseCredentials decides how the nodes authenticate, before anything else is made in the cluster. If that is not known
-// yet, it requests one certificate and deletes the request. If it chooses tokens, it adds this to the deviations of the
-// cluster, and told describes the choice in one line.
+// ChooseCredentials decides whether the nodes authenticate by certificates or tokens. Call it before anything else is
+// made in the cluster. If the user's permissions do not decide it, ChooseCredentials requests one certificate as a
+// test, and deletes the request. If it chooses tokens, it records a deviation of the cluster, and told describes the
+// choice in one line.
 func (t *Target) ChooseCredentials(ctx context.Context) (told string, err error) {
 	c := &t.credentials
 	if !c.chosen {

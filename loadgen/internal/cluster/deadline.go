@@ -17,16 +17,18 @@ import (
 )
 
 const (
-	// DeadlineAnnotation is on a run's first namespace. The run is alive until this time, by the API server's clock, and
-	// extends the deadline as long as it is alive. After the deadline anyone may remove what the run made.
+	// DeadlineAnnotation is the annotation with the run's deadline, on the run's first namespace. The deadline is a
+	// time of the API server's clock. A run extends it as long as it is alive; after the deadline anyone may remove
+	// what the run made.
 	DeadlineAnnotation = "stormglass.dev/deadline"
-	// deadlineAfter is how far ahead the deadline is: an outage of the API server or of the run's machine may last this long.
+	// deadlineAfter is how far in the future a run sets its deadline: an outage of the API server or of the run's
+	// machine may last this long.
 	deadlineAfter = 15 * time.Minute
 	deadlineMove  = 3 * time.Minute
 	deadlineRetry = 15 * time.Second
 )
 
-// deadline extends the deadline of a run's namespace until stop.
+// deadline extends the deadline of a run's namespace until its stop is called.
 type deadline struct {
 	client    kubernetes.Interface
 	namespace string
@@ -80,8 +82,8 @@ func (t *Target) newDeadline(ctx context.Context, client kubernetes.Interface) *
 	return &deadline{client: client, namespace: t.Namespace, ahead: serverAhead(ctx, t.Admin)}
 }
 
-// owner returns the run's first namespace as the owner of objects without a namespace: the garbage collector removes them
-// after the namespace.
+// owner returns the run's first namespace as the owner of objects without a namespace, so that the garbage collector
+// removes them after the namespace.
 func (t *Target) owner() []metav1.OwnerReference {
 	if t.uid == "" {
 		return nil
@@ -89,7 +91,7 @@ func (t *Target) owner() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: t.Namespace, UID: t.uid}}
 }
 
-// clusterMeta returns the meta of an object without a namespace.
+// clusterMeta returns the metadata of an object without a namespace.
 func (t *Target) clusterMeta(name string) metav1.ObjectMeta {
 	m := t.meta(name)
 	m.OwnerReferences = t.owner()
@@ -125,8 +127,8 @@ func serverTime(ctx context.Context, cfg *rest.Config) (time.Time, error) {
 	return at, nil
 }
 
-// serverAhead returns how far the API server's clock is ahead of this machine's clock, to the second; 0 if the server does
-// not say.
+// serverAhead returns how far the API server's clock is ahead of this machine's clock, to the second. It returns 0 for
+// less than two seconds, or if the server does not send its time.
 func serverAhead(ctx context.Context, cfg *rest.Config) time.Duration {
 	asked := time.Now()
 	at, err := serverTime(ctx, cfg)

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// DeviceClass returns the name of the simulated nodes' DeviceClass, which Setup makes: the name of the namespace, which is
-// unique in the cluster. It is empty if the nodes have no devices.
+// DeviceClass returns the name of the DeviceClass of the simulated nodes, or "" if the nodes have no devices. Setup
+// creates the class. Its name is that of the run's namespace, which is unique in the cluster.
 func (t *Target) DeviceClass() string {
 	if !t.devices {
 		return ""

@@ -24,8 +24,8 @@ type Trace struct {
 	Why string
 }
 
-// Traces lists the runs that have objects in a cluster, by id. It skips what the user may not list, but fails if the user
-// may not list namespaces.
+// Traces returns the runs that have objects in a cluster, sorted by id. It skips kinds that the user may not list, but
+// fails if the user may not list namespaces.
 func Traces(ctx context.Context, cfg *rest.Config) ([]Trace, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -42,7 +42,8 @@ func Traces(ctx context.Context, cfg *rest.Config) ([]Trace, error) {
 
 func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]Trace, error) {
 	all, alive := map[string]bool{}, map[string]bool{}
-	// Namespaces are listed last: a run that began meanwhile made its namespace before all else.
+	// Namespaces are listed last: a run that began meanwhile made its namespace before its other objects, so the
+	// namespace is found.
 	if err := labelled(ctx, client, all, alive, now); err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]
 	return out, nil
 }
 
-// expiry reads a deadline. An unreadable deadline has not passed.
+// expiry returns whether a deadline has passed, and the reason. An unreadable deadline has not passed.
 func expiry(text string, now time.Time) (passed bool, why string) {
 	at, err := time.Parse(time.RFC3339, text)
 	switch {
@@ -90,7 +91,7 @@ func expiry(text string, now time.Time) (passed bool, why string) {
 	return false, fmt.Sprintf("its deadline is in %s", at.Sub(now).Round(time.Second))
 }
 
-// labelled adds runs with objects outside the run's namespaces to all, and runs that renew the lock to alive.
+// labelled adds to all the runs that have objects outside their namespaces, and to alive the runs that renew the lock.
 func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[string]bool, now time.Time) error {
 	o := metav1.ListOptions{LabelSelector: RunLabel, Limit: 500}
 	note := func(object runtime.Object) bool {
@@ -126,8 +127,8 @@ func namespaceOf(runID string) string { return "stormglass-" + runID }
 // expiredPoll is the pause between checks of a deadline.
 const expiredPoll = 30 * time.Second
 
-// AwaitExpired waits until a run is over or has no objects left, and returns the reason. It retries after errors until ctx
-// ends.
+// AwaitExpired waits until a run is over or has no objects left in the cluster, and returns the reason. It retries
+// after errors until ctx ends.
 func AwaitExpired(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (why string, err error) {
 	told := ""
 	for {

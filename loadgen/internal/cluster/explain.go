@@ -19,8 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// explain says in plain words what a failed first request means, in one line with a
-// hint.
+// explain returns an error that says in plain words why a first request failed, in one line with a hint.
 func explain(err error) error {
 	var status apierrors.APIStatus
 	var plugin *pluginError
@@ -58,7 +57,7 @@ func saidBy(status apierrors.APIStatus) string {
 	return text
 }
 
-// maxSaid is the length of the longest quotation of a server's answer, which may be a whole page.
+// maxSaid is the length to which a quotation of a server's answer is cut, because the answer may be a whole page.
 const maxSaid = 120
 
 func explainStatus(code int, text string) error {
@@ -147,8 +146,8 @@ func ofProxy(err error) error {
 	return nil
 }
 
-// closed reports whether a connection was closed without an answer, also if client-go
-// reports the attempt only in words.
+// closed reports whether err says that a connection was closed without an answer, also if only the text of client-go's
+// error says so.
 func closed(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
 		return true

@@ -5,8 +5,9 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 // Namespaces returns the run's namespaces, its first one first.
 func (t *Target) Namespaces() []string { return t.namespaces }
 
-// followNeeds returns the permissions for conditions and transitions over objects: in the run's namespace, or in the
-// cluster if the resource has no namespace or the scenario names another namespace.
+// followNeeds returns the permissions to follow the objects of the scenario's conditions and transitions. They apply in
+// the run's namespace, or in the whole cluster if the resource has no namespace or the scenario names another
+// namespace.
 func followNeeds(l *lookup, ns string) ([]need, error) {
 	var needs []need
 	for _, set := range l.scenario.Followed() {

@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// WriteKubeconfig writes a kubeconfig of the target, with the identity that creates and removes what the run owns, for
-// commands of the scenario. remove removes it; the next sweep does so if the process is killed.
+// WriteKubeconfig writes a kubeconfig for the commands of the scenario, with the identity Admin. remove removes the
+// file. If the process is killed, the next Sweep removes it.
 func (t *Target) WriteKubeconfig() (file string, remove func() error, err error) {
 	scratch, err := newScratch(tokenPrefix)
 	if err != nil {

@@ -81,7 +81,7 @@ func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface
 // awaitTimeout is the time limit of waits for controllers that need only moments.
 const awaitTimeout = time.Minute
 
-// await checks cond repeatedly until it holds.
+// await checks cond repeatedly until it holds, for at most awaitTimeout. what names the awaited thing in errors.
 func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, awaitTimeout, fmt.Errorf("not there within %s", awaitTimeout))
 	defer cancel()
@@ -149,7 +149,7 @@ func (t *Target) grant(ctx context.Context, client kubernetes.Interface, name st
 	})
 }
 
-// useIdentity makes the load and the scrapes authenticate with the token.
+// useIdentity makes the load and the scrapes authenticate with the token of the load's ServiceAccount.
 func (t *Target) useIdentity() error {
 	t.Load = rest.AnonymousClientConfig(t.Admin)
 	t.Load.QPS = -1
@@ -169,8 +169,8 @@ func (t *Target) useIdentity() error {
 	return nil
 }
 
-// awaitRights waits until every right of the user of cfg, named who, is in force:
-// authorizers learn of new RBAC objects by watches.
+// awaitRights waits until the user of cfg has all permissions in needs. New permissions take a moment, because
+// authorizers learn of RBAC objects by watches. who names the user.
 func awaitRights(ctx context.Context, waiting func(string) func(), who string, cfg *rest.Config, needs []need) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -215,8 +215,7 @@ func newIdentity(ctx context.Context, client kubernetes.Interface, namespace str
 	return i, nil
 }
 
-// renew writes a new token and returns how long to use it: 80% of its life, as the
-// kubelet does.
+// renew writes a new token to the file and returns how long to use the token: 80% of its life, as the kubelet does.
 func (i *identity) renew(ctx context.Context, client kubernetes.Interface, namespace string) (time.Duration, error) {
 	seconds := int64(tokenLife.Seconds())
 	asked := time.Now()
@@ -241,7 +240,7 @@ func (i *identity) keep(ctx context.Context, client kubernetes.Interface, namesp
 	}
 }
 
-// close ends the renewal and removes the files. It may be called again.
+// close ends the renewal of the token and removes the files. It may be called again.
 func (i *identity) close() error {
 	i.stop()
 	<-i.done

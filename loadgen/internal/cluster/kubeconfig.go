@@ -23,13 +23,13 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// InCluster, in place of a kubeconfig, means the service account of the pod in which this program runs.
+// InCluster is the value of Kubeconfig.Files for the ServiceAccount of the pod in which this program runs.
 const InCluster = "in-cluster"
 
 // Kubeconfig names a user's cluster, and the identity to use there.
 type Kubeconfig struct {
-	// Files is one kubeconfig, several in the form of $KUBECONFIG, or InCluster.
-	// Empty means no user's cluster.
+	// Files is the path of a kubeconfig, several paths separated as in $KUBECONFIG, or InCluster. Empty means no user's
+	// cluster.
 	Files string
 	// ConfigOverrides take precedence over the files, as kubectl's flags do.
 	clientcmd.ConfigOverrides
@@ -125,7 +125,8 @@ func (k Kubeconfig) lookHint() string {
 	return fmt.Sprintf("`kubectl --kubeconfig %s config view` shows it", shell.Quote(k.Files))
 }
 
-// paths returns the files. A file name may contain a colon.
+// paths returns the paths in Files. If a file with the whole name exists, it is the only one, because a file name may
+// contain a colon.
 func (k Kubeconfig) paths() []string {
 	if _, err := os.Stat(k.Files); err == nil {
 		return []string{k.Files}
@@ -210,8 +211,7 @@ func (k Kubeconfig) choose(file *clientcmdapi.Config) (name string, chosen clien
 	return name, chosen, nil
 }
 
-// checkKeys refuses certificates that client-go would ignore, or refuse without a
-// hint.
+// checkKeys returns an error for certificates that client-go would ignore, or refuse without a hint.
 func checkKeys(cfg *rest.Config) error {
 	loaded := rest.CopyConfig(cfg)
 	if err := rest.LoadTLSFiles(loaded); err != nil {
@@ -228,7 +228,8 @@ func checkKeys(cfg *rest.Config) error {
 	return nil
 }
 
-// checkFiles refuses a file that client-go cannot read, would read endlessly, or, because it is empty, would ignore.
+// checkFiles returns an error for a file that client-go cannot read, would never finish reading, or would ignore
+// because it is empty.
 func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	files := map[string]string{}
 	if cluster != nil {
@@ -258,8 +259,8 @@ func readText(path string) ([]byte, error) {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// ownPlane reports whether a kubeconfig was written by `controlplane up` for its plane and
-// is in the plane's directory: a copy elsewhere counts as a user's cluster.
+// ownPlane reports whether `controlplane up` wrote the kubeconfig for its plane, and the file is in the plane's
+// directory. A copy elsewhere counts as the kubeconfig of a user's cluster.
 func (k Kubeconfig) ownPlane(cfg *rest.Config) bool {
 	path := k.Files
 	info, err := os.Stat(path)

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// lockNamespace exists in every cluster, and managed clusters let users write there.
+	// lockNamespace is the namespace of the lock. It exists in every cluster, and managed clusters let users write
+	// there.
 	lockNamespace = metav1.NamespaceDefault
 	lockName      = "stormglass-run"
 	// lockLife is how long a lock is valid without a renewal.
@@ -34,8 +35,9 @@ func lockNeeds() []need {
 	return each("create get update delete", "coordination.k8s.io", "leases", lockNamespace)
 }
 
-// Lock is a Lease that a run holds so that no two runs load one cluster. A holder that does not renew it loses it to the next run.
-// The next run watches the Lease for renewals, so that differing clocks do not matter.
+// Lock is a Lease that a run holds so that no two runs load one cluster at a time. If the holder does not renew the
+// Lease, the next run takes it over. The next run finds out by watching the Lease, so that differences between clocks
+// do not matter.
 type Lock struct {
 	client leases.LeaseInterface
 	own    *coordinationv1.Lease // the last version written
@@ -46,7 +48,7 @@ type Lock struct {
 	done chan struct{}
 
 	mu    sync.Mutex
-	taken string // who has taken it over; empty: not taken
+	taken string // the run that has taken over the lock; empty: none
 }
 
 // LockOptions are the options of a Lock.
@@ -59,14 +61,15 @@ type LockOptions struct {
 	Tell func(string)
 }
 
-// HeldError says who holds a lock.
+// HeldError is the error of a lock that another run holds.
 type HeldError struct{ Run, By string }
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("run %s loads this cluster: %s (wait until it ends; `--take-lock %s` runs at the same time, and mixes the figures of both runs)", e.Run, e.By, e.Run)
 }
 
-// Lock takes the cluster's lock for the run, or returns a HeldError. It takes over a lock that is not renewed. Release releases it.
+// Lock takes the cluster's lock for the run, or returns a HeldError if another run holds it. A lock that is not renewed
+// is taken over. Call Release on the returned Lock at the end.
 func (t *Target) Lock(ctx context.Context, o LockOptions) (*Lock, error) {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
@@ -114,7 +117,7 @@ func heldBy(lease *coordinationv1.Lease) *HeldError {
 	return e
 }
 
-// acquire takes the lock. If another run writes the Lease between the read and the write, acquire reads it again.
+// acquire takes the lock. If another run writes the Lease between our read and our write, acquire reads it again.
 func (l *Lock) acquire(ctx context.Context, over string, waiting func(string) (done func())) error {
 	for ctx.Err() == nil {
 		err := l.create(ctx)
@@ -158,8 +161,8 @@ func (l *Lock) acquire(ctx context.Context, over string, waiting func(string) (d
 	return context.Cause(ctx)
 }
 
-// renewed watches a lock for as long as it lives without a renewal, and reports whether it was renewed. A lock that is released
-// meanwhile was not renewed.
+// renewed watches the lock of another run for the lease duration, and reports whether it was renewed. A lock that was
+// released meanwhile was not renewed.
 func (l *Lock) renewed(ctx context.Context, seen *coordinationv1.Lease) (bool, error) {
 	life := lockLife
 	if s := seen.Spec.LeaseDurationSeconds; s != nil && *s > 0 && time.Duration(*s)*time.Second < 10*lockLife {
@@ -200,7 +203,7 @@ func (l *Lock) create(ctx context.Context) error {
 	return err
 }
 
-// replace writes our lock over the Lease there, unless the Lease was changed since it was read.
+// replace overwrites the Lease there with our lock, unless the Lease was changed since it was read.
 func (l *Lock) replace(ctx context.Context, there *coordinationv1.Lease) error {
 	l.stamp()
 	l.own.ResourceVersion, l.own.UID = there.ResourceVersion, there.UID
@@ -211,7 +214,7 @@ func (l *Lock) replace(ctx context.Context, there *coordinationv1.Lease) error {
 	return err
 }
 
-// lockError returns the reason why the lock cannot be taken.
+// lockError returns an error that says why the lock cannot be taken, with a hint if permissions are missing.
 func lockError(err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return fmt.Errorf("its lock cannot be taken: %w (grant create, get, update and delete of leases.coordination.k8s.io in namespace %s, or add --no-lock)", err, lockNamespace)
@@ -244,7 +247,7 @@ func (l *Lock) lose(by *HeldError) {
 	}
 }
 
-// Taken says who has taken the lock over; empty: not taken.
+// Taken describes the run that has taken over the lock. It returns "" if none has.
 func (l *Lock) Taken() string {
 	if l == nil {
 		return ""
@@ -279,7 +282,7 @@ func (l *Lock) renew(ctx context.Context) *HeldError {
 	return nil
 }
 
-// Release releases the lock. It may be called again.
+// Release releases the lock. It may be called again. On a nil Lock it does nothing.
 func (l *Lock) Release(ctx context.Context) error {
 	if l == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// lookup finds what a scenario's needs depend on: the resources that the cluster serves or that the run's own
-// CustomResourceDefinitions define, and the kinds of the batches. It reads each once, on first use.
+// lookup finds the facts on which the permissions of a scenario depend: the resources that the cluster serves, the
+// custom resources that the run itself defines, and the kinds of the batches. It reads each of them once, on first use.
 type lookup struct {
 	scenario  *scenario.Scenario
 	discovery discovery.DiscoveryInterface
@@ -24,7 +24,7 @@ type lookup struct {
 	read    bool // custom and batches have been read
 }
 
-// kindsOf are the kinds of a batch.
+// kindsOf is a batch with the kinds of its objects.
 type kindsOf struct {
 	scenario.PlacedBatch
 	kinds []scenario.ObjectKind
@@ -61,7 +61,7 @@ func (l *lookup) mapping() (meta.RESTMapper, error) {
 	return l.mapper, nil
 }
 
-// definedBy returns the custom resource that the run defines and f accepts.
+// definedBy returns a custom resource that the run defines and for which f returns true.
 func (l *lookup) definedBy(f func(scenario.CustomResource) bool) (c scenario.CustomResource, ok bool, err error) {
 	if err := l.expand(); err != nil {
 		return c, false, err
@@ -96,7 +96,8 @@ func (l *lookup) namespaced(r schema.GroupResource) (bool, error) {
 	return found.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// resourceOf finds the resource of a kind. ok is false if it is not served; its request will report that.
+// resourceOf finds the resource of a kind. ok is false if the cluster does not serve the kind; the request for it will
+// then report that.
 func (l *lookup) resourceOf(kind schema.GroupVersionKind) (r schema.GroupResource, namespaced, ok bool, err error) {
 	c, defined, err := l.definedBy(func(c scenario.CustomResource) bool {
 		return c.Kind == kind.Kind && schema.ParseGroupResource(c.Name).Group == kind.Group

@@ -46,7 +46,8 @@ func (t *Target) AwaitLoss(ctx context.Context) error {
 	return nil
 }
 
-// WaitOutLosses reports when the cluster is gone and when it is back, until ctx ends. It returns an error if it cannot check.
+// WaitOutLosses calls say when the cluster is gone and when it is back, until ctx ends. It returns an error if it
+// cannot check.
 func (t *Target) WaitOutLosses(ctx context.Context, say func(string)) error {
 	p, err := newProbe(t.Admin)
 	if err != nil {
@@ -148,7 +149,8 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// plainly returns an error of a connection without the address that it repeats.
+// plainly returns the text of a connection error without the address, because the message around it already names the
+// address.
 func plainly(err error) string {
 	var dns *net.DNSError
 	var code syscall.Errno

@@ -26,8 +26,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// made records the UIDs of objects without a namespace that a run creates. The run's actions and other clients
-// may change the labels of an object, but not its UID. The zero value is empty and safe for concurrent use.
+// made records the UIDs of the objects without a namespace that a run creates. The run's actions and other clients may
+// remove the labels of an object, but cannot change its UID. The zero value is empty and safe for concurrent use.
 type made struct {
 	mu  sync.Mutex
 	all map[schema.GroupVersionResource]madeKind
@@ -38,14 +38,14 @@ type madeKind struct {
 	uids map[types.UID]bool
 }
 
-// recorded returns a copy of a config. m records the objects that clients with the copy create.
+// recorded returns a copy of a config. Clients that use the copy record in m the objects that they create.
 func (m *made) recorded(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, m} })
 	return config
 }
 
-// resources returns what was recorded. A nil made has recorded nothing.
+// resources returns the recorded objects by resource. A nil made has none.
 func (m *made) resources() map[schema.GroupVersionResource]madeKind {
 	all := map[schema.GroupVersionResource]madeKind{}
 	if m == nil {
@@ -101,8 +101,8 @@ func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper implements utilnet.RoundTripperWrapper.
 func (r recorder) WrappedRoundTripper() http.RoundTripper { return r.next }
 
-// clusterResource returns the resource of a path that creates an object without a namespace: the path of a collection, or
-// of the object if it is applied. Paths may have a prefix.
+// clusterResource returns the resource of a request that creates an object without a namespace. Its path is that of the
+// collection, or that of the object if the object is applied, and may have a prefix. ok is false for other paths.
 func clusterResource(path string) (r schema.GroupVersionResource, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i, part := range parts {
@@ -131,8 +131,8 @@ func identify(body []byte) (kind string, uid types.UID) {
 	return o.Kind, o.UID
 }
 
-// relabel gives the run's namespaces and nodes their label back, if they have lost it: their removal takes several
-// steps, which find them by the label.
+// relabel adds the run's label again to those of its namespaces and nodes that have lost it, because the steps that
+// remove them find them by the label.
 func (c *cleaner) relabel(ctx context.Context) error {
 	namespaces, nodes := corev1.SchemeGroupVersion.WithResource("namespaces"), corev1.SchemeGroupVersion.WithResource("nodes")
 	lost := map[schema.GroupVersionResource]func(metav1.Object) bool{}
@@ -194,7 +194,7 @@ func (c *cleaner) removeMade(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// leftOf lists the recorded objects that are left, and describes those that finalizers hold.
+// leftOf lists the recorded objects of a resource that still exist, and describes those that finalizers hold.
 func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k madeKind) (items []item, held []string, err error) {
 	items, err = listed(ctx, metadataCollection{c.metadata.Resource(r)}, c.all(), func(o runtime.Object) bool {
 		m, err := meta.Accessor(o)
@@ -223,10 +223,11 @@ func listError(r schema.GroupVersionResource, err error) error {
 	return fmt.Errorf("list %s: %w", r.Resource, err)
 }
 
-// definitionFinalizer is on each custom resource definition that the API server deletes: it deletes its objects first.
+// definitionFinalizer is the finalizer of each custom resource definition that is being deleted. The API server deletes
+// the definition's objects first.
 const definitionFinalizer = "customresourcecleanup.apiextensions.k8s.io"
 
-// unhold names an object that is being deleted, its finalizers, and the command that removes them.
+// unhold describes an object that is being deleted: its name, its finalizers, and the command that removes them.
 func unhold(r schema.GroupVersionResource, m metav1.Object) string {
 	return fmt.Sprintf("%s (%s): `kubectl patch %s %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'`",
 		m.GetName(), strings.Join(m.GetFinalizers(), ", "), r.GroupResource(), m.GetName())

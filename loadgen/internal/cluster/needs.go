@@ -130,7 +130,8 @@ func signedNeeds(s *scenario.Scenario) []need {
 	return needs
 }
 
-// certificateNeeds returns the permissions that are needed for certificates which the cluster signs.
+// certificateNeeds returns the permissions to request and approve certificates that the cluster signs, except those for
+// a signer.
 func certificateNeeds() []need {
 	const csr = "certificatesigningrequests"
 	return append(each("create get list watch delete", "certificates.k8s.io", csr, ""), each("update", "certificates.k8s.io", csr+"/approval", "")...)
@@ -230,8 +231,8 @@ func madeBy(l *scenario.Load) map[string]bool {
 	return all
 }
 
-// requestNeeds returns the permissions that loads need: in the run's namespace, or in the cluster if a load reaches across
-// namespaces or its resource has no namespace. What Setup does for loads is not included.
+// requestNeeds returns the permissions for the requests of loads: in the run's namespace, or in the whole cluster if a
+// load reaches across namespaces or its resource has no namespace. What Setup does for loads is not included.
 func requestNeeds(look *lookup, ns string) ([]need, error) {
 	var needs []need
 	for _, l := range look.scenario.Loads() {

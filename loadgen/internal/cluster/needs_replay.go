@@ -12,9 +12,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// replayNeeds returns the permissions for the replay of a trace, and nothing for other loads: the requests of its users on
-// the resources that the cluster has, and their impersonation. Resources that it lacks are reported when the load is
-// prepared.
+// replayNeeds returns the permissions to replay a trace: to send its requests for resources that the cluster has, and
+// to impersonate its users. For other loads it returns nothing. Resources that the cluster lacks are reported when the
+// load is prepared.
 func replayNeeds(d discovery.DiscoveryInterface, ns string, l *scenario.Load) ([]need, error) {
 	if l.Recorded == nil {
 		return nil, nil

@@ -23,7 +23,8 @@ func (t *Target) Objects(retry func(ctx context.Context, ask func() error) error
 	return objects.New(t.Admin, o)
 }
 
-// PodPlacement returns NodeSelector, or nil without simulated nodes: the cluster then places the pods.
+// PodPlacement returns the node selector of the run's pods. Without simulated nodes it returns nil, and the pods may
+// run on any node.
 func (t *Target) PodPlacement() map[string]string {
 	if t.scenario.Nodes.Count == 0 {
 		return nil
@@ -123,7 +124,8 @@ var removedElsewhere = []string{
 	"clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io", definitions + "." + definitionsGroup,
 }
 
-// discovered removes the run's objects of all other resources without namespaces that the cluster serves.
+// discovered removes the run's objects of those resources without namespaces that the cluster serves and no other step
+// of the cleanup covers.
 func (c *cleaner) discovered(ctx context.Context) error {
 	if c.discovery == nil {
 		return nil

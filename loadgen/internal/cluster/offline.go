@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// offline is the discovery of a cluster with only the resources of Kubernetes itself, for the preview of a scenario without
-// a cluster.
+// offline is a discovery client that knows only the resources of Kubernetes itself. It serves to preview a scenario
+// without a cluster.
 type offline struct{ discovery.DiscoveryInterface }
 
 // ServerGroupsAndResources lists the resources of Kubernetes itself.

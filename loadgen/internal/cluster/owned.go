@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// RunLabel is on everything that a run creates, with the run's id; Cleanup uses only this
-	// label. The NodeRestriction admission plugin lets kubelets set labels of such a
-	// domain, but few of kubernetes.io.
+	// RunLabel is the label with the run's id on every object that a run creates. Cleanup finds the objects only by
+	// this label. It is not a label of kubernetes.io, because the NodeRestriction admission plugin lets kubelets set
+	// few of those.
 	RunLabel = "stormglass.dev/run"
 	// SimulatedTaint keeps pods that do not tolerate it off simulated nodes.
 	SimulatedTaint = "stormglass.dev/simulated"
@@ -40,7 +40,7 @@ func (t *Target) Taints() []corev1.Taint {
 	return []corev1.Taint{{Key: SimulatedTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 }
 
-// Placement returns YAML for a pod's spec that places the pod on the run's nodes.
+// Placement returns lines of YAML for the spec of a pod, which place the pod on the run's nodes.
 func (t *Target) Placement() []string {
 	lines := []string{fmt.Sprintf("nodeSelector: {%s: %q}", RunLabel, t.Labels[RunLabel])}
 	if len(t.Taints()) > 0 {
@@ -64,7 +64,7 @@ func (t *Target) NodeSelector() map[string]string {
 // ownedBy returns the label selector for what a run made; "" means every run.
 func ownedBy(runID string) string { return selector(RunLabel, runID) }
 
-// selector returns the selector for a label that has the id of a run; "" means every run.
+// selector returns a label selector for the id of a run. With runID "" it selects every object that has the label.
 func selector(label, runID string) string {
 	if runID == "" {
 		return label

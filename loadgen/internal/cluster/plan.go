@@ -43,7 +43,8 @@ type Plan struct {
 	Workers string
 	// Stops are the conditions that end the run early.
 	Stops []string
-	// Commands are run on the generator's machine before and after phases; Profiles are taken of components.
+	// Commands are the commands that run on the generator's machine before and after phases; Profiles are the profiles
+	// that are taken of components.
 	Commands, Profiles []string
 	Notes              []string
 	// Tainted says that the nodes accept only pods that tolerate their taint.

@@ -61,7 +61,7 @@ func (p *Plan) countWorkloads(s *scenario.Scenario) {
 	}
 }
 
-// countDeploy counts a deploy at the start of the first of phases, which are the rest of the scenario.
+// countDeploy counts the objects of a deploy action. phases are the phase of the action and all phases after it.
 func (p *Plan) countDeploy(s *scenario.Scenario, w *planned, a scenario.Action, phases []scenario.Phase) {
 	kind, replicas := a.WorkloadKind(), a.Replicas
 	if !w.there {
@@ -105,7 +105,7 @@ func companionsOf(a scenario.Action) (kinds []string) {
 	return kinds
 }
 
-// grow counts the new pods of a workload that grows to a number of pods.
+// grow counts the pods that are added when a workload grows to the given number of pods.
 func (p *Plan) grow(w *planned, pods int) {
 	p.makePods(w, max(pods-w.pods, 0))
 	w.pods = max(w.pods, pods)

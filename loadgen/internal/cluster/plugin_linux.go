@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// endPlugin kills a plugin that this process has started and client-go cannot end, with all processes that it has started: it
-// would outlive this process and hold its output open. argv is the plugin's command line; a script's process has the
-// interpreter's command line before it.
+// endPlugin kills an exec plugin that client-go has started in this process, and all descendants of the plugin.
+// client-go cannot end it, and it would outlive this process and hold its output open. argv is the plugin's command
+// line; if the plugin is a script, an interpreter may come before it.
 func endPlugin(argv []string) error {
 	processes, err := allProcesses()
 	if err != nil {

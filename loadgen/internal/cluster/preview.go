@@ -209,7 +209,8 @@ func (t *Target) preview(look *lookup, o PreviewOptions) Preview {
 
 func orEmpty(list []string) []string { return append([]string{}, list...) }
 
-// Refused returns the known error that would keep the run from starting, or nil.
+// Refused returns an error that names the permissions that the user lacks, because the run would not start without
+// them. It returns nil if none is known to be missing.
 func (p Preview) Refused() error {
 	missing := p.Missing()
 	if len(missing) == 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/profile"
 )
 
-// ProfileSources returns the processes that serve profiles next to their metrics: all components of a bundled plane, as the
-// plane's administrator; the API server of a user's cluster, as the user; and the targets of --targets. Only their answers
-// show whether they permit it.
+// ProfileSources returns the processes that serve profiles next to their metrics. On a bundled plane these are all
+// components, with the identity of the plane's administrator. On a user's cluster these are the API server, with the
+// user's identity, and the targets of --targets. Whether they permit profiling is known only when they are asked.
 func (t *Target) ProfileSources() ([]profile.Source, error) {
 	targets := t.Scrape
 	if len(targets) == 0 { // the user's Prometheus scrapes
@@ -30,8 +30,8 @@ func (t *Target) ProfileSources() ([]profile.Source, error) {
 	return all, nil
 }
 
-// profileClient returns a client with the identity that may profile a component: etcd grants rights only by its
-// certificates, and the scraper may not profile Kubernetes.
+// profileClient returns an HTTP client with the identity that may profile a component. On a bundled plane this is the
+// administrator, because the scraper may not profile Kubernetes; etcd accepts only its own certificates.
 func (t *Target) profileClient(s control.ScrapeTarget) (*http.Client, error) {
 	cfg := &rest.Config{Host: s.URL, BearerTokenFile: s.TokenFile, TLSClientConfig: rest.TLSClientConfig{
 		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, ServerName: s.ServerName, Insecure: s.InsecureSkipVerify,

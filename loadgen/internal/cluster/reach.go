@@ -29,8 +29,8 @@ func Reach(ctx context.Context, k Kubeconfig, tell func(string)) (cfg *rest.Conf
 	return t.Admin, t.Cluster.Name, nil
 }
 
-// reachFrom makes t a target of a kubeconfig's cluster and sends the first requests. It
-// returns a client and the name of its user.
+// reachFrom makes t a target of a kubeconfig's cluster and sends the first requests. It returns a client and the user's
+// name.
 func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string)) (client kubernetes.Interface, user string, err error) {
 	if t.Admin, t.Cluster.Name, err = k.Config(); err != nil {
 		return nil, "", err
@@ -71,7 +71,7 @@ func plugin(cfg *rest.Config) []string {
 	return append([]string{cfg.ExecProvider.Command}, cfg.ExecProvider.Args...)
 }
 
-// reachBounded calls reach within these time limits. It calls tell on long waits.
+// reachBounded calls reach within pluginTimeout and reachTimeout. It calls tell on long waits.
 func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kubernetes.Interface, tell func(string)) (user string, err error) {
 	argv, who := plugin(cfg), "the cluster"
 	command := strings.Join(argv, " ")
@@ -96,8 +96,9 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 	return "", err
 }
 
-// bounded calls f, which sends requests. It gives up if the plugin, which runs before the first request, or the rest takes
-// too long. A plugin ignores contexts, so f may still be running when bounded returns.
+// bounded calls f, which sends requests. It gives up if the exec plugin takes longer than pluginWithin, or the answers
+// take longer than answerWithin. The plugin runs before the first request and ignores contexts, so f may still run when
+// bounded returns.
 func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

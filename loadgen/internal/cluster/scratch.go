@@ -15,8 +15,8 @@ const (
 	testPrefix  = "stormglass-test-"
 )
 
-// Scratch is a directory for temporary files with keys or tokens. Its process removes it.
-// If the process was killed, the next sweep does: a lock shows that a process is alive.
+// Scratch is a directory for temporary files with keys or tokens. The process that made it removes it, or the next
+// Sweep if that process was killed. A lock on the directory shows that the process is alive.
 type Scratch struct {
 	Path string
 	lock *os.File
@@ -55,8 +55,8 @@ func (s *Scratch) Remove() error {
 	return err
 }
 
-// LockDir locks a directory while the file is open, at most until the process ends. It
-// returns nil if another process holds the lock.
+// LockDir locks a directory until the returned file is closed or the process ends. It returns nil if another process
+// holds the lock.
 func LockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {

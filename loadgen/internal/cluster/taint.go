@@ -26,8 +26,8 @@ func (t *Target) OutOfService(ctx context.Context, node string, out bool) error 
 	return nil
 }
 
-// taint fails with a conflict if the node has changed: the patch replaces the whole list of taints, and the node lifecycle
-// controller changes it too.
+// taint adds the out-of-service taint to a node, or removes it. It fails with a conflict if the node has changed since
+// it was read: the patch replaces the whole list of taints, which the node lifecycle controller changes too.
 func taint(ctx context.Context, client kubernetes.Interface, node string, out bool) error {
 	n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {

@@ -171,7 +171,8 @@ func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario
 	return t, nil
 }
 
-// allNeeds returns the needs of the user and of the load's identity: a user can give only rights that they hold.
+// allNeeds returns the permissions that the user needs. They include those of the load's identity, because a user can
+// grant only permissions that they have.
 func (t *Target) allNeeds(look *lookup) (all []need, err error) {
 	if t.needs, err = loadNeeds(look, t.Namespace); err != nil {
 		return nil, err
@@ -203,8 +204,8 @@ func (t *Target) offer(s control.ScrapeTarget) {
 	t.Cluster.Targets = append(t.Cluster.Targets, s.Instance)
 }
 
-// ScrapedElsewhere says that a Prometheus scrapes these instances and that their metrics
-// are read from it: nothing is scraped here.
+// ScrapedElsewhere records that a Prometheus scrapes these instances, and that their metrics are read from it. The run
+// then scrapes nothing itself.
 func (t *Target) ScrapedElsewhere(prometheus string, instances []string) {
 	t.Scrape = nil
 	t.Cluster.Prometheus, t.Cluster.Targets = prometheus, instances
@@ -328,8 +329,8 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 	return t.makeObjects(ctx)
 }
 
-// giveRights makes the identity of the load, unless the plane is bundled and already has one. It gives the load and tenants
-// the rights that they need.
+// giveRights makes the identity of the load, unless the plane is bundled and already has one. It grants the load and
+// tenants the permissions that they need.
 func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) error {
 	if t.Cluster.Bundled {
 		return t.setupTenants(ctx, client)
@@ -404,7 +405,8 @@ const (
 	noticeInterval = 10 * time.Second
 )
 
-// Waiting reports a long wait repeatedly until done is called.
+// Waiting calls tell with how long a wait has lasted: after firstNotice, and then every noticeInterval until done is
+// called.
 func Waiting(tell func(line string), what string) (done func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var telling sync.WaitGroup

@@ -106,7 +106,7 @@ func newComparison(s *scenario.Scenario, now time.Time) result.Comparison {
 	return c
 }
 
-// settings returns a variant's fields as path=value, sorted by path.
+// settings returns the fields that a variant sets, as path=value, sorted by path.
 func settings(v scenario.Variant) []string {
 	var all []string
 	for _, path := range slices.Sorted(maps.Keys(v.Set)) {
@@ -151,7 +151,7 @@ func fill(c *result.Comparison, results map[string]result.Result) {
 	}
 }
 
-// ratios sets the ratio of each value in a row to the first value.
+// ratios sets, for each value of a row after the first, its ratio to the first value.
 func ratios(values []result.Value) {
 	first := values[0]
 	if first.Value == nil || *first.Value == 0 || first.AtLeast {
@@ -234,7 +234,7 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 			results[v.Variant] = res
 		}
 		fill(&c, results)
-		if err := writeComparison(dir, c); err != nil { // for a report after the process is killed
+		if err := writeComparison(dir, c); err != nil { // so that a report is possible if the process is killed
 			return c, dir, err
 		}
 	}
@@ -279,16 +279,16 @@ func GoOn(dir, flags string) string {
 	return fmt.Sprintf("the same command with `%s--resume %s` in place of --out continues it", flags, shell.Quote(dir))
 }
 
-// EndedEarly returns a one-line note on the error that ended several runs. It leaves out
-// the last lines of a component's log.
+// EndedEarly returns a one-line note on the error that ended a series of runs. It keeps only
+// the first line of the error, without the log of a component that may follow.
 func EndedEarly(err error) string {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	return "it ended early: " + strings.TrimSuffix(first, ":")
 }
 
-// WithNext wraps an error that ended several runs before there was anything to compare.
-// The new message is one line: the error and goOn, which says how to resume. The exit code
-// stays the same.
+// WithNext wraps an error that ended a series of runs before there was anything to compare. The
+// new message is one line: the error, and goOn, which says how to resume. The exit code stays
+// the same.
 func WithNext(err error, goOn string) error {
 	return endedFirst{EndedEarly(err) + "; " + goOn, err}
 }
@@ -301,8 +301,8 @@ type endedFirst struct {
 func (e endedFirst) Error() string { return e.text }
 func (e endedFirst) Unwrap() error { return e.cause }
 
-// EndedEarlyError ends several runs because of an interrupt, or because the figures of
-// the next run would be unusable.
+// EndedEarlyError is the error of a series of runs that was ended by an interrupt, or because
+// the figures of a run were unusable.
 type EndedEarlyError string
 
 func (e EndedEarlyError) Error() string { return string(e) }

@@ -14,7 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ScenarioDigest returns the SHA-256 of a scenario with its settings and the files that it replays.
+// ScenarioDigest returns the SHA-256 of a resolved scenario. It covers the contents of the files that the
+// scenario replays.
 func ScenarioDigest(s scenario.Scenario) (string, error) {
 	s.Bundle() // names replayed files by their content
 	text, err := s.Resolved()
@@ -55,8 +56,8 @@ func ReadBinary(path string) (b Binary, err error) {
 	return b, nil
 }
 
-// Same returns an error if the binary was replaced since it was read. It does not read the binary again if size
-// and modification time are the same, because reading would disturb the measurement.
+// Same returns an error if the binary was replaced since it was read. If size and modification time are
+// unchanged, Same does not read the file again, because reading would disturb the measurement.
 func (b *Binary) Same() error {
 	now, err := os.Stat(b.path)
 	if err != nil || now.Size() == b.was.Size() && now.ModTime().Equal(b.was.ModTime()) {

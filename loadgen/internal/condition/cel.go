@@ -14,9 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// costLimit is the limit for one evaluation, in CEL's cost units. The API server's limit for a rule of a
-// ValidatingAdmissionPolicy is ten times as high and corresponds to 100 ms (PerCallLimit of
-// k8s.io/apiserver/pkg/apis/cel).
+// costLimit is the limit for one evaluation, in CEL's cost units. It is a tenth of the API server's limit for a rule of
+// a ValidatingAdmissionPolicy, which corresponds to 100 ms (PerCallLimit of k8s.io/apiserver/pkg/apis/cel).
 const costLimit = 100_000
 
 // objectName is the name of the variable that holds the whole object.
@@ -27,7 +26,7 @@ func language() *cel.Env {
 	return environment.MustBaseEnvSet(version.MajorMinor(1, 37)).NewExpressionsEnv()
 }
 
-// CEL returns the Test for an expression over the variable object, for objects of a resource. schema may be nil.
+// CEL returns the Test for an expression that uses the variable object, for objects of a resource. schema may be nil.
 func CEL(resource, text string, schema Schema) (Test, error) {
 	return objectTest(resource, text, objectName, schema)
 }
@@ -83,8 +82,8 @@ func fieldTest(resource, text string, schema Schema) (Test, error) {
 	return Test{Text: text, holds: func(o Object) (bool, error) { return holds(fields(o)) }}, err
 }
 
-// fields makes an object's fields available as variables. A missing field is an empty map, so that has() may be called
-// on its fields.
+// fields provides the fields of an object as variables. A missing field is an empty map, so that an expression may call
+// has() on fields of the missing field.
 type fields Object
 
 func (f fields) ResolveName(name string) (any, bool) {
@@ -99,7 +98,7 @@ func (f fields) ResolveName(name string) (any, bool) {
 
 func (f fields) Parent() cel.Activation { return nil }
 
-// program compiles a boolean expression. Errors about unknown names include hint.
+// program compiles a boolean expression. Errors about unknown names contain hint.
 func program(env *cel.Env, text, hint string, variables ...cel.EnvOption) (func(activation any) (bool, error), error) {
 	env, err := env.Extend(variables...)
 	if err != nil {
@@ -129,7 +128,7 @@ func program(env *cel.Env, text, hint string, variables ...cel.EnvOption) (func(
 	}, nil
 }
 
-// refused returns an error for the first of issues. It returns nil if issues has no error.
+// refused returns the first error in issues with hint, or nil if there is no error.
 func refused(text, hint string, issues *cel.Issues) error {
 	if issues.Err() == nil {
 		return nil
@@ -147,8 +146,8 @@ func refused(text, hint string, issues *cel.Issues) error {
 	return fail(hint, "%s is not valid CEL:  %s", text, msg)
 }
 
-// references returns the paths of the fields that an expression reads, each once, such as [p status phase] for
-// p.status.phase. It leaves out names that the expression itself defines.
+// references returns the paths of all fields that an expression reads, without duplicates, such as [p status phase] for
+// p.status.phase. It omits names that the expression itself defines.
 func references(env *cel.Env, text string) ([][]string, error) {
 	parsed, issues := env.Parse(text)
 	if err := refused(text, "", issues); err != nil {
@@ -165,7 +164,7 @@ type reader struct {
 	paths [][]string
 }
 
-// use records a path, unless its first name is a name of CEL, such as a type.
+// use records a path, unless the path starts with a name that CEL defines, such as a type.
 func (r *reader) use(path []string) {
 	known := func(p []string) bool { return slices.Equal(p, path) }
 	if _, issues := r.env.Compile(path[0]); issues.Err() != nil && !slices.ContainsFunc(r.paths, known) {
@@ -173,7 +172,7 @@ func (r *reader) use(path []string) {
 	}
 }
 
-// visit collects the references in an expression within which the names in bound are defined.
+// visit collects the references in an expression. bound holds the names that enclosing expressions define.
 func (r *reader) visit(e ast.Expr, bound []string) {
 	switch e.Kind() {
 	case ast.IdentKind, ast.SelectKind:
@@ -219,14 +218,14 @@ func (r *reader) visit(e ast.Expr, bound []string) {
 	}
 }
 
-// isNamespace reports whether the target of a call is the first part of a function's name, as in sets.contains(a, b).
+// isNamespace reports whether the target of a call is part of the function's name, such as sets in sets.contains(a, b).
 func (r *reader) isNamespace(call ast.CallExpr) bool {
 	base, path := chain(call.Target())
 	return base == nil && r.env.HasFunction(strings.Join(path, ".")+"."+call.FunctionName())
 }
 
-// chain returns the path a.b.c of a field selection. If the innermost operand is not a name, chain returns that operand
-// instead.
+// chain returns the path of a field selection, such as a.b.c. If the innermost operand is not a name, chain returns only
+// that operand.
 func chain(e ast.Expr) (base ast.Expr, path []string) {
 	for e.Kind() == ast.SelectKind {
 		path = append(path, e.AsSelect().FieldName())

@@ -1,8 +1,8 @@
-// Package condition compiles and evaluates a scenario's statements about Kubernetes objects. A Test is true or false for
-// one object. A Condition is true or false depending on the numbers of objects for which Tests are true. A Counter
+// Package condition compiles and evaluates the conditions on Kubernetes objects in a scenario. A Test is true or false
+// for one object. A Condition is true or false depending on the numbers of objects for which Tests are true. A Counter
 // updates these numbers at each change of an object, at a cost that does not depend on the number of objects.
 //
-// The package has no clock and does no I/O. It learns from a Schema which resources exist.
+// The package has no clock and does no I/O. A Schema provides the existing resources.
 package condition
 
 import (
@@ -38,11 +38,11 @@ func AsError(err error) *Error {
 	return &Error{Msg: err.Error()}
 }
 
-// Schema describes the resources of a control plane. Its errors are *Error.
+// Schema describes the resources of a control plane. The errors of its methods are of type *Error.
 type Schema interface {
 	// Resource returns an error if there is no resource with that name, such as "pods" or "deployments.apps".
 	Resource(name string) error
-	// Field returns an error if objects of a resource cannot have the field at a path.
+	// Field returns an error if objects of the resource cannot have a field with the given path.
 	Field(resource string, path []string) error
 }
 
@@ -53,7 +53,7 @@ type Set struct {
 	Namespace string
 }
 
-// Count counts the selected objects of a set for which a test is true.
+// Count counts the selected objects of a set that satisfy a test.
 type Count struct {
 	Set
 	Name     string          // name of the only object; empty means any
@@ -72,7 +72,7 @@ type Tally struct {
 	Err error
 }
 
-// Condition is a condition on the Tallies of its Counts.
+// Condition is a condition on the numbers of objects in its Counts.
 type Condition struct {
 	Text   string
 	Counts []Count
@@ -80,10 +80,11 @@ type Condition struct {
 	holds func([]Tally) (bool, error)
 }
 
-// Holds evaluates the condition. It takes one Tally per Count, in the order of Counts.
+// Holds reports whether the condition is true. tallies holds the state of each Count, in the order of Counts.
 func (c *Condition) Holds(tallies []Tally) (bool, error) { return c.holds(tallies) }
 
-// Describe describes the progress of the condition, such as "913 of 1000 pods", and why a test could not be evaluated.
+// Describe describes the progress of the condition, such as "913 of 1000 pods". If a test could not be evaluated,
+// Describe adds the reason.
 func (c *Condition) Describe(tallies []Tally) string {
 	var parts []string
 	for i, t := range tallies {
@@ -98,10 +99,11 @@ func (c *Condition) Describe(tallies []Tally) string {
 	return strings.Join(parts, "; ")
 }
 
-// All means all objects. At least one must exist.
+// All is the value of the parameter enough of OfObjects that means all objects. At least one object must exist.
 const All = -1
 
-// OfObjects returns the condition that a test is true for at least enough objects of a Count, or for All of them.
+// OfObjects returns the condition that a test is true for at least enough objects of a Count. If enough is All, the test
+// must be true for all objects.
 func OfObjects(text string, c Count, enough int) *Condition {
 	c.noun = c.Resource
 	if c.Name != "" {

@@ -7,7 +7,7 @@ import (
 // Object is an object decoded from the API server's JSON, with whole numbers as int64.
 type Object = map[string]any
 
-// Counter keeps one Tally per Count over one set of objects. The zero value counts nothing.
+// Counter maintains one Tally for each Count over one set of objects. The zero value counts nothing.
 type Counter struct {
 	counts  []Count
 	tallies []Tally
@@ -29,7 +29,7 @@ func NewCounter(counts []Count) *Counter {
 	return &Counter{counts: counts, tallies: make([]Tally, len(counts)), objects: map[string][]verdict{}}
 }
 
-// Put counts the current state of an object. key identifies the object and must be the same for each of its states.
+// Put counts the current state of an object. key identifies the object and must not change when the object changes.
 func (c *Counter) Put(key string, o Object) {
 	if len(c.counts) == 0 {
 		return
@@ -88,8 +88,8 @@ func (c *Count) judge(o Object) (verdict, error) {
 	return selected, nil
 }
 
-// Selects reports whether an object matches a name and a label selector. An empty name and a nil selector match any
-// object.
+// Selects reports whether an object has the given name and matches the label selector. An empty name and a nil selector
+// match any object.
 func Selects(name string, selector labels.Selector, o Object) bool {
 	meta, _ := o["metadata"].(map[string]any)
 	if name != "" && meta["name"] != name {

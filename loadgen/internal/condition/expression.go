@@ -13,15 +13,15 @@ import (
 // setsHint shows how to write expressions over sets of objects.
 const setsHint = `write count(pods where status.phase == "Running") >= 950, or as CEL pods.filter(p, p.status.phase == "Running").size() >= 950`
 
-// Parse parses an expression over sets of objects. The expression is CEL in which the name of a resource is the list of
-// its objects, such as
+// Parse parses an expression over sets of objects. The expression is CEL. In the expression, the name of a resource is
+// the list of its objects:
 //
 //	pods.filter(p, p.status.phase == "Running").size() >= 950 && nodes.all(n, !has(n.spec.unschedulable))
 //
-// The shorter forms are count(RESOURCE where EXPR) and all(RESOURCE where EXPR), in which EXPR names the fields of an
-// object. A list supports only size, filter with size, all, exists and exists_one, because their values can be
-// computed from Tallies. A test that cannot be evaluated, for example because a field is missing, is false. schema may
-// be nil.
+// Shorter alternatives are count(RESOURCE where EXPR) and all(RESOURCE where EXPR), in which EXPR names the fields of an
+// object. The only functions of a list are size, filter with size, all, exists and exists_one, because their values can
+// be computed from Tallies. A test that cannot be evaluated, for example because a field is missing, is false. schema
+// may be nil.
 func Parse(text string, schema Schema) (*Condition, error) {
 	x := &expression{schema: schema}
 	rest, err := x.replaceWhere(text)
@@ -64,7 +64,7 @@ func Parse(text string, schema Schema) (*Condition, error) {
 	}}, nil
 }
 
-// expression collects the sets in an expression. Each set is replaced by a variable.
+// expression collects the sets of objects in an expression, and replaces each of them by a variable.
 type expression struct {
 	schema Schema
 	counts []Count
@@ -88,7 +88,7 @@ func (x *expression) add(c Count, text string, kind *cel.Type, of func(Tally) an
 	return variable(len(x.values) - 1)
 }
 
-// restored replaces the variables in an error's text by their source text.
+// restored replaces the names of variables in an error by the source text of the variables.
 func (x *expression) restored(err error) error {
 	e := AsError(err)
 	for i, v := range slices.Backward(x.values) {
@@ -138,7 +138,7 @@ func (x *expression) replaceWhere(text string) (string, error) {
 		}
 		kind, of := cel.IntType, size
 		if form == "all" {
-			// For an empty set, all is false: there is nothing to wait for yet.
+			// For an empty set, all is false, because no object exists yet.
 			kind, of = cel.BoolType, func(t Tally) any { return t.Selected > 0 && t.Holds == t.Selected }
 		}
 		b.WriteString(text[from:m[0]] + x.add(c, text[m[0]:end], kind, of))
@@ -146,7 +146,7 @@ func (x *expression) replaceWhere(text string) (string, error) {
 	}
 }
 
-// quoted reports whether a text ends within a string literal.
+// quoted reports whether the end of text is within a string literal.
 func quoted(text string) bool {
 	var quote rune
 	escaped := false
@@ -165,7 +165,7 @@ func quoted(text string) bool {
 	return quote != 0
 }
 
-// closing returns the position of the parenthesis that closes the one before text, or -1.
+// closing returns the position in text of the parenthesis that closes an already open one, or -1.
 func closing(text string) int {
 	depth := 0
 	for i, r := range text {
@@ -181,7 +181,7 @@ func closing(text string) int {
 	return -1
 }
 
-// replaceSets replaces each use of a set in e by a variable. The macros in e are not expanded.
+// replaceSets replaces each use of a set in e by a variable. The macros in e must not be expanded.
 func (x *expression) replaceSets(e ast.Expr, info *ast.SourceInfo) error {
 	if e.Kind() == ast.IdentKind || e.Kind() == ast.SelectKind {
 		base, path := chain(e)
@@ -209,7 +209,7 @@ func (x *expression) replaceSets(e ast.Expr, info *ast.SourceInfo) error {
 	return err
 }
 
-// alone returns an error for a resource that is used without a function, such as size, and for an unknown name.
+// alone returns an error if path is an unknown name, or a resource that is used without a function such as size.
 func (x *expression) alone(path []string) error {
 	name := strings.Join(path, ".")
 	for i := range x.values {
@@ -228,7 +228,8 @@ func (x *expression) alone(path []string) error {
 	return fail(setsHint+"; all, exists and exists_one are also available", "the objects of %s are not counted", name)
 }
 
-// asked replaces a call on a set, such as size or all, by a variable. It returns "" if the call is not on a set.
+// asked replaces a function call on a set, such as size or all, by a variable. It returns "" if the call is not on a
+// set.
 func (x *expression) asked(call ast.CallExpr, info *ast.SourceInfo) (name string, err error) {
 	of, args := call.Target(), call.Args()
 	if call.FunctionName() == "size" && !call.IsMemberFunction() && len(args) == 1 {
@@ -256,8 +257,8 @@ func (x *expression) asked(call ast.CallExpr, info *ast.SourceInfo) (name string
 	return "", nil
 }
 
-// count adds a variable for a set and the two arguments of a macro. Without args, the variable counts every object. It
-// returns "" if set is not a set.
+// count adds a variable for a set and the two arguments of a macro. Without args, the variable counts all objects. It
+// returns "" if set is not a set of objects.
 func (x *expression) count(set ast.Expr, args []ast.Expr, info *ast.SourceInfo, form string, kind *cel.Type, of func(Tally) any) (string, error) {
 	base, path := chain(set)
 	if base != nil || strings.HasPrefix(path[0], "set_") {

@@ -14,7 +14,7 @@ type State struct {
 	Test Test
 }
 
-// StateKind is how to recognise that an object is in a state.
+// StateKind determines how to detect that an object is in a state.
 type StateKind uint8
 
 const (
@@ -28,14 +28,14 @@ const (
 	Endpoints
 )
 
-// EndpointSlices is the resource that shows whether a Service is in the state Endpoints. ServiceLabel is the label with
-// the name of the Service.
+// EndpointSlices is the resource that determines whether a Service is in the state Endpoints. ServiceLabel is the label
+// of an EndpointSlice with the name of its Service.
 const (
 	EndpointSlices = "endpointslices.discovery.k8s.io"
 	ServiceLabel   = "kubernetes.io/service-name"
 )
 
-// namedStates returns the tests of a resource's named states, by name.
+// namedStates returns the named states of a resource. The value is the test for the state.
 func namedStates(resource string) map[string]string {
 	return map[string]map[string]string{
 		"pods": {
@@ -50,7 +50,7 @@ func namedStates(resource string) map[string]string {
 	}[resource]
 }
 
-// ParseState parses a state of the objects of a resource: a word, such as "created" or "ready", or a test in one of the
+// ParseState parses a state of the objects of a resource. text is a name, such as "created" or "ready", or a test as in
 // Forms. schema may be nil.
 func ParseState(resource, text string, schema Schema) (State, error) {
 	s := State{Text: text}

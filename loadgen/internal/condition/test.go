@@ -24,17 +24,17 @@ func (t Test) Holds(o Object) (bool, error) {
 	return t.holds(o)
 }
 
-// Prefixes of the forms of a test.
+// Prefixes of the three ways to write a test.
 const (
 	conditionForm = "condition="
 	jsonPathForm  = "jsonpath="
 	celForm       = "cel="
 )
 
-// Forms has an example of each form of a test, for hints.
+// Forms shows an example of each way to write a test, for hints.
 const Forms = "condition=Ready, jsonpath={.status.phase}=Running or cel=object.status.replicas > 3"
 
-// ParseTest parses a test for the objects of a resource, in one of the Forms. schema may be nil.
+// ParseTest parses a test for the objects of a resource. Forms shows how a test is written. schema may be nil.
 func ParseTest(resource, text string, schema Schema) (Test, error) {
 	of := func(t Test, err error) (Test, error) {
 		t.Text = text
@@ -55,8 +55,8 @@ func ParseTest(resource, text string, schema Schema) (Test, error) {
 var statusCondition = regexp.MustCompile(`^([A-Za-z][-A-Za-z0-9_./]*)(?:=(.+))?$`)
 
 // StatusCondition returns the test for a condition in an object's status, written as "Available" or "Available=False".
-// As with `kubectl wait --for=condition`, case does not matter, and the test is false if the condition was observed at
-// an older generation.
+// As with `kubectl wait --for=condition`, case does not matter. The test is false if the condition was observed for an
+// older generation of the object.
 func StatusCondition(text string) (Test, error) {
 	m := statusCondition.FindStringSubmatch(text)
 	if m == nil {
@@ -81,7 +81,7 @@ func StatusCondition(text string) (Test, error) {
 	}}, nil
 }
 
-// outdated reports whether a condition was observed at an older generation of its object.
+// outdated reports whether the condition c was observed for an older generation of its object.
 func outdated(o Object, status, c map[string]any) bool {
 	meta, _ := o["metadata"].(map[string]any)
 	generation, _ := meta["generation"].(int64)
@@ -92,8 +92,8 @@ func outdated(o Object, status, c map[string]any) bool {
 	return known && observed < generation
 }
 
-// JSONPath returns the test for a value at a path, written as "{.status.phase}=Running", or as "{.status.phase}" for any
-// value. As with `kubectl wait --for=jsonpath`, the path must lead to one value, and the braces may be left out.
+// JSONPath returns the test for a value at a path, written as "{.status.phase}=Running". A path without "=" tests for
+// any value. As with `kubectl wait --for=jsonpath`, the path must lead to one value, and the braces are optional.
 func JSONPath(text string) (Test, error) {
 	const hint = "write {.status.phase}=Running"
 	path, want, equal := strings.TrimSpace(text), "", false

@@ -1,8 +1,8 @@
-// Package follow watches objects of any resource, for the conditions that end phases and to measure how long objects
-// take from one state to another.
+// Package follow watches objects of any resource. It evaluates the conditions that end phases, and measures the time
+// that objects take from one state to another.
 //
-// It opens one watch for each resource and namespace, however many conditions and transitions use it, on a separate
-// connection. All times are the times of arrival on that connection.
+// For each resource and namespace, it opens one watch on a separate connection, which all conditions and transitions
+// share. All times are the times at which events arrive on that connection.
 package follow
 
 import (
@@ -23,22 +23,23 @@ import (
 
 // Options configure a Follower.
 type Options struct {
-	// Namespaces are the namespaces of the run. Objects of namespaced resources are followed in all of them.
+	// Namespaces are the namespaces of the run, in which objects of namespaced resources are watched.
 	Namespaces []string
-	// Selector selects the run's objects of cluster-scoped resources.
+	// Selector selects the objects of the run among cluster-scoped objects.
 	Selector string
-	// Conditions are the conditions that Wait may wait for, by name.
+	// Conditions are the conditions for which Wait can wait, by name.
 	Conditions map[string]*condition.Condition
 	// Transitions are the transitions to measure.
 	Transitions []Transition
-	// Later reports whether the API server may begin to serve a resource during the run, such as one that the run
-	// defines. Nil means that no resource is served later.
+	// Later reports whether the API server may start to serve a resource during the run, for example because the run
+	// creates its definition. Nil means that no resource is served later.
 	Later func(resource string) bool
 	// Retry is the wait after the first failed list or watch. It doubles up to 5 s. Zero means 100 ms.
 	Retry time.Duration
-	// Recheck is the interval at which a state that may be older than the call of Wait is read again. Zero means 2 s.
+	// Recheck is the interval at which Wait reads the state from the API server again, while the watched state may be
+	// older than the call of Wait. Zero means 2 s.
 	Recheck time.Duration
-	// Stalls measures the times in which the generator did not run. Nil means unknown.
+	// Stalls measures the times in which the generator did not run. If nil, these times are unknown.
 	Stalls *stall.Meter
 }
 
@@ -64,7 +65,8 @@ type set struct {
 	of      condition.Set
 	counts  []condition.Count // the counts of all conditions over the set
 	counter *condition.Counter
-	// passages are the transitions of the set's objects; endpoints are the transitions that its EndpointSlices complete.
+	// passages are the transitions of the objects in the set. endpoints are the transitions of Services that the
+	// EndpointSlices in the set complete.
 	passages, endpoints []*passage
 	sources             []*source // nil until their paths are known from discovery
 	absent              bool      // the API server does not serve the resource yet
@@ -112,8 +114,8 @@ func (f *Follower) set(of condition.Set) *set {
 	return s
 }
 
-// Run watches until ctx ends. It continues after lost connections and expired resourceVersions. It returns an error if
-// the API server does not have a resource, or does not allow this client to watch it.
+// Run watches objects until ctx ends. It continues after lost connections and expired resourceVersions. It returns an
+// error if the API server does not serve a resource, or does not allow this client to watch it.
 func (f *Follower) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -136,7 +138,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return err
 }
 
-// change changes the state and ends the waits whose conditions then hold.
+// change calls apply, which changes the state, and ends the waits whose conditions then hold.
 func (f *Follower) change(apply func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,8 +146,7 @@ func (f *Follower) change(apply func()) {
 	f.wake()
 }
 
-// BeginPhase makes a phase the current one. An object belongs to the phase in which it reached the first state of a
-// transition.
+// BeginPhase sets the current phase. An object belongs to the phase in which it reached the first state of a transition.
 func (f *Follower) BeginPhase(name string) {
 	if f == nil {
 		return
@@ -157,7 +158,7 @@ func (f *Follower) BeginPhase(name string) {
 	}
 }
 
-// Results returns the results of all transitions by phase; those before the first phase are under "".
+// Results returns the results of all transitions by phase. The key "" holds the results from before the first phase.
 func (f *Follower) Results(now time.Time) map[string][]result.Transition {
 	if f == nil {
 		return nil

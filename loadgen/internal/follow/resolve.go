@@ -14,8 +14,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// resolve returns the API paths of a set's objects, and a label selector for the run's objects if namespaces do not
-// identify them. It waits for resources that the API server serves only later.
+// resolve returns the API paths of the objects in a set. If the paths do not limit the objects to the run's namespaces,
+// it also returns a label selector for the run's objects. It waits for a resource that the API server does not serve
+// yet.
 func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []string, selector string, err error) {
 	for failures := 1; ; failures++ {
 		root, r, err := f.discover(ctx, of.Resource)
@@ -48,14 +49,14 @@ func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []strin
 	}
 }
 
-// missingError is the error that the API server does not have a resource.
+// missingError is the error for a resource that the API server does not serve.
 type missingError string
 
 func (e missingError) Error() string {
 	return fmt.Sprintf("the API server has no resource %q (`kubectl api-resources` lists them; for another one create its CustomResourceDefinition in setup or objects)", string(e))
 }
 
-// discover returns a resource in the preferred version of its group, and the API path of that version.
+// discover returns the preferred version of a resource, and the API path of that version.
 func (f *Follower) discover(ctx context.Context, resource string) (root string, r metav1.APIResource, err error) {
 	plural, group, _ := strings.Cut(resource, ".")
 	root = "/api/v1"

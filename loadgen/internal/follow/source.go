@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// pageSize is the page size of lists, which limits their memory. kubectl and client-go use the same.
+	// pageSize is the page size of lists, which limits their memory. It is the same as in kubectl and client-go.
 	pageSize = "500"
 	maxRetry = 5 * time.Second
 )
@@ -95,8 +95,8 @@ func (f *Follower) backoff() apiclient.Backoff {
 
 func refused(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// list processes all objects of a source, and treats known objects that are missing as deleted. It returns the list's
-// resourceVersion.
+// list processes all objects of a source. It treats known objects that are not in the list as deleted. It returns the
+// resourceVersion of the list.
 func (f *Follower) list(ctx context.Context, s *source) (string, error) {
 	there := map[string]bool{}
 	version, err := f.pages(ctx, s.path, s.selector, func(items []condition.Object, at time.Time) {
@@ -121,7 +121,7 @@ func (f *Follower) list(ctx context.Context, s *source) (string, error) {
 	return version, nil
 }
 
-// pages reads a list page by page, calls take for each page, and returns the list's resourceVersion.
+// pages reads a list page by page and calls take for each page. It returns the resourceVersion of the list.
 func (f *Follower) pages(ctx context.Context, path, selector string, take func(items []condition.Object, at time.Time)) (string, error) {
 	for continues := ""; ; {
 		data, err := body(f.rest.Get().AbsPath(path).
@@ -148,7 +148,7 @@ func (f *Follower) pages(ctx context.Context, path, selector string, take func(i
 	}
 }
 
-// body returns the body of a response. Result.Raw alone would lose the reason of an error status.
+// body returns the body of a response. Result.Raw alone would lose the reason for an error status.
 func body(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
@@ -156,7 +156,8 @@ func body(r rest.Result) ([]byte, error) {
 	return r.Raw()
 }
 
-// watch processes events after resourceVersion version until the stream ends. It returns the last resourceVersion.
+// watch processes the events after the resourceVersion version until the stream ends. It returns the last
+// resourceVersion.
 func (f *Follower) watch(ctx context.Context, s *source, version string) (string, listwatch.End) {
 	stream, err := f.rest.Get().AbsPath(s.path).
 		Param("labelSelector", s.selector).Param("watch", "true").
@@ -233,7 +234,7 @@ func (s *source) saw(o condition.Object, at time.Time, listed bool) {
 	}
 }
 
-// gone processes the deletion of an object; o is nil if the object was missing from a list.
+// gone processes the deletion of an object. o is nil if the object was missing from a list.
 func (s *source) gone(uid string, o condition.Object, at time.Time) {
 	delete(s.listed, uid)
 	s.set.counter.Delete(uid)

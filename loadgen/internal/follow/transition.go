@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Transition is a transition between two states, whose duration is measured.
+// Transition is a pair of states of an object. The time from the first state to the second is measured.
 type Transition struct {
 	Name     string
 	Set      condition.Set
@@ -18,20 +18,21 @@ type Transition struct {
 	From, To condition.State
 }
 
-// longest is the highest latency that the histograms can hold.
+// longest is the highest duration that the histograms can hold.
 const longest = time.Hour
 
-// passage measures one transition. It has no clock, no lock and no I/O.
+// passage measures one Transition. It has no clock, uses no lock and does no I/O.
 type passage struct {
 	Transition
 	objects map[string]*object // by UID
-	// early has the times at which endpoints of Services became ready before the Service was seen, by namespace/name.
+	// early holds the times at which endpoints of a Service became ready before the Service itself was seen. The key is
+	// namespace/name.
 	early map[string]time.Time
-	// byName has the UIDs of objects, by namespace/name.
+	// byName maps namespace/name to the UID of an object.
 	byName map[string]string
 	phases map[string]*passing
 	phase  *passing
-	// stalled returns for how long the generator was not run, up to a time.
+	// stalled returns the total time, up to the given time, in which the generator did not run.
 	stalled func(time.Time) time.Duration
 }
 
@@ -45,7 +46,7 @@ type object struct {
 	done       bool          // the object reached To
 }
 
-// passing has the results for the objects that reached From in one phase.
+// passing holds the results for the objects that reached From in one phase.
 type passing struct {
 	began, gone, unmeasured int64
 	relists                 int64
@@ -70,7 +71,7 @@ func (p *passage) beginPhase(name string) {
 	p.phase = now
 }
 
-// saw processes an object that arrived at the time at. Objects from a list may have been in their state for long.
+// saw processes an object that arrived at the time at. An object from a list may have been in its state for a long time.
 func (p *passage) saw(uid string, o condition.Object, at time.Time, listed bool) {
 	if !condition.Selects("", p.Selector, o) {
 		return
@@ -159,7 +160,7 @@ func (p *passage) finish(x *object, at time.Time) {
 	x.phase.external.Record(took - (p.stalled(at) - x.stalled))
 }
 
-// results returns the results by phase, as of now.
+// results returns the results by phase. Objects that have not reached To count with their age at now.
 func (p *passage) results(now time.Time) map[string]result.Transition {
 	type ages struct{ all, external []time.Duration }
 	open := map[*passing]*ages{}

@@ -9,31 +9,31 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// awaited is a condition and the places of its Counts.
+// awaited is a condition and the places of its Counts in the sets.
 type awaited struct {
 	*condition.Condition
 	places []place
 }
 
-// place is the i-th Count of a set.
+// place identifies a Count: the Count with index i of a set.
 type place struct {
 	set *set
 	i   int
 }
 
-// wait is one call of Wait.
+// wait is the state of one call of Wait.
 type wait struct {
 	of awaited
-	// stale is set while the state may be older than the call of Wait. It is cleared once the condition was seen not to
-	// hold.
+	// stale is true while the state may be older than the call of Wait. It becomes false when the condition has been
+	// seen not to hold.
 	stale bool
 	held  chan struct{} // closed when the condition holds, or Run has ended
 	over  bool          // whether held is closed
 }
 
-// Wait returns nil when the named condition holds, or an error when ctx or Run ends. The condition is evaluated after
-// every event, so Wait also detects a condition that holds only briefly. If the condition already holds at the call, the
-// watches may be outdated, so Wait also reads the state from the API server.
+// Wait waits until the named condition holds. It returns an error if ctx or Run ends. The condition is evaluated after
+// every event, so Wait also detects a condition that holds only briefly. If the condition already holds when Wait is
+// called, the watches may be outdated, so Wait also reads the state from the API server.
 func (f *Follower) Wait(ctx context.Context, name string) error {
 	a, ok := f.awaited[name]
 	if !ok {
@@ -70,8 +70,8 @@ func (f *Follower) isStale(w *wait) bool {
 	return w.stale && f.ended == nil
 }
 
-// Ready waits until all objects have been listed once, except objects of resources that are not served yet. Later
-// changes arrive as events. It returns an error when ctx or Run ends.
+// Ready waits until all objects have been listed once, except objects of resources that are not served yet. It returns
+// an error if ctx or Run ends. Changes after Ready arrive as events.
 func (f *Follower) Ready(ctx context.Context) error {
 	if f == nil {
 		return nil
@@ -106,7 +106,7 @@ func (f *Follower) wake() {
 	}
 }
 
-// holds reports whether a condition holds in the state that the watches have delivered. The caller holds f.mu.
+// holds reports whether a condition holds in the state that the watches delivered. The caller holds f.mu.
 func (f *Follower) holds(a awaited) bool {
 	if f.missing(a) != "" {
 		return false
@@ -154,8 +154,8 @@ func (f *Follower) Describe(name string) string {
 	return text
 }
 
-// recheck reports whether a condition holds in a new list from the API server. It returns false if the list fails; the
-// next recheck tries again.
+// recheck lists the objects from the API server and reports whether the condition holds for them. If a list fails,
+// recheck returns false, and the next recheck tries again.
 func (f *Follower) recheck(ctx context.Context, a awaited) bool {
 	counters := map[*set]*condition.Counter{}
 	all := make([]condition.Tally, len(a.places))

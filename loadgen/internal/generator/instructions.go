@@ -12,8 +12,8 @@ type Process struct {
 	PID                 int
 }
 
-// Instructions exports how many instructions processes execute in user space, which is the least noisy measure for the
-// cost of work. Few virtual machines provide the counters. Without them, nothing is exported.
+// Instructions exports the number of instructions that processes execute in user space. This number is the least noisy
+// measure for the cost of work. Few virtual machines provide the necessary counters; without them, nothing is exported.
 type Instructions struct {
 	total     *prometheus.Desc
 	processes []counted
@@ -24,8 +24,7 @@ type counted struct {
 	counters []*counter
 }
 
-// CountInstructions begins to count the instructions of processes. The count of a process ends when the process is
-// restarted.
+// CountInstructions starts to count the instructions of processes. If a process is restarted, its count ends.
 func CountInstructions(registry prometheus.Registerer, processes []Process) (*Instructions, error) {
 	return count(registry, processes, instructions)
 }
@@ -52,7 +51,7 @@ func (i *Instructions) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// read adds up the counters of the threads of a process.
+// read returns the sum of the counters of all threads of a process.
 func (c counted) read() (sum float64, ok bool) {
 	for _, counter := range c.counters {
 		n, err := counter.read()

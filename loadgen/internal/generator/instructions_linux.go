@@ -21,8 +21,8 @@ var instructions = event{unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTION
 // counter counts the events of one thread and of the threads that it starts.
 type counter struct{ file *os.File }
 
-// open opens counters for all threads of a process, which also count for the threads that they start. It returns nil if
-// the kernel does not provide the counters.
+// open opens counters for all threads of a process. The counters include the threads that these threads start. If the
+// kernel does not provide the counters, open returns nil.
 func open(pid int, what event) (all []*counter) {
 	threads, err := procfs.AllThreads(pid)
 	if err != nil {

@@ -6,19 +6,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// MeasureMachine begins to measure the machine's activity. end returns the result, or nil if it is unknown.
+// MeasureMachine starts to measure the machine's activity. The function end returns the activity since then, or nil if
+// it is unknown.
 func MeasureMachine() (end func() *result.Machine) {
 	before := readMachine()
 	return func() *result.Machine { return readMachine().since(before) }
 }
 
-// usage holds the machine's activity since the machine started, in seconds; ok is false if it is unknown.
+// usage holds the machine's activity since the machine started, in seconds. ok is false if the activity is unknown.
 type usage struct {
 	busy, own, steal float64
 	generator        float64 // the part of own that this process used
 	processors       int
 	// cpuWait, memoryWait and ioWait are the times in which some process waited for a processor, for memory or for a
-	// disk, from the kernel's pressure stall information; nil if unknown.
+	// disk, according to the kernel's pressure stall information (PSI). They are nil if unknown.
 	cpuWait, memoryWait, ioWait *float64
 	ok                          bool
 }
@@ -36,21 +37,22 @@ func (m usage) since(before usage) *result.Machine {
 	}
 	return &result.Machine{
 		Processors: m.processors, GeneratorSeconds: max(0, m.generator-before.generator),
-		// The kernel's counters may decrease, and they omit processes for which no parent waited.
+		// Negative differences become 0: the kernel's counters may decrease, and they omit processes for which no parent
+		// waited.
 		BusySeconds: max(0, m.busy-before.busy), OwnSeconds: max(0, m.own-before.own), StealSeconds: max(0, m.steal-before.steal),
 		CPUWaitSeconds: between(m.cpuWait, before.cpuWait), MemoryWaitSeconds: between(m.memoryWait, before.memoryWait), IOWaitSeconds: between(m.ioWait, before.ioWait),
 	}
 }
 
-// machineCollector exports the activity of the generator's machine: the time of its processors, the time of the
-// generator and its descendants, the time that the hypervisor took, and for how long processes waited. A container may
-// use fewer processors than the machine has.
+// machineCollector exports the activity of the generator's machine: the busy time of its processors, the time that the
+// generator and its descendants used, the time that the hypervisor took, and the time that processes waited. A container
+// may use fewer processors than the machine has.
 type machineCollector struct {
 	counters   []machineCounter
 	processors *prometheus.Desc
 }
 
-// machineCounter is one metric of the machine, in seconds. read returns nil if the kernel does not provide it.
+// machineCounter is one metric of the machine, in seconds. read returns nil if the kernel does not provide the metric.
 type machineCounter struct {
 	desc *prometheus.Desc
 	read func(usage) *float64

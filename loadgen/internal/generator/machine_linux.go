@@ -35,7 +35,8 @@ func readMachine() (m usage) {
 	return m
 }
 
-// ownSeconds returns treeSeconds for this process. If this process has no children, it reads no other process.
+// ownSeconds returns the processor time of this process and its descendants, as treeSeconds does. If this process has no
+// children, ownSeconds does not read other processes.
 func ownSeconds() (float64, error) {
 	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); errors.Is(err, unix.ECHILD) {
 		if _, ticks, ok := processTicks(filepath.Join(procfs.DefaultMountPoint, "self", "stat")); ok {
@@ -45,8 +46,8 @@ func ownSeconds() (float64, error) {
 	return treeSeconds(procfs.DefaultMountPoint, os.Getpid())
 }
 
-// treeSeconds returns the processor time of a process and its descendants, including ended ones. It is called at every
-// scrape, so it reads only what it needs of each process.
+// treeSeconds returns the processor time of a process and its descendants, including processes that have ended. It is
+// called at every scrape, so it reads only the necessary values of each process.
 func treeSeconds(proc string, root int) (seconds float64, err error) {
 	dir, err := os.Open(proc)
 	if err != nil {
@@ -78,7 +79,8 @@ func treeSeconds(proc string, root int) (seconds float64, err error) {
 	return seconds, nil
 }
 
-// processTicks reads the parent and the processor time of a process. The time includes its ended children (proc(5)).
+// processTicks reads the parent and the processor time of a process. The time includes the time of its ended children
+// (proc(5)).
 func processTicks(file string) (parent int, ticks float64, ok bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -103,7 +105,8 @@ func processTicks(file string) (parent int, ticks float64, ok bool) {
 	return parent, ticks, true
 }
 
-// stalled returns for how long some process has waited for a resource, or nil if the kernel does not report it.
+// stalled returns the total time, in seconds, in which some process waited for a resource. It returns nil if the kernel
+// does not report it.
 func stalled(fs procfs.FS, resource string) *float64 {
 	s, err := fs.PSIStatsForResource(resource)
 	if err != nil || s.Some == nil {

@@ -18,9 +18,9 @@ const procDir = "/proc"
 // Self returns the load generator's own process.
 func Self() Process { return Process{Component: "loadgen", Instance: "loadgen", PID: os.Getpid()} }
 
-// RunDelay exports how long the runnable threads of processes waited for a processor, and how often they got one. It
-// shows how much processor time a busy machine withholds from a process that has work. It exports nothing without
-// /proc/PID/task/*/schedstat. It is safe for concurrent use.
+// RunDelay exports how long runnable threads waited for a processor, and how often they were given a processor. These
+// metrics show the processor time that a busy machine withholds from a process with work. RunDelay exports nothing if
+// /proc/PID/task/*/schedstat does not exist. It is safe for concurrent use.
 type RunDelay struct {
 	proc                   string
 	total, slices, stopped *prometheus.Desc
@@ -29,21 +29,21 @@ type RunDelay struct {
 	processes []*delayed
 }
 
-// delayed has the total wait of the threads of one process so far, including ended threads.
+// delayed holds the total wait of all threads of one process, including ended threads.
 type delayed struct {
 	Process
 	threads map[string]schedstat // values at the last look, by thread
 	sum     schedstat
 }
 
-// schedstat has the kernel's values for a thread (Documentation/scheduler/sched-stats.rst).
+// schedstat holds the kernel's values for a thread (Documentation/scheduler/sched-stats.rst).
 type schedstat struct {
 	waited uint64 // nanoseconds on a run queue
 	slices uint64 // number of times that the thread was given a processor
 }
 
-// since returns the increase since an earlier look. A new thread may reuse the number of an ended one; then the whole
-// value is the increase.
+// since returns the increase since an earlier reading. If a value decreased, a new thread has reused the ID of an ended
+// one, and the whole value is the increase.
 func (s schedstat) since(before schedstat) schedstat {
 	if s.waited < before.waited || s.slices < before.slices {
 		return s
@@ -51,7 +51,7 @@ func (s schedstat) since(before schedstat) schedstat {
 	return schedstat{s.waited - before.waited, s.slices - before.slices}
 }
 
-// MeasureRunDelay registers metrics for the run delay of processes.
+// MeasureRunDelay registers metrics of the run delay of processes.
 func MeasureRunDelay(registry prometheus.Registerer, processes []Process) (*RunDelay, error) {
 	return measureRunDelay(procDir, registry, processes)
 }
@@ -71,8 +71,8 @@ func measureRunDelay(proc string, registry prometheus.Registerer, processes []Pr
 	return d, registry.Register(d)
 }
 
-// Restarted sets the PID of the process with which an instance runs now. The instance's counters continue from their
-// last value.
+// Restarted sets the PID of the process that replaced the previous process of an instance. The instance's counters
+// continue from their last values.
 func (d *RunDelay) Restarted(instance string, pid int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +116,7 @@ func isStopped(proc string, pid int) float64 {
 	return 0
 }
 
-// look adds the wait of each thread since the last look. It returns false if the process is gone or the kernel does not
+// look adds each thread's wait since the last call. It returns false if the process has ended or if the kernel does not
 // provide the values.
 func (p *delayed) look(proc string) bool {
 	tasks := filepath.Join(proc, strconv.Itoa(p.PID), "task")

@@ -1,5 +1,5 @@
-// Package generator measures the load generator's own cost and delays, and defines the limits above which its
-// measurements cannot be judged.
+// Package generator measures the cost and the delays of the load generator itself. It defines the limits above which the
+// generator's measurements cannot be judged.
 package generator
 
 import (
@@ -40,8 +40,8 @@ type SelfMeter struct {
 }
 
 // NewSelfMeter returns a meter that measures from now on. It registers the standard process and Go collectors, so that
-// job "loadgen" exports process_* like all other jobs. It also registers stormglass_scheduling_lag_seconds and the
-// activity of the machine.
+// the job "loadgen" exports process_* like all other jobs. It also registers stormglass_scheduling_lag_seconds and
+// metrics of the machine's activity.
 func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	m := &SelfMeter{
 		limits: ownLimits(), cpu: cpuSeconds(), gc: gcSeconds(), pauses: gcPauses(), lag: latency.New(longestLag),
@@ -66,14 +66,14 @@ func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	return m, nil
 }
 
-// Backlog sets a function that returns how many bytes from the API servers are unread, over all connections. Call it
-// before Run.
+// Backlog sets the function that returns the number of bytes from the API servers that are unread on all connections.
+// Call Backlog before Run.
 func (m *SelfMeter) Backlog(unread func() int64) { m.backlog = unread }
 
-// Stalls returns the meter of times in which the generator did not run. Run keeps it up to date.
+// Stalls returns the meter of the times in which the generator did not run. Run updates this meter.
 func (m *SelfMeter) Stalls() *stall.Meter { return &m.stalls }
 
-// BeginPhase attributes measurements from now on to the named phase.
+// BeginPhase starts a phase: later measurements belong to it.
 func (m *SelfMeter) BeginPhase(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,8 +101,9 @@ func (m *SelfMeter) Run(ctx context.Context) error {
 	return nil
 }
 
-// ticked records a tick at now that was due at next, and the ticks after next that were missed, each with the lag from
-// its own due time. It returns when the next tick is due. Counting only the late tick would be coordinated omission.
+// ticked records a tick at now that was due at next, and all missed ticks after next. Each tick has the lag from its own
+// due time: counting only the late tick would be coordinated omission. ticked returns the time at which the next tick is
+// due.
 func (m *SelfMeter) ticked(next, now time.Time) time.Time {
 	due, phase := next, m.phase()
 	m.observe(phase, now.Sub(next))
@@ -136,7 +137,7 @@ func (m *SelfMeter) sample() {
 	p.max.MaxRSSBytes = max(p.max.MaxRSSBytes, peakRSS())
 }
 
-// look samples the number of bytes that have arrived and are not read yet.
+// look samples the number of bytes that have arrived but are unread.
 func (m *SelfMeter) look() {
 	if m.backlog == nil {
 		return
@@ -148,8 +149,9 @@ func (m *SelfMeter) look() {
 	p.standing.look(n)
 }
 
-// Results returns the cost and the saturation so far. Saturated has a line for each limit that was exceeded outside of
-// all phases, or over the whole run but in no single phase. PhaseSaturation returns the lines for a phase.
+// Results returns the cost and the saturation of the generator so far. Saturated has one line for each limit that was
+// exceeded outside all phases, or over the whole run but not in a single phase. PhaseSaturation returns the lines for a
+// phase.
 func (m *SelfMeter) Results() result.Generator {
 	m.sample()
 	m.mu.Lock()

@@ -11,20 +11,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Limits past which the generator is saturated: its measurements then say as much about itself as about the cluster.
-// Garbage collection is reported but not judged, because if it costs too much, timers and read loops are late.
+// Limits above which the generator is saturated: its measurements then show as much about the generator as about the
+// cluster. Garbage collection is reported but has no limit, because excessive garbage collection shows as late timers
+// and read loops.
 const (
-	// MaxSchedulingLag is the limit for the p99 of how late our timer fires. It is a tenth of 1 s, the most common
-	// objective for latencies from the intended start. Within the limit, our own delay changes only verdicts that were
-	// close to their threshold.
+	// MaxSchedulingLag is the limit for the p99 of the delay of our timer. It is a tenth of 1 s, the most common bound
+	// for latencies from the intended start. Within the limit, our own delay changes only verdicts that were close to
+	// their threshold.
 	MaxSchedulingLag = 100 * time.Millisecond
-	// MaxRequestLag is the limit for the p99 of a load's own lag: the time from an arrival's intended start until its
-	// processing begins. Lag is part of the judged latency, so the limit is the same as for MaxSchedulingLag.
+	// MaxRequestLag is the limit for the p99 of a load's own lag: the time from the intended start of a request until
+	// the generator starts to process it. Lag is part of the judged latency, so the limit is the same as
+	// MaxSchedulingLag.
 	MaxRequestLag = MaxSchedulingLag
 	// leastRequests is the minimum number of requests for a p99 that does not depend on one unlucky request.
 	leastRequests = 100
-	// leastLate is the minimum number of late ticks in one phase that count as more than a single hiccup. They take half
-	// a second. A shorter stall is subtracted from each request (package stall).
+	// leastLate is the minimum number of late ticks of the timer in one phase for the lag to be judged. They take half a
+	// second. A shorter stall is subtracted from each request (package stall).
 	leastLate = 50
 	// MaxMemoryShare is the limit for our memory use, as a fraction of the available memory. Above it, the kernel
 	// reclaims pages that are in use, or kills processes.
@@ -32,12 +34,13 @@ const (
 	// MaxDescriptorShare is the limit for our open descriptors, as a fraction of our descriptor limit. Above it, a burst
 	// of connections fails in the generator and looks like a fault of the cluster.
 	MaxDescriptorShare = 0.9
-	// MaxStandingBacklog is the limit for the backlog: the bytes that have arrived but are still unread, in each of
-	// standingLooks samples taken one second apart. A burst is not a problem: with 20,000 watches of one object, a write
-	// causes 30 MB of events, which are read by the next sample or the one after. A generator that keeps up has almost
-	// no backlog at some samples; one that always has a backlog reads all events late. The limit is the data of a fast
-	// stream (100 MB/s) in 10 ms. It cannot be much higher, because the kernel holds little unread data: about 64 KB per
-	// connection.
+	// MaxStandingBacklog is the limit for the standing backlog: the bytes that have arrived but are unread in each of
+	// standingLooks samples, taken one second apart. The limit is the data of a fast stream (100 MB/s) in 10 ms. It
+	// cannot be much higher, because the kernel holds little unread data: about 64 KB per connection.
+	//
+	// A burst is not a problem: with 20,000 watches of one object, a write causes 30 MB of events, which are read by the
+	// next sample or the one after. A generator that keeps up has almost no backlog in some samples. A generator that
+	// always has a backlog reads all events late.
 	MaxStandingBacklog = 1 << 20
 	standingLooks      = 10
 )
@@ -51,7 +54,7 @@ type Limits struct {
 // longestLag is the maximum lag of the timer that the histogram can hold.
 const longestLag = time.Minute
 
-// phaseFitness holds measurements of the generator in one phase, from which saturation judges it.
+// phaseFitness holds the measurements of the generator in one phase. saturation compares them with the limits.
 type phaseFitness struct {
 	name     string // empty before the first phase
 	lag      *latency.Histogram
@@ -106,8 +109,8 @@ func passedBounds(g result.Generator, l Limits) []string {
 	return passed
 }
 
-// standing computes the largest backlog that was present in standingLooks samples in a row. The zero value is ready to
-// use.
+// standing computes the largest backlog that was present in standingLooks consecutive samples. The zero value is ready
+// to use.
 type standing struct {
 	recent [standingLooks]int64
 	looks  int
@@ -131,8 +134,8 @@ func (s *standing) passedBound() []string {
 		standingLooks, float64(s.most)/1e6, MaxStandingBacklog/1e6)}
 }
 
-// LoadSaturation returns one line for each load of a phase whose latencies cannot be judged, because our own delay sent
-// its requests too late. Each verb and tenant of a load has its own line.
+// LoadSaturation returns one line for each load, verb and tenant of a phase whose latencies cannot be judged, because
+// the generator sent the requests too late.
 func LoadSaturation(p result.Phase) []string {
 	var passed []string
 	judge := func(r result.Requests) {

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// peakRSS returns the largest resident set size so far, in bytes. It reads VmHWM, because the maximum of getrusage is
-// inherited from the parent process.
+// peakRSS returns the largest resident set size so far, in bytes. It reads VmHWM instead of calling getrusage, whose
+// maximum is inherited from the parent process.
 func peakRSS() int64 {
 	p, err := procfs.Self()
 	if err != nil {
@@ -34,7 +34,7 @@ func openDescriptors() int {
 	return n
 }
 
-// memoryLimit returns the memory limit of the cgroup or, if that is not lower, the memory of the machine.
+// memoryLimit returns the memory limit of the cgroup, or the memory of the machine if that is lower.
 func memoryLimit() int64 {
 	var limit int64
 	if fs, err := procfs.NewDefaultFS(); err == nil {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// peakRSS returns the largest resident set size so far, in bytes (the unit of Darwin).
+// peakRSS returns the largest resident set size so far, in bytes. On Darwin, getrusage reports bytes.
 func peakRSS() int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -24,5 +24,5 @@ func openDescriptors() int {
 	return len(entries)
 }
 
-// memoryLimit returns 0, because the limit is unknown on this system.
+// memoryLimit returns 0, because the limit is unknown on this operating system.
 func memoryLimit() int64 { return 0 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/wakeup"
 )
 
-// sleep waits for ticks until ctx ends. It uses Go timers if the Wakeup does nothing.
+// sleep waits for ticks until ctx ends. If the Wakeup does nothing, sleep uses Go timers.
 type sleep struct {
 	ctx    context.Context
 	begin  time.Time

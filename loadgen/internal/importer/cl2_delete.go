@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cl2Bundle is the template of a bundle's objects, starting at index first.
+// cl2Bundle is the template of the objects of a bundle, for the objects from index first on.
 type cl2Bundle struct {
 	text            *templateText
 	documents       []string // the basename of each document
@@ -22,7 +22,7 @@ const (
 	bundleIndexLabel = "imported.index"
 )
 
-// label adds the labels to the template.
+// label adds the bundle labels to the template. It reports whether the template has the labels.
 func (b *cl2Bundle) label() bool {
 	if b.labelled {
 		return true
@@ -39,14 +39,15 @@ func (b *cl2Bundle) label() bool {
 	return b.labelled
 }
 
-// A deletion of at most fewNames objects lists their names. A larger one uses labels or, without labels, at most maxNamed names.
+// Limits for deletions by name. A deletion of at most fewNames objects lists their names. A larger deletion uses labels
+// or, if labels are not possible, lists at most maxNamed names.
 const (
 	fewNames = 10
 	maxNamed = 2000
 )
 
-// labelled adds labels to the templates of objects, and returns a selector for the objects from index from on. ok is false if
-// that is not possible.
+// labelled adds labels to the templates of objects, and returns a label selector for the objects from index from on. ok
+// is false if labels are not possible.
 func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
 	for _, b := range c.madeBy[key] {
 		if !b.label() {

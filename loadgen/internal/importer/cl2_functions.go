@@ -12,21 +12,22 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// symbol is a value that is known only when the load creates an object, such as the object's index. In rendered text it is a
-// template expression, which the load evaluates. value is the symbol's value for the index that is being rendered.
+// symbol is a value that is known only when the load creates an object, such as the index of the object. In rendered
+// text a symbol becomes a template expression, which the load evaluates. value is the symbol's value for the index that
+// is being rendered.
 type symbol struct {
 	expr  string
 	value any
-	drawn bool // drawn at random, so it has no value yet
+	drawn bool // drawn at random by the load, so value is not known
 }
 
 func (s symbol) String() string { return "{{" + s.expr + "}}" }
 
-// Format writes the expression for every verb.
+// Format writes the template expression, whatever the formatting verb.
 func (s symbol) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{{"+s.expr+"}}") }
 
-// concrete returns the value of a symbol, and other values unchanged, for use in a condition. It fails if the value is drawn at
-// random.
+// concrete returns the value to use for v in a condition: the value of a symbol, and any other v unchanged. It fails if
+// the load draws the value at random.
 func concrete(v any) (any, error) {
 	s, ok := v.(symbol)
 	switch {
@@ -71,8 +72,8 @@ func toFloat(v any) (float64, error) {
 	return 0, fmt.Errorf("%v is not a number", v)
 }
 
-// arithmetic returns a template function that folds numbers, with an integer result if whole is set. If an argument is a
-// symbol, so is the result: an expression that calls the sprig function with the given name.
+// arithmetic returns a template function that folds numbers. The result is an integer if whole is set. If an argument
+// is a symbol, the result is a symbol too: an expression that calls the sprig function with the given name.
 func arithmetic(name string, whole bool, fold func(a, b float64) (float64, error)) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		if len(args) == 0 {
@@ -119,8 +120,8 @@ func exact(f func(a, b float64) float64) func(a, b float64) (float64, error) {
 	return func(a, b float64) (float64, error) { return f(a, b), nil }
 }
 
-// cl2Functions returns the functions of ClusterLoader2's templates (pkg/config/template_functions.go). It replaces the
-// comparisons and logical functions of text/template with versions that accept symbols.
+// cl2Functions returns the functions of ClusterLoader2's templates (pkg/config/template_functions.go). It also replaces
+// the comparisons and logical functions of text/template, because these must accept symbols.
 func cl2Functions(files fs.FS) template.FuncMap {
 	add := exact(func(a, b float64) float64 { return a + b })
 	subtract := exact(func(a, b float64) float64 { return a - b })
@@ -217,8 +218,8 @@ func cl2Functions(files fs.FS) template.FuncMap {
 	return all
 }
 
-// random adds the functions that draw random values. Their results are symbols: the load draws the values when it creates an
-// object.
+// random adds the functions that draw random values. The result of such a function is a symbol, because the load draws
+// the value when it creates an object.
 func random(all template.FuncMap) {
 	between := func(from, to any) (any, error) {
 		a, err := toFloat(from)

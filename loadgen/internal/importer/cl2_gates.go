@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// podStartup adds a transition from the first observation of a pod until it runs, with a gate for each threshold.
+// podStartup adds a transition, from the first observation of a pod until the pod runs, and a gate for each threshold.
 func (c *cl2) podStartup(m call) {
 	name := nameOf(m.id)
 	t := newMapping()
@@ -63,7 +63,7 @@ func (c *cl2) responsiveness(m call) {
 	}
 }
 
-// figure adds a row to the comparison table, over the phases of its measurement.
+// figure adds a row to the comparison table. The row covers the phases of the measurement.
 func (c *cl2) figure(m call, row *mapping) {
 	row.set("name", unique(phaseName(row), c.gateSet))
 	if c.since(row, m, true) {
@@ -74,7 +74,8 @@ func (c *cl2) figure(m call, row *mapping) {
 // scrapeEvery is the default interval at which a run records metrics.
 const scrapeEvery = 5 * time.Second
 
-// throughput adds a gate or figure for the highest rate of scheduled pods. A rate over an interval needs two scrapes.
+// throughput adds a gate or figure for the highest rate at which pods are scheduled. The interval of the rate must
+// contain two scrapes.
 func (c *cl2) throughput(m call) {
 	interval := m.duration("measurmentInterval", scrapeEvery) // as ClusterLoader2 spells it
 	scrape := min(max(interval, time.Second), scrapeEvery)
@@ -102,14 +103,13 @@ type cl2Pods struct {
 	labels map[string]string
 }
 
-// makesOthers reports whether a phase creates pods that the labels of do not match. It checks the phases with number from and
-// higher.
+// makesOthers reports whether any phase from number from on creates pods that the labels of do not match.
 func (c *cl2) makesOthers(from int, of map[string]string) bool {
 	return slices.ContainsFunc(c.pods, func(p cl2Pods) bool { return p.phase >= from && !selects(of, p.labels) })
 }
 
-// since restricts a gate or a row to the phases since the measurement's start. If window is set, they form one window. If there
-// are no such phases, it adds a remark and returns false.
+// since restricts a gate or a row to the phases after the start of its measurement. If window is set, the phases form
+// one window. If there are no such phases, since adds a remark and returns false.
 func (c *cl2) since(row *mapping, m call, window bool) bool {
 	if m.from >= len(c.phases) {
 		if id := "nothing " + m.id; !c.told[id] {
@@ -122,7 +122,7 @@ func (c *cl2) since(row *mapping, m call, window bool) bool {
 	return true
 }
 
-// cl2Window is a gate or a row with the span of phases that it covers.
+// cl2Window is a gate or a row, and the phases that it covers.
 type cl2Window struct {
 	row    *mapping
 	span   burnSpan
@@ -182,15 +182,15 @@ func (c *cl2) queries(m call) {
 	}
 }
 
-// cl2Unit converts a unit of ClusterLoader2's queries to a unit of scenarios. per is the number of query units in one scenario
-// unit. suffix is the suffix of a threshold in the query's unit.
+// cl2Unit is the conversion from a unit of ClusterLoader2's queries to a unit of scenarios. per is the number of query
+// units in one scenario unit. suffix is the suffix of a threshold in the query's unit.
 type cl2Unit struct {
 	unit   scenario.Unit
 	per    float64
 	suffix string
 }
 
-// cl2Units returns the query units that scenarios support. ClusterLoader2 accepts any text as a unit.
+// cl2Units returns the units of queries that scenarios support. ClusterLoader2 itself accepts any text as a unit.
 func cl2Units() map[string]cl2Unit {
 	all := map[string]cl2Unit{"": {}, "none": {}}
 	for unit, names := range map[cl2Unit][]string{

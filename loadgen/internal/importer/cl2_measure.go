@@ -12,21 +12,20 @@ type cl2Measurement struct {
 	item   *item
 	method string
 	params *fields
-	from   int // number of the first phase after its start
+	from   int // number of the first phase after the start of the measurement
 }
 
-// call is one call of a measurement. Its own parameters take precedence over the parameters of the call that started the
-// measurement.
+// call is one call of a measurement. Its own parameters override those of the call that started the measurement.
 type call struct {
 	*fields // parameters of the step
 	own     *fields
-	start   *fields // nil if there was no start
+	start   *fields // nil if no call started the measurement
 	item    *item
 	id      string
 	from    int // number of the first phase after the start
 }
 
-// param returns the fields that set a parameter.
+// param returns the fields that set the parameter key.
 func (m call) param(key string) *fields {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f != nil && f.has(key) {
@@ -46,7 +45,7 @@ func (m call) number(key string, otherwise float64) float64 {
 func (m call) flag(key string, otherwise bool) bool { return m.param(key).flag(key, otherwise) }
 func (m call) at(key string) Remark                 { return m.param(key).at(key) }
 
-// measure converts the measurements of a step, which run in parallel. It combines the conditions that they wait for.
+// measure converts the measurements of a step, which run in parallel. It combines the conditions for which they wait.
 func (c *cl2) measure(step string, all []*fields) {
 	var waits []string
 	var within time.Duration
@@ -141,7 +140,7 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 	return nil, 0
 }
 
-// merged returns a mapping with the fields of base and over. The fields of over take precedence.
+// merged returns a mapping with the fields of base and of over. If both contain a field, the field of over is used.
 func merged(base, over *yaml.Node) *yaml.Node {
 	m := &yaml.Node{Kind: yaml.MappingNode}
 	for _, n := range []*yaml.Node{over, base} {
@@ -172,14 +171,14 @@ func waitsAtOnce(method string) bool {
 	return false
 }
 
-// unreadParams adds remarks on parameters that were not read and could change a measurement.
+// unreadParams adds a remark for each parameter that was not read and could change a measurement.
 func (c *cl2) unreadParams(method string, m call) {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f == nil {
 			continue
 		}
-		// These parameters need no remark: they set how results are written, how often to poll, and the kinds and labels that
-		// are read at the start.
+		// These parameters need no remark: they set how results are written, how often to poll, or the kinds and
+		// labels, which are read at the start of the measurement.
 		f.ignore("action", "metricName", "metricVersion", "unit", "dimensions", "summaryName", "useSimpleLatencyQuery", "refreshInterval", "syncTimeout",
 			"checkIfPodsAreUpdated", "apiVersion", "kind", "labelSelector", "operationTimeout", "timeout", "threshold", "enableViolations", "label", "prometheusClient",
 			"measurmentInterval", "schedulerName", "allowedSlowCalls", "customThresholds", "singleResourceThreshold", "queries", "perc50Threshold", "perc90Threshold", "perc99Threshold")
@@ -192,7 +191,7 @@ func (c *cl2) unreadParams(method string, m call) {
 	}
 }
 
-// unsupported adds a remark on a measurement that is not supported, once for each identifier.
+// unsupported adds a remark for a measurement that is not supported, once for each identifier.
 func (c *cl2) unsupported(method string, m call) {
 	if id := "method " + method + m.id; !c.told[id] {
 		c.told[id] = true

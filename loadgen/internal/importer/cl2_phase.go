@@ -12,15 +12,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cl2Phase is a phase of a step. It creates or deletes bundles until each namespace of a range has the wanted number of
+// cl2Phase is a phase of a step. It creates or deletes bundles until each namespace in a range has the wanted number of
 // replicas.
 type cl2Phase struct {
 	*fields
 	item       *item
 	objects    []*fields
 	want, have int
-	spread     int    // number of namespaces; 0: objects without a namespace
-	where      string // the range as text
+	spread     int    // number of namespaces; 0 if the objects have no namespace
+	where      string // the range of namespaces as text
 	keys       []cl2Objects
 }
 
@@ -35,7 +35,8 @@ func (p *cl2Phase) change() int {
 	return (p.have - p.want) * max(1, p.spread)
 }
 
-// phasesOf merges the phases of a step into one phase. Creations become loads, the rest becomes actions.
+// phasesOf merges the phases of a step into one phase of the scenario. Creations become loads, everything else becomes
+// actions.
 func (c *cl2) phasesOf(name string, all []*fields) {
 	var phases []*cl2Phase
 	together := map[string]int{}
@@ -46,7 +47,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	}
 	phase := newMapping()
 	phase.set("name", "")
-	c.phases = append(c.phases, phase) // remarks on the phase become comments before it
+	c.phases = append(c.phases, phase) // so that remarks about the phase become comments before it
 	var loads, actions []*mapping
 	var rates []float64
 	var takes time.Duration
@@ -85,7 +86,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 		return
 	}
 	phase.set("name", unique(name, c.names))
-	// Actions run one after another. With the sum of the rates, they take as long as they would in parallel.
+	// Actions run one after another. At the sum of the rates, they take as long as they would in parallel.
 	sum := 0.0
 	for _, r := range rates {
 		sum += r
@@ -110,7 +111,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	phase.set("within", length(2*takes+10*time.Minute))
 }
 
-// readPhase reads a phase and sets have to the current number of its bundles.
+// readPhase reads a phase. It sets have to the number of bundles that exist before the phase.
 func (c *cl2) readPhase(f *fields) *cl2Phase {
 	p := &cl2Phase{fields: f, item: c.item(), objects: f.list("objectBundle"), want: f.integer("replicasPerNamespace", 0)}
 	r := f.sub("namespaceRange")
@@ -153,7 +154,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		key := p.keys[i]
 		values := maps.Clone(c.values)
 		maps.Copy(values, o.values("templateFillMap"))
-		if p.want < p.have { // a deletion needs only the kind
+		if p.want < p.have { // a deletion needs only the kind of the objects
 			if _, known := c.made[key]; known {
 				each++
 				continue
@@ -216,7 +217,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 // noValue is the text that a template renders for a missing value.
 const noValue = "<no value>"
 
-// note records an object of a phase and adds remarks if a bundled control plane does not support it.
+// note records an object of a phase. It adds remarks if a bundled control plane does not support the object.
 func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	c.made[key] = madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), names: []string{m.name()}}
 	if p.want > p.have && podSpec(m.kind()) != nil {
@@ -244,7 +245,7 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	}
 }
 
-// creation returns the load of a phase that creates objects.
+// creation returns the load for a phase that creates objects.
 func (c *cl2) creation(p *cl2Phase, pace cl2Pace, templates []*mapping, each int) *mapping {
 	l := newMapping()
 	basename := p.keys[0].basename

@@ -16,13 +16,13 @@ import (
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// cl2Templates renders files in the directory of a test.
+// cl2Templates renders the template files of a test.
 type cl2Templates struct {
 	files  fs.FS
 	limits *bounds.Bounds // for the whole import
 }
 
-// render executes a template file with values. source is the template's text.
+// render executes a template file with values. source is the text of the file.
 func (t cl2Templates) render(file string, values map[string]any) (text, source string, err error) {
 	name := path.Clean(strings.TrimPrefix(file, "/"))
 	data, err := fs.ReadFile(t.files, name)
@@ -46,7 +46,7 @@ func (t cl2Templates) render(file string, values map[string]any) (text, source s
 	return b.String(), string(data), nil
 }
 
-// decideByValues makes the conditions of a template evaluate symbols to their values.
+// decideByValues changes the conditions of a template to use the values of symbols.
 func decideByValues(tree *parse.Tree) {
 	ask := func(p *parse.PipeNode) {
 		if p == nil {
@@ -70,7 +70,8 @@ func decideByValues(tree *parse.Tree) {
 // maxIndexes is the maximum number of indexes for which an object is rendered separately.
 const maxIndexes = 1000
 
-// indexExpr returns the expression for an object's index, from first on, in a template of a load. Replicas count from 1.
+// indexExpr returns the expression, in a template of a load, for the index of an object. Indexes start at first, and
+// the replicas of a load count from 1.
 func indexExpr(first int) string {
 	switch first {
 	case 0:
@@ -81,8 +82,9 @@ func indexExpr(first int) string {
 	return fmt.Sprintf("add .Replica %d", first-1)
 }
 
-// object returns a load's template for the objects of a bundle, starting at index first. Values that depend on the index become
-// expressions. If the structure depends on the index, the template selects between variants.
+// object returns a load's template for the objects of a bundle, from index first on. Values that depend on the index
+// become expressions. If the structure of the objects depends on the index, the template contains variants and selects
+// one by the index.
 func (t cl2Templates) object(file, basename string, first, replicas int, values map[string]any) (string, error) {
 	var texts []string
 	indexes := map[string][]int{}
@@ -137,7 +139,7 @@ func numbers(all []int) string {
 
 var blockScalar = regexp.MustCompile(`(?m)[|>][-+0-9]*\s*$`)
 
-// tidy removes blank lines and comments, unless they may belong to a block scalar.
+// tidy removes blank lines and comments, except those that may belong to a block scalar.
 func tidy(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""

@@ -32,8 +32,8 @@ func (c *cl2) conditionsOf(m call, resource, test string) []string {
 	return []string{allOf(resource, c.selectorOf(m), test)}
 }
 
-// controlled returns the conditions that all controllers of a kind have their pods running and, if all controllers were
-// deleted, that their pods are gone.
+// controlled returns the conditions that all controllers of a kind have their pods running. If all controllers were
+// deleted, the condition is that their pods are gone.
 func (c *cl2) controlled(m call) []string {
 	kind := m.text("kind", "")
 	resource := resourceOf(m.text("apiVersion", ""), kind)
@@ -64,8 +64,8 @@ func (c *cl2) controlled(m call) []string {
 	return gone
 }
 
-// counted returns the condition that at least n objects pass a test, where n is the parameter key. If n is 0, the condition is
-// that no object exists.
+// counted returns the condition that at least n objects pass a test. n is the value of the parameter key. If n is 0,
+// the condition is that no such object exists.
 func (c *cl2) counted(m call, resource, test, key string) []string {
 	want := int(m.number(key, 0))
 	of := c.selectorOf(m)
@@ -78,8 +78,9 @@ func (c *cl2) counted(m call, resource, test, key string) []string {
 	return []string{fmt.Sprintf("count(%s where %s) >= %d", resource, test, want)}
 }
 
-// generic returns the conditions of a WaitForGenericK8sObjects: how many objects must have one of the successful or failed
-// conditions, and how many may have a failed one. Without conditions, it is how many objects must exist.
+// generic returns the conditions of a WaitForGenericK8sObjects: how many objects must have one of the successful or
+// failed conditions, and how many of them may have a failed condition. If the parameters name no conditions, the
+// condition is the number of objects that must exist.
 func (c *cl2) generic(m call) []string {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f != nil {

@@ -30,19 +30,19 @@ type cl2 struct {
 	madeBy       map[cl2Objects][]*cl2Bundle
 	updates      int
 	measurements map[string]*cl2Measurement
-	told         map[string]bool // remarks that were made and must not be repeated
+	told         map[string]bool // remarks that must not be repeated
 	pods         []cl2Pods
 	windows      []cl2Window
 	oneFamily    bool // whether all namespace ranges have the same basename and the same first number
 }
 
-// cl2Objects identifies the objects of a test in one range of namespaces.
+// cl2Objects identifies the objects that a test creates from one template in one range of namespaces.
 type cl2Objects struct {
 	basename, template string
 	namespaces         string
 }
 
-// below is a directory. It opens files by relative paths, which may leave the directory.
+// below is a file system at a directory. Its relative paths may leave the directory.
 type below string
 
 func (b below) Open(name string) (fs.File, error) {
@@ -53,7 +53,7 @@ func (b below) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// place returns the text of err, which begins with a file name, with the directory prepended to that name.
+// place returns the text of err with the directory added to the file name at its beginning.
 func (b below) place(err error) string {
 	if b == "." {
 		return err.Error()
@@ -161,8 +161,8 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	return c.finish()
 }
 
-// oneFamily reports whether all namespace ranges have the same basename and the same first number. If so, the run's namespaces
-// can replace them one by one.
+// oneFamily reports whether all namespace ranges have the same basename and the same first number. If so, each
+// namespace can be replaced by one of the run's namespaces.
 func oneFamily(steps []*fields) bool {
 	families := map[string]bool{}
 	for _, s := range steps {
@@ -206,7 +206,7 @@ func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 	return all, nil
 }
 
-// step adds the phases of a step, which run in parallel, and its measurements.
+// step adds the phases of a step, which run in parallel in ClusterLoader2, and its measurements.
 func (c *cl2) step(i int, s *fields) {
 	name := s.text("name", fmt.Sprintf("step-%d", i+1))
 	if phases := s.list("phases"); len(phases) > 0 {
@@ -220,7 +220,7 @@ func (c *cl2) step(i int, s *fields) {
 
 func (c *cl2) lastPhase() *yaml.Node { return c.topOf(len(c.phases) - 1) }
 
-// cl2Pace is the arrival process of a phase of a step.
+// cl2Pace is the arrival process for a phase of a step.
 type cl2Pace struct {
 	rate    float64 // actions on bundles per second; 0 means as fast as responses arrive
 	arrival string
@@ -231,7 +231,7 @@ type cl2Pace struct {
 // actionsAtOnce is the maximum number of concurrent requests of an action.
 const actionsAtOnce = 16
 
-// pace converts a tuning set, for n actions on bundles that have each objects. together is the number of actions in all phases
+// pace converts a tuning set for n actions on bundles of each objects. together is the number of actions in all phases
 // of the step that share the tuning set.
 func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	name := f.text("tuningSet", "")
@@ -282,7 +282,7 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	return cl2Pace{}
 }
 
-// into sets the arrivals of a load whose bundles have each objects.
+// into sets the arrivals of a load. Each of its bundles contains each objects.
 func (p cl2Pace) into(load *mapping, each int) {
 	if p.burst > 0 {
 		load.set("shape", flow("kind", "burst", "burst", p.burst*each, "every", length(p.every)))
@@ -297,7 +297,8 @@ func (p cl2Pace) into(load *mapping, each int) {
 	}
 }
 
-// ReadOverrides parses a file of values, like --testoverrides of ClusterLoader2 and --user-data of kube-burner.
+// ReadOverrides parses a file of template values, in the format of --testoverrides of ClusterLoader2 and --user-data of
+// kube-burner.
 func ReadOverrides(file string, data []byte) (map[string]any, error) {
 	values := map[string]any{}
 	if err := yaml.Unmarshal(data, &values); err != nil {

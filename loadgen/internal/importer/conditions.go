@@ -22,8 +22,8 @@ func isCustom(resource string) bool {
 		group == "snapshot.storage.k8s.io" || group == "metrics.k8s.io"
 }
 
-// readyTest returns the CEL test that kube-burner and ClusterLoader2 wait for, on an object o of a kind. It returns "" if they
-// do not wait for that kind.
+// readyTest returns, as a CEL expression on an object o, the test for which kube-burner and ClusterLoader2 wait on
+// objects of a kind. It returns "" if they do not wait for that kind.
 func readyTest(kind string) string {
 	switch kind {
 	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet":
@@ -50,13 +50,13 @@ func conditionTest(kind, status string) string {
 	return fmt.Sprintf(`o.status.conditions.exists(c, c.type == %q && c.status == %q)`, kind, status)
 }
 
-// The forms of jq expressions that kube-burner's examples use to test a status.
+// The jq expressions in kube-burner's examples that test a status.
 var (
 	jqCondition = regexp.MustCompile(`^\(?\s*\.conditions\.?\[\]\s*\|\s*select\(\s*\.type\s*==\s*"([A-Za-z]+)"\s*\)\s*\)?\s*\|?\s*\.status$`)
 	jqPath      = regexp.MustCompile(`^((?:\.[A-Za-z_][A-Za-z0-9_]*)+)(\s*\|\s*tostring)?(\s*\|\s*ascii_downcase)?$`)
 )
 
-// jqTest converts a jq test of a status to CEL. It returns "" for an unsupported form.
+// jqTest converts a jq test of a status to CEL. It returns "" if it does not support the expression.
 func jqTest(path, want string) string {
 	path = strings.TrimSpace(path)
 	if m := jqCondition.FindStringSubmatch(path); m != nil {
@@ -72,8 +72,8 @@ func jqTest(path, want string) string {
 	return ""
 }
 
-// allOf returns the condition that a test holds for each object of a resource that has the given labels and, with any value,
-// the labels in present.
+// allOf returns the condition that a test holds for each matching object of a resource. An object matches if it has the
+// given labels and, with any value, the labels in present.
 func allOf(resource string, labels map[string]string, test string, present ...string) string {
 	var others []string
 	for _, key := range present {

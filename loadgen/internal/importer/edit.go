@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// edit applies inText to the text of a template and verifies the result: with each of the values, the new text must render to
-// the objects of the old text, as changed by inObject. Otherwise edit returns the text unchanged, and false.
+// edit applies inText to the text of a template and verifies the result: for each of the values, the new text must
+// render to the objects of the old text as changed by inObject. If it does not, edit returns the old text and false.
 func edit(text string, all []map[string]any, inText func(lines []string, m manifest, document int) []string,
 	inObject func(m manifest, document int, values map[string]any)) (string, bool) {
 	before, err := render(text, all[0])
@@ -68,7 +68,7 @@ func hasFields(lines []string) bool {
 	return slices.ContainsFunc(lines, func(l string) bool { return keyLine.MatchString(l) })
 }
 
-// plain reports whether a line has no content: it is blank, a comment, a separator, or only an action.
+// plain reports whether a line contributes no content: it is blank, a comment, a separator, or only a template action.
 func plain(line string) bool {
 	t := strings.TrimSpace(line)
 	return t == "" || strings.HasPrefix(t, "#") || strings.HasPrefix(t, "---") || actionLine.MatchString(line)
@@ -76,8 +76,8 @@ func plain(line string) bool {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// find returns the line of a key, or -1 if it is missing. It searches lines[from:end], a block below a key that is indented by
-// parentIndent. childIndent is the indent of the keys in the block, or -1 if the block is empty.
+// find returns the line of a key, or -1 if there is none. It searches the block lines[from:end] below a key that is
+// indented by parentIndent. childIndent is the indent of the keys in the block, or -1 if the block is empty.
 func find(lines []string, from, end, parentIndent int, key string) (at, childIndent int) {
 	childIndent = -1
 	for i := from; i < end; i++ {
@@ -113,7 +113,8 @@ func blockEnd(lines []string, at int) int {
 	return end
 }
 
-// addEntries adds entries below a path of a document. Their values are YAML. It creates the part of the path that is missing.
+// addEntries adds entries below a path of a document. It creates the missing part of the path. The values of entries
+// are YAML.
 func addEntries(lines, path []string, entries map[string]string) []string {
 	from, end, indent := 0, len(lines), -1
 	for depth, key := range path {
@@ -145,7 +146,7 @@ func addEntries(lines, path []string, entries map[string]string) []string {
 // flowValue matches a key whose value is a flow mapping on the same line.
 var flowValue = regexp.MustCompile(`^ *[^\s#:'"{\[-][^:#]*:\s+\{([^{]|$)`)
 
-// intoFlow adds entries below a path to a flow mapping. text is the rest of the line after the opening brace.
+// intoFlow adds entries below a path to a flow mapping. text is the line after the opening brace of the mapping.
 func intoFlow(text string, path []string, entries map[string]string) string {
 	text = text[len(text)-len(strings.TrimLeft(text, " ")):]
 	var b strings.Builder
@@ -173,7 +174,7 @@ func inFlow(entries map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// missing returns the lines of the rest of a path and of the entries below it.
+// missing returns the lines for the missing part of a path and for the entries below it.
 func missing(path []string, entries map[string]string, indent int) (lines []string) {
 	for _, key := range path {
 		lines = append(lines, strings.Repeat(" ", indent)+key+":")
@@ -185,7 +186,7 @@ func missing(path []string, entries map[string]string, indent int) (lines []stri
 	return lines
 }
 
-// dropEntries removes the named entries below a path. It also removes the last key of the path if no entry is left.
+// dropEntries removes the named entries below a path. If no entry is left, it also removes the last key of the path.
 func dropEntries(lines, path, names []string) []string {
 	from, end, indent := 0, len(lines), -1
 	last := -1

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// addLabels adds labels to every object of a template and to its pod templates. The values of labels may be templates. labels
-// returns the labels for a document. If inherit is set, pod templates also get the labels of their object.
+// addLabels adds labels to every object of a template and to its pod templates. The function labels returns the labels
+// for a document. Their values may be templates. If inherit is set, pod templates also get the labels of their object.
 func addLabels(text string, values []map[string]any, inherit bool, labels func(document int) map[string]string) (string, bool) {
 	inherited := map[int][]string{} // keys, by document
 	return edit(text, values, func(lines []string, m manifest, document int) []string {
@@ -54,7 +54,8 @@ func addLabels(text string, values []map[string]any, inherit bool, labels func(d
 	})
 }
 
-// ownLabelTexts returns those labels of an object that are on their own lines, with their values as written in the text.
+// ownLabelTexts returns the labels of an object, with their values as written in the text. It includes only labels that
+// are on lines of their own.
 func ownLabelTexts(lines []string, m manifest) map[string]string {
 	own := map[string]string{}
 	from, end, indent := 0, len(lines), -1
@@ -98,7 +99,7 @@ func filled(text string, values map[string]any) string {
 	return text
 }
 
-// without returns the entries whose keys are missing in m.
+// without returns the entries whose keys m does not contain.
 func without(entries map[string]string, m manifest) map[string]string {
 	all := maps.Clone(entries)
 	maps.DeleteFunc(all, func(key, _ string) bool { _, own := m[key]; return own })

@@ -28,13 +28,13 @@ type Options struct {
 	Alerts, Metrics []string
 }
 
-// Result is a scenario, with remarks on the parts of the configuration that were changed or left out.
+// Result is the imported scenario, with remarks about the parts of the configuration that were changed or left out.
 type Result struct {
 	Name     string
 	Scenario []byte // YAML
 	Files    []File // templates that the scenario refers to
-	// Items is the number of parts of the configuration, such as jobs, objects and measurements. Whole is how many of them have
-	// no remark.
+	// Items is the number of parts of the configuration, such as jobs, objects and measurements. Whole is the number of
+	// parts without a remark.
 	Items, Whole int
 	Remarks      []Remark // in the order of the scenario
 }
@@ -45,7 +45,7 @@ type File struct {
 	Data []byte
 }
 
-// Remark describes one part of the configuration that was left out or changed.
+// Remark reports that one part of the configuration was left out or changed.
 type Remark struct {
 	File  string
 	Line  int // 0 if unknown
@@ -86,21 +86,21 @@ type draft struct {
 	texts   []*templateText
 	items   []*item
 	remarks []Remark
-	quiet   bool // suppresses remarks that were already made
+	quiet   bool // suppresses remarks, because they were made already
 }
 
 func newDraft(o Options, file string) *draft {
 	return &draft{options: o, file: file, namespaceLabels: map[string]string{}, names: map[string]bool{}, gateSet: map[string]bool{}}
 }
 
-// templateText is a template, which is written into the scenario or into its own file.
+// templateText is the text of a template. It is written into the scenario or into its own file.
 type templateText struct {
 	at   *mapping // mapping whose field text is the template
 	file string
 	text string
 }
 
-// item is one part of the configuration, such as a job, with the number of remarks on it.
+// item is one part of the configuration, such as a job, with the number of remarks about the part.
 type item struct {
 	draft   *draft
 	remarks int
@@ -112,7 +112,8 @@ func (d *draft) item() *item {
 	return i
 }
 
-// remark records that a part was left out or changed, and adds a comment before node or, if node is nil, before the phases.
+// remark records that a part was left out or changed, and adds a comment to the scenario. The comment is before node
+// or, if node is nil, before the phases.
 func (i *item) remark(node *yaml.Node, at Remark, format string, args ...any) {
 	if i.draft.quiet {
 		return
@@ -145,7 +146,8 @@ func (d *draft) nothing(file string) error {
 	return fmt.Errorf("%s: none of it can be converted: %s%s", file, d.remarks[0], more)
 }
 
-// template registers a template text for the mapping at. file is its name if it is written to its own file.
+// template registers text as the template of the mapping at. file is the file's name if the template is written to its
+// own file.
 func (d *draft) template(at *mapping, file, text string) *templateText {
 	t := &templateText{at, file, text}
 	d.texts = append(d.texts, t)
@@ -188,7 +190,7 @@ func (d *draft) finish() (*Result, error) {
 	return r, err
 }
 
-// invalid converts the errors of the scenario, one per line, to errors that name the configuration file instead of the
+// invalid converts the errors of the scenario, one per line, so that they name the configuration file instead of the
 // scenario.
 func (d *draft) invalid(err error) error {
 	place := regexp.MustCompile(`^` + regexp.QuoteMeta(d.name) + `\.yaml(:\d+)?: `)

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// burner imports a kube-burner configuration. Its defaults and its order of operations match kube-burner v2
+// burner imports a kube-burner configuration, with the defaults and the order of operations of kube-burner v2
 // (pkg/config/types.go, pkg/burner).
 type burner struct {
 	*draft
@@ -34,14 +34,14 @@ type burner struct {
 	elapsed   bool            // an expression uses the elapsed time of a job
 }
 
-// madeObjects describes the objects that one entry of a job creates.
+// madeObjects describes the objects that one entry in the objects of a job creates.
 type madeObjects struct {
 	kind, apiVersion string
 	labels, pods     map[string]string // of the objects and of their pods
 	count            int
 	job              *burnJob
 	object           *burnObject
-	names            []string // of the first objects
+	names            []string // names of the first objects
 	deleted          bool
 }
 
@@ -82,7 +82,7 @@ func KubeBurner(path string, o Options) (*Result, error) {
 	return b.convert(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
 }
 
-// importUUID stands for the UUID and the run ID, which kube-burner generates for each run.
+// importUUID replaces the UUID and the run ID that kube-burner generates for each run.
 const importUUID = "00000000-0000-4000-8000-000000000000"
 
 // burnFile returns the configuration file in a directory, or path itself if it is a file.
@@ -172,7 +172,7 @@ func (b *burner) global() error {
 		b.item().remark(nil, g.at("gcMetrics"), "the removal of the objects is not measured")
 	}
 	if g.flag("clusterHealth", false) {
-		b.item() // a run begins with its nodes Ready
+		b.item() // nothing to convert: a run begins with its nodes Ready
 	}
 	for _, m := range g.list("measurements") {
 		b.measurement(m, nil)
@@ -183,7 +183,7 @@ func (b *burner) global() error {
 	return nil
 }
 
-// say lists further differences from kube-burner in the comment at the top.
+// say adds further differences from kube-burner to the comment at the top of the scenario.
 func (b *burner) say() {
 	var more []string
 	if b.workers {
@@ -203,7 +203,7 @@ func (b *burner) say() {
 	}
 }
 
-// placeNodes sets the number of simulated nodes: the number in the options, or as many as the pods need.
+// placeNodes sets the number of simulated nodes, from the options or from what the pods need.
 func (b *burner) placeNodes() {
 	if b.options.OwnCluster {
 		return
@@ -219,7 +219,7 @@ func (b *burner) placeNodes() {
 	addComment(b.nodes.set("count", count), "kube-burner uses the nodes of the cluster; here as many nodes as the pods need are simulated")
 }
 
-// phase adds a phase and makes its name unique.
+// phase adds a phase. It changes the name if another phase or load has it.
 func (d *draft) phase(name string) *mapping {
 	m := newMapping()
 	m.set("name", unique(name, d.names))

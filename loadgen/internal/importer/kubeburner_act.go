@@ -23,7 +23,8 @@ func deletion(resource string, labels map[string]string, rate float64) *mapping 
 	return a
 }
 
-// endOfDeletion makes a phase end when the conditions in gone hold or, if wait is false or gone is empty, after a second.
+// endOfDeletion sets the end of a phase: when the conditions in gone hold or, if wait is false or gone is empty, after
+// a second.
 func endOfDeletion(p *mapping, gone []string, wait bool, within time.Duration) {
 	if !wait || len(gone) == 0 {
 		p.set("for", "1s")
@@ -70,7 +71,7 @@ func (b *burner) deleteJob(j *burnJob) {
 		}
 		count := 0
 		for _, m := range live {
-			m.deleted = m.deleted || m.kind == o.kind // controllers recreate pods, so only objects of the kind itself count as deleted
+			m.deleted = m.deleted || m.kind == o.kind // controllers recreate pods, so only objects of this kind count as deleted
 			count += m.count
 		}
 		endOfDeletion(p, none, j.waitForDeletion, j.within+atRate(count, j.qps))
@@ -81,7 +82,7 @@ func (b *burner) deleteJob(j *burnJob) {
 	}
 }
 
-// maxPatches is the maximum number of actions for a patch job.
+// maxPatches is the maximum number of actions into which a patch job is converted.
 const maxPatches = 200
 
 // patchJob adds the phases of a patch job.
@@ -145,7 +146,7 @@ func (b *burner) patchWaits(j *burnJob) (waits []string) {
 	return slices.Compact(waits)
 }
 
-// patch returns the action for one object in one iteration, or nil if it cannot be converted.
+// patch returns the action that patches one object in one iteration, or nil if the patch cannot be converted.
 func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	failed := func(at Remark, format string, args ...any) *mapping {
 		if iteration == 0 {
@@ -213,7 +214,7 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	return a
 }
 
-// relabel records the labels that a patch adds to objects, because later jobs may select them.
+// relabel records the labels that a patch adds to objects, because selectors of later jobs may match them.
 func (o *burnObject) relabel(live []*madeObjects, patch map[string]any) {
 	for _, m := range live {
 		m.labels = maps.Clone(m.labels)

@@ -32,7 +32,8 @@ func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	}
 }
 
-// clashes adds a remark if two jobs create objects of the same name in separate namespaces, because here jobs share namespaces.
+// clashes adds a remark if two jobs create objects with the same name in separate namespaces. In a run, jobs share
+// namespaces.
 func (b *burner) clashes(j *burnJob, node *yaml.Node) {
 	for _, m := range b.made {
 		if m.job != j {

@@ -9,13 +9,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// alertProfile adds a gate for each alert that makes kube-burner fail, and a figure for each other alert. An alert fires
-// if its expression returns a series at any time of a job (pkg/alerting/alert_manager.go).
+// alertProfile adds a gate for each alert that makes kube-burner fail, and a figure for each other alert. An alert
+// fires if its expression returns a series at any time during a job (pkg/alerting/alert_manager.go).
 func (b *burner) alertProfile(file string, root *yaml.Node) {
 	b.profile(file, root, "alert profile", b.alert)
 }
 
-// profile calls carry with each entry of a profile, which must be a list.
+// profile calls carry for each entry of a profile. The profile must be a list.
 func (b *burner) profile(file string, root *yaml.Node, kind string, carry func(*fields, *item)) {
 	src := &source{file: file}
 	if root.Kind != yaml.SequenceNode {
@@ -42,7 +42,8 @@ func (b *burner) alert(f *fields, item *item) {
 	base := unique("alert-"+metricsOf(expr), b.gateSet)
 	count := fmt.Sprintf("(count(%s) or vector(0))", expr)
 	whole := fmt.Sprintf("max_over_time(%s[$window:5s]) or %s", count, count)
-	// An expression that depends on the elapsed time gets one gate for each job, over its phases together. Others cover all phases.
+	// An expression that uses the elapsed time of a job gets one gate per job, over the phases of that job together.
+	// Any other expression gets one gate for all phases.
 	spans := []burnSpan{{}}
 	if strings.Contains(expr, "$window") {
 		spans = b.jobSpans()
@@ -77,12 +78,13 @@ func (b *burner) alert(f *fields, item *item) {
 	}
 }
 
-// jobSpans returns the phases of each job that has any.
+// jobSpans returns the span of phases of each job that has phases.
 func (b *burner) jobSpans() []burnSpan {
 	return slices.DeleteFunc(slices.Clone(b.spans), func(s burnSpan) bool { return s.to == s.from })
 }
 
-// together restricts a gate to a span of phases as one window. Without a span it covers each phase.
+// together restricts a gate to a span of phases, evaluated as one window. If the span is empty, the gate covers each
+// phase separately.
 func (d *draft) together(gate *mapping, span burnSpan) {
 	d.over(gate, span)
 	if span.to-span.from > 1 {
@@ -90,7 +92,7 @@ func (d *draft) together(gate *mapping, span burnSpan) {
 	}
 }
 
-// over restricts a gate or a row to a span of phases. Without a span it covers all phases.
+// over restricts a gate or a row to a span of phases. If the span is empty, it covers all phases.
 func (d *draft) over(row *mapping, span burnSpan) {
 	if n := span.to - span.from; n < 1 || n == len(d.phases) {
 		return
@@ -102,7 +104,7 @@ func (d *draft) over(row *mapping, span burnSpan) {
 	row.set("over", over)
 }
 
-// promQL converts an expression of a profile. why is the reason if it cannot be converted, and empty on success.
+// promQL converts an expression of a profile. If the expression cannot be converted, why is the reason, otherwise "".
 func (b *burner) promQL(text string) (expr, why string) {
 	expr, why = promQL(text, b.options.Values)
 	if !b.options.OwnCluster {
@@ -122,7 +124,8 @@ func (b *burner) metric(f *fields, item *item) {
 	expr, why := b.promQL(f.text("query", ""))
 	instant := f.flag("instant", false)
 	base := unique(name, b.gateSet)
-	// An expression that depends on the elapsed time gets one row for each job, over its phases together. Others cover all phases.
+	// An expression that uses the elapsed time of a job gets one row per job, over the phases of that job together. Any
+	// other expression gets one row for all phases.
 	spans := []burnSpan{{}}
 	if strings.Contains(expr, "$window") {
 		spans = b.jobSpans()

@@ -14,7 +14,7 @@ import (
 type burnMade struct {
 	templates                     []*burnTemplate
 	iterations, namespaces, total int
-	spread                        bool // has namespaced objects without a namespace, which are spread over the job's namespaces
+	spread                        bool // some objects are namespaced but name no namespace, and are spread over the job's namespaces
 }
 
 // burnChurn is the churn configuration of a job.
@@ -34,8 +34,8 @@ func churns(job *fields) bool {
 // maxCycles is the maximum number of churn cycles that become separate phases.
 const maxCycles = 10
 
-// churn adds the deletions and creations that replace a job's objects (pkg/burner/create.go): the oldest objects of each
-// template, or all objects of some namespaces.
+// churn adds the deletions and creations that replace a job's objects (pkg/burner/create.go). It replaces the oldest
+// objects of each template, or all objects in some namespaces.
 func (b *burner) churn(j *burnJob) {
 	if !j.churn {
 		return
@@ -95,7 +95,7 @@ type labelled struct {
 	count    int
 }
 
-// cycles adds one phase for the deletions and one for the creations of each churn cycle.
+// cycles adds two phases for each churn cycle: one for its deletions and one for its creations.
 func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	first := len(b.phases)
 	random := rand.New(rand.NewPCG(1, uint64(len(b.spans))))
@@ -156,7 +156,7 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	}
 }
 
-// churns reports whether churn replaces the objects of this entry.
+// churns reports whether churn replaces the objects of the entry o.
 func (o *burnObject) churns() bool { return o.flag("churn", true) }
 
 // oldest returns the objects that a churn cycle deletes: the configured percentage of each template's objects, in the
@@ -186,8 +186,8 @@ func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
 	return all
 }
 
-// ofNamespaces returns the objects of a churn cycle in mode "namespaces": all objects in the namespaces that kube-burner would
-// delete.
+// ofNamespaces returns the objects that a churn cycle deletes in mode "namespaces": all objects in the namespaces that
+// kube-burner would delete.
 func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) {
 	step := 1 // iterations that share an object are churned together
 	for _, o := range j.objects {
@@ -213,7 +213,7 @@ func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) 
 	return all
 }
 
-// hasPods reports whether the job's objects have pods with their labels.
+// hasPods reports whether any objects of the job have pods with the labels of the objects.
 func (j *burnJob) hasPods() bool {
 	for _, m := range j.made {
 		for _, t := range m.templates {

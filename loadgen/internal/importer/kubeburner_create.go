@@ -39,12 +39,12 @@ func (b *burner) batches(j *burnJob) (all []burnBatch) {
 	return all
 }
 
-// grouped reports whether a job creates its objects group by group.
+// grouped reports whether a job creates its objects one group after another.
 func (j *burnJob) grouped() bool {
 	return slices.ContainsFunc(j.objects, func(o *burnObject) bool { return o.group > 0 })
 }
 
-// every returns n if a job creates the object in every nth iteration.
+// every returns n if the object is created in every nth iteration of a job with the given number of iterations.
 func (o *burnObject) every(iterations int) int {
 	if o.runOnce {
 		return iterations
@@ -52,7 +52,7 @@ func (o *burnObject) every(iterations int) int {
 	return min(o.repeat, iterations)
 }
 
-// times returns how many of the given number of iterations create the object.
+// times returns in how many of the given iterations the job creates the object.
 func (o *burnObject) times(j *burnJob, iterations int) int {
 	every := o.every(j.iterations)
 	return (iterations + every - 1) / every
@@ -119,7 +119,7 @@ func (b *burner) waitsOf(j *burnJob, batch burnBatch) (waits []string) {
 	return waits
 }
 
-// madeOf returns the objects of a batch, without those that are created before the first phase.
+// madeOf returns the objects of a batch, except those that are created before the first phase.
 func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
 	made := burnMade{iterations: j.iterations}
 	total := 0
@@ -143,7 +143,8 @@ func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
 	return made
 }
 
-// afterCreation adds the wait for objects, the pauses, and the removal of a group.
+// afterCreation adds what follows the creation of a batch: the wait for its objects, the pauses, and the removal of the
+// group.
 func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 	switch {
 	case b.wait && !j.grouped():
@@ -169,7 +170,8 @@ func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 	}
 }
 
-// createPhase adds a phase with a load that creates the objects of one iteration or, if iteration is nil, of all.
+// createPhase adds a phase with a load that creates the objects of one iteration or, if iteration is nil, of all
+// iterations.
 func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration *int) (phase, load *mapping) {
 	phase = b.phase(title)
 	load = newMapping()
@@ -209,7 +211,8 @@ func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration 
 	return phase, load
 }
 
-// templatesOf returns the templates for another load or action. The first caller gets the originals, later callers copies.
+// templatesOf returns the templates for a load or action. The first call for a template returns the original, later
+// calls return copies.
 func (b *burner) templatesOf(made burnMade) (all []*mapping) {
 	for _, t := range made.templates {
 		if !t.placed {
@@ -229,8 +232,8 @@ func (b *burner) templatesOf(made burnMade) (all []*mapping) {
 	return all
 }
 
-// perIteration returns how many objects every iteration creates, at least 1. irregular reports whether other objects are
-// created in some iterations only.
+// perIteration returns the number of objects that every iteration creates, at least 1. irregular reports whether some
+// iterations create further objects.
 func (m burnMade) perIteration() (count int, irregular bool) {
 	for _, t := range m.templates {
 		if n := t.object.replicas * len(t.objects); t.object.every(m.iterations) == 1 {
@@ -249,8 +252,8 @@ func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 	if j.delay == 0 || j.iterations < 2 {
 		return
 	}
-	// kube-burner's token bucket refills during the delay. It creates as many objects at once as there are tokens, and the rest
-	// at the rate.
+	// kube-burner's token bucket is refilled during the delay. kube-burner creates as many objects at once as there are
+	// tokens, and the remaining objects at the rate.
 	perIteration, irregular := made.perIteration()
 	rest := time.Duration(float64(max(0, perIteration-j.burst)) / j.qps * float64(time.Second))
 	every := j.delay + rest

@@ -18,7 +18,7 @@ func (b *burner) customGroups() (groups []string) {
 		for _, o := range j.objects {
 			data, err := userfile.Read(filepath.Join(b.dir, o.template), userfile.Text)
 			if err != nil {
-				continue // the creation of the object reports it
+				continue // reported when the object's creation is converted
 			}
 			objects, err := render(string(data)+b.functions, b.values(j, o, 0, 1))
 			if err != nil {
@@ -34,8 +34,9 @@ func (b *burner) customGroups() (groups []string) {
 	return groups
 }
 
-// definition moves a template of CustomResourceDefinitions to the objects that are created before the first phase, if a job
-// creates resources of them: loads are checked before the run, and need the definitions. It reports whether it did.
+// definition moves a template of CustomResourceDefinitions to the objects that are created before the first phase, if a
+// job creates such custom resources: loads are checked before the run and need the definitions. It reports whether it
+// moved the template.
 func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 	needed := func(m manifest) bool {
 		return m.kind() == definitionKind && slices.Contains(b.custom, m.at("spec").text("group"))

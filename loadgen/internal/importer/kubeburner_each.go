@@ -5,8 +5,8 @@ import "fmt"
 // maxEach is the maximum number of iterations that become separate phases.
 const maxEach = 20
 
-// apart reports whether each iteration of a job becomes a separate phase: kube-burner waits, runs hooks or pauses between
-// iterations in a way that one load cannot.
+// apart reports whether each iteration of a job becomes a separate phase. That is necessary if kube-burner waits, runs
+// hooks or pauses between iterations in a way that one load cannot.
 func (b *burner) apart(j *burnJob) bool {
 	if j.kind != "create" || j.iterations < 2 || j.iterations > maxEach || j.has("incrementalLoad") {
 		return false
@@ -60,7 +60,7 @@ func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits [
 	return waits
 }
 
-// in returns the templates that create objects in an iteration, and the number of those objects.
+// in returns the templates that create objects in one iteration, and the number of objects that they create.
 func (m burnMade) in(iteration int) (these burnMade, count int) {
 	these = m
 	these.templates = nil

@@ -13,7 +13,7 @@ func hookTimes() []string {
 	}
 }
 
-// checkHooks rejects the hooks that kube-burner rejects.
+// checkHooks reports an error for each hook that kube-burner rejects.
 func (b *burner) checkHooks(j *burnJob) {
 	for _, h := range j.list("hooks") {
 		when := h.text("when", "")
@@ -26,8 +26,9 @@ func (b *burner) checkHooks(j *burnJob) {
 	}
 }
 
-// hooks adds the hooks of a job to its phases, which start at index first. Background hooks come first, as in kube-burner.
-// removed is the index of the phase that removes the job's objects, or -1.
+// hooks adds the hooks of a job to the phases of the job, the first of which has the index first. As in kube-burner,
+// background hooks come first. removed is the index of the phase that removes the job's objects, or -1 if there is
+// none.
 func (b *burner) hooks(j *burnJob, first, removed int) {
 	var all []*fields
 	for _, background := range []bool{true, false} {
@@ -115,8 +116,8 @@ func (b *burner) hookEach(j *burnJob, h *fields, item *item) {
 	b.quiet = false
 }
 
-// command converts a hook to a command of a phase. A background command gets its own session, so that it outlives the hook's
-// process group.
+// command converts a hook to a command of a phase. A background command runs in its own session, so that it outlives
+// the process group of the hook.
 func (b *burner) command(h *fields, item *item, phase *mapping) *mapping {
 	run := h.texts("cmd")
 	m := newMapping()

@@ -54,7 +54,7 @@ type burnObject struct {
 	item             *item
 }
 
-// The limits of client-go, which kube-burner uses for a job without qps or burst.
+// The default qps and burst of kube-burner, which are those of client-go.
 const (
 	defaultQPS   = 5
 	defaultBurst = 10
@@ -189,7 +189,8 @@ type burnSpan struct {
 // maxObjects is the maximum number of objects of a load.
 const maxObjects = 1_000_000
 
-// topOf returns the node that carries comments on the phases from index first on, or nil if there is no such phase.
+// topOf returns the node that carries comments about the phases from index first on. It returns nil if there is no
+// phase with that index.
 func (d *draft) topOf(first int) (node *yaml.Node) {
 	if first >= 0 && first < len(d.phases) {
 		return d.phases[first].Node

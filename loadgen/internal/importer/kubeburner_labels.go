@@ -33,8 +33,9 @@ func (b *burner) selectors() (all []map[string]string) {
 	return all
 }
 
-// ownLabels returns a function with the labels that kube-burner adds to the objects of a template, by document. They include
-// the UUID and run ID labels only if a selector uses them; otherwise the run's own label replaces them.
+// ownLabels returns a function from the index of a document to the labels that kube-burner adds to the document's
+// objects. Labels with the UUID and the run ID are included only if a selector uses them; otherwise the run's own label
+// replaces them.
 func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[string]string {
 	labels := map[string]string{jobLabel: j.name, groupLabel: fmt.Sprint(o.group), iterationLabel: "{{.Iteration}}", replicaLabel: "{{.Replica}}"}
 	if o.repeat > 1 {
@@ -54,7 +55,8 @@ func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[str
 	}
 }
 
-// selected reports whether a selector, churn or a removal needs kube-burner's labels on the objects of a job.
+// selected reports whether the objects of a job need kube-burner's labels, because a selector, churn or a removal uses
+// the labels.
 func (b *burner) selected(j *burnJob, o *burnObject) bool {
 	if j.flag("gc", false) || o.sub("group").flag("gc", false) || j.has("incrementalLoad") || j.churn {
 		return true
@@ -85,8 +87,8 @@ func (b *burner) number(j *burnJob) {
 	}
 }
 
-// matching returns the objects of earlier jobs that the entry's selector matches: those that still exist, and those that were
-// deleted.
+// matching returns the objects of earlier jobs that the selector of an entry matches: live holds those that still
+// exist, gone those that were deleted.
 func (b *burner) matching(o *burnObject) (live, gone []*madeObjects) {
 	asked := maps.Clone(o.labels)
 	maps.DeleteFunc(asked, func(key, _ string) bool { return key == iterationLabel || key == replicaLabel }) // every value is the label of some object

@@ -11,7 +11,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// burnTransitions returns the transitions of a kube-burner measurement, and their names by condition.
+// burnTransitions returns the transitions for a kube-burner measurement. byCondition maps the conditions of the
+// measurement to the names of the transitions.
 func burnTransitions(measurement string) (all []*mapping, byCondition map[string]string) {
 	named := func(names ...string) {
 		for _, name := range names {
@@ -95,7 +96,7 @@ func (d *draft) transition(m *mapping) {
 	d.transitions = append(d.transitions, m)
 }
 
-// quantiles returns kube-burner's latency metrics by name.
+// quantiles returns the quantiles of kube-burner's latency metrics, by the name of the metric.
 func quantiles() map[string]float64 {
 	return map[string]float64{"P99": 0.99, "P95": 0.95, "P50": 0.5, "Max": 1}
 }
@@ -129,7 +130,7 @@ func (b *burner) threshold(item *item, f *fields, byCondition map[string]string,
 	b.gates = append(b.gates, g)
 }
 
-// endpoints reads where kube-burner gets metrics from and where it stores results, and imports the profiles.
+// endpoints reads where kube-burner gets metrics and where it stores results. It also imports the profiles.
 func (b *burner) endpoints() {
 	read := map[string]bool{}
 	profile := func(item *item, at Remark, file string, add func(file string, root *yaml.Node)) {

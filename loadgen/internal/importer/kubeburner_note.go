@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// note records the objects that a template creates and adds remarks on how they differ in a run.
+// note records the objects that a template creates. It adds remarks on how the objects differ in a run.
 func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest, iterations int) {
 	count := o.replicas * iterations
 	for _, m := range objects {
@@ -45,7 +45,7 @@ func (b *burner) makes(kind string) bool {
 	return slices.ContainsFunc(b.made, func(o madeObjects) bool { return o.kind == kind })
 }
 
-// namespacesIn returns the namespace names in an object, except in its metadata.
+// namespacesIn returns the names of namespaces in an object outside of its metadata.
 func namespacesIn(v any) (names []string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -77,7 +77,7 @@ func asList(v any) []any {
 	return all
 }
 
-// namesOwn reports whether a name belongs to one of a job's namespaces.
+// namesOwn reports whether any of the names is that of a namespace of the job.
 func namesOwn(names []string, base string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		rest, ok := strings.CutPrefix(name, base)

@@ -11,13 +11,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnProfiles is a pprof measurement, which takes profiles of components at an interval.
+// burnProfiles is a pprof measurement, which takes profiles of components at the start of a job, at its end, and at an
+// interval.
 type burnProfiles struct {
 	item     *item
 	at       Remark
 	all      []burnProfile
 	interval time.Duration
-	told     bool // whether the remark on when profiles are taken was added
+	told     bool // the remark about the times of profiles was added
 }
 
 type burnProfile struct {
@@ -46,7 +47,7 @@ func (b *burner) pprof(item *item, f *fields) *burnProfiles {
 	return p
 }
 
-// profileOf returns the profile for a target. why is the reason if no profile is possible, and empty on success.
+// profileOf returns the profile to take of a target. If a run cannot take the profile, why is the reason, otherwise "".
 func profileOf(t *fields) (p burnProfile, why string) {
 	at, err := url.Parse(t.text("url", ""))
 	if err != nil {
@@ -84,10 +85,10 @@ func profileOf(t *fields) (p burnProfile, why string) {
 	return p, ""
 }
 
-// maxProfiles limits the profiles of one kind that a job takes.
+// maxProfiles is the maximum number of profiles of one kind per job.
 const maxProfiles = 20
 
-// profilesOf returns the pprof measurements that apply to a job: its own measurements and the ones for all jobs.
+// profilesOf returns the pprof measurements that apply to a job: its own, and those for all jobs.
 func (b *burner) profilesOf(j *burnJob) []*burnProfiles {
 	sets := slices.Clone(b.profiles)
 	for _, m := range j.list("measurements") {
@@ -116,7 +117,8 @@ func (b *burner) profilePhase(name string, sets []*burnProfiles) {
 	}
 }
 
-// at returns the profile, scheduled after the given time or, if the component is still taking another CPU profile, later.
+// at returns the profile with its start time: the given time or, if another CPU profile of the component has not ended
+// by then, after the end of that profile.
 func (p burnProfile) at(after time.Duration, free map[string]time.Duration) *mapping {
 	m := flow("component", p.component, "kind", p.kind)
 	if p.lasts > 0 {

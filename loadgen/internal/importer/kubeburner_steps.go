@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxSteps is the maximum number of steps of an incremental load that become phases.
+// maxSteps is the maximum number of steps of an incremental load. Each step becomes a phase.
 const maxSteps = 50
 
-// steps adds the phases of a job that is repeated with an increasing number of iterations. Its objects are removed after each
-// step (pkg/burner/incremental.go).
+// steps adds the phases of a job with an incremental load, which is repeated with an increasing number of iterations.
+// The objects are removed after each step (pkg/burner/incremental.go).
 func (b *burner) steps(j *burnJob, f *fields) {
 	whole := j.iterations
 	ends := b.stepEnds(j, f)
@@ -70,8 +70,8 @@ func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	return linearEnds(start, total, linear.integer("stepSize", 1), linear.integer("minSteps", 0))
 }
 
-// linearEnds returns the iterations of each step. They increase by step, or by less if that is needed for the least number of
-// steps.
+// linearEnds returns the numbers of iterations of the steps. The number increases by step, or by less if at least least
+// steps are needed.
 func linearEnds(start, total, step, least int) []int {
 	step = max(1, step)
 	if steps := (total - start + step - 1) / step; least > 0 && steps < least {
@@ -85,8 +85,9 @@ func linearEnds(start, total, step, least int) []int {
 	return ends
 }
 
-// exponentialEnds returns the iterations of each step. They increase by start in each warm-up step, then by start times a power
-// of the base. A positive most limits each increase.
+// exponentialEnds returns the numbers of iterations of the steps. The number increases by start in each warm-up step,
+// and then by start times a power of the base. If most is positive, it limits each increase
+// after the warm-up.
 func exponentialEnds(start, total int, base float64, most, warmup int) []int {
 	if base <= 0 {
 		base = 2

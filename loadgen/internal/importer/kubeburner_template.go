@@ -99,7 +99,8 @@ func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	return text, true
 }
 
-// templateFailed reports an error for a missing value, as kube-burner does, and adds a remark for other failures.
+// templateFailed reports an error if a value of a template is missing, as kube-burner does. For other failures of a
+// template it adds a remark.
 func (b *burner) templateFailed(o *burnObject, err error) {
 	at := Remark{File: filepath.Join(b.dir, o.template)}
 	msg := strings.ReplaceAll(err.Error(), "\n", " ")
@@ -203,7 +204,7 @@ func trimLines(text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// waitFor returns the conditions that kube-burner waits for after it has created an object.
+// waitFor returns the conditions for which kube-burner waits after it has created an object.
 func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 	if !o.wait {
 		return nil
@@ -244,8 +245,8 @@ func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 	return conditions
 }
 
-// ownOf returns the labels that objects of a kind must have for kube-burner to wait for them. Pods without jobLabel, such as
-// the pods of Jobs, do not count.
+// ownOf returns the labels without which kube-burner does not wait for an object of a kind. Pods without jobLabel, such
+// as the pods of Jobs, are not waited for.
 func ownOf(kind string) []string {
 	if kind == "Pod" {
 		return []string{jobLabel}

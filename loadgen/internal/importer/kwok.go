@@ -21,7 +21,7 @@ import (
 type stages struct {
 	*draft
 	all []*stage
-	// start is the time from the binding of a pod until its containers run: the sum over all stages in between.
+	// start is the time from the binding of a pod until its containers run, summed over all stages in between.
 	start span
 	init  span // duration of init containers
 	stop  span // time from the deletion of a pod until it is gone
@@ -99,7 +99,7 @@ func Kwok(paths []string, o Options) (*Result, error) {
 	return k.finish()
 }
 
-// fill writes the results of all stages to the scenario.
+// fill writes the combined settings of all stages to the scenario.
 func (k *stages) fill() {
 	if k.report > 0 {
 		k.nodes.set("statusReport", scenario.Duration(k.report).String())
@@ -121,7 +121,7 @@ func (k *stages) fill() {
 	}
 }
 
-// rest returns a life for the pods that no other life selects, or nil if Stages do not change them.
+// rest returns a life for the pods that no other life selects. It returns nil if Stages do not change these pods.
 func (k *stages) rest() *mapping {
 	if k.init.to == 0 && k.stop.to == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (k *stages) rest() *mapping {
 	return l
 }
 
-// common adds the parts that apply to all pods to a life.
+// common adds to a life the parts that apply to all pods.
 func (k *stages) common(l *mapping) {
 	if k.init.to > 0 && !hasKey(l, "init") {
 		l.set("init", flow("runFor", k.init.spread()))
@@ -182,8 +182,8 @@ func (k *stages) read(path string) error {
 	return nil
 }
 
-// readFile reads the documents of a file. It adds a remark on each document that is not a Stage, except for a Kustomization if
-// there are other files.
+// readFile reads the documents of a file. It adds a remark for each document that is not a Stage. A Kustomization gets
+// no remark if there are other files.
 func (k *stages) readFile(file string, data []byte, others bool) error {
 	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
 		var doc yaml.Node

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// podStage converts a stage of pods to the part of a pod's life that it describes.
+// podStage converts a stage of pods to a part of a pod's life.
 func (k *stages) podStage(s *stage) {
 	phase := lastWord(s.template, "phase:")
 	inits := strings.Contains(s.template, "initContainerStatuses")
@@ -64,7 +64,7 @@ func failsInit(template string) bool {
 	return strings.Contains(template, "initContainerStatuses") && strings.Contains(template, "PodInitializing")
 }
 
-// life adds a life for the pods that a stage ends.
+// life adds a life for the pods that a stage terminates.
 func (k *stages) life(s *stage, code int, init bool) {
 	l := k.newLife(s, "end")
 	if s.owner != "Job" || code != 0 {
@@ -87,8 +87,8 @@ func (k *stages) life(s *stage, code int, init bool) {
 	}
 }
 
-// newLife adds a life for the pods that a stage selects. role is "end", "stop" or "init": the part of the life that the stage
-// describes.
+// newLife adds a life for the pods that a stage selects. role is the part of the life that the stage describes: "end",
+// "stop" or "init".
 func (k *stages) newLife(s *stage, role string) *mapping {
 	s.role = role
 	l := newMapping()
@@ -122,8 +122,9 @@ func same(a, b *stage) bool {
 	return a.owner == b.owner && maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations) && a.deleting == b.deleting
 }
 
-// shares converts the weights of stages to shares of lives, and puts narrower lives first. If two stages select a pod, the
-// weight decides how often the narrower one applies; the wider one gets the rest.
+// shares converts the weights of stages to the shares of lives, and orders lives from narrow to wide selectors. If two
+// stages select the same pod, the weights decide how often the narrower stage applies; otherwise the wider stage
+// applies.
 func (k *stages) shares() {
 	stageOf := func(l *mapping) *stage { return k.of[phaseName(l)] }
 	slices.SortStableFunc(k.lives, func(a, b *mapping) int { return stageOf(b).narrowness() - stageOf(a).narrowness() })
@@ -140,7 +141,7 @@ func (k *stages) shares() {
 		}
 		share := 1.0
 		switch {
-		case even: // KWOK chooses each with equal probability
+		case even: // KWOK chooses each stage with equal probability
 			share = 1 / float64(rivals)
 		default:
 			share = float64(max(0, own.weight)) / float64(total)

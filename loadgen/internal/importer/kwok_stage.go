@@ -24,7 +24,7 @@ type stage struct {
 	templateAt  Remark
 	labels      map[string]string
 	annotations map[string]string
-	owner       string   // kind of the owner of the pods
+	owner       string   // kind of the pods' owner
 	deleting    bool     // whether it selects pods that are being deleted
 	unmatched   []Remark // effects that scenarios do not support
 	unselected  []Remark // parts of the selector that scenarios do not support
@@ -103,7 +103,7 @@ var (
 	jqOwner = regexp.MustCompile(`^\.metadata\.ownerReferences\.?\[\]\.kind$`)
 )
 
-// selector reads which objects the stage applies to.
+// selector reads the selector of the stage.
 func (s *stage) selector() {
 	sel := s.spec.sub("selector")
 	maps.Copy(s.labels, sel.strings("matchLabels"))
@@ -133,8 +133,8 @@ func (s *stage) selector() {
 	}
 }
 
-// The CEL expressions with which Stages select objects. Tests of the status are not converted: the simulated kubelet orders a
-// pod's states itself.
+// The CEL expressions with which Stages select objects. Tests of the status are recognized but not converted, because
+// the simulated kubelet itself orders the states of a pod.
 var (
 	celStatus = regexp.MustCompile(`^!?\(?(has\()?self\.status\.[^&|?]*$`)
 	celOwn    = regexp.MustCompile(`^self\.metadata\.(labels|annotations)\[['"]([^'"]+)['"]\] *== *['"]([^'"]*)['"]$`)
@@ -155,7 +155,7 @@ func (s *stage) celSelector(text string) bool {
 	return true
 }
 
-// stage converts a stage for the simulated nodes. It leaves out a stage whose selector has no equivalent.
+// stage converts a stage to settings of the simulated nodes. If its selector has no equivalent, the stage is left out.
 func (k *stages) stage(s *stage) {
 	node := k.nodes.Node
 	switch {
@@ -174,7 +174,7 @@ func (k *stages) stage(s *stage) {
 	s.rest(nil)
 }
 
-// rest adds remarks on the settings of a stage that simulated nodes and pods do not support.
+// rest adds remarks about the settings of a stage that simulated nodes and pods do not support.
 func (s *stage) rest(node *yaml.Node) {
 	d := s.spec.sub("delay")
 	ownDelay := d.has("durationFrom") || d.has("jitterDurationFrom") && !s.untilGrace

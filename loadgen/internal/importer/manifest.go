@@ -99,7 +99,7 @@ func (m manifest) podLabels() map[string]string {
 	return textsOf(m.at(append(at, "metadata", "labels")...))
 }
 
-// need describes what objects need from nodes: pods, CPUs and memory.
+// need is what objects need from nodes: pods, CPUs and memory.
 type need struct {
 	pods, onEach  float64 // onEach: pods of DaemonSets on each node
 	cpus, memory  float64

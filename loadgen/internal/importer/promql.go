@@ -20,8 +20,8 @@ var otherValue = regexp.MustCompile(`\{\{-?\s*\.(\w+)\s*-?\}\}`)
 
 var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 
-// promQL converts a kube-burner expression. It replaces the elapsed time of a job with the window of the phase. why is the
-// reason if the expression cannot be converted, and empty on success.
+// promQL converts a kube-burner expression: the elapsed time of a job becomes the window of the phase. If the
+// expression cannot be converted, why is the reason, otherwise "".
 func promQL(text string, values map[string]any) (expr, why string) {
 	text = otherValue.ReplaceAllStringFunc(text, func(action string) string {
 		if v, ok := values[otherValue.FindStringSubmatch(action)[1]]; ok {
@@ -39,13 +39,14 @@ func promQL(text string, values map[string]any) (expr, why string) {
 	return expr, ""
 }
 
-// Matchers of the API server: its label on OpenShift, and its job in a cluster's Prometheus.
+// Label matchers that select API servers: a label on OpenShift, and the job in a cluster's Prometheus.
 var (
 	apiServerLabel = regexp.MustCompile(`\bapiserver(\s*(?:=~|!=|!~|=)\s*")`)
 	apiServerJob   = regexp.MustCompile(`\bjob(\s*=\s*)"apiserver"`)
 )
 
-// ownLabelsOf replaces the labels that select API servers with the job label that they have in a run's metrics.
+// ownLabelsOf replaces the matchers that select API servers by a matcher of the job label that API servers have in a
+// run's metrics.
 func ownLabelsOf(expr string) string {
 	return apiServerJob.ReplaceAllString(apiServerLabel.ReplaceAllString(expr, "job$1"), `job$1"kube-apiserver"`)
 }
@@ -97,8 +98,8 @@ func components() []string {
 	return []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "loadgen"}
 }
 
-// foreign returns the reason if an expression reads something that no component of a bundled control plane exports, otherwise
-// "".
+// foreign returns the reason why an expression cannot be evaluated, if it reads anything that no component of a bundled
+// control plane exports. Otherwise it returns "".
 func foreign(expr string) string {
 	for _, matchers := range selectorsOf(expr) {
 		for _, m := range matchers {
@@ -117,7 +118,7 @@ func foreign(expr string) string {
 	return ""
 }
 
-// refused returns the reason if a gate or figure with an expression is invalid or cannot be evaluated, otherwise "".
+// refused returns the reason why the expression of a gate or figure is invalid or cannot be evaluated, otherwise "".
 func (d *draft) refused(m *mapping) string {
 	expr := ""
 	for i := 0; i < len(m.Content); i += 2 {

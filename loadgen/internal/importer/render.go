@@ -13,8 +13,8 @@ import (
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// configFunctions returns the functions of kube-burner's configuration files. They draw the same values at each import.
-// env reads the given values instead of the environment.
+// configFunctions returns the functions of kube-burner's configuration files. Random functions draw the same values at
+// each import. env reads from values instead of the environment.
 func configFunctions(values map[string]any) template.FuncMap {
 	all := bounds.Functions(rand.New(rand.NewPCG(1, 1)))
 	all["env"] = func(name string) string {
@@ -80,7 +80,7 @@ type functionUse struct {
 	line int
 }
 
-// unknownFunctions returns the calls of functions that known rejects, by line.
+// unknownFunctions returns, by line, the calls of functions for which known returns false.
 func unknownFunctions(text string, known func(string) bool) (all []functionUse, err error) {
 	t := parse.New("t")
 	t.Mode = parse.SkipFuncCheck

@@ -14,7 +14,7 @@ import (
 // source is one configuration file.
 type source struct {
 	file string
-	// lines maps each line of the parsed text, from 0, to its line in the file. nil means that they are the same.
+	// lines maps each line of the parsed text, from 0, to its line in the file. If it is nil, the lines are the same.
 	lines []int
 	errs  []error
 	// fold makes keys case-insensitive.
@@ -52,7 +52,7 @@ func (s *source) fail(n *yaml.Node, path, format string, args ...any) {
 	}
 }
 
-// fields holds the fields of a mapping and records which of them were read.
+// fields provides the fields of a mapping, and records which fields were read.
 type fields struct {
 	src  *source
 	path string
@@ -60,7 +60,7 @@ type fields struct {
 	read map[string]bool
 }
 
-// fieldsOf returns the fields of a mapping node. It reports an error for other nodes, except null.
+// fieldsOf returns the fields of a mapping node. For any other node except null it reports an error.
 func (s *source) fieldsOf(n *yaml.Node, path string) *fields {
 	for n != nil && n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -106,14 +106,14 @@ func (f *fields) get(key string) *yaml.Node {
 
 func (f *fields) has(key string) bool { return f.get(key) != nil }
 
-// ignore marks keys as read, because they need no conversion.
+// ignore marks keys as read, because their fields need no conversion.
 func (f *fields) ignore(keys ...string) {
 	for _, key := range keys {
 		f.get(key)
 	}
 }
 
-// at returns a Remark with the place of a key, or of the mapping if key is empty.
+// at returns a Remark with the position of a key. If key is empty, it is the position of the mapping.
 func (f *fields) at(key string) Remark {
 	if key == "" {
 		return Remark{File: f.src.file, Line: f.src.line(f.node), Field: f.path}

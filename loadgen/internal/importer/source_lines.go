@@ -14,14 +14,15 @@ import (
 // yamlLine matches the errors of the YAML parser.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError returns the error for a text that is not valid YAML, with its line in the file. For lines see source.
+// yamlError returns the error for a text that is not valid YAML, with the line in the file. lines is described at
+// source.
 func yamlError(file string, text []byte, err error, lines []int) error {
 	r := Remark{File: file, Text: err.Error() + " (the file is not valid YAML)"}
 	if m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " ")); m != nil {
 		r.Line, _ = strconv.Atoi(m[1])
 		r.Text = m[2] + " (the file is not valid YAML)"
 	}
-	// The strict reader locates an unclosed bracket or quote better, but it accepts one document only.
+	// The strict reader locates an unclosed bracket or quote better, but accepts only one document.
 	_, strict := strictyaml.Parse(file, text)
 	if e, ok := errors.AsType[*strictyaml.Error](strict); ok && e.Line > 0 && !strings.Contains(e.Msg, "second YAML document") {
 		r.Line, r.Text = e.Line, fmt.Sprintf("%s (%s)", e.Msg, e.Hint)
@@ -37,8 +38,8 @@ func yamlError(file string, text []byte, err error, lines []int) error {
 	return errors.New(r.String())
 }
 
-// alignLines returns the number of the template line for each rendered line, or 0 if it is unknown. It matches lines in order,
-// because an action may render to any text.
+// alignLines returns, for each rendered line, the number of its line in the template, or 0 if unknown. It matches the
+// lines in order, because a template action may render to any text.
 func alignLines(templateText, rendered string) []int {
 	from := strings.Split(templateText, "\n")
 	to := strings.Split(rendered, "\n")
@@ -61,8 +62,8 @@ func alignLines(templateText, rendered string) []int {
 	return lines
 }
 
-// mayRender reports whether a template line may render to line: whether line contains, in order, the texts between the
-// template's actions.
+// mayRender reports whether a template line may render to line. That is possible if line contains, in order, the texts
+// between the actions of the template line.
 func mayRender(templateLine, line string) bool {
 	if !strings.Contains(templateLine, "{{") {
 		return strings.TrimSpace(templateLine) == strings.TrimSpace(line)

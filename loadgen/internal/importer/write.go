@@ -20,7 +20,7 @@ type mapping struct{ *yaml.Node }
 
 func newMapping() *mapping { return &mapping{&yaml.Node{Kind: yaml.MappingNode}} }
 
-// flow returns a mapping on one line. Its arguments alternate between names and values.
+// flow returns a mapping that is written on one line. pairs alternate between names and values.
 func flow(pairs ...any) *mapping {
 	m := newMapping()
 	m.Style = yaml.FlowStyle
@@ -164,7 +164,7 @@ func nameOf(text string) string {
 	return name
 }
 
-// unique returns a name that is not taken yet and marks it as taken.
+// unique returns a valid name that is not taken, derived from name, and marks it as taken.
 func unique(name string, taken map[string]bool) string {
 	name = nameOf(name)
 	for n, base := 2, name; taken[name]; n++ {

@@ -132,8 +132,8 @@ func FailedGates(res result.Result) (failed []diagnosis.FailedGate) {
 	return failed
 }
 
-// AddReasons puts reasons for missing data before the other reasons of a result. Gates that
-// do not need the data may still pass, but the run does not pass.
+// AddReasons adds reasons for missing data to a result, before its other reasons. Gates that do
+// not need the data may still pass, but the run does not pass.
 func AddReasons(res *result.Result, all ...error) {
 	var reasons []string
 	for _, err := range all {
@@ -145,7 +145,8 @@ func AddReasons(res *result.Result, all ...error) {
 	}
 }
 
-// source returns the archive as the source of the report's charts, or nil if none exists.
+// source returns the run's archive as the source of the report's charts, or nil if there is no
+// archive.
 func source(rec *rundir.Recorded) chart.Source {
 	if rec.Archive == nil {
 		return nil
@@ -288,8 +289,8 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 	return all, errors.Join(errs...)
 }
 
-// holds returns the field that a YAML file is recognised by: gates, groups or another, or
-// "" if none exists.
+// holds returns the top-level field that shows the kind of a YAML file: "gates", "groups" or
+// "spec", or "" if it has none of them.
 func holds(text []byte) string {
 	var fields map[string]yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&fields)

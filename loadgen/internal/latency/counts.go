@@ -8,14 +8,14 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Counts is the serialisable content of a Histogram. Merged adds up Counts with the same range.
+// Counts is the content of a Histogram in a form that can be serialized. Merged adds Counts with the same range.
 type Counts struct {
 	Highest time.Duration `json:"highest"`
 	Zeros   int64         `json:"zeros,omitempty"`
 	Sum     float64       `json:"sum,omitempty"` // nanoseconds
 	Max     time.Duration `json:"max,omitempty"`
 	Clamped int64         `json:"clamped,omitempty"`
-	// Buckets has pairs of numbers: the number of empty buckets to skip, and the count of the next bucket.
+	// Buckets holds pairs of numbers: the number of empty buckets to skip, and the count of the next bucket.
 	Buckets []int64 `json:"buckets,omitempty"`
 }
 
@@ -39,7 +39,7 @@ func (h *Histogram) Counts() Counts {
 	return c
 }
 
-// Merged returns a histogram with the sum of all. They must have the same range; empty Counts without a range are
+// Merged returns a histogram with the sum of all. All must have the same range. Empty Counts without a range are
 // ignored.
 func Merged(all ...Counts) (*Histogram, error) {
 	var h *Histogram
@@ -60,7 +60,7 @@ func Merged(all ...Counts) (*Histogram, error) {
 	return h, nil
 }
 
-// add adds counts. No other goroutine may use the histogram at the same time.
+// add adds c to the histogram. No other goroutine may use the histogram at the same time.
 func (h *Histogram) add(c Counts) error {
 	if c.Highest != h.highest {
 		return fmt.Errorf("counts up to %v do not add to counts up to %v", c.Highest, h.highest)

@@ -1,5 +1,5 @@
-// Package latency measures distributions of durations in bounded memory, for all parts of the generator that report a
-// result.Latency.
+// Package latency measures distributions of durations in bounded memory. All parts of the generator that report a
+// result.Latency use it.
 package latency
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Lowest is the smallest duration that is distinguished from zero.
+// Lowest is the smallest duration that differs from zero in a Histogram.
 const Lowest = time.Microsecond
 
-// digits is the number of significant digits: a quantile is within 0.1% of the true value.
+// digits is the number of significant digits of a quantile: its error is at most 0.1%.
 const digits = 3
 
 // Histogram is a distribution of durations. Its quantiles are accurate to three significant digits. It uses constant
@@ -42,8 +42,7 @@ func New(highest time.Duration) *Histogram {
 // Record counts d once.
 func (h *Histogram) Record(d time.Duration) { h.RecordN(d, 1) }
 
-// RecordN counts d n times. It counts a negative d as zero, because two readings of a clock may be out of
-// order.
+// RecordN counts d n times. A negative d, which two unordered readings of a clock may cause, counts as zero.
 func (h *Histogram) RecordN(d time.Duration, n int64) {
 	if n <= 0 {
 		return
@@ -67,11 +66,11 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	_ = h.counts.RecordValues(int64(min(d, h.highest)), n)
 }
 
-// quantile returns the smallest duration that at least a fraction q (0 to 1) of the values do not exceed (the
-// nearest-rank method), or zero if the histogram is empty.
+// quantile returns the smallest duration that is not exceeded by at least a fraction q (0 to 1) of the values (the
+// nearest-rank method). It returns zero if the histogram is empty.
 func (h *Histogram) quantile(q float64) time.Duration { return h.ranked(Rank(q, h.count())) }
 
-// ranked returns the value with a rank, where the smallest value has rank 1. It returns zero for rank 0.
+// ranked returns the value with the given rank. The smallest value has rank 1. For rank 0, ranked returns zero.
 func (h *Histogram) ranked(rank int64) time.Duration {
 	if rank <= h.zeros {
 		return 0
@@ -85,7 +84,7 @@ func (h *Histogram) ranked(rank int64) time.Duration {
 	return v
 }
 
-// CountOver returns how many values exceeded d, with an accuracy of three digits.
+// CountOver returns the number of values that exceeded d. d is accurate to three digits.
 func (h *Histogram) CountOver(d time.Duration) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,8 +121,9 @@ func (h *Histogram) Latency() result.Latency {
 // confidence is the confidence level of the upper bound of the p99.
 const confidence = 0.99
 
-// AllowedOver returns how many of n values may exceed a bound so that, with 99% confidence, at most 1% of all values
-// exceed it: 0 of 459, 1 of 662, 2 of 838, as in MLPerf's LoadGen. It returns false if n is too small for any bound.
+// AllowedOver returns the number of values, out of n, that may exceed a bound so that with 99% confidence at most 1% of
+// all values exceed it: 0 of 459, 1 of 662, 2 of 838, as in MLPerf's LoadGen. If n is too small for any bound,
+// AllowedOver returns false.
 func AllowedOver(n int64) (over int64, ok bool) {
 	b := distuv.Binomial{N: float64(n), P: 0.01}
 	// Find the first count that is too high.
@@ -131,7 +131,8 @@ func AllowedOver(n int64) (over int64, ok bool) {
 	return over, over >= 0
 }
 
-// Take returns the distribution since the last call and resets it. Live displays use it for their windows.
+// Take returns the distribution of the values since the last call of Take, and resets the histogram. Live displays use
+// it.
 func (h *Histogram) Take() result.Latency {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,12 +1,14 @@
-// Package load defines what all loads share: the interface that a run uses to drive them, their target, results by phase, and
-// request outcomes. Package request sends requests in an open loop, watch holds watches and measures deliveries, history records
-// every operation, and object provides the objects that loads work on. Package kind builds a scenario's loads from them.
+// Package load defines what all kinds of load have in common: the interface through which a run drives a load, the
+// target, the results by phase, and the outcomes of requests. Package request sends requests in an open loop. Package
+// watch holds watches and measures deliveries. Package history records every operation. Package object provides the
+// objects that loads read and write. Package kind builds the loads of a scenario.
 //
-// To add a kind of load, describe it in a file load_KIND.go of package scenario, add it to the table there (load_kinds.go) and to
-// the makers of package kind, and name it at scenario.Load.Kind, from which the reference is generated.
+// To add a kind of load, describe its fields in a file load_KIND.go of package scenario, add the kind to the table in
+// load_kinds.go and to the makers of package kind, and name the kind at scenario.Load.Kind, from which the reference is
+// generated.
 //
-// Load is offered and measured from the client's side. Arrivals follow the schedule of package arrival, regardless of earlier
-// outcomes. Latency counts from the intended start to the last byte of the answer, so neither a stalled server nor a late
-// generator can hide; lag, connect and service time distinguish the two. Requests that could not be sent are counted. Nothing
-// is sent twice, and there is no rate limiter.
+// All loads are open loops, measured by the client. Arrivals follow the schedule of package arrival, whatever happened
+// to earlier requests. Latency is the time from the intended start of a request to the last byte of the answer, so it
+// includes delays of a stalled server and of a late generator; lag, connect time and service time tell them apart.
+// Requests that could not be sent are counted. No request is sent twice, and there is no rate limiter.
 package load

@@ -7,35 +7,38 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Load is a stream of work: Prepare, Run, Settle, Finish. Embed Plain for the methods that only some kinds need.
+// Load is one load of a scenario. A run calls Prepare, Run, Settle and Finish, in this order. Embed Plain for default
+// implementations of the optional methods.
 type Load interface {
-	// Prepare makes the objects and opens connections. Its errors name the verb and the object, with a hint.
+	// Prepare creates the objects and opens connections. Its errors name the verb and the object, with a hint.
 	Prepare(ctx context.Context) error
-	// Run works until ctx ends and returns when everything it started has ended, at the latest after a request's
-	// timeout.
+	// Run generates the load until ctx ends. It returns when all requests have ended, at the latest one request timeout
+	// after ctx.
 	Run(ctx context.Context) error
-	// BeginPhase attributes new work to a phase that began at the given time. Call it first.
+	// BeginPhase begins a phase at the given time, to which later requests and events belong. Call it before the work
+	// of the phase starts.
 	BeginPhase(name string, at time.Time)
-	// AllOpen is closed when all watches that a phase may wait for are established. It is nil if there are no
-	// such watches.
+	// AllOpen returns a channel that is closed when all watches that a phase may wait for are established. It returns
+	// nil if the load has no such watches.
 	AllOpen() <-chan struct{}
-	// Settle is called after Run. It waits until all watches that must deliver a write have delivered it, or missing deliveries
-	// are given up as lost.
+	// Settle waits until the watches have delivered all writes that they must deliver, or have given up missing
+	// deliveries as lost. Call it after Run.
 	Settle(ctx context.Context)
-	// Finish ends the load after Run, when all loads and faults have ended. It calls step to report work that takes time.
+	// Finish completes the load. It is called after Run, when all loads and faults have ended. It calls step to report
+	// work that takes time.
 	Finish(ctx context.Context, step func(format string, args ...any)) error
-	// AddTo adds the load's results to the measurements. They are final after Finish.
+	// AddTo adds the load's results to m. The results are final after Finish.
 	AddTo(m *result.Measurements)
-	// Live returns what happened since the last call, for a display.
+	// Live returns the load's current rates and counts, for a display.
 	Live() Live
-	// Backlog returns the number of received bytes that have not been read.
+	// Backlog returns the number of bytes that were received but not read yet.
 	Backlog() int64
 }
 
 // Plain implements the methods of a Load that has nothing to open, settle, finish or read.
 type Plain struct{}
 
-// AllOpen returns nil: there is nothing to wait for.
+// AllOpen returns nil: the load has no watches to wait for.
 func (Plain) AllOpen() <-chan struct{} { return nil }
 
 // Settle returns immediately.
@@ -56,11 +59,13 @@ func AddToPhases[T any](m *result.Measurements, byPhase map[string]T, add func(*
 	}
 }
 
-// Live is a load's state at a glance. Rates are since the last call. Fields that a kind does not have are zero.
+// Live is a load's state for a display. Rates cover the time since the previous call of Load.Live. Fields that do not
+// apply to a kind of load are zero.
 type Live struct {
-	// Offered is the rate of arrivals, Achieved the rate of requests answered with 2xx.
+	// Offered is the number of arrivals per second, Achieved the number of requests per second that were answered with
+	// 2xx.
 	Offered, Achieved float64
-	// P99 is the 99th percentile of request latency, from the intended start.
+	// P99 is the 99th percentile of request latency, which is measured from the intended start.
 	P99 time.Duration
 	// Open is the number of open watches.
 	Open int
@@ -68,13 +73,13 @@ type Live struct {
 	Delivered int64
 }
 
-// Rate turns running totals into rates between calls.
+// Rate computes rates from running totals.
 type Rate struct {
 	last  time.Time
 	total int64
 }
 
-// Since returns the rate since the last call, zero at the first.
+// Since returns the rate per second since the previous call, or 0 at the first call.
 func (r *Rate) Since(now time.Time, total int64) float64 {
 	var perSecond float64
 	if s := now.Sub(r.last).Seconds(); !r.last.IsZero() && s > 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register registers a collector. If an equal one is registered already, it sets *c to that. With a nil reg it does nothing.
+// Register registers the collector *c. If reg already has an equal collector, Register sets *c to that collector. If
+// reg is nil, it does nothing.
 func Register[C prometheus.Collector](reg prometheus.Registerer, c *C) error {
 	if reg == nil {
 		return nil

@@ -15,29 +15,29 @@ import (
 // Outcome is how a request ended: an HTTP status, or a kind of failure.
 type Outcome int16
 
-// The kinds of failure, as result.Requests.Outcomes names them.
+// Failures other than an HTTP status. The keys of result.Requests.Outcomes name them.
 const (
 	// Other is any other failure, such as an invalid certificate.
 	Other Outcome = -iota - 1
-	// TimedOut: no complete answer arrived within the load's timeout.
+	// TimedOut means that no complete answer arrived within the load's timeout.
 	TimedOut
-	// Reset: the connection or stream was lost before the answer was complete.
+	// Reset means that the connection or stream was lost before the answer was complete.
 	Reset
-	// Refused: the connection was refused.
+	// Refused means that the server refused the connection.
 	Refused
-	// Truncated: the stream ended in order before the answer was complete.
+	// Truncated means that the server ended the stream in order before the answer was complete.
 	Truncated
-	// Canceled: the client gave up because the run ended.
+	// Canceled means that the client gave up because the run ended.
 	Canceled
-	// Malformed: a complete answer whose body does not match the request.
+	// Malformed means that the answer was complete but its body does not match the request.
 	Malformed
-	// GoAway: the server closed the connection with GOAWAY and did not accept the request.
+	// GoAway means that the server closed the connection with GOAWAY and did not accept the request.
 	GoAway
-	// Protocol: the server violated HTTP/2, or sent headers without end.
+	// Protocol means that the server violated HTTP/2, or sent headers without end.
 	Protocol
 )
 
-// String returns the outcome's key in result.Requests.Outcomes, which is also the value of the code label.
+// String returns the outcome's key in result.Requests.Outcomes. The label "code" of metrics has the same value.
 func (o Outcome) String() string {
 	if o >= 0 || o < Protocol {
 		return strconv.Itoa(int(o))
@@ -49,10 +49,10 @@ func (o Outcome) String() string {
 // Success reports whether the answer was 2xx.
 func (o Outcome) Success() bool { return 200 <= o && o < 300 }
 
-// ErrTimeout ends a request that had no complete answer within its timeout.
+// ErrTimeout is the error of a request without a complete answer within its timeout.
 var ErrTimeout = errors.New("timeout")
 
-// ErrMalformed ends a call whose complete answer does not match the request.
+// ErrMalformed is the error of a call whose complete answer does not match the request.
 var ErrMalformed = errors.New("malformed answer")
 
 // OutcomeOf returns the outcome for an error of package h2conn or of a Caller.

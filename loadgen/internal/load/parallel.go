@@ -6,11 +6,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// AtOnce is the maximum number of concurrent requests that prepare or clean up a cluster. They are not measured.
+// AtOnce is the maximum number of concurrent requests that prepare or clean up a cluster. These requests are not
+// measured.
 const AtOnce = 16
 
-// Parallel calls f with 0 to n-1, at most AtOnce at a time. It stops at the first error and returns it, or the cause if ctx has
-// ended.
+// Parallel calls f for each i from 0 to n-1, with at most AtOnce concurrent calls. At the first error it stops and
+// returns the error. If ctx ends, it returns the cause.
 func Parallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	workers, working := errgroup.WithContext(ctx)
 	workers.SetLimit(AtOnce)

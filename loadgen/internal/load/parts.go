@@ -5,23 +5,25 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Divided is a load whose results can be merged with other shares.
+// Divided is a load that can be divided into shares, one for each worker. The results of the shares can be merged.
 type Divided interface {
 	Load
 	// Parts returns the results so far, by phase.
 	Parts() []Part
 }
 
-// Part is what one share of a load measured in a phase. It has counts instead of quantiles, because quantiles cannot be added.
+// Part is the result of one share of a load in one phase. It contains counts of histograms instead of quantiles,
+// because quantiles cannot be added.
 type Part struct {
 	Phase    string         `json:"phase"`
 	Requests []RequestsPart `json:"requests,omitempty"`
 	Watches  *WatchesPart   `json:"watches,omitempty"`
-	// Acknowledged writes of a load of kind "changes".
+	// Acknowledged is the number of acknowledged writes of a load of kind "changes".
 	Acknowledged int64 `json:"acknowledged,omitempty"`
 }
 
-// RequestsPart is a share's requests of one kind. The distributions of Sums are empty; the counts replace them.
+// RequestsPart is the result of a share's requests of one kind. The distributions in Sums are empty; the counts replace
+// them.
 type RequestsPart struct {
 	Sums     result.Requests `json:"sums"`
 	Latency  latency.Counts  `json:"latency"`
@@ -31,7 +33,7 @@ type RequestsPart struct {
 	Service  latency.Counts  `json:"service"`
 }
 
-// WatchesPart is a share's watches. The distributions of Sums are empty; the counts replace them.
+// WatchesPart is the result of a share's watches. The distributions in Sums are empty; the counts replace them.
 type WatchesPart struct {
 	Sums            result.Watches `json:"sums"`
 	OpenLatency     latency.Counts `json:"openLatency"`

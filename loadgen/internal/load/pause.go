@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Pause stops the arrivals of all loads of a process for a time. Their schedules are delayed by that time, so no arrivals have
-// to be made up for afterwards. Requests in flight and open watches continue. A nil Pause never begins. It is safe for
+// Pause pauses the arrivals of all loads of a process. A pause moves their schedules by its length, so no arrivals are
+// made up for afterwards. Requests in flight and open watches continue. A nil *Pause never pauses. It is safe for
 // concurrent use.
 type Pause struct {
 	mu    sync.Mutex
 	state atomic.Pointer[PauseState]
 }
 
-// NewPause returns a Pause that has not begun.
+// NewPause returns a Pause that is not in progress.
 func NewPause() *Pause {
 	p := &Pause{}
 	p.state.Store(&PauseState{changed: make(chan struct{})})
 	return p
 }
 
-// PauseState is the state of a Pause between two changes. A nil state is never paused.
+// PauseState is an immutable snapshot of a Pause. A nil *PauseState is never paused.
 type PauseState struct {
 	over    []span    // pauses that have ended
 	since   time.Time // start of the current pause; zero if not paused
@@ -67,7 +67,7 @@ func (p *Pause) change(f func(*PauseState) bool) bool {
 	return true
 }
 
-// State returns the current state, at the cost of one atomic read.
+// State returns the current state. It costs one atomic read.
 func (p *Pause) State() *PauseState {
 	if p == nil {
 		return nil
@@ -78,7 +78,8 @@ func (p *Pause) State() *PauseState {
 // Paused reports whether a pause is in progress.
 func (s *PauseState) Paused() bool { return s != nil && !s.since.IsZero() }
 
-// Changed returns a channel that is closed when the state is replaced. It is nil for a nil state, which never changes.
+// Changed returns a channel that is closed when a pause begins or ends. For a nil state, which never changes, the
+// channel is nil.
 func (s *PauseState) Changed() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -86,7 +87,8 @@ func (s *PauseState) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// Lost returns by how much the pauses that have ended delayed a schedule that began at start.
+// Lost returns the total delay that past pauses caused to a schedule that began at start. A pause in progress is not
+// included.
 func (s *PauseState) Lost(start time.Time) (sum time.Duration) {
 	if s == nil {
 		return 0
@@ -97,7 +99,7 @@ func (s *PauseState) Lost(start time.Time) (sum time.Duration) {
 	return sum
 }
 
-// since returns the length of the part of the span that is after start.
+// since returns how much of the span is after start.
 func (p span) since(start time.Time) time.Duration {
 	if p.from.Before(start) {
 		p.from = start
@@ -105,7 +107,7 @@ func (p span) since(start time.Time) time.Duration {
 	return max(p.to.Sub(p.from), 0)
 }
 
-// Elapsed returns how far a schedule that began at start has advanced by now, without pauses.
+// Elapsed returns the time from start to now without the time of pauses.
 func (s *PauseState) Elapsed(start, now time.Time) time.Duration {
 	elapsed := now.Sub(start) - s.Lost(start)
 	if s.Paused() {
@@ -114,8 +116,8 @@ func (s *PauseState) Elapsed(start, now time.Time) time.Duration {
 	return elapsed
 }
 
-// Await waits until an arrival at the given time after start is due, and returns when it was due. It returns false if ctx
-// ended first.
+// Await waits until an arrival is due that was scheduled for the given time after start. It returns the time at which
+// the arrival was due, with the delay by pauses. It returns false if ctx ended first.
 func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (due time.Time, ok bool) {
 	for ctx.Err() == nil {
 		s := p.State()
@@ -131,7 +133,8 @@ func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (d
 	return due, false
 }
 
-// awaitChange waits until the state changes or, if it is not paused, until wait has passed. It returns false if ctx has ended.
+// awaitChange waits until the state changes or ctx ends, and for at most wait unless s is paused. It returns false if
+// ctx has ended.
 func awaitChange(ctx context.Context, s *PauseState, wait time.Duration) bool {
 	var over <-chan time.Time
 	if !s.Paused() {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Phases holds a load's statistics by phase. A request's intended start, or an event's time, selects the phase.
+// Phases holds a load's statistics by phase. The phase of a request is determined by its intended start, the phase of
+// an event by its time.
 type Phases[T any] struct {
 	fresh func() *T
 
@@ -19,13 +20,13 @@ type phase[T any] struct {
 	stats *T
 }
 
-// NewPhases returns Phases with one nameless phase, which lasts until the first call of Begin.
+// NewPhases returns Phases with one unnamed phase, which lasts until the first call of Begin.
 func NewPhases[T any](fresh func() *T) *Phases[T] {
 	return &Phases[T]{fresh: fresh, list: []phase[T]{{stats: fresh()}}}
 }
 
-// Begin begins a phase at the given time, or now if that time has passed: arrivals until now belong to the previous phase. Call
-// it before any work of the phase starts.
+// Begin begins a phase at the given time, or now if that time has passed: arrivals until now belong to the previous
+// phase. Call Begin before any work of the phase starts.
 func (p *Phases[T]) Begin(name string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +36,7 @@ func (p *Phases[T]) Begin(name string, at time.Time) {
 	p.list = append(p.list, phase[T]{name, at, p.fresh()})
 }
 
-// At returns the statistics of the phase that t belongs to.
+// At returns the statistics of the phase that contains t.
 func (p *Phases[T]) At(t time.Time) *T {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -47,14 +48,15 @@ func (p *Phases[T]) At(t time.Time) *T {
 	return p.list[0].stats
 }
 
-// Now returns the statistics of the phase that began last.
+// Now returns the statistics of the phase that began most recently.
 func (p *Phases[T]) Now() *T {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.list[len(p.list)-1].stats
 }
 
-// Each calls f for every phase with its length between start and end. The nameless phase begins at start.
+// Each calls f for every phase, with the length of the part of the phase between start and end. The unnamed phase
+// begins at start.
 func (p *Phases[T]) Each(start, end time.Time, f func(name string, length time.Duration, stats *T)) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

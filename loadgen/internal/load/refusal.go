@@ -6,7 +6,8 @@ import (
 	"net/http"
 )
 
-// Message returns the API server's message in an unsuccessful response, or the name of the status.
+// Message returns the API server's message in an unsuccessful response, or the text of the HTTP status if there is no
+// message.
 func Message(status int, body []byte) string {
 	var s struct {
 		Message string `json:"message"`
@@ -17,7 +18,8 @@ func Message(status int, body []byte) string {
 	return http.StatusText(status)
 }
 
-// Refusal returns the error for an unsuccessful response to a request with the given verb. It adds a hint for known statuses.
+// Refusal returns the error for an unsuccessful response to a request with the given verb. For some statuses the error
+// contains a hint.
 func Refusal(verb string, status int, body []byte) error {
 	hint := map[int]string{
 		http.StatusUnauthorized:          "the credentials are not valid for this API server",

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Share is the part of each load that one of several workers does: the arrivals, watches and objects whose number modulo Of is
-// Index. The zero value is the whole load.
+// Share is the part of each load that one of several workers generates: the arrivals, watches and objects whose number
+// modulo Of equals Index. The zero value is the whole load.
 type Share struct {
 	Index, Of int
-	// Run distinguishes the writes of this run's workers from the writes of other runs. It is the same for all
-	// workers.
+	// Run is an identifier of the run, the same for all its workers. It distinguishes their writes from the writes of
+	// other runs.
 	Run string
 }
 
@@ -23,38 +23,39 @@ func (s Share) Step() int64 { return int64(max(s.Of, 1)) }
 // Number returns the i-th number of the share, from 0.
 func (s Share) Number(i int) int { return s.Index + i*max(s.Of, 1) }
 
-// Part returns how many of the numbers 0 to n-1 are in the share.
+// Part returns how many of the numbers from 0 to n-1 are in the share.
 func (s Share) Part(n int) int {
 	return max(0, (n-s.Index+max(s.Of, 1)-1)/max(s.Of, 1))
 }
 
-// Whole reports whether there is one worker.
+// Whole reports whether the share is the whole load.
 func (s Share) Whole() bool { return s.Of <= 1 }
 
-// Ack is a measured write of one worker that was acknowledged. The watches of all workers must deliver it.
+// Ack is the notice that a measured write of one worker was acknowledged, for the other workers, whose watches must
+// deliver the write too.
 type Ack struct {
-	// Load is the name of the load of kind "changes", and From the number of the worker that wrote.
+	// Load is the name of the load of kind "changes". From is the index of the worker that wrote.
 	Load string
 	From int
 	// Seq is the write's number, and RV the resourceVersion of the written object.
 	Seq int64
 	RV  uint64
-	// At is when the generator saw the acknowledgement, which may have arrived up to Late earlier.
+	// At is when the generator received the acknowledgement. The acknowledgement may have arrived up to Late earlier.
 	At   time.Time
 	Late time.Duration
-	// Uncertain bounds the error of At on the receiver's clock.
+	// Uncertain is the maximum error of At on the clock of the worker that receives the Ack.
 	Uncertain time.Duration
 }
 
 type startKey struct{}
 
-// StartAt returns a context that makes Load.Run count its arrivals from t, on this machine's clock.
+// StartAt returns a context for Load.Run: the schedule of arrivals starts at t, by this machine's clock.
 func StartAt(ctx context.Context, t time.Time) context.Context {
 	now := time.Now()
 	return context.WithValue(ctx, startKey{}, now.Add(t.Sub(now))) // with a monotonic reading
 }
 
-// StartOf returns the time set by StartAt, or now.
+// StartOf returns the start time that StartAt stored in ctx, or the current time.
 func StartOf(ctx context.Context) time.Time {
 	if t, ok := ctx.Value(startKey{}).(time.Time); ok {
 		return t

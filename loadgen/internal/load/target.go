@@ -11,51 +11,54 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 )
 
-// LoadLabel is the label on every object that a load makes; its value is the load's name.
+// LoadLabel is the key of a label on every object that a load creates. Its value is the load's name.
 const LoadLabel = "stormglass.dev/load"
 
-// Target is the API server under load. Loads in one namespace of one target need different names.
+// Target is the API server under load, with the settings that all loads share. Loads in the same namespace need
+// different names.
 type Target struct {
-	// Config is how to reach and authenticate to the API server. Its rate limit and Transport are not used.
+	// Config is the client configuration for the API server. Its rate limit and Transport are not used.
 	Config *rest.Config
-	// Namespace exists and holds the loads' objects. Empty: loads on existing resources read all namespaces.
+	// Namespace is the existing namespace for the loads' objects. If it is empty, loads on existing resources read all
+	// namespaces.
 	Namespace string
-	// Labels are set on every object that is made, in addition to LoadLabel.
+	// Labels are set on every object that a load creates, in addition to LoadLabel.
 	Labels map[string]string
-	// Namespaces hold the objects of batches; Namespace is the first. NodeSelector and Tolerations place pods on the run's
-	// simulated nodes. With a nil NodeSelector, pods may run on any node.
+	// Namespaces are the namespaces for the objects of batches. The first is Namespace. NodeSelector and Tolerations
+	// place pods on the run's simulated nodes. If NodeSelector is nil, pods may run on any node.
 	Namespaces   []string
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
 	// Seed determines all random choices.
 	Seed int64
-	// Registerer registers the loads' metrics. Nil: they are not exposed.
+	// Registerer registers the loads' metrics. If it is nil, there are no metrics.
 	Registerer prometheus.Registerer
-	// Samples records the loads ten times a second. Nil: they are not recorded.
+	// Samples records the loads ten times a second. If it is nil, nothing is recorded.
 	Samples *samples.Recorder
-	// Callers make the requests of loads of kind "custom", by load name.
+	// Callers are the callers of loads of kind "custom", by load name.
 	Callers map[string]Caller
-	// Share is the part of each load that this process does. The zero value: all of it.
+	// Share is the part of each load that this process generates. The zero value means the whole load.
 	Share Share
-	// Pause stops arrivals for a time. Nil: arrivals never stop.
+	// Pause pauses arrivals. If it is nil, arrivals never pause.
 	Pause *Pause
-	// Acknowledged, if not nil, is called for each acknowledged measured write, to inform the other workers.
+	// Acknowledged is called for each acknowledged measured write, to notify the other workers. It may be nil.
 	Acknowledged func(Ack)
-	// Stalls reports when the generator stood still. Nil: unknown.
+	// Stalls reports when the generator's own process did not run. If it is nil, that is unknown.
 	Stalls *stall.Meter
 }
 
 // Caller makes the requests of a load of kind "custom".
 type Caller interface {
-	// Prepare makes everything that Do needs. It is called before the first phase.
+	// Prepare creates everything that Do needs. It is called before the first phase.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 	// Do makes one request. Calls are concurrent, one for each request in flight.
 	Do(ctx context.Context) error
 }
 
-// Opener is a Caller whose calls may continue after the answer has begun. Their latency ends when the answer begins.
+// Opener is a Caller whose calls may continue after the answer has begun, such as a stream. The latency of such a call
+// ends when the answer begins.
 type Opener interface {
 	Caller
-	// Open is called instead of Do. It makes one request and calls begun, at most once, when the answer begins.
+	// Open replaces Do. It makes one request, and calls begun when the answer begins, at most once.
 	Open(ctx context.Context, begun func()) error
 }

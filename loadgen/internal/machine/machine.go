@@ -1,6 +1,6 @@
-// Package machine evaluates measurements of the generator's machine during a phase, and defines the limits above which
-// the machine was too busy for the times that were measured on it. Runs, gates, comparisons and capacity searches judge
-// only by this package. It does no I/O.
+// Package machine evaluates measurements of the generator's machine during a phase. It defines the limits above which
+// the machine was too busy for valid measurements of time. Runs, gates, comparisons and capacity searches judge only by
+// this package. It does no I/O.
 package machine
 
 import (
@@ -12,16 +12,17 @@ import (
 
 // Limits above which a machine is busy, as fractions.
 const (
-	// MuchOther is the limit for the share of all processor time that other programs used: 0.4 of two processors. Above
-	// it, the Linux scheduler makes the run wait for milliseconds at a time.
+	// MuchOther is the limit for the share of all processor time that other programs use; 0.20 is 0.4 of two processors.
+	// Above the limit, the Linux scheduler makes the run wait for milliseconds at a time.
 	MuchOther = 0.20
-	// SomeOther is the limit for other programs on a Full machine, where no idle time makes up for them. `ab
-	// --throw-other` applies it on any machine and discards pairs above it, because it looks for changes of 5%.
+	// SomeOther is the limit for the share of other programs on a Full machine, which has no idle time to compensate.
+	// `ab --throw-other` uses it on any machine and discards pairs above it, because a comparison looks for changes of
+	// 5%.
 	SomeOther = 0.05
 	// Full is the share of all processor time in use, including stolen time, above which threads that are ready to run
 	// wait.
 	Full = 0.90
-	// Steal is the limit for the share of all processor time that the hypervisor took: it stops a processor in the
+	// Steal is the limit for the share of all processor time that the hypervisor takes. It stops a processor in the
 	// middle of a request.
 	Steal = 0.05
 	// Memory is the limit for the share of the time in which some process waited for memory (PSI "some"). Above it,
@@ -36,8 +37,8 @@ type Facts struct {
 	Processors int
 	Used       float64 // number of processors that all programs used
 	Stolen     float64 // number of processors that the hypervisor took
-	// Others is the number of processors that other programs used, without the other clients. It is nil if the control
-	// plane may be among them.
+	// Others is the number of processors that other programs used, not counting the other clients. It is nil if the
+	// control plane may be one of these programs.
 	Others *float64
 	// Clients is the rate of requests that other clients sent, per second. It is nil if unknown.
 	Clients *float64
@@ -46,8 +47,8 @@ type Facts struct {
 	Memory, IO *float64
 }
 
-// Of returns the Facts for measurements over a number of seconds. ours is set if the generator started the whole control
-// plane. processors is the number of processors of the host, for an old run that did not record it in m. ok is false if
+// Of computes Facts from measurements over a number of seconds. ours is true if the generator started the whole control
+// plane. processors is the number of processors of the host, for old runs that did not record it in m. ok is false if
 // nothing is known.
 func Of(m *result.Machine, seconds float64, processors int, ours bool) (f Facts, ok bool) {
 	if m == nil || seconds <= 0 {
@@ -91,7 +92,8 @@ func (f Facts) OtherShare() float64 {
 // StealShare returns the share of all processor time that the hypervisor took.
 func (f Facts) StealShare() float64 { return f.share(f.Stolen) }
 
-// Busy returns why the machine was busy, such as "other programs used 1.0 of 2 processors", or "" if it was not.
+// Busy returns the reason why the machine was busy, such as "other programs used 1.0 of 2 processors", or "" if it was
+// not busy.
 func (f Facts) Busy() string {
 	var why []string
 	full := f.share(f.Used+f.Stolen) >= Full
@@ -107,7 +109,7 @@ func (f Facts) Busy() string {
 	return strings.Join(why, " and ")
 }
 
-// Notes returns the facts as texts, whether they have a limit or not.
+// Notes returns all facts as texts, including facts without a limit.
 func (f Facts) Notes() []string {
 	notes := []string{fmt.Sprintf("%.1f of %d processors were in use", f.Used, f.Processors)}
 	if f.Others != nil {
@@ -146,7 +148,7 @@ func Ours(run result.Run) bool {
 	return run.Cluster.Bundled && run.Cluster.Name != result.SharedCluster
 }
 
-// Lines returns one line for each phase that was measured on a busy machine, which says why it was busy.
+// Lines returns one line for each phase that was measured on a busy machine, with the reason why it was busy.
 func Lines(phases []result.Phase) (lines []string) {
 	for _, p := range phases {
 		if p.Machine != nil && p.Machine.Busy != "" {

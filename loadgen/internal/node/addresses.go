@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// podNetworkBase is the start of the pod addresses, hostNetwork the start of the nodes' addresses. Nothing is routed
-// there.
+// podNetworkBase is the base address of the pods' network, hostNetwork that of the nodes' network. No traffic is routed
+// to these networks.
 const (
 	podNetworkBase = 10<<24 | 64<<16 // 10.64.0.0/10
 	podNetworkBits = 22
@@ -25,8 +25,8 @@ func address(n uint32) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// addresses hands out a node's pod addresses, the longest unused first: an EndpointSlice may still list a freed
-// address.
+// addresses assigns the pod addresses of one node. It cycles through the range, so that a freed address is reused as
+// late as possible: an EndpointSlice may still list the address.
 type addresses struct {
 	prefix netip.Prefix
 	used   []uint64 // bitmap

@@ -11,7 +11,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// room is what a pod occupies on a node.
+// room holds the node resources that a pod takes: a place among the node's pods, CPU, memory, ephemeral storage and
+// host ports.
 type room struct {
 	pods, cpu, memory, storage int64                  // cpu in thousandths
 	ports                      []corev1.ContainerPort // of the host
@@ -30,7 +31,7 @@ func roomOf(pod *corev1.Pod) *room {
 	return r
 }
 
-// conflicts reports whether two pods need the same port of the host.
+// conflicts reports whether two pods need the same host port.
 func (r *room) conflicts(other *room) bool {
 	return slices.ContainsFunc(r.ports, func(a corev1.ContainerPort) bool {
 		return slices.ContainsFunc(other.ports, func(b corev1.ContainerPort) bool {
@@ -41,8 +42,8 @@ func (r *room) conflicts(other *room) bool {
 
 func anyAddress(ip string) bool { return ip == "" || ip == "0.0.0.0" }
 
-// fits gives a pod its room on the node, or rejects the pod. A pod that the node has accepted before always fits. Called
-// with k.mu held.
+// fits reserves a pod's resources on the node, or rejects the pod and returns false. It does not check a pod that the
+// node has accepted before, which has a start time. The caller holds k.mu.
 func (k *kubelet) fits(p *pod, pod *corev1.Pod) bool {
 	asks := roomOf(pod)
 	if pod.Status.StartTime == nil {
@@ -55,13 +56,14 @@ func (k *kubelet) fits(p *pod, pod *corev1.Pod) bool {
 	return true
 }
 
-// misfit returns why a pod does not fit on the node, or an empty reason if it fits (pkg/kubelet/lifecycle/predicate.go).
-// A kubelet evicts other pods for a critical pod; here a critical pod is admitted to a full node.
+// misfit returns the reason and message with which a kubelet rejects a pod that does not fit on the node, or an empty
+// reason if the pod fits (pkg/kubelet/lifecycle/predicate.go). A real kubelet evicts other pods to make room for a
+// critical pod; misfit accepts a critical pod on a full node.
 func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 	var used room
 	conflict := false
 	for _, p := range k.pods {
-		if p.room == nil || p.listing != k.listing { // a pod that a listing has not confirmed yet may be gone
+		if p.room == nil || p.listing != k.listing { // the current list of pods has not confirmed this pod, which may be gone
 			continue
 		}
 		used.pods++
@@ -90,9 +92,9 @@ func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 	return "", ""
 }
 
-// selects reports whether a pod's node selector and required affinity match the node; otherwise it rejects the pod. It
-// compares with the labels that the node registered or that it read last. Like a kubelet, it reads the Node before it
-// rejects a pod.
+// selects reports whether a pod's node selector and required node affinity match the node's labels, and rejects the pod
+// if they do not. It uses the labels that the node last read, or else those with which the node registered. Before it
+// rejects a pod, it reads the Node again, as a kubelet does.
 func (k *kubelet) selects(life *life, p *pod, pod *corev1.Pod) bool {
 	if a := pod.Spec.Affinity; len(pod.Spec.NodeSelector) == 0 && (a == nil || a.NodeAffinity == nil) {
 		return true
@@ -137,7 +139,7 @@ func (k *kubelet) selects(life *life, p *pod, pod *corev1.Pod) bool {
 	return false
 }
 
-// refuse rejects a pod. Called with k.mu held.
+// refuse rejects a pod: the pod's phase becomes Failed. The caller holds k.mu.
 func (k *kubelet) refuse(p *pod, pod *corev1.Pod, reason, message string) {
 	life := k.life
 	p.state, p.room, p.lifecycle = ended, nil, nil

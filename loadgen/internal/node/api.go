@@ -19,32 +19,35 @@ import (
 	"github.com/stormglass/stormglass/internal/kubeletapi"
 )
 
-// API lets the nodes of a fleet serve the API of kubelets.
+// API configures the kubelet API that the nodes of a fleet serve.
 type API struct {
-	// At is the address of all nodes and the port of the first; each node has its own port. With the zero value, each node
-	// has its own address on the loopback device.
+	// At is the address that all nodes share, and the port of the first node; each further node has the next port. With
+	// the zero value, each node has its own address on the loopback device.
 	At netip.AddrPort
-	// Client sends TokenReviews and SubjectAccessReviews for callers.
+	// Client is the client configuration for TokenReviews and SubjectAccessReviews, which authenticate and authorize
+	// the callers of the kubelet API.
 	Client *rest.Config
 	// ClientCA is the CA that signs the certificates of clients, as PEM.
 	ClientCA []byte
-	// Sign makes a node's serving certificate for the addresses of several nodes.
+	// Sign returns a serving certificate in the name of a node, valid for the addresses of several nodes.
 	Sign func(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error)
 }
 
 // loopbackNetwork is the network for the addresses of nodes that serve the API: 127.64.0.0/10.
 const loopbackNetwork = 127<<24 | 64<<16
 
-// addressesPerCertificate is the number of nodes that share a certificate. It keeps a handshake small.
+// addressesPerCertificate is the number of nodes that share a serving certificate. It is limited to keep TLS handshakes
+// small.
 const addressesPerCertificate = 250
 
-// apiServer serves the API of a fleet's nodes.
+// apiServer serves the kubelet API of a fleet's nodes.
 type apiServer struct {
 	*kubeletapi.Server
 	serving sync.WaitGroup
 }
 
-// serveAPI gives the nodes their addresses and starts to serve there. If it fails, it changes no node.
+// serveAPI sets the nodes' addresses and starts to serve the kubelet API there. If it returns an error, no node was
+// changed.
 func (f *Fleet) serveAPI(ctx context.Context) error {
 	a := f.plan.API
 	listeners, err := f.listen(ctx)
@@ -90,7 +93,8 @@ func (f *Fleet) serveAPI(ctx context.Context) error {
 	return nil
 }
 
-// listen opens one listener for all nodes on the loopback device, or one for each at the address that they share.
+// listen opens the listeners of the kubelet API: one on the loopback device for all nodes, or one per node if the nodes
+// share the address API.At.
 func (f *Fleet) listen(ctx context.Context) (all []net.Listener, err error) {
 	at := f.plan.API.At
 	if !at.IsValid() {
@@ -110,7 +114,7 @@ func (f *Fleet) listen(ctx context.Context) (all []net.Listener, err error) {
 	return all, nil
 }
 
-// certify makes the certificate of one chunk of nodes.
+// certify makes the serving certificate of one chunk of up to addressesPerCertificate nodes.
 func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error) {
 	first := chunk * addressesPerCertificate
 	some := f.kubelets[first:min(first+addressesPerCertificate, len(f.kubelets))]
@@ -127,7 +131,8 @@ func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error
 	return c, err
 }
 
-// onceCertificate holds a certificate that is made when it is first needed, and again after an error.
+// onceCertificate caches a certificate. The first call of get makes the certificate; after an error the next call tries
+// again.
 type onceCertificate struct {
 	mu   sync.Mutex
 	made *tls.Certificate
@@ -144,14 +149,14 @@ func (o *onceCertificate) get(make func() (*tls.Certificate, error)) (*tls.Certi
 	return o.made, err
 }
 
-// reset ends the connections of a node that has gone down.
+// reset ends the connections to the kubelet API of a node that has gone down. On a nil apiServer it does nothing.
 func (s *apiServer) reset(k *kubelet) {
 	if s != nil {
 		s.Reset(k)
 	}
 }
 
-// close ends the API.
+// close stops serving and waits until all goroutines that serve have ended. On a nil apiServer it does nothing.
 func (s *apiServer) close() {
 	if s != nil {
 		_ = s.Close() // connections that have ended
@@ -159,7 +164,7 @@ func (s *apiServer) close() {
 	}
 }
 
-// indexAt returns the index of the node at an address. There may be no such node.
+// indexAt returns the index that a node at an address would have. The fleet may have no such node.
 func (f *Fleet) indexAt(at netip.AddrPort) int {
 	if shared := f.plan.API.At; shared.IsValid() {
 		return int(at.Port()) - int(shared.Port())
@@ -168,7 +173,7 @@ func (f *Fleet) indexAt(at netip.AddrPort) int {
 	return int(binary.BigEndian.Uint32(b[:])) - loopbackNetwork - 1
 }
 
-// nodeAt finds the node at an address, unless it is down.
+// nodeAt returns the node at an address, or nil if there is no such node or it is down.
 func (f *Fleet) nodeAt(at netip.AddrPort) kubeletapi.Node {
 	i := f.indexAt(at)
 	if i < 0 || i >= len(f.kubelets) {
@@ -186,14 +191,15 @@ func (f *Fleet) nodeAt(at netip.AddrPort) kubeletapi.Node {
 // Name returns the name of the node.
 func (k *kubelet) Name() string { return k.name }
 
-// Unreachable returns a channel that is closed when the API can be reached again, or nil while it can be reached.
+// Unreachable returns nil while the node's kubelet API is reachable. During a fault that makes it unreachable, it
+// returns a channel that is closed when the fault ends.
 func (k *kubelet) Unreachable() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.isolated
 }
 
-// isolate makes the node's kubelet API unreachable, or reachable again.
+// isolate makes the node's kubelet API unreachable if on is true, and reachable again otherwise.
 func (k *kubelet) isolate(on bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -206,7 +212,7 @@ func (k *kubelet) isolate(on bool) {
 	}
 }
 
-// Pods returns the pods of the node, as last seen.
+// Pods returns the pods of the node, as the watch last delivered them.
 func (k *kubelet) Pods() []*corev1.Pod {
 	k.mu.Lock()
 	var objects [][]byte
@@ -223,7 +229,8 @@ func (k *kubelet) Pods() []*corev1.Pod {
 	return all
 }
 
-// startOf returns when a container started and ended. start is zero if it has not started; end is zero while it runs.
+// startOf returns when a container started and ended. start is zero if the container has not started; end is zero while
+// it runs.
 func startOf(pod *corev1.Pod, container string) (start, end time.Time) {
 	for _, all := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses} {
 		for _, c := range all {
@@ -239,7 +246,8 @@ func startOf(pod *corev1.Pod, container string) (start, end time.Time) {
 	return start, end
 }
 
-// logInterval is the annotation for the time between the lines of a pod's logs. Without it, the interval is one second.
+// logInterval is the annotation with the time between two lines of a pod's logs. Without the annotation, the interval
+// is one second.
 const logInterval = "stormglass.dev/log-interval"
 
 func intervalOf(pod *corev1.Pod) time.Duration {
@@ -249,8 +257,8 @@ func intervalOf(pod *corev1.Pod) time.Duration {
 	return time.Second
 }
 
-// Log writes a container's log: a line as it starts, and one every interval. Nothing is stored, so any part is the
-// same whenever it is read.
+// Log writes a simulated container log: a line when the container starts, and one line per interval after that. Lines
+// are computed instead of stored, so the same part of a log is the same whenever it is read.
 func (k *kubelet) Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error {
 	start, end := startOf(pod, container)
 	if o.Previous {
@@ -306,8 +314,8 @@ func (k *kubelet) Log(ctx context.Context, pod *corev1.Pod, container string, o 
 	}
 }
 
-// runs reports whether a container of a pod still runs here. An ephemeral container keeps running while the others back
-// off.
+// runs reports whether a pod's container runs on this node. An ephemeral container runs even while the other containers
+// wait for a restart.
 func (k *kubelet) runs(pod *corev1.Pod, container string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// chooser chooses the nodes that faults hit, from all nodes and by the seed. The choice does not depend on how the nodes
-// are divided among processes.
+// chooser selects, at random but determined by the seed, the nodes that a fault hits. It selects the same nodes however
+// the nodes are divided among processes.
 type chooser struct {
 	plan  *plan
 	parts []Part
@@ -21,14 +21,14 @@ type chooser struct {
 
 	mu     sync.Mutex
 	rng    *rand.Rand
-	scaled bool // the nodes that Start left for later were added
+	scaled bool // a NodeScaleUp has added the nodes that Start did not register
 }
 
 func newChooser(p *plan, parts []Part, address func(i int) netip.Addr) *chooser {
 	return &chooser{plan: p, parts: parts, address: address, rng: rand.New(rand.NewPCG(uint64(p.Seed), 0xfa11))}
 }
 
-// early returns how many nodes Start registers: those with the lowest numbers.
+// early returns the number of nodes that Start registers. These are the nodes with the lowest numbers.
 func (p *plan) early() int { return p.Spec.Count - p.Spec.Later }
 
 // count returns the current number of nodes. The caller holds mu.
@@ -88,7 +88,7 @@ func (c *chooser) begin(fault Fault) ([]string, error) {
 	return names, err
 }
 
-// able returns the nodes of all parts that a fault may hit, in order.
+// able returns the numbers of the nodes that a fault of this kind may hit now, in all parts and in ascending order.
 func (c *chooser) able(kind string) ([]int, error) {
 	each := make([][]int, len(c.parts))
 	var all errgroup.Group
@@ -104,7 +104,7 @@ func (c *chooser) able(kind string) ([]int, error) {
 	return able, err
 }
 
-// hit begins a fault in all parts at the same time, and passes each part the numbers of its nodes.
+// hit starts a fault in all parts in parallel, and passes to each part those numbers that are its own nodes.
 func (c *chooser) hit(fault Fault, numbers []int) error {
 	own := make([][]int, len(c.parts))
 	for _, n := range numbers {

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// cloudWithin is the time limit for a change of instances.
+// cloudWithin is the time limit for a request that launches or terminates instances.
 const cloudWithin = 10 * time.Second
 
 // instance returns the node's instance in the simulated cloud.
@@ -19,7 +19,7 @@ func (p *plan) instance(i int, at netip.Addr) control.Instance {
 	return control.Instance{Name: p.nodeName(i), Zone: p.zone(i), Type: p.shapeOf(i).name, Address: at.String()}
 }
 
-// launch has the cloud launch the instances of nodes first to last-1, if there is a cloud.
+// launch launches the cloud instances of nodes first to last-1. Without a cloud it does nothing.
 func (c *chooser) launch(first, last int) error {
 	var change control.Instances
 	for i := first; i < last; i++ {
@@ -37,7 +37,7 @@ func (c *chooser) changeInstances(change control.Instances) error {
 	return c.plan.Cloud.ChangeInstances(ctx, change)
 }
 
-// join registers the nodes that Start left for later.
+// join registers the nodes that Start did not register (Spec.Later).
 func (f *Fleet) join() {
 	later := slices.DeleteFunc(slices.Clone(f.kubelets), func(k *kubelet) bool { return !k.is(absent) })
 	for _, k := range later {

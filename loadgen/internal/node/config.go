@@ -28,36 +28,39 @@ import (
 )
 
 const (
-	// Kubelet gives each node the identity, the connection, the watches and every request of a real kubelet.
+	// Kubelet simulates all of a kubelet's API use: each node has its own identity, connection and watches, and sends
+	// every request of a real kubelet.
 	Kubelet = "kubelet"
-	// Lean is Kubelet without the requests that change nothing: a pod costs a third of the requests.
+	// Lean is like Kubelet, but nodes do not send requests that change nothing, such as the GET before a PATCH. A pod
+	// costs a third of the requests.
 	Lean = "lean"
-	// Shared serves all nodes with two watches, over a few connections with one identity. Each node sends the same writes
-	// as with Lean.
+	// Shared uses two watches for all nodes together, over a few connections with one identity. Each node sends the
+	// same writes as with Lean.
 	Shared = "shared"
 )
 
-// Fidelities returns the fidelities that a Config may request.
+// Fidelities returns the valid values of Spec.Fidelity in a Config.
 func Fidelities() []string { return []string{Kubelet, Lean, Shared} }
 
 // Config configures a Fleet.
 type Config struct {
-	// Spec is the scenario's section, with its defaults set.
+	// Spec is the nodes section of the scenario, with its defaults set.
 	Spec scenario.Nodes
 	// Release is the release of the kubelets. The zero Release means the newest.
 	Release control.Release
-	// Identities signs or lends the nodes' client credentials.
+	// Identities provides the nodes' client credentials.
 	Identities Identities
-	// Restricted means that RBAC, instead of the Node authorizer, decides what nodes may do, as with ServiceAccounts. If it
-	// refuses tokens, ConfigMaps and Secrets, pods start without them. Fidelity "shared" is always restricted.
+	// Restricted says that RBAC, not the Node authorizer, permits the nodes' requests, for example because nodes
+	// authenticate as ServiceAccounts. If RBAC refuses tokens, ConfigMaps or Secrets, pods start without them. Fidelity
+	// "shared" is always restricted.
 	Restricted bool
-	// Labels are put on each Node, such as the run's id. Keys under kubernetes.io and k8s.io are refused, except those
-	// that a kubelet may set. With labels, an existing Node that lacks them is never taken over.
+	// Labels are the labels of each Node, such as the run's id. A key under kubernetes.io or k8s.io is an error unless
+	// a kubelet may set it. If Labels is not empty, a Node that exists already and lacks them is never taken over.
 	Labels map[string]string
-	// Taints are put on each Node, to keep foreign pods away. May be empty.
+	// Taints are the taints of each Node, which keep pods of other users away. May be empty.
 	Taints []corev1.Taint
-	// Cloud is the cloud whose instances the nodes are: their kubelets run with --cloud-provider=external. Nil means no
-	// cloud.
+	// Cloud is the simulated cloud that has an instance for each node. With a Cloud, nodes register like kubelets with
+	// --cloud-provider=external. Nil means no cloud.
 	Cloud Cloud
 	// NamePrefix is the part of the node names before the number: "sg-" makes sg-0, sg-1, ...
 	NamePrefix string
@@ -67,18 +70,18 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Samples records breaks and relists of the nodes' watches. Nil means that they are not recorded.
 	Samples *samples.Recorder
-	// Use returns the current CPU use and the total so far of a pod with these labels, in cores and seconds, if the pod
-	// shares a demand. May be nil.
+	// Use returns the CPU use of a pod with these labels: the current use in cores, and the total so far in CPU
+	// seconds. ok is false if the pod serves no demand of the scenario. Use may be nil.
 	Use func(labels map[string]string) (cores, seconds float64, ok bool)
 	// API is the kubelet API that the nodes serve. Nil means none.
 	API *API
-	// Part selects the nodes to simulate here, by number. The zero value means all nodes. Nodes of a part serve no API, and
-	// the owner of the parts tells the Cloud about their instances.
+	// Part selects by number the nodes that this Fleet simulates. The zero value means all nodes. The nodes of a part
+	// serve no kubelet API, and the process that divides the nodes launches their instances in the Cloud.
 	Part load.Share
-	// Log gets one line for each noteworthy event. May be nil.
+	// Log is called with a line for each noteworthy event. May be nil.
 	Log func(format string, args ...any)
 
-	clock clock.WithDelayedExecution // tests set it; otherwise the real one
+	clock clock.WithDelayedExecution // nil: the real clock; tests set another
 }
 
 // Cloud is the part of control.Client that handles instances.
@@ -92,7 +95,7 @@ type plan struct {
 	shapes       []shape
 	shapeAt      []int // index into shapes for each node; nil: all have the first shape
 	leaseSeconds int32
-	// restartMost is the longest back-off of containers' restarts.
+	// restartMost is the longest back-off before a container restart.
 	restartMost time.Duration
 	// podBits is log2 of the number of pod addresses of a node.
 	podBits int
@@ -154,7 +157,7 @@ func (c Config) validate() (*plan, error) {
 	for _, e := range metavalidation.ValidateLabels(c.Labels, field.NewPath("labels")) {
 		fail("%v", e)
 	}
-	// Twice as many addresses as pods: a pod's replacement may arrive before its end was seen.
+	// Twice as many addresses as pods, because a pod's replacement may arrive before the node has seen the pod's end.
 	p.podBits = bits.Len(uint(2*max(pods, 1) - 1))
 	if room := 1 << max(0, podNetworkBits-p.podBits); s.Count > room {
 		fail("count is %d; 10.64.0.0/10 has addresses for %d nodes of %d pods (lower nodes.pods)", s.Count, room, pods)
@@ -162,7 +165,7 @@ func (c Config) validate() (*plan, error) {
 	return p, errors.Join(errs...)
 }
 
-// everyRequest reports whether a node also makes the requests of a kubelet that change nothing.
+// everyRequest reports whether nodes also send those requests of a kubelet that change nothing (fidelity "kubelet").
 func (p *plan) everyRequest() bool { return p.Spec.Fidelity == Kubelet }
 
 // restricted reports whether RBAC decides what nodes may do.
@@ -173,7 +176,7 @@ func (p *plan) own() bool { return p.Spec.Fidelity != Shared }
 
 func (p *plan) nodeName(i int) string { return fmt.Sprintf("%s%d", p.NamePrefix, i) }
 
-// shape is one kind of node.
+// shape is the name and the capacity of one kind of node.
 type shape struct {
 	name        string // empty: nodes without shapes
 	cpu, memory resource.Quantity
@@ -188,7 +191,8 @@ func (p *plan) shapeOf(i int) shape {
 	return p.shapes[p.shapeAt[i]]
 }
 
-// shape parses the shapes of nodes and assigns one to each node. It returns the largest pod capacity of a node.
+// shape parses the shapes of nodes and assigns one to each node. It returns the largest pod capacity of any node, and
+// calls fail for each error.
 func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 	s := p.Spec
 	kinds := s.Shapes
@@ -226,21 +230,21 @@ func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 	return pods
 }
 
-// draw returns a number from 0 to 1 that depends only on the seed and what: the same pod starts equally fast in every
-// run.
+// draw returns a pseudo-random number from 0 to 1 that depends only on seed and what. For example, a pod takes equally
+// long to start in every run with the same seed.
 func draw(seed int64, what ...string) float64 {
 	h := fnv.New64a()
 	for _, s := range what {
 		_, _ = h.Write([]byte(s)) // cannot fail
 		_, _ = h.Write([]byte{0})
 	}
-	// FNV maps similar names to similar numbers; a generator seeded by it does not.
+	// FNV hashes of similar names are similar. The output of a random generator that is seeded with the hash is not.
 	x := rand.NewPCG(uint64(seed), h.Sum64()).Uint64()
 	return (float64(x>>11) + 0.5) / (1 << 53)
 }
 
-// deal assigns one of len(weights) kinds to each of count nodes: as many of each kind as its weight requires, to within
-// one, in an order drawn by the seed.
+// deal assigns one of len(weights) kinds to each of count nodes, in an order drawn by the seed. The number of nodes of
+// each kind is proportional to its weight, to within one node.
 func deal(weights []float64, count int, seed int64) []int {
 	total := 0.0
 	for _, w := range weights {

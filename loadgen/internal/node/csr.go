@@ -26,11 +26,11 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// csrTimeout is the time limit for a signature. The controller manager signs at its own --kube-api-qps, so hundreds of
-// requests at once take a while.
+// csrTimeout is the time limit until a certificate is signed. The controller manager's --kube-api-qps limits the rate
+// of signatures, so hundreds of requests at once take a while.
 const csrTimeout = 5 * time.Minute
 
-// shortestLife is the shortest lifetime of a certificate that the API allows.
+// shortestLife is the shortest lifetime of a certificate that the CSR API allows.
 const shortestLife = 10 * time.Minute
 
 type csrSigner struct {
@@ -39,10 +39,10 @@ type csrSigner struct {
 	life   time.Duration
 }
 
-// NewCSRSigner lets a cluster sign the nodes' certificates through its CSR API (signer
-// kubernetes.io/kube-apiserver-client-kubelet). It creates, approves, awaits and deletes the requests as admin. The
-// requests carry labels, by which a cleanup finds the requests of a killed run. Certificates are valid for life, which
-// is a week at most; 0 means a week.
+// NewCSRSigner returns an Authority whose certificates a cluster signs through its CSR API (signer
+// kubernetes.io/kube-apiserver-client-kubelet). It creates, approves, awaits and deletes the CertificateSigningRequests
+// as admin. They have the given labels, by which a cleanup finds the requests of a killed run. Certificates are valid
+// for life, which is at most a week; 0 means a week.
 func NewCSRSigner(admin *rest.Config, labels map[string]string, life time.Duration) Authority {
 	if life <= 0 || life > certLife {
 		life = certLife
@@ -54,8 +54,8 @@ func (s *csrSigner) For(ctx context.Context, node string) (*rest.Config, error) 
 	return s.client(ctx, node, subject(node), certificatesv1.KubeAPIServerClientKubeletSignerName)
 }
 
-// ForProxies needs the right to approve for kubernetes.io/kube-apiserver-client: the kubelets' signer signs for
-// nodes only.
+// ForProxies returns the client configuration of all kube-proxies. It needs the permission to approve for the signer
+// kubernetes.io/kube-apiserver-client, because the kubelets' signer signs only for nodes.
 func (s *csrSigner) ForProxies(ctx context.Context) (*rest.Config, error) {
 	return s.client(ctx, "kube-proxy", pkix.Name{CommonName: proxyUser}, certificatesv1.KubeAPIServerClientSignerName)
 }
@@ -72,8 +72,9 @@ func (s *csrSigner) client(ctx context.Context, name string, subject pkix.Name, 
 	return withCert(base, key, certificate)
 }
 
-// TryCertificates checks whether a cluster signs client certificates for nodes and for kube-proxies, and accepts them.
-// It sends a request in the name of a node that does not exist, and deletes it. An error is one line.
+// TryCertificates checks whether a cluster signs client certificates for nodes, and for kube-proxies if proxies is
+// true, and accepts them. It requests a certificate for a node that does not exist, and deletes the request. Errors are
+// one line.
 func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]string, node string, proxies bool) error {
 	signer := NewCSRSigner(admin, labels, shortestLife)
 	config, err := signer.For(ctx, node)
@@ -89,8 +90,8 @@ func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]
 	return accepted(ctx, config, authorizationv1.ResourceAttributes{Verb: "watch", Resource: "services"})
 }
 
-// accepted checks that the API server accepts a certificate signed by the cluster, and grants its holder a right that every
-// such holder has.
+// accepted checks that the API server accepts the client certificate in config and grants its user the permission
+// right.
 func accepted(ctx context.Context, config *rest.Config, right authorizationv1.ResourceAttributes) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -109,7 +110,8 @@ func accepted(ctx context.Context, config *rest.Config, right authorizationv1.Re
 	return nil
 }
 
-// Serve needs the right to approve for kubernetes.io/kubelet-serving.
+// Serve returns a serving certificate of a node. It needs the permission to approve for the signer
+// kubernetes.io/kubelet-serving.
 func (s *csrSigner) Serve(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error) {
 	key, certificate, err := s.request(ctx, node, subject(node), addresses, certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth)
 	if err != nil {
@@ -118,11 +120,11 @@ func (s *csrSigner) Serve(ctx context.Context, node string, addresses []netip.Ad
 	return pair(key, certificate)
 }
 
-// request gets a certificate for a subject. name names the CSR, and appears in errors.
+// request creates a key and obtains a certificate for a subject. name is used for the name of the CSR and in errors.
 func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name, addresses []netip.Addr, signer string, usage certificatesv1.KeyUsage) (key *ecdsa.PrivateKey, certificate []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, csrTimeout)
 	defer cancel()
-	// A client for each node, as client-go limits requests per client.
+	// Each node has its own client without a rate limit, because client-go limits the requests per client.
 	unlimited := rest.CopyConfig(s.admin)
 	unlimited.QPS = -1
 	client, err := kubernetes.NewForConfig(unlimited)
@@ -159,7 +161,7 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name,
 		defer cancel()
 		_ = requests.Delete(ctx, made.Name, metav1.DeleteOptions{}) // a later cleanup finds it by its label
 	}()
-	// The cluster's own approver also writes to a new request, and may do so first.
+	// The cluster's own approver also updates a new request, possibly before us.
 	newest := made
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
 		if newest == nil {

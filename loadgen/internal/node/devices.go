@@ -19,13 +19,14 @@ import (
 const (
 	resourceGroup  = "resource.k8s.io/v1"
 	resourceSlices = "/apis/" + resourceGroup + "/resourceslices"
-	// claimRetry is a kubelet's wait before it syncs a pod again after preparing its claims failed. Up to half of it is
-	// added at random (pkg/kubelet/pod_workers.go).
+	// claimRetry is how long a kubelet waits before it syncs a pod again whose claims it failed to prepare. Up to half
+	// of it is added at random (pkg/kubelet/pod_workers.go).
 	claimRetry = 10 * time.Second
 )
 
-// publishDevices creates the ResourceSlice of a node with devices, as the kubelet plugin of a driver does
-// (k8s.io/dynamic-resource-allocation/resourceslice), once the slices of an earlier life are wiped.
+// publishDevices creates the node's ResourceSlice, as the kubelet plugin of a DRA driver does
+// (k8s.io/dynamic-resource-allocation/resourceslice). It first waits until the slices of an earlier life of the kubelet
+// are deleted. On a node without devices it does nothing.
 func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped <-chan struct{}) error {
 	count := k.plan.shapeOf(k.index).devices
 	if count == 0 {
@@ -48,9 +49,9 @@ func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped 
 	return err
 }
 
-// newSlice makes the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, where a driver would
-// draw a random suffix. So a recreated Node does not get the slice of the deleted Node, which the garbage collector
-// removes.
+// newSlice makes the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, where a driver
+// uses a random suffix. If a Node is deleted and created again, the new slice thus has another name than the old one,
+// which the garbage collector removes.
 func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) *resourcev1.ResourceSlice {
 	controller := true
 	owner.Controller = &controller
@@ -81,8 +82,8 @@ func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) 
 	return s
 }
 
-// prepareClaims returns true when each ResourceClaim of a pod is allocated here and reserved for the pod, or false if
-// the pod ended first. A kubelet does this before it creates a pod's sandbox (pkg/kubelet/cm/dra).
+// prepareClaims waits until each ResourceClaim of a pod is allocated on this node and reserved for the pod. It returns
+// false if the pod ends first. A kubelet does this before it creates a pod's sandbox (pkg/kubelet/cm/dra).
 func (k *kubelet) prepareClaims(life *life, p *pod, spec *corev1.Pod) bool {
 	return k.until(life, p, func() time.Duration {
 		err := k.readClaims(life.ctx, spec)
@@ -136,7 +137,8 @@ func (k *kubelet) readClaim(ctx context.Context, namespace, name string) (*resou
 	return claim, nil
 }
 
-// usable returns why a pod may not use a claim on this node. If owned is true, the claim must belong to the pod.
+// usable returns nil if a pod may use a claim on this node, or an error with the reason. If owned is true, the claim
+// must belong to the pod.
 func (k *kubelet) usable(claim *resourcev1.ResourceClaim, pod *corev1.Pod, owned bool) error {
 	if owned {
 		if err := resourceclaim.IsForPod(pod, claim, false); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Part is the part of a run's nodes that one of several processes simulates, with a Fleet that has Config.Part. Its methods
-// may be called concurrently.
+// Part is the share of a run's nodes that one process simulates, in a Fleet with Config.Part set. Its methods may be
+// called concurrently.
 type Part interface {
 	// Start registers the nodes of the part, as Fleet.Start does.
 	Start(ctx context.Context) error
@@ -29,23 +29,24 @@ type Part interface {
 	Stop(ctx context.Context)
 }
 
-// Tally holds the results of the nodes of one process. Tallies of several processes are added up.
+// Tally holds the results of the nodes in one process, in a format in which the results of several processes can be
+// added.
 type Tally struct {
-	// Sums are the results without Heartbeat. Count is the number of nodes in the process.
+	// Sums holds all results except Heartbeat. Sums.Count is the number of nodes in the process.
 	Sums result.Nodes `json:"sums"`
-	// Heartbeat has the latencies of the Lease renewals.
+	// Heartbeat counts the Lease renewals by latency.
 	Heartbeat latency.Counts `json:"heartbeat"`
 }
 
-// Divided is a run's simulated nodes in several processes: of n parts, part k has the nodes whose number is k modulo n.
-// Together the parts act as one Fleet of the same Config: the same names, seeds and choice of nodes for faults. Its
-// methods may be called concurrently; Start only once.
+// Divided is a set of simulated nodes that several processes share: of n parts, part k simulates the nodes whose number
+// modulo n is k. Together the parts act as one Fleet of the same Config: they have the same names and seeds, and faults
+// hit the same nodes. The methods of a Divided may be called concurrently, but Start only once.
 type Divided struct {
 	chooser *chooser
 }
 
-// Divide checks the configuration and makes one fleet of parts. The returned Divided launches and terminates the instances
-// in cfg.Cloud. The parts do everything that needs requests to API servers.
+// Divide checks the configuration and combines parts into one Divided. The Divided launches and terminates the
+// instances in cfg.Cloud; the parts send all requests to API servers.
 func Divide(cfg Config, parts []Part) (*Divided, error) {
 	p, err := cfg.validate()
 	if err != nil {
@@ -54,7 +55,7 @@ func Divide(cfg Config, parts []Part) (*Divided, error) {
 	return &Divided{newChooser(p, parts, func(i int) netip.Addr { return hostIP(i) })}, nil
 }
 
-// Start registers the nodes, as Fleet.Start does. The failure of one part ends the start of all.
+// Start registers the nodes of all parts, as Fleet.Start does. If one part fails, Start cancels the others.
 func (d *Divided) Start(ctx context.Context) error {
 	if err := d.chooser.launch(0, d.chooser.plan.early()); err != nil {
 		return err
@@ -70,17 +71,17 @@ func (d *Divided) Start(ctx context.Context) error {
 	return err
 }
 
-// Begin begins a fault, as Fleet.Begin does.
+// Begin starts a fault and returns the names of the nodes that it hits, as Fleet.Begin does.
 func (d *Divided) Begin(fault Fault) ([]string, error) { return d.chooser.begin(fault) }
 
-// Names returns the names of all nodes in order, except nodes that have yet to be added.
+// Names returns the names of all nodes in order. It leaves out nodes that a NodeScaleUp has yet to add.
 func (d *Divided) Names() []string {
 	d.chooser.mu.Lock()
 	defer d.chooser.mu.Unlock()
 	return d.chooser.names(0, d.chooser.count())
 }
 
-// Live returns the current state, as last reported by the parts.
+// Live returns the current state of all nodes: the sum of what the parts last reported.
 func (d *Divided) Live() (sum Live) {
 	for _, p := range d.chooser.parts {
 		l := p.Live()
@@ -97,8 +98,8 @@ func (d *Divided) Live() (sum Live) {
 	return sum
 }
 
-// Results returns the nodes' results so far. The times until all nodes are Ready are those of the slowest part, or 0 while
-// a part is not Ready. Watches is the sum of the parts' peaks.
+// Results returns the nodes' results so far. ReadySeconds is that of the slowest part, or 0 until the nodes of all
+// parts are Ready. Watches is the sum of the parts' peaks.
 func (d *Divided) Results() result.Nodes {
 	sum := result.Nodes{Count: d.chooser.plan.Spec.Count, Fidelity: d.chooser.plan.Spec.Fidelity}
 	var renewals []latency.Counts

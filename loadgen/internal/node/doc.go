@@ -46,9 +46,10 @@
 //	GET serviceaccounts for credential providers,    none
 //	watch clustertrustbundles, when in use
 //
-// `make calibrate-node` counts both, verb by verb: loadgen/lab/records/calibration.md.
+// `make calibrate-node` counts the requests of a real kubelet and of a simulated one, by verb:
+// loadgen/lab/records/calibration.md.
 //
-// And a kube-proxy (cmd/kube-proxy/app, pkg/proxy), with spec.kubeProxy:
+// With spec.kubeProxy, each node also sends the requests of a kube-proxy (cmd/kube-proxy/app, pkg/proxy):
 //
 //	identity system:kube-proxy, a connection         the same, signed by the same CA; through the
 //	                                                 CSR API by kubernetes.io/kube-apiserver-client
@@ -57,32 +58,31 @@
 //	headless), servicecidrs
 //	POST one event of its Node at its start          the same
 //
-// Fidelity "lean" leaves out the requests that change nothing: the GETs before each PATCH, the sandbox, probes and
-// progress of init containers, the Events of Nodes, and without spec.events the Events of pods. A pod of one container
-// costs 5 requests instead of 17, 9 with spec.events. With fidelity "shared" it is 2 watches in all, the same
-// writes per node as lean, and 4 requests per pod. A claim costs one GET more, with fidelity "kubelet" two.
+// Fidelity "lean" leaves out the requests that change nothing: the GET before each PATCH, the reports of the sandbox,
+// of probes and of the progress of init containers, the Events of Nodes, and without spec.events the Events of pods. A
+// pod with one container costs 5 requests instead of 17, or 9 with spec.events. With fidelity "shared" there are 2
+// watches for all nodes, the same writes per node as with "lean", and 4 requests per pod. Each ResourceClaim costs one
+// more GET, or two with fidelity "kubelet".
 //
-// Containers start when spec.podStart has passed, after their images were
-// pulled (spec.imagePull: once per node and image, one after the other); both
-// are drawn for each pod, and each node and image, from the seed. Containers keep running,
-// and stop immediately when their pod is deleted. Probes succeed, and readiness gates are
-// honoured. A pod with a life (spec.podLives, docs/reference/pod-lives.md) has a
-// lifecycle, which ends and restarts its containers, fails its probes and image
-// pulls, and evicts it. Without one, pods with restartPolicy Never or OnFailure complete
-// after 10 s. A pod that is deleted before its containers ran ends as Failed,
+// Containers start after spec.podStart, and after their images were pulled (spec.imagePull), which happens once per
+// node and image, one image after another. The seed determines the start time of each pod and the pull time of each
+// image on each node. Containers keep running, and stop immediately when their pod is deleted. Probes succeed, and
+// readiness gates are honoured. If a pod has a PodLife (spec.podLives, docs/reference/pod-lives.md), a lifecycle ends
+// and restarts its containers, fails its probes and image pulls, and evicts it. Other pods with restartPolicy Never or
+// OnFailure complete after 10 s. A pod that is deleted before its containers ran ends as Failed,
 // ContainerStatusUnknown. Ephemeral containers run until their pod ends.
 //
-// A pod that does not fit is rejected. A kubelet also checks extended resources, hugepages, NoExecute taints and the
-// operating system, and evicts other pods for a critical pod. A pod waits for the ConfigMaps, Secrets and claims of its
-// volumes, unless its node is restricted. It does not wait for those of its environment variables.
+// A pod that does not fit on its node is rejected. A real kubelet also checks extended resources, hugepages, NoExecute
+// taints and the operating system, and evicts other pods for a critical pod. A pod waits for the ConfigMaps, Secrets
+// and claims of its volumes, unless its node is restricted. It does not wait for those of its environment variables.
 //
-// With fidelity "shared" all nodes are served by one watch of pods and one of
-// nodes, over a few connections of one identity. It loads watches far less than
-// real nodes would.
+// With fidelity "shared", one watch of pods and one of nodes serve all nodes, over a few connections with one identity.
+// This puts far less load on the API server's watches than real nodes would.
 //
-// The fault NodeFailure simulates the failure of a machine: its connection is reset, its requests are abandoned, and it
-// stays silent. NodeShutdown simulates an orderly shutdown, SlowKubelet a kubelet that lags. After NodeRecovery a node
-// acts as a restarted kubelet: it registers again, reports Ready, and reads its pods; containers that ran still run.
+// The fault NodeFailure simulates the failure of a machine: the node's connection is reset, its requests are abandoned,
+// and it sends nothing more. NodeShutdown simulates an orderly shutdown, SlowKubelet a kubelet that lags. After
+// NodeRecovery a node acts as a restarted kubelet: it registers again, reports Ready, and reads its pods; containers
+// that ran still run.
 //
-// loadgen/lab/records/performance.md compares the cost of nodes, by fidelity, with KWOK's.
+// loadgen/lab/records/performance.md compares the cost of nodes of each fidelity with that of KWOK's nodes.
 package node

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Retries of an Event that got no answer, as in client-go's record.EventBroadcaster.
+// Attempts to post an Event that gets no answer, and the wait between them, as in client-go's record.EventBroadcaster.
 const (
 	eventTries = 12
 	eventSleep = 10 * time.Second
@@ -51,7 +51,8 @@ func pullingEvents(pod *corev1.Pod, pulled []bool) []containerEvent {
 	return out
 }
 
-// killingEvents returns the events of the running containers. Init containers have ended, except sidecars.
+// killingEvents returns a Killing Event for each container and sidecar of a pod. Other init containers have already
+// ended.
 func killingEvents(pod *corev1.Pod) []containerEvent {
 	var out []containerEvent
 	eachContainer(pod, func(i int, c *corev1.Container, field string) {
@@ -72,8 +73,8 @@ func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field str
 	}
 }
 
-// announceEvents posts events of a pod's containers after all earlier ones. A kubelet posts one at a time; here all
-// events of one moment go out together, at a third of the cost.
+// announceEvents queues Events about a pod's containers after all earlier ones. A kubelet posts Events one at a time; a
+// simulated node posts all Events of one moment in parallel, at a third of the cost.
 func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []containerEvent) {
 	if !k.plan.postsEvents() {
 		return
@@ -83,7 +84,7 @@ func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []container
 	var bodies [][]byte
 	for i, e := range events {
 		ref.FieldPath = e.field + "{" + e.container + "}"
-		// Events have the names that client-go's recorder would give them, so two must not have the same time.
+		// As in client-go's recorder, an Event's name contains its time, so two Events must not have the same time.
 		_, body, err := k.newEvent("kubelet", ref, now.Add(time.Duration(i)), corev1.EventTypeNormal, e.reason, e.message)
 		if err != nil {
 			k.plan.Log("node %s: %v", k.name, err)
@@ -94,7 +95,7 @@ func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []container
 	k.queueEvents(life, pod.Namespace, bodies)
 }
 
-// announceWarning posts a warning about a pod as a whole.
+// announceWarning queues an Event of type Warning about a pod.
 func (k *kubelet) announceWarning(life *life, pod *corev1.Pod, reason, message string) {
 	if !k.plan.postsEvents() {
 		return
@@ -122,7 +123,7 @@ func (k *kubelet) queueEvents(life *life, namespace string, bodies [][]byte) {
 	}
 }
 
-// newEvent encodes an Event of a component. The Event's name contains now.
+// newEvent encodes an Event that a component reports about an object, and returns the Event's name, which contains now.
 func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time.Time, kind, reason, message string) (name string, body []byte, err error) {
 	at := metav1.NewTime(now)
 	e := &corev1.Event{
@@ -131,17 +132,18 @@ func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time
 		Source:              corev1.EventSource{Component: component, Host: k.name},
 		ReportingController: component, ReportingInstance: k.name,
 	}
-	if of.Namespace == "" { // a clean-up finds them by the run's labels
+	if of.Namespace == "" { // a clean-up finds Events of Nodes by the run's labels
 		e.Labels = k.plan.Labels
 	}
 	body, err = encode("v1", "Event", e)
 	return e.Name, body, err
 }
 
-// defaultEvents is the path of the Events of Nodes.
+// defaultEvents is the path of the collection with the Events of Nodes.
 const defaultEvents = "/api/v1/namespaces/default/events"
 
-// announceNode posts an Event of the Node, and increments its count to times if a kubelet reports it several times.
+// announceNode posts an Event about the Node. It then increments the Event's count up to times, for Events that a
+// kubelet reports several times.
 func (k *kubelet) announceNode(life *life, kind, reason, message string, times int) {
 	k.announce(life, k.link, "kubelet", kind, reason, message, times)
 }
@@ -165,7 +167,8 @@ func (k *kubelet) announce(life *life, by *link, component, kind, reason, messag
 	})
 }
 
-// postEvents returns when all Events are answered. Those without an answer are retried later.
+// postEvents posts Events in parallel and returns when all requests have ended. Events that got no answer are posted
+// again later.
 func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try int) {
 	var all sync.WaitGroup
 	all.Add(len(bodies))

@@ -11,36 +11,38 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Fault is a fault of nodes. Begin begins it.
+// Fault describes a fault of nodes. Begin starts it.
 type Fault struct {
-	// Kind is one of these kinds of package control:
+	// Kind is one of the following kinds of package control:
 	//
-	//   - NodeFailure: nodes that are up fall silent immediately: no heartbeats, no watches, connections reset (not with fidelity
-	//     "shared")
-	//   - InstancesVanish: the same, and the cloud no longer has their instances
+	//   - NodeFailure: nodes that are up fall silent immediately: no heartbeats, no watches, connections reset (not
+	//     with fidelity "shared")
+	//   - InstancesVanish: like NodeFailure; the cloud also loses the nodes' instances
 	//   - NodeShutdown: nodes that are up shut down in order, as a kubelet with shutdownGracePeriod: the node reports
-	//     Ready=False, its pods end with phase Failed, pods that still arrive are rejected; heartbeats continue. When all is
-	//     reported, or after 30 s, the node falls silent and counts as failed
-	//   - SlowKubelet: nodes that are up and not yet slow are late by Delay: statuses, tokens and events begin that much
-	//     later, in their order. Lease renewals are Delay further apart, and do not count as missed because of that
-	//   - KubeletUnreachable: the API of kubelets that are up and reachable hangs; their own requests continue
-	//   - NodeScaleUp: the nodes that Start left for later register, Spec.RegisterRate per second; those that cannot are
-	//     logged
-	//   - NodeRecovery: ends the other faults. Requests that slow nodes have put off still arrive late. Nodes that are down come
-	//     back as restarted kubelets: each registers again, however long that takes, reports Ready and looks for its pods;
-	//     refused nodes are logged
+	//     Ready=False, its pods end with phase Failed, and pods that still arrive are rejected; heartbeats continue.
+	//     When everything is reported, or after 30 s, the node falls silent and counts as failed
+	//   - SlowKubelet: nodes that are up and not slow yet send statuses, token requests and Events later by Delay, in
+	//     unchanged order. The interval between Lease renewals grows by Delay; the renewals do not count as missed
+	//     because of that
+	//   - KubeletUnreachable: the kubelet API of nodes that are up and reachable hangs; the nodes' own requests
+	//     continue
+	//   - NodeScaleUp: the nodes that Start did not register now register, Spec.RegisterRate per second; nodes that
+	//     cannot register are logged
+	//   - NodeRecovery: ends the other faults. Requests that slow nodes have already delayed still arrive late. Nodes
+	//     that are down come back as restarted kubelets: each registers again, however long that takes, reports Ready
+	//     and reads its pods; nodes that are refused are logged
 	Kind string `json:"kind"`
-	// Fraction is the part of all present nodes to hit, above 0. It is rounded to whole nodes, and at most all able nodes
-	// are hit.
+	// Fraction is the fraction of all present nodes that the fault hits, above 0. The number of nodes is rounded. If
+	// fewer nodes can be hit, the fault hits all of those.
 	Fraction float64 `json:"fraction,omitempty"`
 	// Delay is the delay of a SlowKubelet; 0 hits no node.
 	Delay time.Duration `json:"delay,omitempty"`
 }
 
-// Begin begins a fault and returns the names of the nodes that it hits. It does not wait.
+// Begin starts a fault and returns the names of the nodes that it hits. It does not wait for the effects of the fault.
 func (f *Fleet) Begin(fault Fault) ([]string, error) { return f.chooser.begin(fault) }
 
-// Able returns the numbers of the nodes that a fault of a kind may hit now, in order.
+// Able returns the numbers of the nodes that a fault of the given kind may hit now, in ascending order.
 func (f *Fleet) Able(kind string) ([]int, error) {
 	var able []int
 	for _, k := range f.kubelets {
@@ -61,8 +63,8 @@ func (k *kubelet) able(kind string) bool {
 	return k.is(up)
 }
 
-// Hit begins a fault of the nodes with these numbers, which Able returned. A NodeScaleUp or NodeRecovery hits all
-// nodes. Numbers of other processes' nodes are ignored.
+// Hit starts a fault on the nodes with these numbers, which Able returned. It ignores the numbers of nodes in other
+// processes. A NodeScaleUp or NodeRecovery hits all nodes, whatever the numbers.
 func (f *Fleet) Hit(fault Fault, numbers []int) error {
 	switch fault.Kind {
 	case control.NodeRecovery:
@@ -143,7 +145,7 @@ func (k *kubelet) fail() {
 	k.drop(true)
 }
 
-// leave ends a shutdown, unless the node has recovered or failed meanwhile.
+// leave makes a node that shuts down fall silent, unless the node has recovered or failed meanwhile.
 func (k *kubelet) leave(life *life) {
 	k.mu.Lock()
 	leaves := k.state == shuttingDown && k.life == life
@@ -156,7 +158,7 @@ func (k *kubelet) leave(life *life) {
 	}
 }
 
-// silence ends the kubelet's life and counts the node as failed. It is called with mu held.
+// silence ends the kubelet's life and counts the node as failed. The caller holds mu.
 func (k *kubelet) silence() {
 	k.endLocked()
 	k.state = down
@@ -184,7 +186,8 @@ func (k *kubelet) slow(d time.Duration) {
 }
 
 const (
-	// shutdownGrace is a common shutdownGracePeriod. A kubelet has none by default; NodeFailure simulates that.
+	// shutdownGrace is the simulated shutdownGracePeriod; its value is a common one. By default a kubelet has no such
+	// period: NodeFailure simulates the shutdown of a node without it.
 	shutdownGrace = 30 * time.Second
 	// statusTries is the number of attempts to report a node's status (a kubelet's nodeStatusUpdateRetry).
 	statusTries = 5
@@ -218,7 +221,7 @@ func (k *kubelet) shutdown() {
 	life.after(shutdownGrace, func() { k.leave(life) })
 }
 
-// reported counts a completed report of the shutdown; the last one ends the life.
+// reported notes that one status report of a shutdown is done. After the last report, the node falls silent.
 func (k *kubelet) reported(life *life) {
 	k.mu.Lock()
 	k.reports--
@@ -246,7 +249,7 @@ func (k *kubelet) reportShutdown(life *life, try int) {
 	k.reported(life)
 }
 
-// writeShutdown reads a pod and reports it as failed.
+// writeShutdown reads a pod of a node that shuts down, and reports the pod as Failed.
 func (k *kubelet) writeShutdown(life *life, p *pod, failures int) {
 	spec, err := k.lookAtPod(life, p)
 	if err == nil && spec.UID == p.uid && !finished(spec.Status.Phase) {
@@ -276,7 +279,7 @@ func (k *kubelet) lookAtPod(life *life, p *pod) (*corev1.Pod, error) {
 	return spec, decode(answer, spec)
 }
 
-// reject refuses a pod that arrives at a node that is shutting down. Called with k.mu held.
+// reject rejects a pod that was bound to a node that is shutting down. The caller holds k.mu.
 func (k *kubelet) reject(p *pod, spec *corev1.Pod) {
 	life := k.life
 	k.reports++

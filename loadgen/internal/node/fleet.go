@@ -42,7 +42,7 @@ type Fleet struct {
 
 	listFirst    atomic.Bool // the server has no WatchList
 	registered   atomic.Int64
-	unmounted    atomic.Int64 // pods
+	unmounted    atomic.Int64 // number of pods whose volumes were unmounted
 	readySeconds atomic.Int64 // nanoseconds
 
 	mu         sync.Mutex
@@ -50,7 +50,7 @@ type Fleet struct {
 	shared     *watcher // of pods, with fidelity "shared"
 }
 
-// New checks the configuration and makes a fleet; nothing is sent yet.
+// New checks the configuration and makes a Fleet. It sends nothing yet.
 func New(cfg Config) (*Fleet, error) {
 	p, err := cfg.validate()
 	if err != nil {
@@ -95,14 +95,15 @@ func New(cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// pollEvery is the interval at which connections are polled while answers arrive. On average it delays a node's next
-// request by half the interval, which is little compared with the 50 ms or more that a kubelet takes. Polling makes nodes a
-// quarter cheaper.
+// pollEvery is the interval at which connections are polled while answers arrive. Polling delays a node's next request
+// by half the interval on average, which is little compared with the 50 ms or more that a kubelet takes. It makes nodes
+// a quarter cheaper.
 const pollEvery = 5 * time.Millisecond
 
-// Start registers the nodes, except the last Spec.Later, at Spec.RegisterRate per second. It returns when they are
-// acknowledged as Ready, with the first permanent error, or when ctx ends. Each node of a Part registers at the time at
-// which it would register if all nodes were in one process. Stop must be called even after an error.
+// Start registers all nodes except the last Spec.Later, at Spec.RegisterRate per second. It returns nil when the API
+// server has acknowledged all of them as Ready, or an error when one fails permanently or ctx ends. In a Fleet with
+// Config.Part, each node registers at the same time as if all nodes were in one process. Stop must be called even after
+// an error.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
 	f.origin = begin
@@ -122,7 +123,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 		f.startShared()
 	}
 	now := f.present()
-	if f.plan.Part.Whole() { // else the process that divides the nodes does it
+	if f.plan.Part.Whole() { // else the process that divides the nodes launches the instances
 		if err := f.chooser.launch(0, f.plan.early()); err != nil {
 			return err
 		}
@@ -145,8 +146,9 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// register runs kubelets, numbered from first on, at a total of Spec.RegisterRate per second. It calls done for each
-// kubelet that is Ready, or that has failed to become Ready. Cancelling pace stops the registrations that have not begun.
+// register starts the registration of kubelets, Spec.RegisterRate per second in total; first is the number of the first
+// one. It calls done for each kubelet when the kubelet is Ready, or with the error of its registration. Cancelling pace
+// stops the registrations that have not started.
 func (f *Fleet) register(kubelets []*kubelet, first int, done func(*kubelet, error)) (pace *life) {
 	gap := time.Duration(float64(time.Second) / float64(f.plan.Spec.RegisterRate))
 	pace = newLife(f.ctx, f.plan.clock, f.workers, f.ledger, nil)
@@ -181,7 +183,7 @@ func (f *Fleet) startShared() {
 	nodes.start()
 }
 
-// podSink passes the pods of a shared watch to their nodes.
+// podSink returns a sink that passes the pods of the shared watch to their nodes.
 func (f *Fleet) podSink() sink {
 	each := func(do func(*kubelet)) func() {
 		return func() {
@@ -198,8 +200,8 @@ func (f *Fleet) podSink() sink {
 	return sink{each((*kubelet).begin), event, each((*kubelet).listed)}
 }
 
-// watcher makes a watch with a reflector's timeout. selector is the part of the query that selects objects; nil selects
-// all.
+// watcher returns a watcher of the objects at path with the timeout of a client-go reflector. selector is the part of
+// the query that selects objects; nil selects all.
 func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.Values) *watcher {
 	w := &watcher{
 		life: l, link: to, resource: resource, path: path, sink: noSink(), timeout: listwatch.ShortestWatch, listFirst: &f.listFirst,
@@ -211,7 +213,7 @@ func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.V
 	return w
 }
 
-// relist makes the shared watch list all pods again, for nodes that were added.
+// relist makes the shared watch list all pods again, so that nodes that were added get their pods.
 func (f *Fleet) relist() {
 	f.mu.Lock()
 	shared := f.shared
@@ -255,14 +257,14 @@ func (f *Fleet) Results() result.Nodes {
 	return r
 }
 
-// Tally returns the nodes' results so far, in a form that can be added to the results of other parts.
+// Tally returns the nodes' results so far, in a format that can be added to the results of other parts.
 func (f *Fleet) Tally() Tally {
 	t := Tally{Sums: f.Results(), Heartbeat: f.ledger.heartbeat.Counts()}
 	t.Sums.Heartbeat = result.Latency{}
 	return t
 }
 
-// Names returns the names of all nodes in order, except nodes that have yet to be added.
+// Names returns the names of all nodes in order. It leaves out nodes that a NodeScaleUp has yet to add.
 func (f *Fleet) Names() []string {
 	var names []string
 	for _, k := range f.present() {

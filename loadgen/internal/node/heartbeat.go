@@ -8,46 +8,47 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Retries of a renewal that was refused, within its own interval. A kubelet tries five times immediately, then backs off
-// from 200 ms to 7 s.
+// Wait before a refused renewal is tried again within its interval: the first wait and the longest. A kubelet tries
+// five times immediately, and then backs off from 200 ms to 7 s.
 const (
 	renewBackoff    = 200 * time.Millisecond
 	renewBackoffMax = 7 * time.Second
 )
 
-// lateGap exceeds the 4% of jitter in a kubelet's renewals.
+// lateGap is the number of intervals after the previous renewal above which a renewal counts as delayed. It allows for
+// the jitter of 4% in a kubelet's renewals.
 const lateGap = 1.05
 
-// heartbeat renews one node's Lease on a fixed grid: first, first+interval, first+2·interval, ... Each point of the grid is
-// one intended renewal. Each missed renewal is attributed either to the generator or to the server:
+// heartbeat renews one node's Lease at fixed times: first, first+interval, first+2·interval, ... It attributes each
+// missed renewal to the generator or to the server:
 //
-//   - Each renewal has its own timer. It does not queue behind other nodes, and no goroutine waits for its answer. So if it
-//     begins late, this process did not run or the machine was too slow. If it is more than an interval late, the generator
-//     missed it, and does not send it because the next one is due.
-//   - A renewal is given up when the next one is due, so a node has at most one renewal in flight, however long a server
-//     stalls. If the renewal began in time and is not acknowledged by then, the server missed it. But if more than half of
-//     the interval passed in this process, before the renewal began or before this process looked at the clock again, the
-//     generator missed it.
+//   - The generator missed a renewal that starts more than an interval late: the renewal is not sent, because the next
+//     one is due. Each renewal has its own timer, does not queue behind other nodes, and no goroutine waits for its
+//     answer. So a late start means that this process did not run or the machine was too slow.
+//   - The server missed a renewal that started in time but is not acknowledged when the next one is due. That renewal
+//     is then given up, so a node has at most one renewal in flight, however long a server stalls. But the generator
+//     missed the renewal if more than half of the interval passed in this process, before the renewal started or before
+//     this process looked at the clock again.
 //
-// A kubelet counts its next renewal from the end of the last (wait.JitterUntil, sliding, 4%), with a request timeout of 10
-// s. A grid has the same rate and makes "late" well defined. The phase on the grid is drawn for each node, as kubelets
-// start at different times.
+// A kubelet counts its next renewal from the end of the last one (wait.JitterUntil, sliding, 4%), with a request
+// timeout of 10 s. Fixed times have the same rate, and define exactly when a renewal is late. The first time is drawn
+// for each node, because kubelets start at different times.
 //
-// A node that is slow on purpose renews late by its delay. A kubelet counts from the end of the last renewal, so the grid
-// is then interval+delay wide. Its renewals are judged from their intended start, which includes the delay: a configured
-// delay is not a miss.
+// A SlowKubelet fault makes the renewals later by its delay. Because a kubelet counts from the end of the last renewal,
+// the interval then grows to interval+delay. The intended start of a renewal includes the delay, so the configured
+// delay alone is not a miss.
 //
-// A renewal that begins more than lateGap intervals after the previous one is counted as delayed, whatever the cause: a
-// slow kubelet shows exactly this.
+// A renewal that starts more than lateGap intervals after the previous one counts as delayed, whatever the cause. This
+// count shows slow kubelets.
 type heartbeat struct {
 	life     *life
 	interval time.Duration
 	// renew makes one attempt and calls done once, on any goroutine. It gives up when ctx ends.
 	renew func(ctx context.Context, done func(error))
-	// slot and origin align renewals of several nodes; slot 0: each node has its own times.
+	// If slot is not 0, renewals start at origin plus a multiple of slot, so that those of several nodes coincide.
 	slot   time.Duration
 	origin time.Time
-	// broken is called when two renewals in a row were missed: a kubelet then reconnects.
+	// broken is called after two missed renewals in a row. A kubelet then opens a new connection.
 	broken func()
 
 	mu      sync.Mutex
@@ -66,14 +67,14 @@ type renewal struct {
 	cancel   context.CancelFunc
 }
 
-// renewalSlot returns the slot in which about five of the nodes renew their Leases. A wake-up costs more than a
-// renewal: separate renewals would cost twice the CPU. The slot is at most 100 ms, and shorter with more nodes, to
-// avoid bursts.
+// renewalSlot returns a length of time in which about five of the nodes renew their Leases; these nodes renew at the
+// same moment. A wake-up of the process costs more than a renewal, so separate renewals would take twice the CPU. The
+// slot is at most 100 ms, and shorter with more nodes, to avoid bursts.
 func renewalSlot(nodes int, interval time.Duration) time.Duration {
 	return min(5*interval/time.Duration(nodes), 100*time.Millisecond)
 }
 
-// start puts the first renewal at a time drawn from the coming interval.
+// start schedules the first renewal at a random time in the coming interval.
 func (h *heartbeat) start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +83,7 @@ func (h *heartbeat) start() {
 	h.arm(now)
 }
 
-// drawn returns a time in the coming interval, at a slot's end.
+// drawn returns a random time in the coming interval. If slot is not 0, it rounds the time up to the end of a slot.
 func (h *heartbeat) drawn(now time.Time) time.Time {
 	due := now.Add(time.Duration(h.life.float() * float64(h.interval)))
 	if h.slot > 0 {
@@ -91,10 +92,10 @@ func (h *heartbeat) drawn(now time.Time) time.Time {
 	return due
 }
 
-// arm sets the timer of the next renewal. It is called with mu held.
+// arm sets the timer of the next renewal. The caller holds mu.
 func (h *heartbeat) arm(now time.Time) { h.timer = h.life.after(h.due.Sub(now), h.tick) }
 
-// stop ends the renewals; a renewal in flight is not judged.
+// stop ends the renewals. A renewal in flight is cancelled, and counts neither as done nor as missed.
 func (h *heartbeat) stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +108,7 @@ func (h *heartbeat) stop() {
 	}
 }
 
-// slow delays all renewals from the next on by d; 0 ends the delay.
+// slow delays the next renewal and all later ones by d. A d of 0 ends an earlier delay.
 func (h *heartbeat) slow(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,7 +157,8 @@ func (h *heartbeat) tick() {
 	h.attempt(r, 1)
 }
 
-// expire gives up a renewal when the next one is due. The caller holds mu.
+// expire gives up the renewal in flight, if there is one, because the next renewal is due. It counts the renewal as
+// missed. The caller holds mu.
 func (h *heartbeat) expire(now time.Time) {
 	r := h.current
 	if r == nil {
@@ -169,11 +171,11 @@ func (h *heartbeat) expire(now time.Time) {
 	if max(r.lag, now.Sub(h.due)) > h.interval/2 {
 		by = &h.life.ledger.missedHere
 	}
-	// It took at least this long. Leaving it out would make latencies look too good.
+	// The renewal took at least this long. Without this sample, latencies would look too good.
 	h.life.ledger.missed(by, now.Sub(r.intended))
 }
 
-// attempt renews repeatedly until the renewal is acknowledged or given up.
+// attempt sends a renewal, and again after each error, until the renewal is acknowledged or given up.
 func (h *heartbeat) attempt(r *renewal, number int) {
 	h.renew(r.ctx, func(err error) {
 		if err == nil {

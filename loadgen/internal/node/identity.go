@@ -25,27 +25,28 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Identities hands out client configurations. For is called once per node, possibly concurrently.
+// Identities provides client configurations for nodes. For is called once per node, possibly concurrently.
 type Identities interface {
-	// For returns the named node's configuration: with a certificate for system:node:NAME in the group system:nodes,
-	// unless shared.
+	// For returns the client configuration of the named node. Its user is system:node:NAME in the group system:nodes,
+	// unless the Identities are ServiceAccounts or shared.
 	For(ctx context.Context, node string) (*rest.Config, error)
-	// ForProxies returns the single identity of all kube-proxies, as on real clusters. A node's own identity cannot be
-	// used, because the Node authorizer gives nodes no right to endpointslices.
+	// ForProxies returns the one client configuration of all kube-proxies, which share an identity as on real clusters.
+	// They cannot use the nodes' identities, because the Node authorizer does not permit nodes to read EndpointSlices.
 	ForProxies(ctx context.Context) (*rest.Config, error)
 }
 
-// Authority also makes the nodes' serving certificates.
+// Authority is an Identities that also signs the nodes' serving certificates.
 type Authority interface {
 	Identities
-	// Serve returns a serving certificate of a node for its own and other addresses.
+	// Serve returns a serving certificate in the name of a node, valid for the given addresses.
 	Serve(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error)
 }
 
-// proxyUser is bound to system:node-proxier by RBAC's bootstrap policy, and has no other binding.
+// proxyUser is the user name of the kube-proxies. RBAC's bootstrap policy binds it to system:node-proxier, and to
+// nothing else.
 const proxyUser = "system:kube-proxy"
 
-// once requests the kube-proxies' identity once, and again after an error.
+// once caches the kube-proxies' identity. The first call of get requests it; after an error the next call tries again.
 type once struct {
 	make func(context.Context) (*rest.Config, error)
 
@@ -76,8 +77,8 @@ type signer struct {
 	key  crypto.Signer
 }
 
-// NewSigner returns an Authority that signs certificates with a CA whose key is available. base has the server's address
-// and how to verify it.
+// NewSigner returns an Authority that signs certificates itself, with the key of ca. base has the server's address and
+// the CA that verifies the server.
 func NewSigner(base *rest.Config, ca control.KeyPair) (Authority, error) {
 	certs, err := cert.CertsFromFile(ca.CertFile)
 	if err != nil {
@@ -102,7 +103,8 @@ func NewSigner(base *rest.Config, ca control.KeyPair) (Authority, error) {
 	return &signer{base: anonymous, ca: certs[0], key: key}, nil
 }
 
-// serverOnly returns only the server's address and how to verify it, with the CA read into memory.
+// serverOnly returns a copy of c without credentials. It keeps the server's address and the CA that verifies the
+// server, which it reads into memory.
 func serverOnly(c *rest.Config) (*rest.Config, error) {
 	anonymous := rest.AnonymousClientConfig(c)
 	if err := rest.LoadTLSFiles(anonymous); err != nil {
@@ -138,7 +140,7 @@ func (s *signer) Serve(_ context.Context, node string, addresses []netip.Addr) (
 	return pair(key, certificate)
 }
 
-// sign completes and signs a certificate for a new key.
+// sign makes a key, completes the template, and signs a certificate for the key.
 func (s *signer) sign(template *x509.Certificate) (key *ecdsa.PrivateKey, certificate []byte, err error) {
 	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, nil, fmt.Errorf("make a key for %s: %w", template.Subject.CommonName, err)
@@ -188,8 +190,8 @@ func withCert(base *rest.Config, key *ecdsa.PrivateKey, certificate []byte) (*re
 
 type shared struct{ config *rest.Config }
 
-// NewShared gives the same identity to all nodes, for fidelity "shared". It needs the rights of kubelets: nodes,
-// leases, pods, pods/status and serviceaccounts/token.
+// NewShared returns Identities in which all nodes share the identity of config, for fidelity "shared". That identity
+// needs the permissions of kubelets: nodes, leases, pods, pods/status and serviceaccounts/token.
 func NewShared(config *rest.Config) Identities { return shared{config} }
 
 func (s shared) For(ctx context.Context, _ string) (*rest.Config, error) { return s.ForProxies(ctx) }

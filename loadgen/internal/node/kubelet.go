@@ -25,7 +25,7 @@ const (
 	up           nodeState = iota
 	shuttingDown           // shuts down in order, and still sends requests
 	down                   // sends no requests
-	absent                 // registers only in a later fault
+	absent                 // not registered until a NodeScaleUp
 	joining                // absent until now, and about to register
 )
 
@@ -43,12 +43,12 @@ type kubelet struct {
 	lives  int          // number of starts so far
 
 	mu        sync.Mutex
-	life      *life // nil before the first
+	life      *life // nil before the first start
 	heartbeat *heartbeat
 	state     nodeState
 	ready     bool // as last seen
 	settled   bool // the Ready patch of this life was acknowledged
-	mending   bool // a Ready patch is on its way
+	mending   bool // a patch that makes the node Ready is in flight
 	pods      map[types.UID]*pod
 	objects   map[objectRef]*objectWatch
 	ips       addresses
@@ -70,7 +70,7 @@ func newKubelet(f *Fleet, index int, link *link) *kubelet {
 	return k
 }
 
-// clear forgets all pods. Called with mu held, or before k is shared.
+// clear removes all pods from k. The caller holds mu, unless k is not shared yet.
 func (k *kubelet) clear() {
 	for _, p := range k.pods {
 		if p.state == running {
@@ -95,11 +95,12 @@ func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 	return life
 }
 
-// podCertificates is the first version whose kubelets watch PodCertificateRequests: its feature gate is on by default
-// from there on (pkg/features/kube_features.go).
+// podCertificates is the first version whose kubelets watch PodCertificateRequests, because their feature gate is on by
+// default (pkg/features/kube_features.go).
 const podCertificates = "1.37"
 
-// watch opens the watches of a kubelet and of its kube-proxy (cmd/kube-proxy/app/server.go, pkg/proxy/node.go).
+// watch opens the watches of a kubelet and of its kube-proxy (cmd/kube-proxy/app/server.go, pkg/proxy/node.go). With
+// fidelity "shared" it does nothing.
 func (k *kubelet) watch(life *life) {
 	if !k.plan.own() {
 		return
@@ -138,7 +139,7 @@ func (k *kubelet) watch(life *life) {
 	}
 }
 
-// late calls f, after the node's delay if it is slow.
+// late calls f immediately, or after the node's delay if a fault has made the node slow.
 func (k *kubelet) late(life *life, f func()) {
 	if d := time.Duration(k.delay.Load()); d > 0 {
 		life.after(d, f)
@@ -165,7 +166,8 @@ func (k *kubelet) endLocked() {
 	k.clear()
 }
 
-// reconnect opens a new connection after failed heartbeats, unless the connection is shared.
+// reconnect drops the node's connection after missed heartbeats, so that the next request opens a new one. It keeps a
+// shared connection.
 func (k *kubelet) reconnect() {
 	if k.plan.own() {
 		k.link.Drop(false)

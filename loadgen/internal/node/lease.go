@@ -20,7 +20,7 @@ const (
 	leaseVersion = "coordination.k8s.io/v1"
 )
 
-// leaseKeeper writes one node's Lease. One goroutine and an abandoned renewal may use it concurrently.
+// leaseKeeper creates and renews one node's Lease. A renewal that was given up may still use it during the next one.
 type leaseKeeper struct {
 	node    string
 	owner   metav1.OwnerReference
@@ -33,7 +33,8 @@ type leaseKeeper struct {
 	last []byte // the Lease as last seen, encoded
 }
 
-// create makes the Lease, and keeps or deletes a Lease left by an earlier kubelet.
+// create creates the Lease. If an earlier kubelet left a Lease, create keeps it if keep is true, and deletes it
+// otherwise.
 func (k *leaseKeeper) create(ctx context.Context) error {
 	if k.keep {
 		answer, err := k.link.do(ctx, call{verb: "get", resource: "leases", path: leases + "/" + k.node, urgent: true})
@@ -62,8 +63,8 @@ func (k *leaseKeeper) post(ctx context.Context) error {
 	return k.remember(answer, err)
 }
 
-// renew updates the last seen Lease, and reads it only if another client changed or removed it. The connection that
-// receives the answer calls done.
+// renew updates the Lease, starting from the version last seen. It reads the Lease again only if another client changed
+// or removed it. done is called with the result, normally on the goroutine that reads the connection.
 func (k *leaseKeeper) renew(ctx context.Context, done func(error)) {
 	c, err := k.put()
 	if err != nil {
@@ -121,8 +122,8 @@ func (k *leaseKeeper) remember(answer []byte, err error) error {
 	return nil
 }
 
-// renewedLease returns an encoded Lease with another renewTime and leaseDurationSeconds and all else unchanged. The
-// field numbers come from k8s.io/api/coordination/v1/generated.proto.
+// renewedLease returns a copy of an encoded Lease with a new renewTime and leaseDurationSeconds. The field numbers come
+// from k8s.io/api/coordination/v1/generated.proto.
 func renewedLease(lease []byte, seconds int32, now time.Time) ([]byte, error) {
 	const metadata, spec = 1, 2
 	const duration, renewTime = 2, 4 // in spec

@@ -94,7 +94,7 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 	return l, nil
 }
 
-// request counts one request by its status code, or by the kind of failure without one.
+// request counts one request. code is the HTTP status of the answer, or the kind of failure if there was no answer.
 func (l *ledger) request(verb, resource, code string) {
 	l.requests.WithLabelValues(verb, resource, code).Inc()
 	// 404 is a success for a deletion, and a valid answer to a read.
@@ -106,7 +106,7 @@ func (l *ledger) request(verb, resource, code string) {
 	l.mu.Unlock()
 }
 
-// lived counts what happened to a pod with a life.
+// lived counts an event of a pod whose PodLife has the name life.
 func (l *ledger) lived(life, event string) {
 	l.lives.WithLabelValues(life, event).Inc()
 	l.mu.Lock()
@@ -120,7 +120,8 @@ func (l *ledger) lived(life, event string) {
 	l.podLives[life][event]++
 }
 
-// renewed counts an acknowledged renewal. It records the latency first, so that a reader of the count finds it.
+// renewed counts an acknowledged renewal. It records the latency first, so that a reader that sees the renewal counted
+// also sees its latency.
 func (l *ledger) renewed(since time.Duration) {
 	l.took(since)
 	l.heartbeats.Add(1)

@@ -11,7 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// workers counts the goroutines of a fleet. Unlike with a sync.WaitGroup, goroutines may join while another waits.
+// workers counts the running goroutines of a fleet. Unlike with a sync.WaitGroup, more goroutines may start while
+// another waits for the end of all.
 type workers struct {
 	mu     sync.Mutex
 	n      int
@@ -51,7 +52,7 @@ func (c *workers) done() {
 	}
 }
 
-// close refuses further goroutines. The channel closes when the last one has left.
+// close makes workers refuse further goroutines. The returned channel is closed when the last goroutine has ended.
 func (c *workers) close() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +65,8 @@ func (c *workers) close() <-chan struct{} {
 	return c.idle
 }
 
-// life is the time from a node's start or recovery to its failure or the fleet's end. Its requests and timers end
-// with it.
+// life is one period in which a simulated kubelet runs: from its start or recovery until it fails or the fleet ends.
+// The requests and timers of a life end with it.
 type life struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -73,8 +74,8 @@ type life struct {
 	workers *workers
 	ledger  *ledger
 	began   time.Time
-	// writes serialises the writes of pod statuses, as in a kubelet: at most one of a node's writes waits for a stalled
-	// server.
+	// writes sends pod statuses one after another, as a kubelet does: if the server stalls, at most one of the node's
+	// status writes waits for it.
 	writes serial
 	// events serialises the posting of Events, independently of the statuses.
 	events serial
@@ -100,7 +101,7 @@ func (l *life) spawn(f func()) {
 	})
 }
 
-// after runs f on a goroutine after d. The timer is nil if d has passed already.
+// after runs f on a goroutine after d. If d is not positive, f starts immediately and the returned timer is nil.
 func (l *life) after(d time.Duration, f func()) clock.Timer {
 	if d <= 0 {
 		l.spawn(f)
@@ -109,7 +110,8 @@ func (l *life) after(d time.Duration, f func()) clock.Timer {
 	return l.clock.AfterFunc(d, func() { l.run(f) })
 }
 
-// run calls f on a timer's goroutine: starting another one would wake another thread.
+// run calls f on the calling goroutine, which is that of a timer, unless the life is over. To start another goroutine
+// would wake another thread.
 func (l *life) run(f func()) {
 	if !l.workers.join() {
 		return
@@ -132,7 +134,7 @@ func (l *life) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// float returns a number drawn from [0, 1), in the same sequence for the same seed.
+// float returns the next pseudo-random number in [0, 1). The seed determines the sequence.
 func (l *life) float() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

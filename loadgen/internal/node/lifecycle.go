@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Events of lives, which stormglass_node_pod_life_events_total counts.
+// Events of a pod with a PodLife, which the metric stormglass_node_pod_life_events_total counts.
 const (
 	lifeBegan           = "began"
 	lifeImagePullFailed = "image_pull_failed"
@@ -28,15 +28,15 @@ const (
 	lifeRejected        = "rejected"
 )
 
-// never is the length from which a duration counts as unlimited.
+// never is the length above which a duration in a PodLife counts as unlimited.
 const never = 24 * time.Hour
 
-// killed is the exit code of a container that was ended by SIGKILL.
+// killed is the exit code of a container that SIGKILL ended.
 const killed = 128 + 9
 
-// lifecycle moves a pod with a life through its stages: it decides by timers and random draws, and reports each change
-// as a kubelet's status manager does. The kubelet's mu guards it; methods are called with mu held unless they say
-// otherwise.
+// lifecycle simulates the containers of a pod with a PodLife. Timers and random draws decide when containers start,
+// fail, end and restart; each change is reported as by a kubelet's status manager. The kubelet's mu guards a lifecycle.
+// Callers of its methods hold mu, unless a method says otherwise.
 type lifecycle struct {
 	k     *kubelet
 	life  *life // the node's
@@ -49,7 +49,7 @@ type lifecycle struct {
 	// unposted holds the encoded Events that will be posted together.
 	unposted [][]byte
 
-	looks          int    // how often it has looked at missing images
+	looks          int    // number of checks for missing images so far
 	version, acked uint64 // of the newest status, and of the newest one that is acknowledged
 	ready          bool   // as last rendered
 	seenVersion    uint64 // resourceVersion of the last event of the watch
@@ -87,7 +87,7 @@ func (k *kubelet) newLifecycle(p *pod, spec *corev1.Pod, of *scenario.PodLife) *
 
 func (l *lifecycle) count(what string) { l.k.ledger.lived(l.of.Name, what) }
 
-// begin starts the pod's first container. It is called without mu.
+// begin starts the pod's first container. The caller does not hold mu.
 func (l *lifecycle) begin(spec *corev1.Pod, pulled []bool) {
 	k := l.k
 	k.mu.Lock()
@@ -128,7 +128,8 @@ func (l *lifecycle) initialize(i int) {
 	}
 }
 
-// concerns reports whether the life applies to a container.
+// concerns reports whether the PodLife applies to a container: only to the container that it names, or to all regular
+// containers if it names none.
 func (l *lifecycle) concerns(c *containerState) bool {
 	if l.of.Container != "" {
 		return c.spec.Name == l.of.Container
@@ -136,7 +137,7 @@ func (l *lifecycle) concerns(c *containerState) bool {
 	return c.kind == regular
 }
 
-// launch starts containers.
+// launch starts the containers with these indexes.
 func (l *lifecycle) launch(which ...int) {
 	at := metav1.NewTime(l.now())
 	for _, i := range which {
@@ -170,7 +171,7 @@ func (l *lifecycle) launch(which ...int) {
 	}
 }
 
-// arm sets the timers of a container that has already run for the given time.
+// arm sets the timers that end container i or change its readiness. ran is how long the container has run already.
 func (l *lifecycle) arm(i int, ran time.Duration) {
 	c := &l.model.containers[i]
 	if c.kind == initial {
@@ -196,12 +197,13 @@ func (l *lifecycle) arm(i int, ran time.Duration) {
 	}
 }
 
-// healed reports whether a container has failed as often as its life requires.
+// healed reports whether a container has failed as often as its PodLife says (Failures), after which it fails no more.
 func (l *lifecycle) healed(c *containerState) bool {
 	return l.of.Failures > 0 && c.failures >= l.of.Failures
 }
 
-// outcome returns the result of a container's run.
+// outcome returns the exit code and the reason with which the current run of a container ends. After run.Failures
+// failures, a container succeeds.
 func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code int32, reason string) {
 	if run.Failures > 0 && c.failures >= run.Failures {
 		return 0, ""
@@ -209,7 +211,8 @@ func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code 
 	return int32(run.Code()), run.Reason
 }
 
-// drawn returns a duration for a container's current run, or for the pod if i is -1. It returns 0 for the zero spread.
+// drawn draws a duration from s for the current run of container i, or for the pod if i is -1. what names the purpose
+// of the duration. For the zero Spread it returns 0.
 func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 	if s == (scenario.Spread{}) {
 		return 0
@@ -223,15 +226,15 @@ func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 
 func (l *lifecycle) now() time.Time { return l.life.clock.Now() }
 
-// after calls f with mu held after d, unless by then the timer is stopped or set again, or the pod has ended or is
-// being deleted.
+// after sets a timer that calls f, with mu held, after d. f is not called if the timer is stopped or set again before,
+// or if the pod has ended or is being deleted by then.
 func (l *lifecycle) after(key timerKey, d time.Duration, f func()) {
 	l.stop(key)
 	var timer clock.Timer
 	timer = l.life.after(max(d, 1), func() {
 		l.k.mu.Lock()
 		defer l.k.mu.Unlock()
-		if l.timers[key] != timer { // it was stopped as it fired
+		if l.timers[key] != timer { // the timer was stopped as it fired
 			return
 		}
 		delete(l.timers, key)
@@ -242,7 +245,7 @@ func (l *lifecycle) after(key timerKey, d time.Duration, f func()) {
 	l.timers[key] = timer
 }
 
-// afterOrNow calls after, or f immediately if the time has passed.
+// afterOrNow calls f immediately if d is not positive; otherwise it sets a timer, like after.
 func (l *lifecycle) afterOrNow(key timerKey, d time.Duration, f func()) {
 	if d <= 0 {
 		f()

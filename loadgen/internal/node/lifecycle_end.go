@@ -11,7 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// end ends a container's run.
+// end ends the current run of container i, and does what follows: it starts the next containers, restarts the
+// container, or ends the pod.
 func (l *lifecycle) end(i int, code int32, reason string) {
 	c := &l.model.containers[i]
 	l.exit(c, code, reason)
@@ -36,7 +37,7 @@ func (l *lifecycle) end(i int, code int32, reason string) {
 	}
 }
 
-// stopStages stops the remaining stages of a container's run.
+// stopStages stops the timers of a container's current run.
 func (l *lifecycle) stopStages(i int) {
 	for _, s := range []stage{becomesReady, failsReadiness, failsLiveness, ends} {
 		l.stop(timerKey{i, s})
@@ -69,8 +70,8 @@ func (l *lifecycle) exit(c *containerState, code int32, reason string) {
 	c.ready, c.started = c.kind == initial && code == 0, false
 }
 
-// finish ends the pod after all containers except sidecars have ended: its phase becomes Succeeded or Failed once its
-// sandbox is stopped.
+// finish ends a pod in which all containers except sidecars have ended. The sidecars are killed with the pod's sandbox;
+// then the phase becomes Succeeded or Failed.
 func (l *lifecycle) finish() {
 	l.cancel()
 	l.become(ended)
@@ -95,7 +96,7 @@ func (l *lifecycle) finish() {
 	l.complete()
 }
 
-// complete reports the last status of a pod whose containers have ended.
+// complete reports the final status of a pod whose containers have ended.
 func (l *lifecycle) complete() {
 	l.become(ended)
 	l.ended = true
@@ -111,7 +112,7 @@ func (m *podModel) sidecarsRun() bool {
 	return slices.ContainsFunc(m.containers, func(c containerState) bool { return c.kind == sidecar && c.state.Running != nil })
 }
 
-// killing announces that the running containers are stopped.
+// killing posts a Killing Event for each running container.
 func (l *lifecycle) killing() {
 	for i := range l.model.containers {
 		if c := &l.model.containers[i]; c.state.Running != nil {
@@ -120,7 +121,7 @@ func (l *lifecycle) killing() {
 	}
 }
 
-// exitAll ends the running containers.
+// exitAll ends the running containers with an exit code.
 func (l *lifecycle) exitAll(code int32) {
 	for i := range l.model.containers {
 		if c := &l.model.containers[i]; c.state.Running != nil {
@@ -129,7 +130,8 @@ func (l *lifecycle) exitAll(code int32) {
 	}
 }
 
-// stopping returns how long the running containers take to end within a grace period, and their exit code.
+// stopping returns how long the running containers take to stop, and their exit code. Containers that take longer than
+// the grace period are killed at its end.
 func (l *lifecycle) stopping(grace time.Duration) (takes time.Duration, code int32) {
 	for i := range l.model.containers {
 		if c := &l.model.containers[i]; c.state.Running != nil && l.concerns(c) {
@@ -143,7 +145,7 @@ func (l *lifecycle) stopping(grace time.Duration) (takes time.Duration, code int
 	return takes, 0
 }
 
-// writeFinal writes the last status of a pod. It is called without mu.
+// writeFinal writes the final status of a pod, and retries after errors. The caller does not hold mu.
 func (l *lifecycle) writeFinal(final *corev1.PodStatus, failures int) {
 	k := l.k
 	if !k.in(l.p, ended) {
@@ -173,8 +175,9 @@ func (l *lifecycle) writeFinal(final *corev1.PodStatus, failures int) {
 	}
 }
 
-// sawDeletion processes the deletion of a pod that has ended. If the end was reported first, the API server itself removes
-// the pod. If the pod was deleted first, with a grace period, the API server waits for the kubelet.
+// sawDeletion processes the deletion of a pod whose containers have ended. If the API server had the final status
+// before the deletion, it removes the pod itself. Otherwise the deletion has a grace period, and the API server waits
+// until the kubelet removes the pod.
 func (l *lifecycle) sawDeletion(object []byte) {
 	spec := l.k.decodePod(object)
 	if spec == nil || l.deleted || spec.DeletionGracePeriodSeconds != nil && *spec.DeletionGracePeriodSeconds == 0 {
@@ -191,7 +194,8 @@ func (l *lifecycle) remove() {
 	l.k.write(l.life, func() { l.k.remove(l.life, l.p, 0) })
 }
 
-// terminate ends the containers of a pod that is being deleted, at their own pace and within the grace period.
+// terminate stops the containers of a pod that is being deleted. They end after the time that the PodLife says, at the
+// latest after the grace period.
 func (l *lifecycle) terminate(spec *corev1.Pod) {
 	k := l.k
 	l.cancel()
@@ -253,7 +257,8 @@ func (m *podModel) showsReason() bool {
 // minGrace is the shortest time that a kubelet gives a container to end (pkg/kubelet/kuberuntime).
 const minGrace = 2 * time.Second
 
-// graceOf returns the time that a pod has to end.
+// graceOf returns the grace period of a pod's termination: that of the deletion, or else that of the spec, or else 30
+// s.
 func graceOf(pod *corev1.Pod) time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	switch {

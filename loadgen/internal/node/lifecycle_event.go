@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// announce posts an Event of a container, or increments the count of a repeated one.
+// announce posts an Event about a container. If the same Event was posted before, it increments the count of that
+// Event.
 func (l *lifecycle) announce(c *containerState, kind, reason, message string) {
 	l.announcePod(c.field+"{"+c.spec.Name+"}", kind, reason, message)
 }
@@ -56,7 +57,8 @@ func (l *lifecycle) announcePod(fieldPath, kind, reason, message string) {
 	})
 }
 
-// Limits of a kubelet's Events of one object (client-go's tools/record).
+// Rate limit of a kubelet's Events about one object (client-go's tools/record): a burst, and then one Event per
+// eventRefill.
 const (
 	eventBurst  = 25
 	eventRefill = 5 * time.Minute
@@ -76,7 +78,8 @@ type loggedEvent struct {
 	count int
 }
 
-// observe returns how often an Event was observed, or 0 if it is dropped, and a pointer to its stored name.
+// observe counts an Event with this key. It returns how often the Event was observed, or 0 if the rate limit drops it,
+// and a pointer to the name under which it was posted.
 func (e *eventLog) observe(key string, now time.Time) (name *string, count int) {
 	if e.seen == nil {
 		e.seen = map[string]*loggedEvent{}

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pull starts the regular containers whose images are present, and attempts to pull the missing images. A kubelet looks
-// at the pod again once it has seen its sandbox, and then about every 10 s. Each look reports how the attempts before
-// it failed.
+// pull starts the regular containers whose images are present, and tries to pull the missing images. A kubelet syncs
+// the pod again once it has seen the sandbox, and then about every 10 s. Each sync reports why the attempts before it
+// failed.
 func (l *lifecycle) pull() {
 	fails := l.drawn(l.of.ImagePullErrorFor, -1, "image pull")
 	absent := fails >= never || l.now().Before(l.model.pod.Status.StartTime.Add(fails))

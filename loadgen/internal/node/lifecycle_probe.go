@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// probe reports containers that have started, and then each of their probes that succeeds immediately.
+// probe reports that containers have started, and then reports those probes of them that succeed immediately.
 func (l *lifecycle) probe(which []int) {
 	any := func(f func(*containerState) bool) bool {
 		return slices.ContainsFunc(which, func(i int) bool {
@@ -40,13 +40,15 @@ func (l *lifecycle) probe(which []int) {
 	}
 }
 
-// awaitsReady reports whether a container becomes Ready only some time after its start. A readiness probe is first
-// attempted at the start, when the container does not answer yet. After a startup probe, it succeeds immediately.
+// awaitsReady reports whether a container becomes Ready only some time after its start. The first attempt of a
+// readiness probe is at the start, when the container does not answer yet, and fails. After a startup probe, the first
+// attempt succeeds.
 func (l *lifecycle) awaitsReady(c *containerState) bool {
 	return l.concerns(c) && l.of.ReadyAfter != scenario.Spread{} || c.spec.ReadinessProbe != nil && c.spec.StartupProbe == nil
 }
 
-// awaitReady makes a container Ready after some time of running, and lets its readiness probe fail until then.
+// awaitReady makes container i Ready after the time that its PodLife and its readiness probe require. Until then the
+// readiness probe fails. ran is how long the container has run already.
 func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	c := &l.model.containers[i]
 	after := time.Duration(0)
@@ -66,8 +68,8 @@ func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	l.after(timerKey{i, becomesReady}, left, func() { l.becomeReady(i) })
 }
 
-// probeSucceeds returns how long after a container's start its readiness probe succeeds, if the container is able to
-// answer after the given time. The probe is attempted once per period (pkg/kubelet/prober).
+// probeSucceeds returns the time from a container's start until its readiness probe succeeds, if the container answers
+// from the time after on. The probe is attempted once per period (pkg/kubelet/prober).
 func probeSucceeds(p *corev1.Probe, after time.Duration) time.Duration {
 	period := periodOf(p)
 	after = max(after, time.Duration(p.InitialDelaySeconds)*time.Second)
@@ -90,8 +92,8 @@ func (l *lifecycle) armReadiness(i int) {
 	}
 }
 
-// failProbe calls then after some time, once a probe has failed up to its threshold: earlier failures are one period
-// apart. If the pod has no such probe, one failure is enough.
+// failProbe makes a probe fail as often as its failureThreshold, once per period and for the last time after the given
+// time, and then calls then. Without such a probe there is one failure.
 func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.Duration, then func()) {
 	before, period := 0, time.Duration(0)
 	if probe != nil && l.k.plan.postsEvents() {
@@ -110,7 +112,8 @@ func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.
 	l.after(timerKey{i, key}, first, func() { failure(before) })
 }
 
-// keepFailing lets the readiness probe of a container that is not Ready fail once per period, until it is Ready.
+// keepFailing makes the readiness probe of container i fail once per period until the given time, or until the
+// container is Ready if the time is zero.
 func (l *lifecycle) keepFailing(i int, until time.Time) {
 	probe := l.model.containers[i].spec.ReadinessProbe
 	if probe == nil || !l.k.plan.postsEvents() {
@@ -128,7 +131,8 @@ func periodOf(probe *corev1.Probe) time.Duration {
 	return time.Duration(max(1, probe.PeriodSeconds)) * time.Second
 }
 
-// unhealthy announces one failure of a probe.
+// unhealthy posts the Event of one failed probe: of the liveness probe if key is failsLiveness, and otherwise of the
+// readiness probe.
 func (l *lifecycle) unhealthy(i int, key stage) {
 	kind := "Readiness"
 	if key == failsLiveness {

@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// settle derives the pod's state from its containers, once their start is acknowledged.
+// settle sets the pod's state by the states of its containers. It does nothing until the API server has acknowledged
+// their start.
 func (l *lifecycle) settle() {
 	if !l.p.counted {
 		return
@@ -36,22 +37,22 @@ func (l *lifecycle) become(s podState) {
 	}
 }
 
-// render returns the current status.
+// render returns the pod's current status.
 func (l *lifecycle) render() *corev1.PodStatus {
 	s := l.model.status(l.p.ip, l.k.hostIP, l.now())
 	l.ready = isReady(l.model.pod)
 	return s
 }
 
-// report queues the current status. With fidelity "kubelet" each status is written. Otherwise a status that has been
-// replaced already is not written.
+// report queues a write of the current status. With fidelity "kubelet" each queued status is written. Otherwise a
+// status is not written if a newer one exists by then.
 func (l *lifecycle) report() {
 	l.version++
 	version, status := l.version, l.render()
 	l.k.write(l.life, func() { l.write(version, status, 0) })
 }
 
-// write writes a status, unless a newer one replaces it (see report). It is called without mu.
+// write writes a status, unless a newer one replaces it (see report). The caller does not hold mu.
 func (l *lifecycle) write(version uint64, status *corev1.PodStatus, failures int) {
 	k := l.k
 	k.mu.Lock()
@@ -81,7 +82,7 @@ func (l *lifecycle) write(version uint64, status *corev1.PodStatus, failures int
 	}
 }
 
-// saw processes the pod as delivered by the watch.
+// saw processes an event of the watch about the pod.
 func (l *lifecycle) saw(object []byte, v view) {
 	if l.p.state >= stopping {
 		return
@@ -102,15 +103,15 @@ func (l *lifecycle) saw(object []byte, v view) {
 	l.check()
 }
 
-// check reports again after another client has changed the status: the node lifecycle controller marks pods not Ready if it
-// considers their node dead.
+// check reports the status again if another client has changed the condition Ready: the node lifecycle controller marks
+// pods not Ready if it considers their node dead.
 func (l *lifecycle) check() {
 	if l.begun && l.acked == l.version && l.seenVersion > l.p.version && l.seenReady != l.ready && l.p.state < stopping {
 		l.report()
 	}
 }
 
-// adopt takes over a pod that ran before the kubelet started. Its back-offs are forgotten, as in a restarted kubelet.
+// adopt takes over a pod that ran before this kubelet started. Back-offs start anew, as in a restarted kubelet.
 func (l *lifecycle) adopt() {
 	pod := l.model.pod
 	l.begun, l.ran, l.p.counted = true, true, true

@@ -8,15 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// restart starts an ended container again, immediately or after its back-off.
+// restart reports a container as ended, and starts it again immediately or after its back-off.
 func (l *lifecycle) restart(i int) {
 	l.report()
 	l.tryRestart(i)
 }
 
-// tryRestart simulates a kubelet's attempt to start an ended container (doBackOff in pkg/kubelet/kuberuntime). An attempt
-// within the back-off fails, and the status says so after the kubelet's next look at the pod. That look comes when the
-// back-off is over, or earlier after resyncInterval, plus a jitter.
+// tryRestart simulates a kubelet's attempt to start an ended container (doBackOff in pkg/kubelet/kuberuntime). An
+// attempt during the back-off fails, and the kubelet's next sync of the pod reports the failure. That sync happens when
+// the back-off is over, or after resyncInterval if that is earlier, plus a jitter.
 func (l *lifecycle) tryRestart(i int) {
 	c := &l.model.containers[i]
 	ended := c.state.Terminated.FinishedAt.Time
@@ -40,7 +40,7 @@ func (l *lifecycle) tryRestart(i int) {
 	})
 }
 
-// failRestart records that an attempt failed because of the back-off.
+// failRestart records a failed attempt to start a container during its back-off, as CrashLoopBackOff.
 func (l *lifecycle) failRestart(c *containerState, delay time.Duration) {
 	name := l.model.fullName()
 	l.announce(c, corev1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s", c.spec.Name, name))
@@ -50,12 +50,12 @@ func (l *lifecycle) failRestart(c *containerState, delay time.Duration) {
 	}
 }
 
-// jitter returns a number from 0 to 1 that is drawn for each failed attempt.
+// jitter returns a pseudo-random number from 0 to 1, which differs for each attempt to start a container.
 func (l *lifecycle) jitter(c *containerState, what string) float64 {
 	return draw(l.k.plan.Seed, what, l.p.namespace, l.p.name, c.spec.Name, strconv.Itoa(int(c.restarts)), strconv.Itoa(c.attempts))
 }
 
-// startAgain starts a container whose back-off counts from ended.
+// startAgain restarts a container and sets its next back-off. ended is the time from which its back-off counted.
 func (l *lifecycle) startAgain(i int, ended time.Time) {
 	c := &l.model.containers[i]
 	c.backOff.next(ended, l.now(), l.k.plan.restartMost)
@@ -64,9 +64,9 @@ func (l *lifecycle) startAgain(i int, ended time.Time) {
 	l.launch(i)
 }
 
-// failLiveness simulates that a kubelet kills a container: the container gets its grace period, and starts again without a
-// status report in between. If the life's stopAfter is shorter than the grace period, the container ends after stopAfter.
-// Otherwise it is stuck, and is killed at the end of the period.
+// failLiveness simulates how a kubelet kills a container after a failed liveness probe, and restarts it without a
+// status report in between. If the PodLife's stopAfter is set and shorter than the grace period, the container ends by
+// itself after stopAfter. Otherwise it is killed at the end of the grace period.
 func (l *lifecycle) failLiveness(i int) {
 	c := &l.model.containers[i]
 	l.count(lifeLivenessFailed)
@@ -104,8 +104,8 @@ func (l *lifecycle) killed(i int, code int32, again bool) {
 		l.finish()
 		return
 	}
-	// The kubelet starts the container in the same look at the pod in which it killed it, and counts the back-off from the
-	// previous end.
+	// The kubelet restarts the container in the same sync of the pod in which it killed it, and counts the back-off
+	// from the end of the previous run.
 	if before == nil {
 		c.restarts++
 		l.count(lifeRestarted)
@@ -133,8 +133,8 @@ func (m *podModel) others(c *containerState) bool {
 	return false
 }
 
-// killGrace returns the time that a container has to end after it fails its liveness probe (setTerminationGracePeriod
-// in pkg/kubelet/kuberuntime).
+// killGrace returns the grace period of a container that failed its liveness probe (setTerminationGracePeriod in
+// pkg/kubelet/kuberuntime).
 func killGrace(pod *corev1.Pod, c *corev1.Container) time.Duration {
 	seconds := pod.Spec.TerminationGracePeriodSeconds
 	if p := c.LivenessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {

@@ -35,7 +35,8 @@ type link struct {
 	access atomic.Pointer[apiclient.Endpoint] // set before the first connection
 }
 
-// get returns a connection with room for a call. Some room is reserved for urgent calls.
+// get returns a connection that has a free stream for a call. The last urgentStreams streams of a connection are
+// reserved for urgent calls.
 func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 	if urgent {
 		return l.GetFree(ctx, l.dial, 1)
@@ -43,8 +44,9 @@ func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 	return l.GetFree(ctx, l.dial, urgentStreams+1)
 }
 
-// watch opens a watch on a connection that keeps room for calls. A node whose pods have many ConfigMaps and Secrets has
-// more watches than fit on one connection; like a kubelet's client, link then opens another connection.
+// watch opens a watch on a connection where enough streams stay free for calls. If a node has more watches than fit on
+// one connection, because its pods use many ConfigMaps and Secrets, watch opens another connection, as a kubelet's
+// client does.
 func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2conn.Stream, error) {
 	const least = 2*urgentStreams + 1
 	for last := false; ; last = true {
@@ -67,7 +69,7 @@ func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2con
 	}
 }
 
-// urgentStreams is the number of streams of a connection that are kept free for urgent requests.
+// urgentStreams is the number of streams of a connection that are reserved for urgent calls.
 const urgentStreams = 16
 
 func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
@@ -89,7 +91,7 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 	return conn, nil
 }
 
-// call is one request, named as the API server's metrics name it.
+// call is one request. verb and resource are named as in the API server's metrics.
 type call struct {
 	verb, resource string // "patch", "pods/status"
 	path           string
@@ -98,8 +100,8 @@ type call struct {
 	blind          bool // the answer's content is not needed
 }
 
-// do sends a call and waits for its answer. It returns an *apierrors.StatusError if the call failed. All calls are
-// counted.
+// do sends a call, waits for the answer and counts the call. If the server refused the call, the error wraps an
+// *apierrors.StatusError.
 func (l *link) do(ctx context.Context, c call) ([]byte, error) {
 	answer, err := l.roundTrip(ctx, c)
 	if err != nil {
@@ -120,7 +122,7 @@ func (l *link) roundTrip(ctx context.Context, c call) (*h2conn.Response, error) 
 	return conn.RoundTrip(ctx, r)
 }
 
-// request builds the request of a call. It needs an earlier connection.
+// request builds the HTTP request of a call. Call it only after the first connection was opened.
 func (l *link) request(c call) (*h2conn.Request, error) {
 	method, contentType := http.MethodGet, protobuf.ContentType
 	switch c.verb {
@@ -155,7 +157,8 @@ func outcome(err error) string {
 	return "connection"
 }
 
-// statusError returns the API server's Status, decoded from any format.
+// statusError returns the error of a refused request: the API server's Status, in protobuf or JSON, or else one made
+// from the HTTP status.
 func statusError(h h2conn.Header, body []byte) *apierrors.StatusError {
 	var s metav1.Status
 	if decode(body, &s) != nil && json.Unmarshal(body, &s) != nil || s.Code == 0 {
@@ -181,10 +184,10 @@ func statusError(h h2conn.Header, body []byte) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: s}
 }
 
-// maxAnswer bounds how much of an exchange's answer is read, in bytes.
+// maxAnswer is the largest answer that an exchange accepts, in bytes.
 const maxAnswer = 1 << 20
 
-// exchange is one request without a waiting goroutine, which would cost a stack and a wake-up.
+// exchange is a request for whose answer no goroutine waits, because that would cost a stack and a wake-up.
 type exchange struct {
 	link   *link
 	call   call
@@ -197,9 +200,9 @@ type exchange struct {
 	body   []byte
 }
 
-// start sends a call and returns; it waits only for a connection and a free stream. done gets the result that do would
-// return, once, and must not block: it is called on the read loop, on the caller's goroutine if nothing was sent, or on
-// a new goroutine after ctx has ended.
+// start sends a call without waiting for the answer; it waits only for a connection with a free stream. It calls done
+// once, with the result that do would return. done must not block: it runs on the connection's read loop, on the
+// caller's goroutine if nothing was sent, or on a new goroutine if ctx has ended.
 func (l *link) start(ctx context.Context, c call, done func(answer []byte, err error)) {
 	e := &exchange{link: l, call: c, done: done, ctx: ctx}
 	conn, err := l.get(ctx, c.urgent)

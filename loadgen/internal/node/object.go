@@ -15,16 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kubeletVersion returns the version of the simulated kubelet, marked as not real.
+// kubeletVersion returns the version of the simulated kubelet, with a suffix that marks it as simulated.
 func (p *plan) kubeletVersion() string { return p.Release.Kubernetes + "-stormglass" }
 
-// userAgent distinguishes simulated nodes from real kubelets in audit logs and metrics.
+// userAgent returns the User-Agent header of simulated nodes, which distinguishes them from real kubelets in audit logs
+// and metrics.
 func (p *plan) userAgent() string { return "stormglass-node/" + p.kubeletVersion() }
 
 // ephemeralStorage is the capacity of each node, in bytes.
 const ephemeralStorage = 100 << 30
 
-// newNode makes the Node that a kubelet registers. It is not Ready yet.
+// newNode makes the Node object that the kubelet registers, which is not Ready yet.
 func (k *kubelet) newNode(now time.Time) *corev1.Node {
 	p, i, name := k.plan, k.index, k.name
 	labels := map[string]string{}
@@ -44,7 +45,8 @@ func (k *kubelet) newNode(now time.Time) *corev1.Node {
 	spec := corev1.NodeSpec{Taints: p.Taints}
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: k.hostIP.String()}, {Type: corev1.NodeHostName, Address: name}}
 	if p.Cloud != nil {
-		// cloud-controller-manager gets the rest from the cloud. Until it has done so, no pod is scheduled to the node.
+		// cloud-controller-manager adds zone, instance type and address from the cloud. Until then no pod is scheduled
+		// to the node.
 		delete(labels, corev1.LabelTopologyZone)
 		delete(labels, corev1.LabelInstanceTypeStable)
 		spec.ProviderID = k.instance().ProviderID()
@@ -83,7 +85,7 @@ const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
 func (p *plan) zone(i int) string { return "zone-" + strconv.Itoa(i%p.Spec.Zones) }
 
-// readiness holds the status of a node's condition Ready.
+// readiness holds status, reason and message of a node's condition Ready.
 type readiness struct {
 	status          corev1.ConditionStatus
 	reason, message string
@@ -97,7 +99,7 @@ func notReady(message string) readiness {
 	return readiness{corev1.ConditionFalse, "KubeletNotReady", message}
 }
 
-// nodeConditions returns a kubelet's node conditions, in its order: Ready comes last.
+// nodeConditions returns the node conditions that a kubelet reports, in the order of a kubelet: Ready is the last.
 func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	out := []corev1.NodeCondition{
@@ -112,12 +114,13 @@ func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	return out
 }
 
-// readyPatch returns a patch that makes the node Ready or not Ready, regardless of its earlier conditions.
+// readyPatch returns a patch of the node's status that sets all its conditions, with the condition Ready from r.
 func (k *kubelet) readyPatch(now time.Time, r readiness) ([]byte, error) {
 	return nodeStatusPatch(k.conditionsNow(now, r))
 }
 
-// heartbeatPatch returns a kubelet's report of unchanged conditions: only the times are new.
+// heartbeatPatch returns a patch of the node's status for unchanged conditions: it updates only their
+// lastHeartbeatTime.
 func heartbeatPatch(now time.Time) ([]byte, error) {
 	type beat struct {
 		Type corev1.NodeConditionType `json:"type"`
@@ -156,7 +159,7 @@ func (k *kubelet) patchStatus(life *life, body []byte) error {
 	return err
 }
 
-// reportStatus reports the unchanged status, and again after each StatusReport interval.
+// reportStatus reports the unchanged status of the node now, and again after each Spec.StatusReport interval.
 func (k *kubelet) reportStatus(life *life) {
 	life.after(k.plan.Spec.StatusReport.D(), func() { k.late(life, func() { k.reportStatus(life) }) })
 	if body, err := heartbeatPatch(life.clock.Now()); err == nil {
@@ -164,8 +167,8 @@ func (k *kubelet) reportStatus(life *life) {
 	}
 }
 
-// sawNode processes the Ready condition that a watch delivered. If the node lifecycle controller has set it to Unknown, the
-// kubelet corrects it when it next looks at its status.
+// sawNode processes the node's Ready condition as a watch delivered it. If the node lifecycle controller has set the
+// condition to Unknown, the kubelet sets it to True again at its next status update.
 func (k *kubelet) sawNode(ready bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -198,7 +201,7 @@ func (k *kubelet) mend(life *life) {
 	k.setReady(true)
 }
 
-// setReady records whether the node is Ready. It is called with mu held.
+// setReady records whether the node is Ready. The caller holds mu.
 func (k *kubelet) setReady(ready bool) {
 	if k.ready == ready {
 		return

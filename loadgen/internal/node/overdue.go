@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// overdueAfter is how long a pod may wait before it is overdue: three times the objective of pod startup.
+// overdueAfter is how long a pod may wait before it is overdue: three times the pod startup objective of 5 s.
 const overdueAfter = 15 * time.Second
 
-// overdue holds the times since which pods wait: to become Ready on a node, or to disappear after the node has removed
+// overdue records since when pods have waited: to become Ready on a node, or to disappear after the node has deleted
 // them. The zero value is ready to use.
 type overdue struct {
 	mu    sync.Mutex

@@ -15,23 +15,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// Retries of a pod's token and status, as in a kubelet.
+// Back-off of a kubelet between attempts to get a pod's token or to write its status: the first wait and the longest.
 const (
 	podBackoff    = 500 * time.Millisecond
 	podBackoffMax = 10 * time.Second
-	// volumeLoop is the interval at which a kubelet's volume manager looks for work; it looks twice before it mounts
+	// volumeLoop is the interval of a kubelet's volume manager, which mounts a volume in its second round
 	// (pkg/kubelet/volumemanager). An earlier request is often refused, because the Node authorizer has not seen the
-	// binding yet.
+	// pod's binding yet.
 	volumeLoop = 100 * time.Millisecond
-	// firstLook is about the time from a pod's event to its kubelet's first request for it. An earlier request is often
-	// refused, because the Node authorizer has not seen the binding yet.
+	// firstLook is the approximate time from a pod's first event to the kubelet's first request about the pod. An
+	// earlier request is often refused, because the Node authorizer has not seen the pod's binding yet.
 	firstLook = 50 * time.Millisecond
 	// unmountMin and unmountMax bound the time from the end of a pod's containers until its volumes are unmounted, as
 	// measured on a real kubelet.
 	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
-	// The kubelet reads one in rereadEvery ending pods once more. A kubelet does that if it sends the last two updates of a
-	// pod's status separately; mostly it sends them as one. Measured: 0 to 0.4 more reads for each pod, depending on the
-	// run.
+	// One of rereadEvery pods that end is read once more. A real kubelet reads a pod again if it sends the last two
+	// updates of the pod's status separately, which is rare. Measured: 0 to 0.4 additional reads per pod, depending on
+	// the run.
 	rereadEvery = 5
 )
 
@@ -45,7 +45,7 @@ const (
 	ended // phase Succeeded or Failed: nothing is left to do
 )
 
-// pod is what a node remembers about a pod.
+// pod is the state that a simulated kubelet keeps about a pod.
 type pod struct {
 	namespace, name string
 	uid             types.UID
@@ -61,11 +61,11 @@ type pod struct {
 	object          []byte     // as last seen
 	lifecycle       *lifecycle // nil: the containers start and keep running
 	ephemeral       []corev1.ContainerStatus
-	// overtaken is the pod as another client changed it while our status write was in flight.
+	// overtaken is the encoded pod after another client changed it while our status write was in flight.
 	overtaken []byte
 }
 
-// begin, event and listed implement the sink of a kubelet's pod watch.
+// begin starts a new list of pods. Together with event and listed it is the sink of the kubelet's pod watch.
 func (k *kubelet) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -130,7 +130,7 @@ func (k *kubelet) listed() {
 	}
 }
 
-// admit adds an unknown pod. Like all methods below that do not lock k.mu, it is called with k.mu held.
+// admit adds a pod that the kubelet has not seen before, and starts, adopts or rejects it. The caller holds k.mu.
 func (k *kubelet) admit(object []byte, v view) *pod {
 	spec := k.decodePod(object)
 	if spec == nil {
@@ -164,7 +164,8 @@ func (k *kubelet) admit(object []byte, v view) *pod {
 	return p
 }
 
-// adopt takes over a running pod of an earlier fleet with the same names.
+// adopt takes over a pod that runs already, from an earlier fleet with the same node names. It returns false if the pod
+// does not run. The caller holds k.mu.
 func (k *kubelet) adopt(p *pod, spec *corev1.Pod) bool {
 	if spec.Status.Phase != corev1.PodRunning {
 		return false
@@ -209,8 +210,8 @@ func (k *kubelet) stop(p *pod, object []byte) {
 	}
 }
 
-// until repeats try while a pod is starting: try returns 0 on success, or the wait before its next call. until returns
-// false if the pod ended first.
+// until calls try repeatedly while a pod is starting. try returns 0 on success, or the wait before the next call. until
+// returns true after a success, and false if the pod ended first.
 func (k *kubelet) until(life *life, p *pod, try func() time.Duration) bool {
 	for k.in(p, starting) {
 		wait := try()
@@ -224,7 +225,7 @@ func (k *kubelet) until(life *life, p *pod, try func() time.Duration) bool {
 	return false
 }
 
-// remove deletes a pod that has terminated.
+// remove deletes a pod whose containers have stopped from the API server.
 func (k *kubelet) remove(life *life, p *pod, failures int) {
 	if !k.in(p, stopping) {
 		return
@@ -236,7 +237,7 @@ func (k *kubelet) remove(life *life, p *pod, failures int) {
 	k.removed(life, p, err, failures, func() { k.remove(life, p, failures+1) })
 }
 
-// removed counts a pod as stopped, or retries the removal.
+// removed processes the result of a pod's deletion: it counts the pod as stopped, or schedules another attempt.
 func (k *kubelet) removed(life *life, p *pod, err error, failures int, again func()) {
 	switch {
 	case err == nil:
@@ -249,7 +250,8 @@ func (k *kubelet) removed(life *life, p *pod, err error, failures int, again fun
 	}
 }
 
-// unmount queues then as a write once the pod's volumes are unmounted, which is some time after its containers have ended.
+// unmount simulates the unmounting of a pod's volumes and then calls then. With volumes and fidelity "kubelet" this
+// happens some time after the containers have ended, as a queued write; otherwise immediately.
 func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	unmounted := func() {
 		k.mu.Lock()
@@ -274,7 +276,7 @@ func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	})
 }
 
-// retry queues a write again after a kubelet's back-off.
+// retry queues a write again after a kubelet's back-off for the given number of failures.
 func (k *kubelet) retry(life *life, failures int, write func()) {
 	if !life.over() {
 		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() { k.write(life, write) })
@@ -301,12 +303,13 @@ func (k *kubelet) forget(p *pod) {
 	}
 }
 
-// gone reports whether a pod is deleted or replaced (failed uid precondition).
+// gone reports whether err means that a pod was deleted, or replaced by another pod with the same name (failed UID
+// precondition).
 func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
 func (p *pod) path() string { return "/api/v1/namespaces/" + p.namespace + "/pods/" + p.name }
 
-// write queues a write of a pod's status, with the delay of a slow node.
+// write queues job, which writes a pod's status. On a slow node it does so after the node's delay.
 func (k *kubelet) write(life *life, job func()) {
 	k.late(life, func() { life.writes.add(job) })
 }
@@ -323,8 +326,8 @@ func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.Pod
 	return k.readAndPatch(ctx, p, body)
 }
 
-// readAndPatch patches a pod's status. With fidelity "kubelet" it reads the pod first, as a kubelet's status manager does,
-// although the watch has just delivered the pod.
+// readAndPatch patches a pod's status. With fidelity "kubelet" it first reads the pod, although the watch has just
+// delivered it, because a kubelet's status manager does so too.
 func (k *kubelet) readAndPatch(ctx context.Context, p *pod, body []byte) (uint64, error) {
 	if err := k.readPod(ctx, p); err != nil {
 		return 0, err
@@ -356,7 +359,7 @@ func (k *kubelet) patchStatusOf(ctx context.Context, p *pod, body []byte) (uint6
 	return number(string(v.ResourceVersion)), err
 }
 
-// deletePod removes a pod from the API server, as its kubelet.
+// deletePod deletes a pod with a grace period of 0, as a kubelet does after the containers have stopped.
 func (k *kubelet) deletePod(ctx context.Context, p *pod) error {
 	body, err := encode("v1", "DeleteOptions", &metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(p.uid)),

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// stopDecoded ends a pod that is being deleted.
+// stopDecoded stops a pod that is being deleted. The caller holds k.mu.
 func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 	if p.lifecycle != nil {
 		p.lifecycle.terminate(spec)
@@ -42,8 +42,8 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// writeStopping reports that the kubelet saw a pod's deletion, if anything about the pod was reported before. It is not
-// retried: the next report says it too.
+// writeStopping reports that the kubelet has seen a pod's deletion, unless nothing about the pod was reported before.
+// It is not retried, because the next report contains this too.
 func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 	k.mu.Lock()
 	reported := p.version > 0 || p.counted
@@ -57,8 +57,8 @@ func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 	}
 }
 
-// terminate reports that a pod's containers are stopped, and then removes the pod. A kubelet reports an end for
-// containers without a known end once the pod's volumes are unmounted.
+// terminate reports that a pod's containers have stopped, and then removes the pod. A container whose end is unknown is
+// reported as terminated only after the pod's volumes are unmounted, as a kubelet does.
 func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1.PodStatus, failures int) {
 	if !k.in(p, stopping) {
 		return
@@ -78,7 +78,7 @@ func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1
 	}
 }
 
-// abandon reports a pod's last status and removes the pod, without reading it again in between.
+// abandon reports a pod's last status and removes the pod, without a read between the two.
 func (k *kubelet) abandon(life *life, p *pod, last *corev1.PodStatus, failures int) {
 	if !k.in(p, stopping) {
 		return
@@ -106,16 +106,16 @@ func unstartedStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.Po
 	return s
 }
 
-// unknownEnd returns the end of a container whose end the kubelet does not know.
+// unknownEnd returns the terminated state of a container whose end the kubelet has not seen.
 func unknownEnd() corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: killed, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
 	}}
 }
 
-// abandoned returns the last status of a pod whose containers are stopped: its phase is Failed unless the pod has ended by
-// itself, and a container that never ran is given an end (TerminatePod in pkg/kubelet/status). If nothing changes, it
-// returns s itself. pod is the pod as it was when it began to stop.
+// abandoned returns the last status of a pod whose containers have stopped (TerminatePod in pkg/kubelet/status). The
+// phase is Failed unless the pod has ended by itself, and containers that never ran get an unknownEnd. s is the status
+// so far, and pod the pod as it was when it began to stop. If nothing changes, abandoned returns s itself.
 func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	lacksEnd := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }
 	if finished(s.Phase) && !slices.ContainsFunc(s.ContainerStatuses, lacksEnd) && !slices.ContainsFunc(s.InitContainerStatuses, lacksEnd) {
@@ -134,7 +134,7 @@ func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	if wasInitialized(pod, s) {
 		end(last.ContainerStatuses)
 	}
-	// Init containers up to the last that has run, at least one.
+	// The init containers up to the last one that has run, but at least the first.
 	ran := 1
 	for i, c := range last.InitContainerStatuses {
 		if c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
@@ -151,8 +151,8 @@ func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	return &last
 }
 
-// wasInitialized reports whether a pod's init containers had succeeded when it began to stop, or a container has run
-// since (hasPodInitialized in pkg/kubelet/status).
+// wasInitialized reports whether a pod's init containers had succeeded when the pod began to stop, or a container has
+// run since then (hasPodInitialized in pkg/kubelet/status).
 func wasInitialized(pod *corev1.Pod, s *corev1.PodStatus) bool {
 	inits := pod.Spec.InitContainers
 	if len(inits) == 0 {

@@ -10,32 +10,32 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Annotations of a pod whose containers end by themselves: how long after their start, such as "3s", and with which
-// code, 0 by default. They take precedence over the pod's life.
+// Annotations that make the containers of a pod end by themselves: exitAfter is the time after their start, such as
+// "3s", and exitCode the exit code, 0 by default. They take precedence over the pod's PodLife.
 const (
 	exitAfter = "stormglass.dev/exit-after"
 	exitCode  = "stormglass.dev/exit-code"
 )
 
-// jobRunFor is how long a pod that is to end by itself runs if its life does not set it: a pod of a Job, or another pod
-// with restartPolicy Never or OnFailure.
+// jobRunFor is how long the containers of a pod run that must end by itself, if its PodLife does not say: a pod of a
+// Job, or another pod with restartPolicy Never or OnFailure.
 const jobRunFor = 10 * time.Second
 
-// Names of the lives that are not in the scenario.
+// Names of the PodLives that lifeOf makes itself, apart from those of the scenario.
 const (
 	annotatedLife = "annotated"
 	jobLife       = "job"
 )
 
-// lifeOf returns the life of a pod, or nil if its containers start and keep running. It depends only on the seed and on
-// the pod's namespace, name, labels, annotations, owner and restart policy.
+// lifeOf returns the PodLife of a pod, or nil if its containers start and keep running. It depends only on the seed and
+// on the pod's namespace, name, labels, annotations, owner and restart policy.
 func (p *plan) lifeOf(pod *corev1.Pod) *scenario.PodLife {
 	of := p.drawLife(pod)
 	after, err := time.ParseDuration(pod.Annotations[exitAfter])
 	switch {
 	case err == nil && after >= 0:
 		life := copyOf(of, annotatedLife)
-		life.RunFor = always(max(after, 1)) // 0 would mean no end
+		life.RunFor = always(max(after, 1)) // a RunFor of 0 would mean no end
 		if code, err := strconv.ParseUint(pod.Annotations[exitCode], 10, 8); err == nil {
 			life.ExitCode, life.Reason = int(code), ""
 		}
@@ -52,7 +52,7 @@ func endsByItself(pod *corev1.Pod) bool {
 	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure
 }
 
-// copyOf returns a copy of a life, or a new one of that name.
+// copyOf returns a copy of a PodLife, or a new PodLife with this name if of is nil.
 func copyOf(of *scenario.PodLife, name string) *scenario.PodLife {
 	if of == nil {
 		return &scenario.PodLife{Name: name}
@@ -61,7 +61,8 @@ func copyOf(of *scenario.PodLife, name string) *scenario.PodLife {
 	return &life
 }
 
-// drawLife returns the pod's life from the scenario. The shares of lives that match the same pod add up.
+// drawLife returns the PodLife of the scenario that applies to a pod, or nil. Of several that match the pod, one is
+// drawn by their shares, which add up.
 func (p *plan) drawLife(pod *corev1.Pod) *scenario.PodLife {
 	lives := p.Spec.PodLives
 	if len(lives) == 0 {
@@ -115,17 +116,18 @@ func ownerKind(pod *corev1.Pod) string {
 
 func always(d time.Duration) scenario.Spread { return scenario.Spread{Median: d, P99: d} }
 
-// Waits of a kubelet 1.37 between attempts at a container or an image (pkg/kubelet/kubelet.go,
-// client-go's util/flowcontrol).
+// Waits of a kubelet 1.37 between attempts to start a container or pull an image (pkg/kubelet/kubelet.go, client-go's
+// util/flowcontrol).
 const (
 	backOffFirst   = 10 * time.Second
-	backOffReset   = 10 * time.Minute // after a run of this length
+	backOffReset   = 10 * time.Minute // a longer run resets the back-off
 	imageBackOff   = 5 * time.Minute  // at most
 	resyncInterval = time.Minute
-	// noticed is about the time until a kubelet's next look at a pod whose sandbox has started (pkg/kubelet/pleg).
+	// noticed is the approximate time until a kubelet syncs a pod again after the pod's sandbox has started
+	// (pkg/kubelet/pleg).
 	noticed = time.Second
-	// startTakes is about the time from a kubelet's look at a pod until it reports a container that it starts then, as
-	// measured (loadgen/lab/records/pod-lives.md).
+	// startTakes is the approximate time from a kubelet's sync of a pod until it reports the container that it started
+	// in that sync, as measured (loadgen/lab/records/pod-lives.md).
 	startTakes = 150 * time.Millisecond
 )
 
@@ -135,7 +137,7 @@ type backOff struct {
 	updated time.Time
 }
 
-// remaining returns how long a container that ended at ended must wait for its next start.
+// remaining returns the minimum time between ended, when a container ended, and its next start.
 func (b *backOff) remaining(ended time.Time) time.Duration {
 	if ended.Sub(b.updated) > backOffReset {
 		return 0
@@ -143,7 +145,8 @@ func (b *backOff) remaining(ended time.Time) time.Duration {
 	return b.delay
 }
 
-// next doubles the delay after an attempt at now to start what ended at ended.
+// next doubles the delay, to at most most, after an attempt at the time now. If the container or image worked for
+// longer than backOffReset before ended, the delay starts at its first value again.
 func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	switch {
 	case b.delay == 0 || ended.Sub(b.updated) > backOffReset:
@@ -154,8 +157,8 @@ func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	b.updated = now
 }
 
-// requeued returns the time until a kubelet looks again at a pod that has to wait: the wait but at most a minute, plus
-// a jitter of up to half of that (completeWork in pkg/kubelet/pod_workers.go).
+// requeued returns the time until a kubelet syncs a waiting pod again: wait, but at most a minute, plus a jitter of up
+// to half of that (completeWork in pkg/kubelet/pod_workers.go).
 func requeued(wait time.Duration, drawn float64) time.Duration {
 	wait = min(wait, resyncInterval)
 	return wait + time.Duration(drawn/2*float64(wait))

@@ -15,12 +15,12 @@ import (
 type containerKind uint8
 
 const (
-	initial containerKind = iota // runs to its end before the next one
+	initial containerKind = iota // an init container that ends before the next one starts
 	sidecar                      // an init container that keeps running
 	regular
 )
 
-// containerState is a container as its kubelet knows it.
+// containerState is the state of a container in its kubelet.
 type containerState struct {
 	spec     *corev1.Container
 	kind     containerKind
@@ -29,13 +29,13 @@ type containerState struct {
 	state    corev1.ContainerState            // Waiting: it has not run
 	last     *corev1.ContainerStateTerminated // end of the previous run
 	restarts int32
-	failures int // runs that ended with a code over 0
+	failures int // runs that ended with a non-zero exit code
 	ready    bool
 	started  bool
 	backOff  backOff // of its restarts
 	pulls    backOff // of its image
-	// failing is why the last attempt to start it failed (pkg/kubelet/reason_cache.go). The kubelet reports it when it next
-	// looks at the pod; shown is the reason in the last status.
+	// failing is the reason why the last attempt to start the container failed (pkg/kubelet/reason_cache.go). The
+	// kubelet reports it at its next sync of the pod; shown is the reason in the last status.
 	failing  *corev1.ContainerStateWaiting
 	shown    string
 	attempts int // failed attempts to start it since its last start
@@ -44,7 +44,7 @@ type containerState struct {
 // ran reports whether the container has run.
 func (c *containerState) ran() bool { return c.state.Waiting == nil }
 
-// podModel holds the inputs of a pod's status.
+// podModel holds the state from which a pod's status is computed.
 type podModel struct {
 	pod        *corev1.Pod // as last seen, with the conditions as last rendered
 	containers []containerState
@@ -77,19 +77,21 @@ func newPodModel(pod *corev1.Pod) podModel {
 	return m
 }
 
-// take makes pod the pod that status describes. It copies the conditions, because remember changes them.
+// take sets the pod whose status the model computes. It copies the conditions, because remember changes them.
 func (m *podModel) take(pod *corev1.Pod) {
 	own := *pod
 	own.Status.Conditions = slices.Clone(pod.Status.Conditions)
 	m.pod = &own
 }
 
-// restarts reports whether a kubelet restarts a container that ended with code.
+// restarts reports whether the kubelet restarts a container that ended with code: the restart policy permits it, and
+// the pod is not being stopped.
 func (m *podModel) restarts(c *containerState, code int32) bool {
 	return !m.deleted && !m.stopped && m.evicted == "" && m.restartable(c, code)
 }
 
-// restartable reports whether the restart policy restarts a container that ended with code.
+// restartable reports whether the restart policy permits to restart a container that ended with code, whether or not
+// the pod is being stopped.
 func (m *podModel) restartable(c *containerState, code int32) bool {
 	policy := m.policy(c)
 	switch {
@@ -112,7 +114,7 @@ func (m *podModel) policy(c *containerState) corev1.RestartPolicy {
 	return m.pod.Spec.RestartPolicy
 }
 
-// over reports whether no container other than a sidecar runs or will run.
+// over reports whether all containers other than sidecars have ended and will not run again.
 func (m *podModel) over() bool {
 	for i := range m.containers {
 		c := &m.containers[i]
@@ -245,7 +247,7 @@ func (m *podModel) status(ip, host netip.Addr, now time.Time) *corev1.PodStatus 
 	return s
 }
 
-// remember keeps the conditions of a status, for the next one.
+// remember stores the conditions of a status, so that the next status keeps their transition times.
 func (m *podModel) remember(now []corev1.PodCondition) {
 	for _, c := range now {
 		if old := condition(m.pod, c.Type); old != nil {

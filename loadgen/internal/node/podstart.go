@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// begins starts a pod that was just bound. Called with k.mu held.
+// begins starts a pod that was just bound to the node. The caller holds k.mu.
 func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	life := k.life
 	now := life.clock.Now()
@@ -37,8 +37,8 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// startPod fetches tokens, waits for volumes, reads claims and pulls images. The containers start after the time left until
-// starts, plus the time until the last image is present.
+// startPod fetches tokens, waits for volumes, reads claims and pulls images. The containers start at starts, or now if
+// that has passed, and later by the time that the image pulls take.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
 		if !k.fetchToken(life, p, t) {
@@ -69,14 +69,15 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 	})
 }
 
-// starts reports whether a pod's start must still be reported, even if its containers have ended already.
+// starts reports whether steps of a pod's start must still be reported: while the pod is starting, or if its lifecycle
+// has ended it already.
 func (k *kubelet) starts(p *pod) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.pods[p.uid] == p && (p.state == starting || p.lifecycle != nil && p.lifecycle.ended && p.state == ended)
 }
 
-// writeCreating reports waiting containers. It is not retried: the next report says more.
+// writeCreating reports that a pod's containers are waiting. It is not retried, because the next report says more.
 func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
 	if !k.starts(p) {
 		return
@@ -92,7 +93,7 @@ func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
 	}
 }
 
-// writeSandbox reports that a pod's sandbox is ready. It is not retried: the next report says it too.
+// writeSandbox reports that a pod's sandbox is ready. It is not retried, because the next report contains this too.
 func (k *kubelet) writeSandbox(life *life, p *pod) {
 	if !k.starts(p) {
 		return
@@ -103,11 +104,12 @@ func (k *kubelet) writeSandbox(life *life, p *pod) {
 	}
 }
 
-// step returns an intermediate status. It is not retried, because a later status is.
+// step returns one of the statuses of a pod that is starting. Its write is not retried, because that of a later status
+// is.
 type step func(ip, host netip.Addr, now time.Time) *corev1.PodStatus
 
-// writeSteps reports each step, if every request of a kubelet is made. Steps are not retried: the next report says
-// more.
+// writeSteps reports each step of a pod's start, with fidelity "kubelet" only. The writes are not retried, because the
+// next report says more.
 func (k *kubelet) writeSteps(life *life, p *pod, steps []step) {
 	if !k.plan.everyRequest() {
 		return
@@ -174,7 +176,7 @@ func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures in
 
 func (k *kubelet) repair(p *pod, object []byte) {
 	if spec := k.decodePod(object); spec != nil {
-		p.version = number(spec.ResourceVersion) // one write for one change
+		p.version = number(spec.ResourceVersion) // do not report the same change again
 		k.report(k.life, p, spec)
 	}
 }
@@ -183,14 +185,15 @@ func (k *kubelet) report(life *life, p *pod, spec *corev1.Pod) {
 	k.write(life, func() { k.writeRunning(life, p, spec, 0) })
 }
 
-// images holds the images of one node. Each is pulled once, one after the other (serializeImagePulls). They survive a
-// restart of the kubelet.
+// images holds the images of one node. Each image is pulled once, one image after another (serializeImagePulls). Images
+// survive a restart of the kubelet.
 type images struct {
 	ready map[string]time.Time
 	free  time.Time // when the last requested pull ends
 }
 
-// need returns when an image will be on the node, and whether it is still being pulled. takes is called once per image.
+// need returns the time from which an image is on the node, and whether it is still being pulled at now. For an unknown
+// image it starts a pull that lasts takes().
 func (s *images) need(image string, now time.Time, takes func() time.Duration) (at time.Time, pulling bool) {
 	at, known := s.ready[image]
 	if !known {
@@ -210,7 +213,8 @@ func (s *images) need(image string, now time.Time, takes func() time.Duration) (
 	return at, at.After(now)
 }
 
-// pullImages returns when the last of a pod's images will be present, and which containers wait for a pull.
+// pullImages starts to pull those images of a pod that the node lacks. It returns the time at which the last image is
+// present, and for each container whether it waits for a pull.
 func (k *kubelet) pullImages(pod *corev1.Pod, now time.Time) (at time.Time, pulled []bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

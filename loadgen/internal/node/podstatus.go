@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// statusPatch returns the body of a patch of a pod's status, or of some of its fields. Because of the uid, the patch
-// conflicts if another pod has taken the name.
+// statusPatch returns the body of a patch of a pod's status, or of some of its fields. The body contains the UID, so
+// the patch fails with a conflict if another pod now has the name.
 func statusPatch(uid types.UID, status any) ([]byte, error) {
 	type metadata struct {
 		UID types.UID `json:"uid"`
@@ -29,7 +29,8 @@ func statusPatch(uid types.UID, status any) ([]byte, error) {
 	return body, nil
 }
 
-// wholeStatusPatch returns a statusPatch that also removes empty reasons and messages of conditions.
+// wholeStatusPatch returns a statusPatch of a whole status, which also removes reasons and messages of conditions if
+// they are empty now.
 func wholeStatusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
 	type condition struct {
 		Type               corev1.PodConditionType `json:"type"`
@@ -138,8 +139,8 @@ func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.
 	return s
 }
 
-// startSteps returns the status reports of a pod from its ready sandbox until it is Ready, in order: each init container
-// running and then ended, and containers whose probes have not succeeded yet.
+// startSteps returns the statuses that a kubelet reports after a pod's sandbox is ready and before the pod is Ready, in
+// order: each init container running and then ended, then containers whose probes have not succeeded yet.
 func startSteps(pod *corev1.Pod) (steps []step) {
 	for i := range pod.Spec.InitContainers {
 		steps = append(steps, func(ip, host netip.Addr, now time.Time) *corev1.PodStatus {
@@ -163,8 +164,8 @@ func startSteps(pod *corev1.Pod) (steps []step) {
 	return steps
 }
 
-// initializingStatus returns the status of a pod whose first done init containers have finished. The next init container
-// runs if running is true.
+// initializingStatus returns the status of a pod that has not finished its init containers. done is the number of those
+// that have finished. If running is true, the next one runs.
 func initializingStatus(pod *corev1.Pod, ip, host netip.Addr, done int, running bool, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := creatingStatus(pod, host, now)
@@ -193,8 +194,8 @@ func initializingStatus(pod *corev1.Pod, ip, host netip.Addr, done int, running 
 	return s
 }
 
-// unprobedStatus returns the status of a pod whose containers run and wait for startup and readiness probes; if started,
-// only for readiness probes.
+// unprobedStatus returns the status of a pod whose containers run but wait for their startup and readiness probes. If
+// started is true, the startup probes have succeeded.
 func unprobedStatus(pod *corev1.Pod, ip, host netip.Addr, started bool, now time.Time) *corev1.PodStatus {
 	s := runningStatus(pod, ip, host, now)
 	for i := range s.ContainerStatuses {
@@ -211,13 +212,13 @@ func unprobedStatus(pod *corev1.Pod, ip, host netip.Addr, started bool, now time
 	return s
 }
 
-// Reasons why a pod whose containers have all ended is not ready.
+// Reasons of the condition Ready of a pod whose containers have all ended.
 const (
 	completed    = "PodCompleted"
 	notCompleted = "PodFailed"
 )
 
-// failed changes the status of a terminated pod to failed.
+// failed changes the status of a terminated pod to phase Failed, and returns it.
 func failed(s *corev1.PodStatus) *corev1.PodStatus {
 	s.Phase = corev1.PodFailed
 	for i := range s.Conditions {
@@ -228,7 +229,7 @@ func failed(s *corev1.PodStatus) *corev1.PodStatus {
 	return s
 }
 
-// terminatedStatus returns the status of a pod whose containers were all told to stop and have ended successfully.
+// terminatedStatus returns the status of a pod whose containers were all stopped and have ended successfully.
 func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	started := at
@@ -253,7 +254,8 @@ var kubeletConditions = []corev1.PodConditionType{
 	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
 }
 
-// conditions returns the conditions that a kubelet owns, in its order; PodScheduled is kept unchanged.
+// conditions returns the conditions from want that a kubelet owns, in the order of a kubelet. A condition whose status
+// is unchanged keeps its transition time. If the pod has no condition PodScheduled, conditions adds it.
 func conditions(pod *corev1.Pod, at metav1.Time, want map[corev1.PodConditionType]corev1.PodCondition) []corev1.PodCondition {
 	var out []corev1.PodCondition
 	for _, t := range kubeletConditions {
@@ -284,7 +286,7 @@ func shutdownStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	return s
 }
 
-// rejectedStatus returns the status of a pod that was bound to a node that shuts down.
+// rejectedStatus returns the status of a pod that was rejected because its node is shutting down.
 func rejectedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	return &corev1.PodStatus{
@@ -293,7 +295,8 @@ func rejectedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	}
 }
 
-// setContainers sets the status of each container; initial is true for init containers.
+// setContainers adds to s the statuses of all containers of pod, as returned by status, whose argument initial is true
+// for init containers.
 func setContainers(s *corev1.PodStatus, pod *corev1.Pod, status func(c *corev1.Container, initial bool) corev1.ContainerStatus) {
 	for i := range pod.Spec.InitContainers {
 		s.InitContainerStatuses = append(s.InitContainerStatuses, status(&pod.Spec.InitContainers[i], true))
@@ -352,7 +355,7 @@ func isReady(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// gatesOpen reports whether all readiness gates are True.
+// gatesOpen reports whether the conditions of all readiness gates of a pod are True.
 func gatesOpen(pod *corev1.Pod) bool {
 	for _, g := range pod.Spec.ReadinessGates {
 		if c := condition(pod, g.ConditionType); c == nil || c.Status != corev1.ConditionTrue {

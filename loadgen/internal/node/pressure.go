@@ -11,21 +11,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// evictedReason is the reason in the status of a pod that its kubelet evicted or refused under pressure
+// evictedReason is the status reason of a pod that a kubelet has evicted or rejected under pressure
 // (pkg/kubelet/eviction).
 const evictedReason = "Evicted"
 
 // systemCritical is the lowest priority of pods that kubelets never evict (pkg/apis/scheduling).
 const systemCritical = 2_000_000_000
 
-// pressure is a condition of a node that lacks a resource.
+// pressure is the state of a pressure condition of a node, such as MemoryPressure.
 type pressure struct {
 	until    time.Time
-	life     string // whose eviction caused it
+	life     string // name of the PodLife whose eviction caused it
 	reported bool
 }
 
-// pressureTexts are a kubelet's texts for a condition (pkg/kubelet/nodestatus, pkg/kubelet/eviction).
+// pressureTexts are the texts that a kubelet reports for a pressure condition (pkg/kubelet/nodestatus,
+// pkg/kubelet/eviction).
 type pressureTexts struct {
 	resource, reason, event, message string // under pressure
 	relieved                         string // event
@@ -41,7 +42,7 @@ func textsOf(condition corev1.NodeConditionType) pressureTexts {
 	return pressureTexts{"memory", "KubeletHasInsufficientMemory", "NodeHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasSufficientMemory"}
 }
 
-// armEviction sets the timer for the eviction of a pod that has already run for the given time.
+// armEviction sets the timer that evicts the pod, if its PodLife says so. ran is how long the pod has run already.
 func (l *lifecycle) armEviction(ran time.Duration) {
 	l.mayBeEvicted = true
 	if after := l.drawn(l.of.Evict.After, -1, "evict"); after > 0 && !critical(l.model.pod) {
@@ -70,7 +71,7 @@ func (l *lifecycle) evict() {
 	})
 }
 
-// press puts the node under pressure, or keeps it there for longer. Called with k.mu held.
+// press puts the node under a pressure condition, or extends that condition. The caller holds k.mu.
 func (k *kubelet) press(life *life, condition corev1.NodeConditionType, of *scenario.PodLife) {
 	until := life.clock.Now().Add(of.Evict.For.D())
 	if p := k.pressures[condition]; p != nil {
@@ -85,12 +86,12 @@ func (k *kubelet) press(life *life, condition corev1.NodeConditionType, of *scen
 	k.pressures[condition] = &pressure{until: until, life: of.Name}
 	texts := textsOf(condition)
 	k.announceNode(life, corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim "+texts.resource, 1)
-	// A kubelet looks at its conditions every 10 s.
+	// A kubelet updates its conditions every 10 s.
 	life.after(time.Duration(life.float()*float64(statusUpdate)), func() { k.late(life, func() { k.reportPressure(life, condition, 0) }) })
 	life.after(of.Evict.For.D(), func() { k.relieve(life, condition) })
 }
 
-// relieve ends a pressure whose time is over.
+// relieve ends a pressure condition when its time is over.
 func (k *kubelet) relieve(life *life, condition corev1.NodeConditionType) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -108,7 +109,7 @@ func (k *kubelet) relieve(life *life, condition corev1.NodeConditionType) {
 	}
 }
 
-// reportPressure reports a condition's current state.
+// reportPressure reports whether a pressure condition of the node is True or False now, in the status and as an Event.
 func (k *kubelet) reportPressure(life *life, condition corev1.NodeConditionType, failures int) {
 	k.mu.Lock()
 	p, event := k.pressures[condition], textsOf(condition).relieved
@@ -132,7 +133,7 @@ func (k *kubelet) reportPressure(life *life, condition corev1.NodeConditionType,
 	k.announceNode(life, corev1.EventTypeNormal, event, statusIsNow(k.name, event), 1)
 }
 
-// conditionsNow returns the node's conditions, all or only some.
+// conditionsNow returns the node's conditions with its current pressures: all, or those of the types in only.
 func (k *kubelet) conditionsNow(now time.Time, r readiness, only ...corev1.NodeConditionType) []corev1.NodeCondition {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -149,8 +150,8 @@ func (k *kubelet) conditionsNow(now time.Time, r readiness, only ...corev1.NodeC
 	return slices.DeleteFunc(all, func(c corev1.NodeCondition) bool { return !slices.Contains(only, c.Type) })
 }
 
-// refusal returns why a node under pressure does not run a pod, or an empty message if it does (Admit in
-// pkg/kubelet/eviction). Called with k.mu held.
+// refusal returns the message with which a node under pressure rejects a pod, or an empty message if it admits the pod
+// (Admit in pkg/kubelet/eviction). life is the name of the PodLife that caused the pressure. The caller holds k.mu.
 func (k *kubelet) refusal(pod *corev1.Pod) (message, life string) {
 	if len(k.pressures) == 0 || critical(pod) {
 		return "", ""
@@ -168,7 +169,7 @@ func (k *kubelet) refusal(pod *corev1.Pod) (message, life string) {
 	return fmt.Sprintf("The node had condition: [%s]. ", strings.Join(types, " ")), life
 }
 
-// bestEffort reports whether no container requests CPU or memory.
+// bestEffort reports whether no container of a pod has a request or limit of CPU or memory.
 func bestEffort(pod *corev1.Pod) bool {
 	best := true
 	eachContainer(pod, func(_ int, c *corev1.Container, _ string) {
@@ -190,7 +191,7 @@ func tolerates(pod *corev1.Pod, key string) bool {
 	})
 }
 
-// refused refuses a pod if the node is under pressure, and reports whether it did. Called with k.mu held.
+// refused rejects a pod if the pressure on the node requires it, and reports whether it did. The caller holds k.mu.
 func (k *kubelet) refused(p *pod, pod *corev1.Pod) bool {
 	message, of := k.refusal(pod)
 	if message == "" {

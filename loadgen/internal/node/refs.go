@@ -12,7 +12,7 @@ type objectRef struct{ resource, namespace, name string }
 type objectWatch struct {
 	users   int
 	watcher *watcher
-	known   bool // its list has arrived
+	known   bool // the list of this watch has arrived
 	found   bool // the object exists
 }
 
@@ -20,7 +20,8 @@ type objectWatch struct {
 // (pkg/kubelet/util/manager).
 const objectWatchTimeout = 30 * time.Minute
 
-// reference opens the watches that a pod needs. Called with k.mu held.
+// reference opens the watches of the ConfigMaps and Secrets that a pod refers to, unless they are open already. The
+// caller holds k.mu.
 func (k *kubelet) reference(p *pod, spec *corev1.Pod) {
 	if !k.plan.own() {
 		return
@@ -48,7 +49,7 @@ func (k *kubelet) reference(p *pod, spec *corev1.Pod) {
 	}
 }
 
-// dereference closes the watches that no pod needs any more. Called with k.mu held.
+// dereference closes those watches of a pod's ConfigMaps and Secrets that no other pod needs. The caller holds k.mu.
 func (k *kubelet) dereference(p *pod) {
 	for _, ref := range p.refs {
 		o := k.objects[ref]

@@ -18,16 +18,18 @@ const (
 	csiNodes           = "/apis/storage.k8s.io/v1/csinodes"
 	registerBackoff    = 100 * time.Millisecond
 	registerBackoffMax = 7 * time.Second
-	// registerPatience is how long a node tries to register. registerThrottled applies if the server answers 429, as it
-	// may with thousands of nodes at once.
+	// registerPatience is how long a node tries to register. registerThrottled replaces it if the server answers 429,
+	// as it may with thousands of nodes at once.
 	registerPatience  = time.Minute
 	registerThrottled = 10 * time.Minute
-	// Of kubelets that start, one in lateEvery reads its Node again, because its watch has not delivered it yet; one in
-	// informedEvery already knows the capacity of its disk. Measured on a real kubelet (loadgen/lab/records/calibration.md).
+	// One in lateEvery starting kubelets reads its Node again, because its watch has not delivered the Node yet. One in
+	// informedEvery already knows the capacity of its disk. Measured on a real kubelet
+	// (loadgen/lab/records/calibration.md).
 	lateEvery, informedEvery = 3, 4
 )
 
-// run registers the node within its patience, and returns when the API server has acknowledged it as Ready.
+// run registers the node, and returns when the API server has acknowledged it as Ready. It repeats failed attempts for
+// patience, unless an error is permanent.
 func (k *kubelet) run(life *life, patience time.Duration) error {
 	began := life.clock.Now()
 	wiped := k.introduce(life)
@@ -66,8 +68,8 @@ func (e *strangerError) Error() string {
 	return fmt.Sprintf("create nodes: %q exists already and does not carry this run's labels (choose another name prefix)", e.node)
 }
 
-// introduce sends the requests of a starting kubelet before it creates its Node. The simulation knows their answers
-// already. wiped is closed when the ResourceSlices of an earlier life are deleted.
+// introduce sends the requests that a starting kubelet sends before it creates its Node. The simulation does not need
+// the answers. The channel wiped is closed when the ResourceSlices of an earlier life are deleted.
 func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	done := make(chan struct{})
 	if !k.plan.everyRequest() {
@@ -95,14 +97,14 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	return done
 }
 
-// order returns a number that decides which starts are among the one in lateEvery or informedEvery. It is higher by one for
-// the next kubelet, and for the next start of the same kubelet.
+// order returns the index of the kubelet plus the number of its starts. This number modulo lateEvery or informedEvery
+// decides whether the start is one of those that behave as described there.
 func (k *kubelet) order() int { return k.index + k.lives }
 
 func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }
 
-// register makes the Node, its Lease and CSINode, reports Ready, publishes devices, starts the heartbeats and opens the
-// watches.
+// register creates the Node, its Lease and its CSINode, reports Ready, publishes devices, starts the heartbeats and
+// opens the watches.
 func (k *kubelet) register(life *life, wiped <-chan struct{}) error {
 	uid, err := k.createNode(life)
 	if err != nil {
@@ -188,7 +190,7 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 	return n.UID, nil
 }
 
-// look sends a GET of a starting kubelet. The simulation knows its answer already.
+// look sends a GET that a starting kubelet sends. The simulation does not need the answer.
 func (k *kubelet) look(life *life, resource, path string) {
 	if k.plan.own() {
 		k.link.start(life.ctx, call{verb: "get", resource: resource, path: path, urgent: true, blind: true},
@@ -212,7 +214,7 @@ func isCertificateError(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError))
 }
 
-// hint adds a remedy to an error that ended the start.
+// hint adds a remedy to an error that ended the registration of nodes.
 func hint(err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):

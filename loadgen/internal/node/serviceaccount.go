@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// accountTokenLife is the requested lifetime; the API server may grant less or more.
+	// accountTokenLife is the lifetime of a token that is requested; the API server may grant less or more.
 	accountTokenLife = 24 * time.Hour
 	// accountRetry is the pause before a refused renewal is tried again.
 	accountRetry = 5 * time.Second
-	// accountTimeout bounds a renewal.
+	// accountTimeout is the time limit for one renewal of a token.
 	accountTimeout = 30 * time.Second
 	// proxyAccount is the ServiceAccount of all kube-proxies.
 	proxyAccount = "kube-proxy"
 )
 
-// ServiceAccounts gives each node a ServiceAccount and its token, for clusters that sign no client certificates.
-// RBAC decides what the accounts may do: the Node authorizer and NodeRestriction know only system:node:NAME. Close ends
-// the renewal of tokens.
+// ServiceAccounts is an Identities that gives each node its own ServiceAccount and a token, for clusters that sign no
+// client certificates. RBAC permits the requests of these accounts, because the Node authorizer and NodeRestriction
+// apply only to system:node:NAME. Close ends the renewal of tokens.
 type ServiceAccounts struct {
-	base      *rest.Config // names the server and how to verify it
+	base      *rest.Config // server address and CA, without credentials
 	client    kubernetes.Interface
 	namespace string
 	labels    map[string]string
@@ -53,8 +53,8 @@ type accountToken struct {
 	due   time.Time // when it is renewed; guarded by ServiceAccounts.mu
 }
 
-// NewServiceAccounts creates accounts and tokens with client, in an existing namespace. admin names the server. The
-// accounts carry labels.
+// NewServiceAccounts returns ServiceAccounts that creates accounts and tokens with client, in a namespace that must
+// exist. admin names the server. The accounts have the given labels.
 func NewServiceAccounts(admin *rest.Config, client kubernetes.Interface, namespace string, labels map[string]string) (*ServiceAccounts, error) {
 	base, err := serverOnly(admin)
 	if err != nil {
@@ -73,13 +73,13 @@ func newServiceAccounts(base *rest.Config, client kubernetes.Interface, namespac
 	return s
 }
 
-// Close ends the renewal. It may be called repeatedly.
+// Close ends the renewal of tokens. It may be called repeatedly.
 func (s *ServiceAccounts) Close() {
 	s.stop()
 	<-s.done
 }
 
-// For creates the node's ServiceAccount, which has the node's name, and a token for it.
+// For creates a ServiceAccount with the node's name and a token for it, and returns the client configuration.
 func (s *ServiceAccounts) For(ctx context.Context, node string) (*rest.Config, error) {
 	s.mu.Lock()
 	t := s.tokens[node]
@@ -112,7 +112,7 @@ func (s *ServiceAccounts) Token(node string) string {
 	return t.value.Get()
 }
 
-// ForProxies creates the ServiceAccount kube-proxy.
+// ForProxies creates the ServiceAccount kube-proxy, which all kube-proxies share, and returns its client configuration.
 func (s *ServiceAccounts) ForProxies(ctx context.Context) (*rest.Config, error) {
 	return s.For(ctx, proxyAccount)
 }
@@ -126,7 +126,7 @@ func (s *ServiceAccounts) create(ctx context.Context, name string, t *accountTok
 	return s.renew(ctx, name, t)
 }
 
-// renew gets a new token. As a kubelet does, it uses a token for 80% of its life.
+// renew requests a new token, and plans its renewal after 80% of its life, as a kubelet does.
 func (s *ServiceAccounts) renew(ctx context.Context, name string, t *accountToken) error {
 	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()

@@ -66,8 +66,9 @@ func newToken(pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token, 
 	return t, nil
 }
 
-// fetchToken retries until it has a pod's token. It returns false if the pod ended first. On restricted nodes a pod
-// starts without a token if the API server forbids it: these nodes may make tokens only in the run's namespaces.
+// fetchToken requests a pod's token, and repeats that after errors. It returns false if the pod ended first. On a
+// restricted node it returns true without a token if the API server forbids the request, because such nodes may create
+// tokens only in the run's namespaces.
 func (k *kubelet) fetchToken(life *life, p *pod, t token) bool {
 	failures := 0
 	return k.until(life, p, func() time.Duration {

@@ -15,8 +15,9 @@ const (
 	memoryUsage = "stormglass.dev/memory-usage"
 )
 
-// usageOf returns a running container's use of CPU and memory: an equal part of the pod's use, by a demand or its
-// annotations; otherwise a share of its requests, drawn from a quarter to three quarters; otherwise 10m and 32Mi.
+// usageOf returns the CPU and memory use of a running container. The first of these that exists applies: an equal part
+// of the pod's demand (CPU only), an equal part of the use in the pod's annotations, a random quarter to three quarters
+// of the container's requests, 10m and 32Mi.
 func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	share := 0.25 + draw(k.plan.Seed, "usage", string(pod.UID), c.Name)/2
 	parts := float64(len(pod.Spec.Containers))
@@ -39,16 +40,16 @@ func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	return u
 }
 
-// usage is a container's use of CPU and memory. If follows is true, the container follows a demand, and demanded is the
-// demand's CPU seconds so far.
+// usage is the CPU and memory use of a container. If follows is true, its CPU use follows a demand of the scenario, and
+// demanded is its part of the demand's CPU seconds so far.
 type usage struct {
 	use
 	demanded float64
 	follows  bool
 }
 
-// cpuCounter adds up the CPU time of a container from one read to the next. The sum is exact between two reads at which the
-// container follows a demand; otherwise the use at the second read counts for the whole time.
+// cpuCounter adds up the CPU time of a container from one read to the next. The sum is exact if the container follows a
+// demand at both reads. Otherwise the use at the second read counts for the whole time between them.
 type cpuCounter struct {
 	at       time.Time
 	seconds  float64
@@ -65,13 +66,13 @@ func (c *cpuCounter) count(now time.Time, u usage) {
 	c.at, c.demanded, c.follows = now, u.demanded, u.follows
 }
 
-// Use of a node without pods. metrics-server drops a node that uses nothing.
+// Use of a node without pods. It is not 0, because metrics-server drops a node that uses nothing.
 const (
 	systemCores = 0.05
 	systemBytes = 256 << 20
 )
 
-// Summary returns the modelled use of the node and its pods, as /stats/summary does.
+// Summary returns the simulated resource use of the node and its pods, in the format of /stats/summary.
 func (k *kubelet) Summary(now time.Time) *stats.Summary {
 	s := &stats.Summary{Node: stats.NodeStats{NodeName: k.name}}
 	node := use{cores: systemCores, bytes: systemBytes}
@@ -120,7 +121,7 @@ func (k *kubelet) Summary(now time.Time) *stats.Summary {
 	return s
 }
 
-// cpuTime adds up the CPU time of a node from one read to the next. The CPU times of the pods do not add up to it, because
+// cpuTime adds up the CPU time of a node from one read to the next. It is not the sum of the pods' CPU times, because
 // those of ended pods disappear.
 type cpuTime struct {
 	at      time.Time

@@ -17,8 +17,8 @@ const (
 	clusterCA = "kube-root-ca.crt"
 )
 
-// mountVolumes returns true when each ConfigMap, Secret and PersistentVolumeClaim that the pod's volumes need exists, or
-// false if the pod ended first. Restricted nodes do not check.
+// mountVolumes waits until each ConfigMap and Secret that the pod's volumes need exists, and each PersistentVolumeClaim
+// is bound. It returns false if the pod ended first. On a restricted node it returns true without a check.
 func (k *kubelet) mountVolumes(life *life, p *pod, pod *corev1.Pod) bool {
 	if k.plan.restricted() {
 		return true
@@ -38,9 +38,9 @@ func (k *kubelet) mountVolumes(life *life, p *pod, pod *corev1.Pod) bool {
 	})
 }
 
-// unmountable returns why a volume of a pod cannot be mounted, or an empty message. known is false while the API server has
-// not answered. No pod waits for clusterCA: the first watch of a pod's objects is often refused, and opened again after a
-// second (see firstLook), which would delay nearly every pod's start.
+// unmountable returns why a volume of a pod cannot be mounted, or an empty message. known is false while the API server
+// has not answered. clusterCA is not checked: the first watch of a pod's objects is often refused, and opened again
+// after a second (see firstLook), which would delay nearly every pod's start.
 func (k *kubelet) unmountable(ctx context.Context, pod *corev1.Pod) (message string, known bool) {
 	known = true
 	for i := range pod.Spec.Volumes {

@@ -16,22 +16,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// sink receives a watch's objects, in order. Its functions run on a connection's read loop and must not block. begin
-// opens a listing, event delivers a change or a listed object (ADDED), and listed ends the listing: objects not listed
-// are gone.
+// sink receives the events of a watch, in order. begin starts a list, event delivers a change or a listed object (as
+// ADDED), and listed ends the list: objects that were not listed are gone. The functions run on a connection's read
+// loop and must not block.
 type sink struct {
 	begin  func()
 	event  func(kind string, object []byte, v view)
 	listed func()
 }
 
-// noSink drops everything: the watch only reads resourceVersions.
+// noSink returns a sink that ignores all events, for a watch of which only the resourceVersions are needed.
 func noSink() sink { return sink{func() {}, func(string, []byte, view) {}, func() {}} }
 
 // maxErrorBody is how much of the body of a refusal is stored, in bytes.
 const maxErrorBody = 64 << 10
 
-// watcher keeps one watch alive, following package listwatch. It has no goroutine while the watch is open.
+// watcher keeps one watch open and opens it again when it ends, by the rules of package listwatch. It has no goroutine
+// while the watch is open.
 type watcher struct {
 	life     *life
 	link     *link
@@ -40,11 +41,12 @@ type watcher struct {
 	selector string // as "&fieldSelector=...", or empty
 	layout   layout // fields of an object that the sink needs
 	sink     sink
-	// optional resources may be missing on an older server; access to refusable ones may be forbidden.
+	// optional means that an older server may lack the resource, refusable that the server may forbid access. Such an
+	// answer ends the watcher.
 	optional, refusable bool
 	// timeout is the minimum timeoutSeconds that is requested; the maximum is twice as long.
 	timeout time.Duration
-	// listFirst is set for all watchers once a server has no WatchList.
+	// listFirst is shared by all watchers, and set once a server turned out to have no WatchList.
 	listFirst *atomic.Bool
 
 	mu      sync.Mutex
@@ -64,7 +66,7 @@ func (w *watcher) stop() {
 	w.detach()
 }
 
-// relist starts over with a list.
+// relist ends the current watch and starts again with a list.
 func (w *watcher) relist() {
 	w.detach()
 	w.mu.Lock()
@@ -108,8 +110,8 @@ func (w *watcher) open() {
 	}
 }
 
-// watchStream is one attempt at a watch, and the handler of its stream. The opening goroutine owns its fields first,
-// then the read loop.
+// watchStream is one attempt at a watch, and the handler of its HTTP/2 stream. Its fields belong to the goroutine that
+// opens the watch, and after that to the connection's read loop.
 type watchStream struct {
 	w       *watcher
 	stream  *h2conn.Stream // under w.mu
@@ -174,7 +176,7 @@ func (s *watchStream) list() error {
 	return nil
 }
 
-// advance records the version that the watch has reached.
+// advance records the resourceVersion that the watch has reached.
 func (s *watchStream) advance(version uint64) {
 	s.version = version
 	s.w.mu.Lock()
@@ -260,7 +262,7 @@ func (s *watchStream) End(err error) {
 	s.finish(err)
 }
 
-// finish decides, once per attempt, how the watch continues.
+// finish decides how the watch continues after an attempt. Only its first call for an attempt has an effect.
 func (s *watchStream) finish(err error) {
 	w := s.w
 	w.mu.Lock()
@@ -278,8 +280,8 @@ func (s *watchStream) finish(err error) {
 	}
 }
 
-// verdict counts the outcome of the attempt. It returns the wait before the next attempt, and whether there is one. The
-// caller holds w.mu.
+// verdict counts the outcome of an attempt. It returns the wait before the next attempt, and whether there is a next
+// one. The caller holds w.mu.
 func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again bool) {
 	w := s.w
 	if w.life.over() || w.optional && apierrors.IsNotFound(err) || w.refusable && apierrors.IsForbidden(err) {
@@ -304,7 +306,7 @@ func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again 
 	return delay, true
 }
 
-// release subtracts the watch from the open ones, and reports whether it was open. The caller holds w.mu.
+// release removes the watch from the count of open watches, and reports whether it was open. The caller holds w.mu.
 func (s *watchStream) release() bool {
 	held := s.held
 	if held {

@@ -42,7 +42,8 @@ func wrap(apiVersion, kind string, raw []byte) []byte {
 	return appendField(out, 4, []byte{}, 0)
 }
 
-// appendField writes a field as read by protobuf.Fields: v, or the number x if v is nil.
+// appendField appends a field in the form in which protobuf.Fields delivers it: the bytes v, or the number x if v is
+// nil.
 func appendField(to []byte, n protowire.Number, v []byte, x uint64) []byte {
 	if v == nil {
 		return protowire.AppendVarint(protowire.AppendTag(to, n, protowire.VarintType), x)
@@ -58,7 +59,8 @@ func decode(data []byte, into interface{ Unmarshal([]byte) error }) error {
 	return into.Unmarshal(raw)
 }
 
-// view holds the fields that are read from each object. Most objects are echoes of our own writes, and need no more.
+// view holds the few fields that are read from each object of a watch. Most objects are echoes of our own writes, for
+// which these fields are enough.
 type view struct {
 	protobuf.Object
 	initialEventsEnd bool // a WatchList's closing bookmark
@@ -66,7 +68,7 @@ type view struct {
 	ready            []byte // status of the condition Ready
 }
 
-// layout has the numbers of the fields from which view is read, as in generated.proto of the kind.
+// layout holds the protobuf field numbers of a kind from which view is read (generated.proto).
 type layout struct {
 	nodeName   protowire.Number // in spec
 	conditions protowire.Number // in status

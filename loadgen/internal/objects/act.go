@@ -97,7 +97,7 @@ func subresource(x scenario.Action) string {
 	return x.Subresource
 }
 
-// isThere reports whether an object certainly exists.
+// isThere reports whether an object could be read. It returns false if the object does not exist, or after an error.
 func (a *Objects) isThere(ctx context.Context, r Resource, o one) bool {
 	_, err := a.metadata.Resource(r.GroupVersionResource).Namespace(o.namespace).Get(ctx, o.name, metav1.GetOptions{})
 	return err == nil
@@ -187,7 +187,7 @@ func (a *Objects) evict(r Resource) func(context.Context, one) error {
 	}
 }
 
-// patches renders a patch for each object.
+// patches returns a function that renders the patch of an action for one object.
 func (a *Objects) patches(r Resource, x scenario.Action) (func(one) ([]byte, error), error) {
 	t, err := template.ParseValue(x.Patch)
 	if err != nil {
@@ -243,7 +243,8 @@ func (a *Objects) selector(r Resource, s scenario.Selection) string {
 	return selector
 }
 
-// given lists, by resource, the objects that a controller manager creates in each namespace and recreates.
+// given maps a resource to the name of the object that the controller manager creates in each namespace, and creates
+// again after a deletion.
 var given = map[string]string{"configmaps": "kube-root-ca.crt", "serviceaccounts": "default"}
 
 // notGiven returns a field selector that excludes given objects from a selection, unless it names them.
@@ -254,7 +255,7 @@ func notGiven(s scenario.Selection) string {
 	return ""
 }
 
-// namespacesOf returns the namespaces of a resource's objects; "" stands for the cluster.
+// namespacesOf returns the namespaces of a resource's objects, or a single "" for a resource without namespaces.
 func (a *Objects) namespacesOf(r Resource) []string {
 	if r.Namespaced {
 		return a.options.Namespaces
@@ -278,7 +279,8 @@ func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selec
 	return slices.Concat(found...), nil
 }
 
-// selected returns the objects of a selection. Each call draws a different share.
+// selected returns the objects of a selection. If the selection asks for a share of the objects, each call draws
+// different ones.
 func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
 	var all []one
 	err := meterOf(ctx).timed(func() (err error) {

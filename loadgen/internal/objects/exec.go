@@ -11,8 +11,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// mostOutput bounds how much of the end of a command's output is kept for its
-// error.
+// mostOutput is how much of a command's output is kept for its error, in bytes: the end of the output.
 const mostOutput = 4 << 10
 
 // exec runs a command in the first container of a pod, as kubectl exec does.

@@ -74,8 +74,8 @@ func (m *making) at(i int) (scenario.Object, error) {
 	return o, err
 }
 
-// pass creates either the definitions of custom resources or all other objects. The rate counts requests: existing
-// objects need none.
+// pass creates either the definitions of custom resources or all other objects. The action's rate limits requests, so
+// objects that exist already do not count.
 func (m *making) pass(ctx context.Context, definitions bool) error {
 	missing, err := m.missing(definitions)
 	if err != nil {
@@ -175,8 +175,8 @@ func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Cont
 	return err
 }
 
-// Try asks the API server to check the first object of each kind of a batch. It returns the server's error about an
-// object that can never be accepted. Make handles errors that depend on objects that do not exist yet.
+// Try asks the API server to check the first object of each kind of a batch, by dry run. It returns an error only for
+// an object that can never be accepted. Errors because of objects that do not exist yet are left to Make.
 func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	firsts, err := all.Firsts()
 	if err != nil {

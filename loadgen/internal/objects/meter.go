@@ -70,7 +70,8 @@ func (m *Meter) refuse() {
 	}
 }
 
-// round adds n requests at a rate, which took the given time. If ctx ended, requests that were due later do not count.
+// round adds a round of n requests at the rate perSecond, which took the given time. If ctx has ended, requests that
+// were due later than that time do not count.
 func (m *Meter) round(ctx context.Context, n int, perSecond float64, took time.Duration) {
 	if m == nil || perSecond <= 0 {
 		return

@@ -39,7 +39,7 @@ type Options struct {
 	Retry func(ctx context.Context, ask func() error) error
 }
 
-// Objects acts on objects. It is safe for concurrent use.
+// Objects performs actions on objects of any resource. It is safe for concurrent use.
 type Objects struct {
 	options  Options
 	config   *rest.Config

@@ -22,8 +22,8 @@ type answer struct {
 	query    string // the query to which the warnings refer
 }
 
-// handle handles one request of the API. Its error is a badData if the request is invalid; any other error is an error
-// of the execution.
+// handle handles one API request. Its error is a badData if the request is invalid. Any other error occurred during the
+// execution.
 type handle func(*http.Request) (answer, error)
 
 type badData struct{ error }
@@ -41,7 +41,7 @@ type response struct {
 	Infos     []string `json:"infos,omitempty"`
 }
 
-// handler returns the handler for every read-only path of the API.
+// handler returns the HTTP handler for all read-only paths of the API.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	both := []string{http.MethodGet, http.MethodPost} // clients send long queries as forms
@@ -122,7 +122,7 @@ func serve(h handle) http.HandlerFunc {
 	}
 }
 
-// kindOf returns the HTTP status for an error, and the API's name for its type.
+// kindOf returns the HTTP status and the API's error type for an error.
 func kindOf(err error) (code int, kind string) {
 	switch {
 	case isA[badData](err):
@@ -142,7 +142,7 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// limited truncates a list to the limit of the request, and adds a warning if it did.
+// limited truncates a list to the limit of the request. If it removes results, it adds a warning.
 func limited[T any](a answer, all []T, limit int) answer {
 	if limit > 0 && len(all) > limit {
 		all = all[:limit]

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// Past is the Recorder for finished runs, which have no targets. Config.Samples must have their samples.
+// Past is a Recorder for finished runs, which have no targets. Config.Samples must contain the samples of the runs.
 type Past struct {
 	// Every is the longest scrape interval of the runs.
 	Every time.Duration

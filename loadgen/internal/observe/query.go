@@ -112,7 +112,7 @@ func (s *Server) execute(r *http.Request, begin func(context.Context, promql.Que
 	return a, nil
 }
 
-// Results have no native histograms, because the recorder requests the text format, which cannot represent them.
+// A result has no native histograms, because the recorder requests the text format, which cannot represent them.
 
 type apiSample struct {
 	Metric labels.Labels `json:"metric"`
@@ -162,7 +162,7 @@ func (p point) MarshalJSON() ([]byte, error) {
 	return append(b, '"', ']'), nil
 }
 
-// exemplars returns an empty list: exemplars are not recorded.
+// exemplars returns an empty list, because exemplars are not recorded.
 func (s *Server) exemplars(r *http.Request) (answer, error) {
 	if _, err := archive.NewParser().ParseExpr(r.FormValue("query")); err != nil {
 		return answer{}, badData{err}
@@ -194,7 +194,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", text)
 }
 
-// parseDuration parses a number of seconds, optionally with a fraction, or a PromQL duration.
+// parseDuration parses a number of seconds, optionally with a fraction, or a Prometheus duration.
 func parseDuration(text string) (time.Duration, error) {
 	if s, err := strconv.ParseFloat(text, 64); err == nil {
 		if math.Abs(s) > math.MaxInt64/float64(time.Second) || math.IsNaN(s) {
@@ -229,13 +229,13 @@ func optional(r *http.Request, name string, otherwise time.Time) (time.Time, err
 	return t, nil
 }
 
-// minTime and maxTime are the earliest and the latest time, as in Prometheus.
+// minTime and maxTime are the defaults for the start and the end of a request, as in Prometheus.
 var (
 	minTime = time.Unix(math.MinInt64/1000+62135596801, 0).UTC()
 	maxTime = time.Unix(math.MaxInt64/1000-62135596801, 999999999).UTC()
 )
 
-// span returns the start and end of a request, both optional, in milliseconds since 1970.
+// span returns the optional start and end of a request, in milliseconds since 1970.
 func span(r *http.Request) (start, end int64, err error) {
 	from, err := optional(r, "start", minTime)
 	if err != nil {
@@ -272,7 +272,7 @@ func queryOptions(r *http.Request) (promql.QueryOpts, error) {
 	return promql.NewPrometheusQueryOpts(r.FormValue("stats") == "all", lookback), nil
 }
 
-// matchersOf returns the matchers of the optional parameter match[].
+// matchersOf returns the label matchers in the optional parameter match[].
 func matchersOf(r *http.Request) ([][]*labels.Matcher, error) {
 	sets, err := archive.NewParser().ParseMetricSelectors(r.Form["match[]"])
 	if err != nil {

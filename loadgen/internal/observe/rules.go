@@ -27,12 +27,12 @@ import (
 const (
 	// ruleInterval is the evaluation interval of rule groups that set none.
 	ruleInterval = 15 * time.Second
-	// ruleSamples is the maximum number of samples for one rule. It is higher than for queries, because the rules are
-	// ours.
+	// ruleSamples is the maximum number of samples for evaluating one rule. It is higher than the limit for queries,
+	// because Stormglass provides the rules.
 	ruleSamples = 50_000_000
 )
 
-// evaluator evaluates rules over the recorded samples, and writes the results into a separate store.
+// evaluator evaluates rules on the recorded samples, and writes the results to a separate store.
 type evaluator struct {
 	manager *rules.Manager
 	samples storage.Queryable // the recorded samples and the results of the rules
@@ -74,8 +74,8 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The first update of a manager delays the alerts until their earlier state is
-	// restored. The store is new, so there is nothing to restore.
+	// The first update of a manager delays the alerts until their earlier state is restored. The store is new, so start
+	// with an empty update: there is no state to restore.
 	if err := e.manager.Update(ruleInterval, nil, labels.EmptyLabels(), externalURL, nil); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	return e, e.manager.Update(ruleInterval, names, labels.EmptyLabels(), externalURL, nil)
 }
 
-// close stops the evaluator. It also works if newEvaluator failed halfway.
+// close stops the evaluator. It may be called after newEvaluator failed.
 func (e *evaluator) close() error {
 	var errs []error
 	if e.manager != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// series returns the labels of the series that match any selector.
+// series returns the labels of all series that match at least one of the request's selectors.
 func (s *Server) series(r *http.Request) (answer, error) {
 	if len(r.Form["match[]"]) == 0 {
 		return answer{}, badData{errors.New("no match[] parameter provided")}
@@ -64,7 +64,8 @@ func (s *Server) labelValues(r *http.Request) (answer, error) {
 	})
 }
 
-// search parses the parameters that series, labels and label values have in common, and calls find with a querier.
+// search parses the parameters that the endpoints for series, label names and label values have in common, and calls
+// find with a querier.
 func (s *Server) search(r *http.Request, find func(ctx context.Context, q storage.Querier, sets [][]*labels.Matcher, start, end int64, limit int) (answer, error)) (a answer, err error) {
 	limit, err := limitOf(r)
 	if err != nil {
@@ -86,7 +87,8 @@ func (s *Server) search(r *http.Request, find func(ctx context.Context, q storag
 	return find(r.Context(), q, sets, start, end, limit)
 }
 
-// union returns the sorted union of the results of find for all sets. Without sets it calls find once, without matchers.
+// union calls find for each set of matchers and returns the sorted union of the results. Without sets, it calls find
+// once, without matchers.
 func union(sets [][]*labels.Matcher, limit int, find func([]*labels.Matcher) ([]string, annotations.Annotations, error)) (answer, error) {
 	if len(sets) == 0 {
 		sets = [][]*labels.Matcher{nil}

@@ -1,6 +1,6 @@
-// Package observe serves the samples of a recorder so far, or of recorded runs, through the query API of Prometheus
-// (https://prometheus.io/docs/prometheus/latest/querying/api/). It also evaluates rules over them. Grafana's Prometheus
-// data source, promtool and every other client of that API work with it unmodified.
+// Package observe serves the samples of an active recorder or of recorded runs through the query API of Prometheus
+// (https://prometheus.io/docs/prometheus/latest/querying/api/). It also evaluates rules over these samples. Grafana's
+// Prometheus data source, promtool and every other client of that API work with it unmodified.
 //
 // The engine, the storage and the rules manager are Prometheus' own; the handlers are ours. The upstream handlers
 // (web/api/v1) depend on remote write and OTLP: 30 modules, most of an OpenTelemetry collector, and 14 MB more for a
@@ -9,9 +9,9 @@
 // The API is read-only. Results of rules are written to a separate store, so observing a run does not change its
 // archive.
 //
-// The server is for clients on this machine: it listens only on loopback addresses unless Public is set, and refuses
-// requests for another host name, so that no website can reach it through its own name (DNS rebinding). Like Prometheus,
-// it has no password.
+// The server is for clients on this machine. It listens only on loopback addresses unless Public is set. It refuses
+// requests for another host name, so that no website can reach it through the website's own name (DNS rebinding). Like
+// Prometheus, it has no password.
 package observe
 
 import (
@@ -37,12 +37,12 @@ import (
 )
 
 const (
-	// Queries share the process with the recorder. Their limits are a tenth of Prometheus' own, which are for a separate
-	// server.
+	// Limits of queries. They are a tenth of Prometheus' defaults, which are for a separate server: here, queries share
+	// the process with the recorder.
 	maxSamples   = 5_000_000
 	queryTimeout = 30 * time.Second
 	maxQueries   = 4
-	// lastAnswers is how long queries in progress may continue when the server closes.
+	// lastAnswers is the time within which queries in progress must end when the server closes.
 	lastAnswers = 2 * time.Second
 )
 
@@ -70,7 +70,7 @@ type Config struct {
 	Retention time.Duration
 	// Version is the version of Stormglass, for status/buildinfo.
 	Version string
-	// Now returns the time for queries that have none. Nil means time.Now. Rules use the wall clock.
+	// Now returns the evaluation time of queries that specify none. Nil means time.Now. Rules always use the wall clock.
 	Now func() time.Time
 }
 
@@ -87,7 +87,7 @@ type Server struct {
 	rules    *evaluator
 }
 
-// Listen listens at HOST:PORT; port 0 selects a free port. It refuses the addresses that loopback.Check refuses.
+// Listen listens at HOST:PORT; port 0 selects a free port. loopback.Check decides whether the address is permitted.
 func Listen(addr string, public bool) (net.Listener, error) {
 	if err := loopback.Check(addr, public); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func Listen(addr string, public bool) (net.Listener, error) {
 	return listener, nil
 }
 
-// Start begins to serve requests on a listener, which the Server closes, and to evaluate the rules.
+// Start starts to serve requests on listener and to evaluate the rules. The Server closes listener.
 func Start(listener net.Listener, c Config) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -140,8 +140,8 @@ func (s *Server) URL() string {
 	return "http://" + at
 }
 
-// Close ends the evaluation of rules and all queries, and removes the results of rules. When it returns, nothing reads
-// the recorder's storage any more.
+// Close ends all queries and the evaluation of rules, and removes the results of rules. After Close, the Server no
+// longer reads the recorder's storage.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
 	defer cancel()
@@ -169,7 +169,8 @@ func (s slots) Insert(ctx context.Context, _ string) (int, error) {
 	}
 }
 
-// cause returns only the error of the system call, without the address, because the message already has it.
+// cause returns only the error of the system call, without the address, because the caller's message contains the
+// address.
 func cause(err error) error {
 	if syscall, ok := errors.AsType[*os.SyscallError](err); ok {
 		return syscall.Err

@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// prometheusVersion returns the version of the linked Prometheus. Grafana decides by this version which requests it
-// sends.
+// prometheusVersion returns the version of the linked Prometheus module. Grafana uses this version to decide which
+// requests it sends.
 func prometheusVersion(linked []*debug.Module) string {
 	for _, m := range linked {
 		if m.Path != "github.com/prometheus/prometheus" {
@@ -59,10 +59,10 @@ func (s *Server) runtimeInfo(*http.Request) (answer, error) {
 	}}, nil
 }
 
-// flags returns an empty map: the server has none of Prometheus' flags.
+// flags returns an empty map, because the server has none of Prometheus' flags.
 func (s *Server) flags(*http.Request) (answer, error) { return answer{data: map[string]string{}}, nil }
 
-// config returns a short configuration of a Prometheus that would record the same.
+// config returns a minimal configuration with which a Prometheus would record the same samples.
 func (s *Server) config(*http.Request) (answer, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "global:\n  scrape_interval: %s\n  evaluation_interval: %s\n", model.Duration(s.c.Recorder.Interval()), model.Duration(ruleInterval))
@@ -145,7 +145,7 @@ func (s *Server) target(t record.TargetState) apiTarget {
 	}
 }
 
-// alertmanagers returns empty lists: the server uses no Alertmanager.
+// alertmanagers returns empty lists, because the server uses no Alertmanager.
 func (s *Server) alertmanagers(*http.Request) (answer, error) {
 	return answer{data: map[string][]any{"activeAlertmanagers": {}, "droppedAlertmanagers": {}}}, nil
 }

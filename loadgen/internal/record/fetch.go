@@ -33,8 +33,8 @@ func (e statusError) Error() string {
 
 type fetch func(ctx context.Context, into *bytes.Buffer) error
 
-// fetchHTTP returns a fetch that reads the /metrics endpoint of a target with the target's credentials, and a function
-// that closes idle connections. Connections stay open between scrapes.
+// fetchHTTP returns a function that fetches the /metrics of a target with the target's credentials, and a function that
+// closes idle connections. Connections stay open between scrapes.
 func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Host == "" {
@@ -46,7 +46,8 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	}
 	transport := &http.Transport{
 		TLSClientConfig: config,
-		// On the loopback, compression would cost the measured component several times as much as sending the bytes.
+		// On the loopback interface, compressing the response would cost the measured component several times as much
+		// CPU as sending the bytes.
 		DisableCompression: loopback.Is(u.Hostname()),
 		DialContext:        dialGathering,
 		ReadBufferSize:     gatherBuffer,
@@ -117,7 +118,8 @@ func tlsConfig(t control.ScrapeTarget) (*tls.Config, error) {
 	return c, nil
 }
 
-// fetchOwn returns a fetch that encodes the generator's own metrics in the format of all other targets.
+// fetchOwn returns a function that encodes the generator's own metrics in the text format, like the metrics of all other
+// targets.
 func fetchOwn(g prometheus.Gatherer) fetch {
 	return func(_ context.Context, into *bytes.Buffer) error {
 		families, err := g.Gather()

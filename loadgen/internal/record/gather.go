@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// gatherPause is the pause between reads of an exposition. Components write the exposition in pieces of 4 KB, and
-	// waking this process for each piece costs more CPU than parsing the piece.
+	// gatherPause is the pause between reads of an exposition. Components write the exposition in pieces of 4 KB. Waking
+	// this process for each piece costs more CPU than parsing the piece.
 	gatherPause  = 2 * time.Millisecond
 	gatherBuffer = 128 << 10
 )
 
-// dialGathering opens a connection that gathers small pieces into large reads.
+// dialGathering opens a connection that combines small pieces of data into large reads.
 func dialGathering(ctx context.Context, network, address string) (net.Conn, error) {
 	// These are the times of net/http's default transport.
 	c, err := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext(ctx, network, address)
@@ -23,8 +23,8 @@ func dialGathering(ctx context.Context, network, address string) (net.Conn, erro
 	return &gathering{Conn: c}, nil
 }
 
-// gathering is a connection that waits briefly after a read that did not fill its buffer, because more data is on its
-// way. Only one goroutine may read at a time.
+// gathering is a connection that pauses before a read if the previous read did not fill its buffer, because more data
+// will arrive soon. Only one goroutine may read at a time.
 type gathering struct {
 	net.Conn
 	buffer []byte // created by the first read

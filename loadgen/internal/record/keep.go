@@ -11,14 +11,14 @@ import (
 	"github.com/stormglass/stormglass/internal/metricnames"
 )
 
-// jobLoadgen is the job label, and the instance label, of the generator itself.
+// jobLoadgen is the value of the labels job and instance for the generator itself.
 const jobLoadgen = "loadgen"
 
-// Jobs returns the jobs of all components and of the generator.
+// Jobs returns the job names of all components and of the generator.
 func Jobs() []string { return append(control.Kinds(), jobLoadgen) }
 
-// keepList returns the names of the metric families that are recorded for a job. A name that ends in * is a prefix.
-// Every job has its own list, because all components are one binary, and families of one component may appear in the
+// keepList returns the names of the metric families that are recorded for a job. A name that ends in * is a prefix. Each
+// job has a separate list: all components are one binary, so the families of one component may also appear in the
 // /metrics of another.
 func keepList(job string) []string {
 	const process, kube = metricnames.Process, metricnames.Kube
@@ -41,19 +41,19 @@ func keepList(job string) []string {
 	if k := control.KindOf(job); k.Name != "" && k.Stage == control.StageServices {
 		return metricnames.Recorded(process, metricnames.Service)
 	}
-	// A job with a name that the user chose may be any component.
+	// The user chose the name of this job, so the target may be any component.
 	return metricnames.Recorded(process, kube, metricnames.APIServer, metricnames.Etcd, metricnames.Scheduler, metricnames.ControllerManager)
 }
 
-// keeper decides which families of one job are recorded.
+// keeper decides which metric families of one job are recorded.
 type keeper struct {
 	exact    map[string]bool
 	prefixes []string
 	drop     map[string]bool
 }
 
-// newKeeper returns a keeper for a job. extra has families, or names of their series, to keep in addition to keepList;
-// drop has families to drop.
+// newKeeper returns a keeper for a job. extra lists families or series to keep in addition to keepList. drop lists
+// families to drop.
 func newKeeper(job string, extra, drop []string) *keeper {
 	k := &keeper{exact: map[string]bool{}, drop: map[string]bool{}}
 	for _, name := range append(keepList(job), extra...) {
@@ -69,7 +69,7 @@ func newKeeper(job string, extra, drop []string) *keeper {
 	return k
 }
 
-// seriesSuffixes are the suffixes of a family's name in the names of its series.
+// seriesSuffixes are the suffixes that a series name may add to the name of its family.
 var seriesSuffixes = []string{"_bucket", "_sum", "_count"}
 
 func (k *keeper) keep(family string) bool {
@@ -80,8 +80,8 @@ func (k *keeper) keep(family string) bool {
 		slices.ContainsFunc(seriesSuffixes, func(s string) bool { return k.exact[family+s] })
 }
 
-// Names returns a regular expression for the series of a job that are recorded, and a function that reports whether a
-// series that matches it is dropped. extra and drop are as in Options.
+// Names returns a regular expression that matches the recorded series of a job. Of the matching series, those for which
+// dropped returns true are not recorded. extra and drop are the same as in Options.
 func Names(job string, extra, drop []string) (pattern string, dropped func(series string) bool) {
 	k := newKeeper(job, extra, drop)
 	var exact, prefixes []string
@@ -100,8 +100,8 @@ func Names(job string, extra, drop []string) (pattern string, dropped func(serie
 	}
 }
 
-// filterFamilies appends the lines of text whose family is kept to dst, and counts the series lines in all of text. It
-// only splits lines and compares names, because it drops most of an API server's exposition.
+// filterFamilies appends those lines of text whose family is kept to dst, and counts the series lines in all of text.
+// For speed, it only splits lines and compares names: most of an API server's exposition is dropped.
 func filterFamilies(dst, text []byte, keep func(family string) bool) (kept []byte, series int) {
 	var family []byte // family of the last TYPE or HELP line
 	keeping := false
@@ -139,7 +139,7 @@ func filterFamilies(dst, text []byte, keep func(family string) bool) (kept []byt
 	return dst, series
 }
 
-// metadataName returns the family of a "# TYPE" or "# HELP" line, or nil for other lines.
+// metadataName returns the metric family in a "# TYPE" or "# HELP" line. For other lines it returns nil.
 func metadataName(line []byte) (name []byte, isType bool) {
 	rest, isType := bytes.CutPrefix(line, []byte("# TYPE "))
 	if !isType {
@@ -160,7 +160,7 @@ func nameEnd(b []byte) int {
 	return len(b)
 }
 
-// belongs reports whether a series line belongs to the family.
+// belongs reports whether a series line belongs to the metric family.
 func belongs(line, family []byte) bool {
 	if len(family) == 0 || !bytes.HasPrefix(line, family) {
 		return false

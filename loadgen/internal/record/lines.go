@@ -8,20 +8,20 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// lines holds the kept text of an exposition and the lines of known series in it.
+// lines holds the kept text of an exposition, and the positions of known series in this text.
 type lines struct {
 	text  []byte
 	known []knownLine
 }
 
-// knownLine is the line text[from:to]: the series, a space at index space, and the value.
+// knownLine describes the line text[from:to]: the series, a space at index space, and the value.
 type knownLine struct {
 	from, space, to int
 	series          *series
 	value           float64
 }
 
-// remember keeps the lines of a stored scrape for the next scrape.
+// remember keeps the lines of a stored scrape for comparison with the next scrape.
 func (t *target) remember() {
 	t.now, t.before = t.before, t.now
 	for i, l := range t.before.known {
@@ -30,8 +30,8 @@ func (t *target) remember() {
 }
 
 // parse stores the samples of the kept text. Successive expositions have their lines in the same order, and most values
-// do not change. So parse compares each line with the line that is expected from the previous exposition. If only the
-// value differs, it parses only the value.
+// do not change. parse therefore compares each line with the line at the same position in the previous exposition. If
+// only the value differs, parse reads only the value.
 func (b *batch) parse() error {
 	b.others, b.now.known = b.others[:0], b.now.known[:0]
 	unknown := false
@@ -58,7 +58,7 @@ func (b *batch) parse() error {
 	return b.parseOthers(b.others)
 }
 
-// addKnown stores the sample of a line if the line has a known series in its plain form: a name, labels, and a number.
+// addKnown stores the sample of a line if the line has a known series in plain syntax: a name, labels, and a number.
 func (b *batch) addKnown(line []byte, from int) (known bool, err error) {
 	l, ok := b.read(line)
 	if !ok {
@@ -74,8 +74,8 @@ func (b *batch) addKnown(line []byte, from int) (known bool, err error) {
 	return true, nil
 }
 
-// read finds the series of a line, the end of the series, and the value. It returns false if only the full parser can
-// read the line.
+// read returns the series of a line, the position of the space after the series, and the value. It returns false if the
+// line needs the full parser.
 func (b *batch) read(line []byte) (l knownLine, ok bool) {
 	if len(line) == 0 || line[0] == '#' {
 		return l, false

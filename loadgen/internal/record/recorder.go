@@ -1,5 +1,4 @@
-// Package record scrapes every component and the generator itself into a Prometheus TSDB
-// in the run's directory.
+// Package record scrapes every component and the generator itself into a Prometheus TSDB in the run's directory.
 //
 // The scrape loop is our own (docs/design.md says why); parsing, storage and PromQL are Prometheus'. As in Prometheus,
 // series have the labels job and instance, each target has the series up and scrape_*, and a series or target that
@@ -7,10 +6,10 @@
 //
 // # Zero injection
 //
-// A counter that first appears in a scrape may have counted since any time after the previous scrape, and PromQL would
-// ignore its first value. If the process is the same (by process_start_time_seconds), the recorder therefore adds a
-// sample of 0 at the time of the previous scrape, like Prometheus' created-timestamp-zero-ingestion. With it, increase()
-// over a phase is exact.
+// PromQL ignores the first value of a counter, although the counter may have increased since the previous scrape. If the
+// process is the same (by process_start_time_seconds), the recorder therefore adds a sample of 0 at the time of the
+// previous scrape, like Prometheus' created-timestamp-zero-ingestion. With this sample, increase() over a phase is
+// exact.
 //
 // # Windows
 //
@@ -50,20 +49,20 @@ const (
 type Options struct {
 	// Interval between the periodic scrapes of one target. Zero means 5 s.
 	Interval time.Duration
-	// Extra names metric families, or series of them, to keep in addition to the default ones: the metrics that gates
-	// read.
+	// Extra lists the metric families, or single series of them, that gates read. They are recorded in addition to the
+	// default families.
 	Extra []string
 	// Drop names metric families that are not recorded. It takes precedence over Extra and the default families.
 	Drop []string
-	// Registry has the generator's own metrics, which are recorded with "loadgen" as job and instance. Nil means that
-	// they are not recorded.
+	// Registry provides the generator's own metrics, which are recorded with job="loadgen" and instance="loadgen". If
+	// nil, they are not recorded.
 	Registry prometheus.Gatherer
-	// Retention is the minimum time for which samples are kept, for observing. Zero means forever.
+	// Retention is the minimum time for which samples are kept while observing. Zero means forever.
 	Retention time.Duration
-	// Log is called when the scrapes of a target begin to fail and when they succeed again, because a component may be
-	// unavailable for minutes. Nil means no log.
+	// Log is called when the scrapes of a target start to fail and when they succeed again, but not for each failed
+	// scrape: a component may be unavailable for minutes. Nil means no log.
 	Log func(format string, args ...any)
-	// Now is the clock that stamps scrapes. Nil means time.Now.
+	// Now returns the timestamps of scrapes. Nil means time.Now.
 	Now func() time.Time
 }
 
@@ -80,8 +79,7 @@ type Recorder struct {
 	pending map[*target]int64 // for each running scrape, a lower bound of its timestamp in ms
 }
 
-// Open creates the archive in dir/tsdb, which must not exist yet. It scrapes
-// nothing before Run or ScrapeNow.
+// Open creates the archive in dir/tsdb, which must not exist yet. Open does not scrape; Run and ScrapeNow do.
 func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, error) {
 	o.Interval = cmp.Or(o.Interval, defaultInterval)
 	if o.Log == nil {
@@ -113,8 +111,8 @@ func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, err
 	return r, nil
 }
 
-// Run scrapes each target once per interval until ctx ends, and then returns nil. It spreads the scrapes, and so their
-// cost, over the interval.
+// Run scrapes each target once per interval until ctx ends, and then returns nil. The targets are scraped at different
+// times, so that the cost of scraping is spread over the interval.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -152,10 +150,11 @@ func (r *Recorder) loop(ctx context.Context, t *target, offset time.Duration) er
 	}
 }
 
-// skipPart is the part of the interval, 1/skipPart, after a boundary scrape in which a periodic scrape is skipped.
+// skipPart determines when a periodic scrape is skipped: if less than 1/skipPart of the interval has passed since a
+// boundary scrape.
 const skipPart = 5
 
-// periodic scrapes one target, unless a boundary scrape did so just before.
+// periodic scrapes one target, unless a boundary scrape was less than 1/skipPart of the interval ago.
 func (r *Recorder) periodic(ctx context.Context, t *target) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,9 +166,9 @@ func (r *Recorder) periodic(ctx context.Context, t *target) error {
 	return r.scrape(ctx, t, now)
 }
 
-// ScrapeNow scrapes every target once, in parallel, and returns the common timestamp of all samples (UTC, whole
-// milliseconds): the boundary of a phase. It waits for scrapes in progress. A target that does not answer is counted,
-// not returned as an error; an error means that ctx ended or storing failed.
+// ScrapeNow scrapes every target once, in parallel, at the boundary of a phase. It returns the common timestamp of all
+// samples (UTC, whole milliseconds). It waits for scrapes in progress. If a target does not answer, ScrapeNow counts the
+// failure but returns no error. An error means that ctx ended or that storing the samples failed.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	for _, t := range r.targets { // no deadlock: the order is fixed, and periodic holds at most one lock
 		t.mu.Lock()
@@ -207,15 +206,15 @@ func (r *Recorder) scrape(ctx context.Context, t *target, at int64) error {
 	return nil
 }
 
-// Scrapes returns the number of scrapes, and of failed ones by instance, so far.
+// Scrapes returns the number of scrapes so far, and the number of failed scrapes by instance.
 func (r *Recorder) Scrapes() result.Scrapes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return result.Scrapes{Done: r.counts.Done, Failed: maps.Clone(r.counts.Failed)}
 }
 
-// Close writes all samples into one block, which is small and opens fast, and removes the write-ahead log. If that
-// fails, the log stays, and archive.Open recovers the samples from it.
+// Close writes all samples into one block, which is small and opens fast, and removes the write-ahead log. If writing
+// fails, the log remains, and archive.Open recovers the samples from it.
 func (r *Recorder) Close() error {
 	for _, t := range r.targets {
 		t.close()
@@ -232,22 +231,22 @@ type Storage interface {
 	storage.AppendableV2
 }
 
-// Live returns the storage with the samples so far. It is valid until Close.
+// Live returns the storage with the samples recorded so far. The storage is valid until Close.
 func (r *Recorder) Live() Storage { return r.db }
 
 // TargetState is the outcome of the last scrape of a target.
 type TargetState struct {
 	Job, Instance string
-	// URL is the target's /metrics URL. It is empty for the generator, which has none.
+	// URL is the URL of the target's /metrics. It is empty for the generator, which serves no metrics.
 	URL string
-	// Scraped is the time of the last scrape, or zero before the first. Took is its duration.
+	// Scraped is the time of the last scrape; zero if there was none. Took is the duration of that scrape.
 	Scraped time.Time
 	Took    time.Duration
-	// Failed is why the last scrape failed, or empty.
+	// Failed is the reason why the last scrape failed; empty if it succeeded.
 	Failed string
 }
 
-// Targets returns the states of all targets, in the order given to Open. The generator's own is last.
+// Targets returns the states of all targets, in the order given to Open. The generator is last.
 func (r *Recorder) Targets() []TargetState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -272,8 +271,8 @@ func (r *Recorder) Types() map[string]model.MetricType {
 	return all
 }
 
-// learn records the type of a metric family. It has its own lock, because a scrape holds t.mu for as long as the target
-// takes to answer.
+// learn records the type of a metric family. It locks typesMu instead of t.mu, because a scrape holds t.mu until the
+// target has answered.
 func (t *target) learn(family []byte, kind model.MetricType) {
 	t.typesMu.Lock()
 	defer t.typesMu.Unlock()

@@ -2,8 +2,8 @@ package record
 
 import "time"
 
-// begin records that scrapes of targets begin. It is called before they get their timestamps. end records that their
-// samples are in the archive. The caller holds the targets' mu.
+// begin records that scrapes of targets start. Call begin before the scrapes get their timestamps, and call end when
+// their samples are in the archive. The caller holds the targets' mu.
 func (r *Recorder) begin(targets ...*target) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,7 +20,7 @@ func (r *Recorder) begin(targets ...*target) (end func()) {
 	}
 }
 
-// Settled returns a time up to which no samples are added any more, except the zeros of counters that appear later.
+// Settled returns the time up to which no more samples are added, except the zeros of counters that appear later.
 func (r *Recorder) Settled() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

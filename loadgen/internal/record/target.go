@@ -25,7 +25,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// target is one endpoint and the state of its series.
+// target is a scrape target and the state of its series.
 type target struct {
 	job, instance string
 	fetch         fetch
@@ -48,11 +48,11 @@ type target struct {
 	lastGood int64
 	started  float64
 	symbols  *labels.SymbolTable
-	// raw is the exposition, and others has its kept lines of unknown series. Both buffers are reused.
+	// raw is the exposition. others holds the kept lines of new series. Both buffers are reused.
 	raw    bytes.Buffer
 	others []byte
-	// now has the kept lines of this exposition, and before the kept lines of the previous one. They are swapped after
-	// each scrape.
+	// now holds the kept lines of the current exposition, and before those of the previous exposition. They are swapped
+	// after each scrape.
 	now, before lines
 
 	state TargetState // guarded by the recorder's mu
@@ -212,8 +212,8 @@ func (b *batch) add(parser textparse.Parser, kind model.MetricType) error {
 	return nil
 }
 
-// again returns the labels to append a sample of a known series. They are empty as long as storage knows the series by
-// its reference. Storage may drop the reference while the series is stale.
+// again returns the labels for appending a sample of a known series. The labels are empty unless the series is stale:
+// storage may then have dropped the reference to the series.
 func (b *batch) again(s *series, parser textparse.Parser) labels.Labels {
 	if !s.stale {
 		return labels.EmptyLabels()
@@ -232,8 +232,8 @@ func (b *batch) append(s *series, lset labels.Labels, at int64, v float64) error
 	return nil
 }
 
-// label adds the target's labels. As in Prometheus, if the series already has a label of that name, that one is renamed
-// to exported_NAME.
+// label adds the target's labels to the labels of a series. As in Prometheus, a label of the series with the same name
+// is renamed to exported_NAME.
 func (t *target) label(own labels.Labels) labels.Labels {
 	b := labels.NewBuilder(own)
 	for _, l := range [...]labels.Label{{Name: "job", Value: t.job}, {Name: "instance", Value: t.instance}} {
@@ -332,8 +332,8 @@ func failureReason(err error) string {
 	return "other"
 }
 
-// logAbsence logs when scrapes of the target begin to fail, and when they succeed again with the number of failures. The
-// caller holds t.mu.
+// logAbsence logs when scrapes of the target start to fail. When they succeed again, it logs the number of failed
+// scrapes. The caller holds t.mu.
 func (t *target) logAbsence(failed error, log func(format string, args ...any)) {
 	switch {
 	case failed != nil:

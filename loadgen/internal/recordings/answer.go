@@ -13,11 +13,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// timeForm is the format of times. It has the resolution of the archive.
+// timeForm is the format of times. Like the archive, it has a resolution of milliseconds.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
-// WriteText writes an answer as a table. An instant query has one line per series. A range query has one line per point,
-// below its series, with the time since the start of the query.
+// WriteText writes the answer as a table. For an instant query, the table has one line per series. For a range query, it
+// has one line per point below the point's series, with the time since the start of the query.
 func (a Answer) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if !a.Range {
@@ -35,7 +35,7 @@ func (a Answer) WriteText(w io.Writer) error {
 	return t.Flush()
 }
 
-// Data returns an answer in the format of Prometheus' query API.
+// Data returns the answer in the format of Prometheus' query API.
 func (a Answer) Data() any {
 	type data struct {
 		ResultType string `json:"resultType"`
@@ -62,7 +62,7 @@ func (a Answer) Data() any {
 	return out
 }
 
-// WriteCSV writes an answer as CSV with one line per point: the time, a column for each label, and the value.
+// WriteCSV writes the answer as CSV. It has one line per point: the time, a column for each label, and the value.
 func (a Answer) WriteCSV(w io.Writer) error {
 	names := map[string]bool{}
 	for _, l := range a.labels() {

@@ -29,13 +29,13 @@ const (
 type Export struct {
 	// Labels are added to each series.
 	Labels map[string]string
-	// From and To limit the time of the samples. Zero means from the first sample, or to the last.
+	// From and To limit the time of the samples. A zero From means the first sample, and a zero To the last.
 	From, To time.Time
 	// Rules adds the results of the rules that Stormglass provides.
 	Rules bool
 }
 
-// Exported has the numbers of what an export wrote.
+// Exported holds the numbers of exported samples and blocks.
 type Exported struct {
 	Samples int
 	Blocks  int // number of blocks of Prometheus' TSDB
@@ -55,7 +55,7 @@ func (e Export) source(ctx context.Context, r *Run) (q storage.Queryable, start,
 	if !e.To.IsZero() {
 		end = min(end, e.To.UnixMilli())
 	}
-	// A target may have been scraped before the first boundary or after the last one.
+	// Include samples outside the first and last boundary: a target may have been scraped before or after.
 	first, last, err := extent(ctx, q)
 	if e.To.IsZero() {
 		end = last
@@ -73,8 +73,8 @@ func (r *Run) WriteOpenMetrics(ctx context.Context, w io.Writer, e Export) (Expo
 	return Exported{Samples: n}, r.readError(err)
 }
 
-// WriteBlocks writes the selected samples of a run as blocks of Prometheus' TSDB into dir, which it creates if
-// necessary. dir must not be in the directory of a run.
+// WriteBlocks writes the selected samples of a run to dir as blocks of Prometheus' TSDB. It creates dir if necessary.
+// dir must not be in the directory of a run.
 func (r *Run) WriteBlocks(ctx context.Context, dir string, e Export) (Exported, error) {
 	if inRun, err := withinRun(dir); err != nil || inRun {
 		return Exported{}, exitcode.Usagef("--out %s: it is in the directory of a run, whose files are not changed (name another one)", dir)
@@ -129,8 +129,8 @@ func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log fun
 	return sent, nil
 }
 
-// oldSamplesHint returns a hint about how to make Prometheus accept samples that are older than its newest ones, if that
-// is why it refused them.
+// oldSamplesHint returns a hint if a Prometheus refused samples because they are older than its newest samples. The hint
+// says how to make the Prometheus accept them.
 func oldSamplesHint(refusal string) string {
 	for _, why := range []string{"out of bounds", "out of order", "too old"} {
 		if strings.Contains(refusal, why) {
@@ -140,7 +140,8 @@ func oldSamplesHint(refusal string) string {
 	return ""
 }
 
-// readError reports an archive that cannot be read as damaged, and a failed write as an environment error.
+// readError converts an error of reading the archive to a *result.Damaged, and an error of writing to an environment
+// error.
 func (r *Run) readError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || exitcode.IsUsage(err) || exitcode.IsEnvironment(err) {
 		return err

@@ -1,5 +1,5 @@
-// Package recordings opens recorded runs to query, serve and export their metrics. It never
-// changes a run's directory.
+// Package recordings opens recorded runs to query, serve and export their metrics. It never changes the directory of a
+// run.
 package recordings
 
 import (
@@ -23,7 +23,7 @@ import (
 // RunLabel is the label that distinguishes the series of different runs.
 const RunLabel = "run"
 
-// usualInterval is the default scrape interval, which is assumed if the run's scenario cannot be read.
+// usualInterval is the default scrape interval. It is assumed if the scenario of the run cannot be read.
 const usualInterval = 5 * time.Second
 
 // Run is a recorded run whose archive can be read.
@@ -78,8 +78,8 @@ func (r *Run) Raw() storage.Queryable {
 	return q
 }
 
-// Replayed returns Raw together with the results of the rules that Stormglass provides: recording rules and ALERTS. It
-// evaluates the rules only once.
+// Replayed returns the scraped samples, together with the results of the rules that Stormglass provides: recording rules
+// and ALERTS. It evaluates the rules only once.
 func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
 	if r.rules == nil {
 		set, err := alerting.Shipped()
@@ -95,7 +95,7 @@ func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
 	return archive.Merge(r.Raw(), r.rules), nil
 }
 
-// Phase returns the phase with the given name.
+// Phase returns the phase with the given name, or an error if there is none.
 func (r *Run) Phase(name string) (result.Phase, error) {
 	phases := r.rec.Measurements.Phases
 	if i := slices.IndexFunc(phases, func(p result.Phase) bool { return p.Name == name }); i >= 0 {

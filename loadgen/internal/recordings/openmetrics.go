@@ -22,7 +22,7 @@ import (
 const maxTime = math.MaxInt64 / 2
 
 // writeOpenMetrics writes the samples of q from start to end, in ms, as OpenMetrics text with timestamps. It returns the
-// number of samples. It leaves out staleness markers, because the format has none.
+// number of samples. It omits staleness markers, because the format cannot represent them.
 func writeOpenMetrics(ctx context.Context, w io.Writer, q storage.Queryable, start, end int64) (samples int, err error) {
 	names, err := metricNames(ctx, q, start, end)
 	if err != nil {
@@ -70,13 +70,13 @@ func metricNames(ctx context.Context, q storage.Queryable, start, end int64) ([]
 	return names, nil
 }
 
-// textLine builds the lines of a series.
+// textLine formats the lines of one series.
 type textLine struct {
 	series int // length of the series at the start of text
 	text   []byte
 }
 
-// begin begins a series: name{label="value"}, or {"a name"} if the name needs quotes.
+// begin formats the series at the start of each line: name{label="value"}, or {"a name"} if the name needs quotes.
 func (t *textLine) begin(l labels.Labels) {
 	t.text = t.text[:0]
 	name := l.Get(model.MetricNameLabel)
@@ -109,7 +109,7 @@ func (t *textLine) begin(l labels.Labels) {
 	t.series = len(t.text)
 }
 
-// with returns the line for a point. It is valid until the next call.
+// with returns the line for a point. The result is valid until the next call.
 func (t *textLine) with(p promql.FPoint) []byte {
 	t.text = t.text[:t.series]
 	switch {
@@ -140,9 +140,9 @@ func (t *textLine) quote(text string) {
 	t.text = append(t.text, '"')
 }
 
-// seconds converts a time from ms to seconds. Prometheus' parser multiplies by 1,000 and truncates to whole
-// milliseconds. So seconds returns the smallest number for which this gives ms again: 1800000000.001 would become a
-// millisecond less.
+// seconds converts a time from ms to seconds so that Prometheus' parser converts it back exactly. The parser multiplies
+// by 1,000 and truncates to whole milliseconds: 1800000000.001 would lose a millisecond. seconds returns the smallest
+// number for which the parser returns ms.
 func seconds(ms int64) float64 {
 	s := float64(ms) / 1000
 	for int64(s*1000) < ms {

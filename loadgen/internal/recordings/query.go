@@ -19,12 +19,12 @@ const maxSteps = 11_000
 
 // Query is a PromQL expression and the times at which to evaluate it.
 type Query struct {
-	// Expr is the expression. It may use Grafana's $__range, $__rate_interval and $__interval, and $cluster and
-	// $instance, which match everything. So it can be copied from a dashboard.
+	// Expr is the expression. It may use Grafana's $__range, $__rate_interval and $__interval. It may also use $cluster
+	// and $instance, which match everything. Expressions can therefore be copied from a dashboard.
 	Expr string
-	// From and To are the times of a range query; an instant query is evaluated at To.
+	// From and To are the start and the end of a range query. An instant query is evaluated at To.
 	From, To time.Time
-	// Range is set to evaluate the expression at From, From+Step, ... To.
+	// Range is true to evaluate the expression at From, From+Step, ... To.
 	Range bool
 	// Step is the step of a range query. Zero means the scrape interval.
 	Step time.Duration
@@ -40,7 +40,7 @@ type Answer struct {
 	From time.Time
 }
 
-// Ask evaluates a query over the run. It returns a usage error if the expression cannot be evaluated.
+// Ask evaluates a query on the run. It returns a usage error if the expression cannot be evaluated.
 func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 	if q.Step == 0 {
 		q.Step = r.Interval
@@ -72,8 +72,8 @@ func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 	return a, r.queryError(err)
 }
 
-// queryError converts an error of evaluating a query: to a *result.Damaged if the archive cannot be read, otherwise to a
-// usage error.
+// queryError converts an error of a query to a *result.Damaged if the archive cannot be read, and to a usage error
+// otherwise.
 func (r *Run) queryError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -85,7 +85,7 @@ func (r *Run) queryError(err error) error {
 }
 
 // readsRules reports whether an expression may read the results of rules: series with a colon in their name, ALERTS, or
-// series of any name.
+// series with any name.
 func readsRules(expr parser.Expr) bool {
 	found := false
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {

@@ -20,7 +20,7 @@ import (
 // ServeOptions configure Serve.
 type ServeOptions struct {
 	Dirs []string
-	// Addr is the address to serve at, HOST:PORT. Public allows an address that other machines can reach.
+	// Addr is the address, HOST:PORT, of the server. Public permits an address that other machines can reach.
 	Addr   string
 	Public bool
 	// Version is the version of Stormglass.
@@ -38,8 +38,8 @@ type Served struct {
 	Interval float64   `json:"scrapeIntervalSeconds"`
 }
 
-// Serve serves recorded runs, and the results of the rules that Stormglass provides, through Prometheus' query API. It
-// runs until ctx ends, and then returns nil. Each series has the label run.
+// Serve serves recorded runs, and the results of the rules that Stormglass provides, through Prometheus' query API until
+// ctx ends. It then returns nil. Each series has the label run.
 func Serve(ctx context.Context, o ServeOptions) (err error) {
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return exitcode.Usagef("--listen: %w", err)
@@ -88,7 +88,7 @@ func Serve(ctx context.Context, o ServeOptions) (err error) {
 	return server.Close()
 }
 
-// uniqueNames returns a name for each directory: the shortest end of its path that is unique.
+// uniqueNames returns a name for each directory: the shortest suffix of its path that is unique.
 func uniqueNames(dirs []string) ([]string, error) {
 	var paths []string
 	for _, dir := range dirs {
@@ -126,8 +126,8 @@ func endsAnother(paths []string, i int, name string) bool {
 	return false
 }
 
-// kinds derives the types of metrics from their names, as far as naming conventions allow, because types are not
-// recorded.
+// kinds derives the types of metrics from their names, because types are not recorded. It omits names that do not follow
+// the naming conventions.
 func kinds(ctx context.Context, samples storage.Queryable) (map[string]model.MetricType, error) {
 	q, err := samples.Querier(0, maxTime)
 	if err != nil {

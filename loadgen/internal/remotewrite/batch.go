@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// batch is one encoded write request. It is encoded early, because labels may be in a file that is closed before they
-// are sent, and unencoded messages take three times the memory.
+// batch is one encoded write request. It is encoded as soon as it is created: the labels may be in a file that is closed
+// before the request is sent, and a message that is not encoded takes three times the memory.
 type batch struct {
 	body    []byte
 	samples int64
@@ -26,7 +26,8 @@ func (b batch) Size() int { return len(b.body) }
 // MarshalToSizedBuffer implements the message interface of the client.
 func (b batch) MarshalToSizedBuffer(into []byte) (int, error) { return copy(into, b.body), nil }
 
-// builder fills batches. It adds the samples of a series in order, to one batch or to several successive ones.
+// builder fills batches. It adds the samples of a series in chronological order, to one batch or to several successive
+// batches.
 type builder struct {
 	more    map[string]string
 	full    []batch
@@ -35,7 +36,7 @@ type builder struct {
 	samples []prompb.Sample
 }
 
-// timeseriesTag is the tag of a series in a prometheus.WriteRequest: field 1, with its length.
+// timeseriesTag is the protobuf tag of a series in a prometheus.WriteRequest: field 1, length-delimited.
 const timeseriesTag = 1<<3 | 2
 
 func (b *builder) add(own labels.Labels, points []promql.FPoint) error {

@@ -2,9 +2,9 @@
 // (https://prometheus.io/docs/specs/prw/remote_write_spec/): a Prometheus with --web.enable-remote-write-receiver, Mimir
 // or Thanos Receive.
 //
-// The run's archive is the queue: a Sender reads from it the samples that were not acknowledged yet. So its memory is
-// bounded, and nothing is lost while the receiver is unavailable. A slow receiver loses no sample. Only the end of a run
-// waits for the Sender, for a limited time.
+// The run's archive is the queue: a Sender reads the samples that were not acknowledged yet from the archive. Memory use
+// is therefore bounded, and no sample is lost while the receiver is slow or unavailable. A run waits for the Sender only
+// at its end, for a limited time.
 //
 // Requests, their retries and Retry-After are handled by client_golang's exp/api/remote.
 package remotewrite
@@ -32,7 +32,7 @@ const (
 	requestTimeout = 30 * time.Second
 	firstRetry     = time.Second
 	longestRetry   = 10 * time.Second
-	// answerAtMost is the number of bytes of a response that are read at most.
+	// answerAtMost is the maximum number of bytes of a response that are read.
 	answerAtMost = 1 << 10
 )
 
@@ -44,12 +44,11 @@ type Config struct {
 	// HeaderFile is a file with one header per line, such as "X-Scope-OrgID: tenant". It is read once. Empty means none.
 	HeaderFile string
 	// HTTPConfig is a file with credentials and TLS settings, in the format of promtool's --http.config.file. Empty
-	// means none are needed.
+	// means no credentials.
 	HTTPConfig string
 	// Timeout is the time limit of a request; zero means 30 s.
 	Timeout time.Duration
-	// Retry is the wait before the first retry. The wait grows to at most ten times as long. Zero means 1 s, growing to
-	// 10 s.
+	// Retry is the wait before the first retry; zero means 1 s. Later waits grow to at most ten times this value.
 	Retry time.Duration
 	// Attempts is the maximum number of retries of a request; zero means that the request is retried until its context
 	// ends.
@@ -63,7 +62,7 @@ type Client struct {
 	attempts int // maximum retries of a request; zero means no limit
 }
 
-// New returns the Client for a Config. It sends no request. The user can fix the cause of every error that it returns.
+// New returns the Client for a Config. It sends no request. Every error has a cause that the user can fix.
 func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -157,8 +156,8 @@ func readHeaders(file string) (http.Header, error) {
 	return headers, nil
 }
 
-// bounded adds headers to requests and reads responses up to answerAtMost bytes. If a body breaks off, RoundTrip returns
-// an error, so the request is retried.
+// bounded adds headers to requests and limits responses to answerAtMost bytes. If reading a response fails, RoundTrip
+// returns an error, so that the request is retried.
 type bounded struct {
 	inner   http.RoundTripper
 	headers http.Header

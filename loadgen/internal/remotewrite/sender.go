@@ -17,10 +17,10 @@ import (
 const (
 	// batchSamples is the maximum number of samples in a request.
 	batchSamples = 5_000
-	// window is the longest part of the archive, in time, that is in memory at once.
+	// window is the length, in time, of the part of the archive that is read into memory at once.
 	window = 30 * time.Second
-	// lookBack is how far before the samples already sent the 0 of a new counter may lie. The recorder puts it at the
-	// last scrape of the target, which may have been unavailable since.
+	// lookBack is how far the 0 of a new counter may lie before the samples that were already sent. The recorder adds
+	// the 0 at the time of the target's last scrape, and the target may have been unavailable since then.
 	lookBack = 15 * time.Minute
 	// drainWithin is the default time limit for sending after the end of the recording.
 	drainWithin = 30 * time.Second
@@ -30,8 +30,7 @@ const (
 type Options struct {
 	// Samples is the storage of the recording. It is read repeatedly while the recorder writes it.
 	Samples storage.Queryable
-	// Settled returns a time up to which no samples are added any more, except the zeros that the recorder puts before
-	// new counters.
+	// Settled returns the time up to which the recorder adds no more samples, except the zeros before new counters.
 	Settled func() time.Time
 	// From is the time from which samples are sent.
 	From time.Time
@@ -53,7 +52,7 @@ type Sender struct {
 	client *Client
 	o      Options
 
-	// done is the time, in ms, up to which all samples were put into the queue.
+	// done is the time, in ms, up to which all samples were added to the queue.
 	done  int64
 	known map[uint64]bool // series that were sent, by hash
 	queue []batch         // batches of one window, in the order of sending
@@ -86,8 +85,8 @@ func (s *Sender) Stats() result.RemoteWrite {
 	return s.stats
 }
 
-// Run sends samples as they settle until ctx ends, which means that the recording is over. It then sends the rest for a
-// limited time, or until hurry is closed, and counts the samples that it could not send.
+// Run sends samples as they settle, until the recording is over and ctx ends. It then sends the remaining samples, for
+// at most Options.Drain or until hurry is closed, and counts the samples that it could not send.
 func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -146,8 +145,8 @@ func (s *Sender) flush(ctx context.Context, to int64) error {
 	}
 }
 
-// read returns the samples of the window after done. For new series it also returns earlier samples, because the
-// recorder puts a zero before a counter's first sample.
+// read returns the samples of the next window, which starts after done. For new series it also returns earlier samples,
+// because the recorder adds a zero before a counter's first sample.
 func (s *Sender) read(ctx context.Context, end int64) ([]batch, error) {
 	b := builder{more: s.o.Labels}
 	born := map[uint64]bool{}
@@ -170,8 +169,8 @@ func (s *Sender) read(ctx context.Context, end int64) ([]batch, error) {
 	return b.batches(), err
 }
 
-// sendQueue sends the batches in the queue. It returns an error if ctx has ended, or if the receiver did not answer in
-// any attempt; the unsent batches then stay in the queue.
+// sendQueue sends the batches in the queue. It returns an error if ctx has ended, or if all attempts to reach the
+// receiver failed. The unsent batches then stay in the queue.
 func (s *Sender) sendQueue(ctx context.Context) error {
 	for len(s.queue) > 0 {
 		if err := s.send(ctx, s.queue[0]); err != nil {

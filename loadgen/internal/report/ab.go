@@ -166,7 +166,8 @@ func abNote(c result.AB) string {
 		abStatistics(c), 100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
 }
 
-// abStatistics names the usual statistic of the sides and changes, and lists the figures that use a different one.
+// abStatistics names the statistic that summarises the sides and the changes, and lists the figures that use a
+// different one.
 func abStatistics(c result.AB) string {
 	of, others := "pairs", map[result.Statistic][]string{}
 	if c.Sets != nil {
@@ -247,8 +248,8 @@ func ABSummary(w io.Writer, c result.AB) error {
 	return err
 }
 
-// ABJUnit writes junit.xml: a test case for each gated figure, and one for a bad answer if no figure
-// explains it.
+// ABJUnit writes junit.xml: a test case for each gated figure, and one for the answer if it is bad although no figure
+// is.
 func ABJUnit(w io.Writer, c result.AB) error {
 	s := junitSuite{Name: chart.Clean(c.Scenario), Timestamp: c.Started.UTC().Format("2006-01-02T15:04:05"), Time: junitTime(max(0, c.Ended.Sub(c.Started).Seconds()))}
 	s.Properties = []junitProperty{{"a", chart.Clean(sideText(c.A))}, {"b", chart.Clean(sideText(c.B))}, {"pairs", abTally(c)}}
@@ -336,7 +337,8 @@ type abRow struct {
 	dots
 }
 
-// dots holds the positions of pairs on an axis of changes from -Reach to +Reach, in percent of the width of the axis.
+// dots is a drawing of the changes of all pairs on an axis from -Reach to +Reach. Positions are in percent of the
+// width of the axis.
 type dots struct {
 	Reach             string
 	At                []float64

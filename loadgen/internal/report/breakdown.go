@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// mostSplits is the maximum number of bars on a page. The bars with the largest means are shown.
+// mostSplits is the maximum number of bars on a page, which shows the bars with the largest means.
 const mostSplits = 40
 
 // splitView is the mean latency of a load, shown as a stacked bar.
@@ -25,8 +25,8 @@ type splitView struct {
 	Notes             []string
 }
 
-// piece is a part of a bar. X and Width are in the coordinates of a plot. They are empty for
-// a negative part, whose value is only shown as a number.
+// piece is a part of a bar. X and Width are in the coordinates of a plot. Both are empty for a negative part, which is
+// shown only as a number.
 type piece struct {
 	Name, Value, Share, Tells string
 	Colour                    int // index in the palette; -1 for the unexplained part
@@ -141,7 +141,8 @@ func newSplitView(b result.Breakdown) splitView {
 	return v
 }
 
-// upTo returns the range of a part: from its certain size to its maximum. If no size is certain, it is "under" the maximum.
+// upTo formats the range of a part, from its certain size to its maximum: "2 ms to 5 ms", or "under 5 ms" if the certain
+// size is 0.
 func upTo(certain, most string, seconds float64) string {
 	if seconds <= 0 {
 		return "under " + strings.TrimPrefix(most, "<")
@@ -210,9 +211,8 @@ func shareText(part, of float64) string {
 // terminalSplits is the number of rows in a summary, which must fit on a screen.
 const terminalSplits = 3
 
-// breakdown writes how the slowest calls spent their time, in percent of their mean. The column
-// "server" sums up the remaining parts of the API server, including time that may belong to
-// admission or to fairness.
+// breakdown writes how the slowest calls spent their time, in percent of their mean. The column "server" is the sum of the
+// API server's parts without a column, including time that may belong to admission or to fairness.
 func (t *terminal) breakdown(r result.Result) {
 	rows := worstSplits(r, terminalSplits)
 	slices.SortStableFunc(rows, func(a, b result.Breakdown) int { return cmp.Compare(b.ClientMean, a.ClientMean) })

@@ -152,7 +152,8 @@ func coresText(t result.Trial) string {
 	return coresOf(t) + "; " + chart.Clean(t.Why)
 }
 
-// share returns a percentage such as "99.6%". Near 100%, the digit after the point shows on which side the value is.
+// share formats a percentage with one decimal place, such as "99.6%", which shows whether a value near 100% is above or
+// below.
 func share(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 
 // CapacityComparison writes two searches side by side for a terminal.
@@ -236,7 +237,7 @@ func CapacityHTML(w io.Writer, c result.Capacity) error {
 	return err
 }
 
-// curves returns the curves that have values: those of requests, and the processors that each component used.
+// curves returns the curves with values: the rates and latencies of requests, and the processors that each component used.
 func curves(c result.Capacity) (all []curve) {
 	add := func(name string, unit scenario.Unit, value func(result.Trial) float64) {
 		if slices.ContainsFunc(c.Trials, func(t result.Trial) bool { return value(t) > 0 }) {
@@ -264,7 +265,7 @@ type capacityRow struct {
 	LoadText, Offered, Achieved, P50, P99, CoresText string
 }
 
-// rowOf returns the row of a trial in the table. If the trial had no requests, it has neither request rates nor latencies.
+// rowOf returns the row of a trial in the table. The row of a trial without requests has neither rates nor latencies.
 func rowOf(c result.Capacity, t result.Trial) capacityRow {
 	of := func(unit scenario.Unit, v float64) string {
 		if t.Offered == 0 {
@@ -278,7 +279,8 @@ func rowOf(c result.Capacity, t result.Trial) capacityRow {
 	}
 }
 
-// curve is a value of each trial, drawn over the load. Positions are in percent; the axis of the load is logarithmic.
+// curve is a drawing of one value of all trials over their load. Positions are in percent; the axis of the load is
+// logarithmic.
 type curve struct {
 	Name, Most  string
 	Left, Right string // ends of the axis

@@ -19,22 +19,20 @@ type metricChart struct {
 	Queries       []query
 	// Job is the scrape job that the series come from.
 	Job string
-	// Quiet is shown if there are no samples and their absence is good news, such as no
-	// errors. Empty means that their absence is not good news.
+	// Quiet is the text that is shown without samples, if their absence is good news, such as no errors. Empty
+	// means that it is not good news.
 	Quiet string
-	// Needs names what a run must have for this chart: nodes, pods, requests or
-	// watches. Empty means that the chart needs none of these.
+	// Needs is what a run must have for this chart: "nodes", "pods", "requests" or "watches". Empty means that
+	// the chart needs none of these.
 	Needs string
 }
 
-// query is one PromQL expression of a chart. $rate is the window of rates, slightly more
-// than two scrapes. $seen is the window of gauges, slightly more than one scrape. Both are
-// so short that a gap in the scrapes is a gap in the line, and that the line follows the
-// load closely.
+// query is one PromQL expression of a chart. $rate is the range of rates, slightly more than two scrape
+// intervals. $seen is the range of gauges, slightly more than one. Both ranges are short, so that a gap in the
+// scrapes is a gap in the line, and the line follows the load closely.
 type query struct {
 	Expr string
-	// P99 selects a histogram, classic or native. Its 99th percentile is drawn instead of
-	// Expr.
+	// P99 selects a classic or native histogram, whose 99th percentile is drawn instead of Expr.
 	P99 string
 	// By lists the labels that distinguish the series. The name of a series consists of
 	// the values of these labels, or is Name if the values are missing.
@@ -93,7 +91,7 @@ func measuredToTheEnd(m result.Measurements) bool {
 	return m.Generator.MaxRSSBytes > 0 || m.Scrapes.Done > 0
 }
 
-// unmet returns the reason why a run does not have what a chart needs, or "" if it does.
+// unmet returns the reason why a run does not have what a chart needs, or "" if it has it.
 func unmet(need string, m result.Measurements) string {
 	did := func(has func(result.Phase) bool) bool { return slices.ContainsFunc(m.Phases, has) }
 	none := ""

@@ -24,9 +24,8 @@ func WriteComparison(dir string, c result.Comparison) error {
 	return nil
 }
 
-// Comparison writes the variants of a scenario side by side: the compared figures, and the
-// outcome of each variant. Each value is followed by its ratio to the value of the first
-// variant.
+// Comparison writes a comparison of variants for a terminal: the outcome of each variant, and the compared figures side
+// by side. The ratio to the first variant's value follows each value.
 func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	t := newTerminal(o)
 	v := verdictOf(c)
@@ -194,7 +193,7 @@ func byVariant(c result.Comparison) *table {
 	return tab
 }
 
-// inLines breaks a name after hyphens into lines of at most width characters.
+// inLines breaks a name into lines of at most width characters, if possible. It breaks only after hyphens.
 func inLines(name string, width int) (lines []string) {
 	line := ""
 	for word := range strings.SplitAfterSeq(name, "-") {
@@ -213,7 +212,7 @@ func valueOf(r result.Row, v result.Value) string {
 	return least(v.AtLeast, chart.Format(scenario.Unit(r.Unit), *v.Value))
 }
 
-// ratioOf returns the ratio with three digits, such as "0.42×", or "" if none exists.
+// ratioOf formats the ratio of a value with three digits, such as "0.42×", or returns "" if it has none.
 func ratioOf(v result.Value) string {
 	if v.Ratio == nil {
 		return ""

@@ -34,7 +34,7 @@ func deliveryTable(phases []result.Phase) tableView {
 	return t
 }
 
-// deliveryTexts returns the demanded and the delivered work as text. They are rates if the work has a rate, else counts.
+// deliveryTexts formats the demanded and the delivered work: as rates if the work has a rate, else as counts.
 func deliveryTexts(d result.Delivery) (asked, done string) {
 	if d.AskedRate > 0 {
 		return chart.Format(scenario.PerSec, d.AskedRate), chart.Format(scenario.PerSec, d.DoneRate)
@@ -42,8 +42,8 @@ func deliveryTexts(d result.Delivery) (asked, done string) {
 	return chart.Count(d.Asked), chart.Count(d.Done)
 }
 
-// mostDelivered is the number of rows that fit in a terminal. If there are more, the rows that delivered in full are only
-// counted.
+// mostDelivered is the maximum number of rows in a summary. If there are more, loads and actions that did all their work are
+// only counted.
 const mostDelivered = 8
 
 // delivered writes a line for each load and action of a phase.
@@ -87,7 +87,7 @@ func (t *terminal) delivered(r result.Result) {
 	}
 }
 
-// undelivered counts the loads and actions that kept the run from passing.
+// undelivered counts the loads and actions with too little work done, which keeps the run from passing.
 func undelivered(phases []result.Phase) (n int) {
 	for _, p := range phases {
 		for _, d := range p.Deliveries {

@@ -185,8 +185,8 @@ func runSeconds(r result.Result) float64 {
 	return max(r.Run.Ended.Sub(r.Run.Started).Seconds(), 0)
 }
 
-// dropEmpty removes the headings of columns without values, so that lines leaves these
-// columns out.
+// dropEmpty removes the headings of columns without values, so that the method lines leaves
+// these columns out.
 func (t *table) dropEmpty() {
 	for i := range t.align {
 		empty := true

@@ -69,7 +69,7 @@ func (t *terminal) diagnosed(r result.Result) {
 	t.diagnosis(*r.Diagnosis)
 }
 
-// withoutCause returns the line for a diagnosis that does not name a cause, or "" if it does.
+// withoutCause returns the line for a diagnosis that is healthy or cannot tell, or "" for any other.
 func withoutCause(d result.Diagnosis) string {
 	switch d.Answer {
 	case result.Healthy:
@@ -136,7 +136,7 @@ func (t *terminal) wrapped(label, text string) {
 	}
 }
 
-// causeTimes returns ", 14:00:00 to 14:05:00" for a cause within the diagnosed time.
+// causeTimes formats the times of a cause: ", 14:00:00 to 14:05:00", or ", since 14:00:00" if the cause has not ended.
 func causeTimes(c result.Cause, under result.Span) string {
 	began := c.Began.UTC().Format(layoutWithin(under))
 	if c.Ended.IsZero() {

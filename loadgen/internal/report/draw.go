@@ -20,7 +20,7 @@ import (
 type drawnSection struct {
 	Title  string
 	Charts []chart.Chart
-	Folded []folded // after fold: the charts that have nothing to show
+	Folded []folded // the charts without data, set by fold
 	empty  []chart.Chart
 }
 
@@ -126,8 +126,8 @@ func windows(g chart.Grid) *strings.Replacer {
 // rateSteps is the range of a rate, in steps of the grid.
 const rateSteps = 2.5
 
-// perPhase returns a line with the offered rate as a level through each phase. The boundary of
-// two phases belongs to the earlier one.
+// perPhase returns a line that shows the offered rate as a constant level in each phase. The
+// boundary of two phases belongs to the earlier one.
 func (p *page) perPhase(q query) chart.Line {
 	values := make([]float64, p.Grid.N)
 	for i := range values {
@@ -145,7 +145,7 @@ func (p *page) perPhase(q query) chart.Line {
 	return chart.NewLine(q.Name, values)
 }
 
-// when returns the time and the phase of a point of the grid, such as "2:05, in storm".
+// when returns the time and the phase of point i of the grid, such as "2:05, in storm".
 func (p *page) when(i int) string {
 	t := p.Grid.Start.Add(time.Duration(i) * p.Grid.Step)
 	s := chart.Clock(p.Grid.At(t))
@@ -157,11 +157,11 @@ func (p *page) when(i int) string {
 	return s
 }
 
-// folded names the charts of a section that have nothing to show for the same reason.
+// folded holds the titles of charts in a section that have no data for the same reason.
 type folded struct{ Titles, Why string }
 
-// fold replaces the charts without data in a section by one line for each reason, because
-// an empty chart would take the space of a picture for a few words.
+// fold replaces the charts without data in a section by one line for each reason, because an empty
+// chart would take up the space of a chart.
 func (d *drawnSection) fold() {
 	for _, c := range d.Charts {
 		if c.Missing == "" {
@@ -181,7 +181,7 @@ func (d *drawnSection) fold() {
 // metricName matches the metric that an expression selects.
 var metricName = regexp.MustCompile(`([a-z_]+)(?:\{[^}]*\})?\[`)
 
-// missing says why a chart has nothing to show.
+// missing returns the reason why a chart has no data, as a sentence.
 func (p *page) missing(c metricChart, err error) string {
 	targets := p.result.Run.Cluster.Targets
 	scraped := slices.ContainsFunc(targets, func(t string) bool { return strings.Contains(t, c.Job) })
@@ -206,8 +206,8 @@ func (p *page) missing(c metricChart, err error) string {
 	return "No samples of " + strings.Join(names, ", ") + " in this run."
 }
 
-// errorRateSection draws the error rate and the relists. Each point is the worst second
-// around it. The result is false if there are no samples.
+// errorRateSection draws the error rate and the relists. Each point shows the worst second near its
+// time. The result is false if there are no samples.
 func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	errors := p.perSecond(slots, func(s samples.Slot, add func(string, int64)) {
 		for load, r := range s.Requests {
@@ -250,7 +250,8 @@ func (d drawnSection) drawn() bool {
 // mostSeconds is the maximum number of seconds that are counted separately: a week.
 const mostSeconds = 7 * 24 * 3600
 
-// perSecond returns a line for each name whose count is ever above zero.
+// perSecond counts by second: for each slot, of adds counts by name. It returns a line for each name
+// with a count above zero, those with the highest peaks if there are too many.
 func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name string, n int64))) []chart.Line {
 	seconds := min(int(p.Grid.Seconds()), mostSeconds) + 1
 	sums := map[string][]int64{}
@@ -286,8 +287,8 @@ func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name s
 // signalsTitle is the heading of the scenario's signals.
 const signalsTitle = "Signals"
 
-// signalSection draws the samples of the signals of the scenario in the phases in which they
-// are judged, with the steady mean for comparison. The result is false if none exist.
+// signalSection draws the samples of the scenario's signals in the phases in which the signals are
+// judged, with the steady mean for comparison. The result is false if the scenario has no signals.
 func (p *page) signalSection() (drawnSection, bool) {
 	d := drawnSection{Title: signalsTitle}
 	for _, s := range p.result.Signals {

@@ -15,7 +15,7 @@ func gatesView(_ context.Context, p *page) (any, error) {
 	said := ""
 	for _, g := range byUrgency(p.result.Gates) {
 		row := gateRow{g, overText(g, len(p.result.Measurements.Phases)), chart.Clean(g.Detail), g.Verdict != result.Pass && g.Detail+g.Expr != ""}
-		if row.Detail == said { // for example nine gates without data for one reason
+		if row.Detail == said { // several gates may lack data for the same reason
 			row.Detail, row.More = "", row.More && row.Expr != ""
 		} else if row.More {
 			said = row.Detail
@@ -28,10 +28,11 @@ func gatesView(_ context.Context, p *page) (any, error) {
 type gateRow struct {
 	result.Gate
 	Over, Detail string
-	More         bool // a second line says why
+	More         bool // a second line shows the detail or the expression
 }
 
-// usedUp returns the value of a gate in percent of its upper bound, or "" if it has none.
+// usedUp returns the value of a gate in percent of its upper bound, at most 100. It returns "" for a gate
+// without a value or an upper bound.
 func usedUp(g result.Gate) string {
 	if g.Value == nil || g.Op != "<=" || g.Bound <= 0 || math.IsNaN(*g.Value) {
 		return ""
@@ -75,8 +76,8 @@ func (t *terminal) gates(r result.Result) {
 	t.passing(good)
 }
 
-// detail writes the detail of a gate below the gate, in at most most lines if there is a report, which has
-// the full detail.
+// detail writes the detail of a gate below the gate. If there is a report, which has the full detail, it writes
+// at most `most` lines.
 func (t *terminal) detail(text string, most int) {
 	const indent = 9
 	lines := chart.Wrap(text, t.width-indent)
@@ -89,8 +90,8 @@ func (t *terminal) detail(text string, most int) {
 	}
 }
 
-// overText names in a few words the phases that broke the bound of a gate or, if no single
-// phase did, the phases that the gate covers. phases is the number of phases of the run.
+// overText names, in a few words, the phases in which a gate broke its bound. If there is no such phase, it
+// names the phases that the gate covers. phases is the number of phases of the run.
 func overText(g result.Gate, phases int) string {
 	if n := len(g.BrokenIn); n > 3 {
 		return fmt.Sprintf("in %d of %d phases", n, len(g.Over))

@@ -17,11 +17,11 @@ import (
 // the number of times that the alert fired, which reports show in words.
 const alertObjective = "alert"
 
-// word returns a verdict as all reports show it. Colours only repeat the word.
+// word returns a verdict as a word, as all reports show it. Colours only repeat the word.
 func word(v result.Verdict) string { return strings.ToUpper(string(v)) }
 
-// gateWord returns the verdict of a gate as a word. Gates without data have different words if the run was too short to judge
-// them, or if their lack of data is allowed.
+// gateWord returns the verdict of a gate as a word. A gate without data has a different word if the run was too short to
+// judge it, or if its lack of data is allowed.
 func gateWord(g result.Gate) string {
 	switch {
 	case g.Allowed:
@@ -136,7 +136,7 @@ func headline(r result.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// least marks a formatted value as a lower bound if only is set.
+// least adds "≥" to a formatted value if only is set, to mark a lower bound.
 func least(only bool, value string) string {
 	if only {
 		return "≥ " + value
@@ -220,7 +220,7 @@ func percent(f float64) string {
 	return chart.Number(math.Round(f*1000)/10, 2) + "%"
 }
 
-// otherReasons returns the reasons that the table of gates does not show.
+// otherReasons returns the reasons of a verdict that the table of gates does not show.
 func otherReasons(r result.Result) []string {
 	var rest []string
 	for _, reason := range r.Reasons {
@@ -243,8 +243,8 @@ const (
 	keyLeaders    = "etcd_server_leader_changes_seen_total"
 )
 
-// guide holds the recommendation of Kubernetes or etcd for a key metric. It is information
-// only; gates decide the verdict.
+// guide is the recommendation of Kubernetes or etcd for a key metric. It is shown as information; only gates decide the
+// verdict.
 type guide struct {
 	text  string
 	bound float64

@@ -57,10 +57,10 @@ type (
 	}
 )
 
-// JUnit writes junit.xml: a test case for the run itself and one for each gate. A failed
-// gate is a <failure>. A gate without data is an <error>, because CI systems count <skipped>
-// as success; it is <skipped> only if its lack of data is allowed. All test cases succeed
-// exactly if the verdict is pass.
+// JUnit writes junit.xml: a test case for the run itself and one for each gate. A failed gate
+// is a <failure>. A gate without data is an <error>, because CI systems count <skipped> as
+// success; a gate is <skipped> only if its lack of data is allowed. All test cases succeed if
+// the verdict is pass, and only then.
 func JUnit(w io.Writer, r result.Result) error {
 	s := junitSuite{
 		Name: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r)),
@@ -120,9 +120,10 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	return c
 }
 
-// junitRun returns the test case of the run itself. It is not a success if the run had a
-// problem of its own, such as a failed environment or a reason that no gate gives, or if
-// the verdict is not pass and no gate explains that.
+// junitRun returns the test case of the run itself. The case does not succeed if the run has a
+// problem that no gate shows, such as a failed environment, an unexpected exit or a reason of
+// the verdict that no gate gives. It also does not succeed if the verdict is not pass although
+// the cases of all gates succeed.
 func junitRun(r result.Result, red bool) junitCase {
 	c := junitCase{Name: "run", Classname: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r))}
 	kind, text := "", strings.Join(otherReasons(r), "\n")

@@ -49,7 +49,8 @@ func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSecti
 	return b
 }
 
-// sparkline returns the drawn line of the row label of a key metric, taken from the chart of the metric.
+// sparkline returns the SVG path of one row of a key metric, from the chart of the metric. label names
+// the row.
 func sparkline(metric, label string, sections []drawnSection) string {
 	for _, s := range sections {
 		for _, c := range s.Charts {

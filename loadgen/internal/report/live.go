@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Live holds the content of the page of a run in progress that the run has not recorded.
+// Live holds what the page of a run in progress shows in addition to the recorded data.
 type Live struct {
 	Word     string // the state of the run: running, paused
 	Headline string
@@ -27,8 +27,9 @@ func liveSections() []section {
 	return slices.DeleteFunc(sections(), func(s section) bool { return !slices.Contains([]string{"gates", "tracks", "charts"}, s.name) })
 }
 
-// LiveHTML writes the page of a run in progress: report.html without the verdict, and with a script that requests the state of the
-// run and a new page from its server. r holds the data of the run so far; r.Run.Ended is the time of the page.
+// LiveHTML writes the page of a run in progress: report.html without the verdict, and with a script that requests the run's
+// state and a new page from the server. r holds the data of the run so far; r.Run.Ended is the time for which the page is
+// written.
 func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source, l Live) error {
 	r.Verdict, r.Gates = pending, slices.Clone(l.Gates)
 	for i := range r.Gates {

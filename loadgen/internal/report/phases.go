@@ -73,8 +73,8 @@ const (
 	phaseColumns   = 13
 )
 
-// phases writes a row for each phase. If a phase has several loads, the rates are sums, and the latencies are those of the slowest
-// load, followed by its name. Columns that are empty in all phases are left out.
+// phases writes a row for each phase. For a phase with several loads, the rates are sums; the latencies are those of the
+// slowest load, whose name follows. Columns that are empty in all phases are left out.
 func (t *terminal) phases(r result.Result) {
 	phases := r.Measurements.Phases
 	if len(phases) == 0 {
@@ -107,7 +107,7 @@ func (t *terminal) phases(r result.Result) {
 	}
 }
 
-// takeColumn empties a column and returns its contents in words, with the first cell of each row.
+// takeColumn empties column i and returns its contents as text, each with the first cell of its row.
 func (t *table) takeColumn(i int) string {
 	var all []string
 	for at, row := range t.rows {
@@ -149,7 +149,8 @@ func phaseSummary(p result.Phase) []string {
 	return row
 }
 
-// nameRoom is how many characters of the names of phases may be cut off before the names of loads move to a line below the table.
+// nameRoom is the maximum number of characters that may be cut off from the names of phases. If more are missing, the names of
+// loads move to a line below the table.
 const nameRoom = 3
 
 // loadWidth is the maximum length of the name of a load in the rows of phases.

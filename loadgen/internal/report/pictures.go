@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Picture is a chart of a report as a separate picture.
+// Picture is one chart of a report, which can be saved as a separate file.
 type Picture struct {
 	Name  string `json:"name"`  // lower-case words joined by dashes: the anchor of the chart on the page, after #chart-
 	Title string `json:"title"` // the title for readers
@@ -28,9 +28,9 @@ func (p Picture) SVG() []byte {
 	return p.draw()
 }
 
-// Pictures returns all charts of the report of a run, in the order of the report. It leaves
-// out charts of key metrics that only repeat others. The charts show the same data as the
-// page that HTML writes. Pictures fails if ctx ended.
+// Pictures returns the charts of the report of a run, in the order of the report, without the
+// charts of key metrics that only repeat others. The charts show the same data as the page that
+// HTML writes. Pictures fails if ctx ended.
 func Pictures(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) ([]Picture, error) {
 	p := newPage(ctx, r, timeline, slots, scenarioYAML, src)
 	if err := ctx.Err(); err != nil {

@@ -21,9 +21,8 @@ func recoveryView(_ context.Context, p *page) (any, error) {
 	return nil, nil
 }
 
-// recoveryTables returns the tables of the effects of faults and of the movements of
-// signals. There are none if the run had neither faults nor signals. Times are on the axis
-// of the page.
+// recoveryTables returns tables on the effects of faults and on the signals, or nil if the run had neither. Times
+// count from the start of the page's axis.
 func recoveryTables(r result.Result, axis chart.Grid) []tableView {
 	var out []tableView
 	if rec := r.Recovery; rec != nil {
@@ -94,7 +93,7 @@ func windowText(l result.LoadRecovery) string {
 	return least(l.Open, chart.Format(scenario.Seconds, l.ErrorWindow))
 }
 
-// outsideBy says why a load was outside its bound: errors, unsent requests or slow answers.
+// outsideBy names the reasons why a load was outside its bound: errors, unsent requests or slow answers.
 func outsideBy(l result.LoadRecovery) string {
 	var what []string
 	if l.Failed > 0 {
@@ -109,8 +108,8 @@ func outsideBy(l result.LoadRecovery) string {
 	return strings.Join(what, ", ")
 }
 
-// backText returns the time until a load was back inside its bound, or a lower bound of that time. For a load that
-// never left its bound, there is no such time.
+// backText formats the time until a load was back inside its bound, or a lower bound of that time. A load that
+// never left its bound has no such time.
 func backText(l result.LoadRecovery) string {
 	if !l.Affected {
 		return chart.None
@@ -161,8 +160,8 @@ func faultTable(rec result.Recovery, axis chart.Grid) tableView {
 	return t
 }
 
-// failoverText returns the longest failover of a lease or of etcd's leader, or says that a
-// failover never ended.
+// failoverText formats the longest failover of a lease or, if ofEtcd is set, of etcd's leader. It returns "no
+// successor" if a failover never ended.
 func failoverText(f result.FaultRecovery, longest *float64, ofEtcd bool) string {
 	if slices.ContainsFunc(f.Leaderless, func(of string) bool { return (of == control.KindEtcd) == ofEtcd }) {
 		return "no successor"
@@ -314,7 +313,7 @@ func recoveryRows(f result.FaultRecovery) [][]string {
 	return rows
 }
 
-// layTracks adds the tracks of faults, leaders and restarts to the axis of the page.
+// layTracks adds tracks for faults, leaders and restarts to the time axis of the page.
 func (p *page) layTracks(rec *result.Recovery) {
 	if rec == nil {
 		return

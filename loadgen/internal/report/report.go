@@ -1,7 +1,7 @@
-// Package report shows the result of a run to people and to programs: a summary
-// for a terminal, result.json, junit.xml and report.html. A reporter is a function
-// that writes a result to an io.Writer. It uses neither the network nor a clock, so
-// the same directory gives the same bytes a year later.
+// Package report shows the result of a run to people and to programs: a summary for a terminal,
+// result.json, junit.xml and report.html. A reporter is a function that writes a result to an
+// io.Writer. Reporters use neither the network nor a clock, so the same run directory gives the
+// same bytes a year later.
 //
 // Package gate makes the verdict; this package only shows it.
 // Text from a cluster (label values, error texts) is untrusted: control characters
@@ -32,9 +32,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Write writes result.json, junit.xml and report.html to dir. It replaces each file as a
-// whole, and removes a file that it cannot write, so that no older verdict remains. A nil
-// src means that no metrics were recorded; the charts then say so.
+// Write writes result.json, junit.xml and report.html to dir. It replaces each file as a whole.
+// It removes a file that it cannot write, so that no older verdict remains. A nil src means
+// that no metrics were recorded; the charts then say so.
 func Write(ctx context.Context, dir string, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -80,10 +80,10 @@ func writeAtomic(path string, render func(io.Writer) error) error {
 //go:embed page uplot
 var pageFiles embed.FS
 
-// HTML writes report.html, which is readable without network and without script. A content
-// security policy in the page forbids both, except for our own script, which it allows by
-// its hash. So a label from a hostile cluster could not load or run anything even if it
-// were not escaped.
+// HTML writes report.html, which a reader can use without network and without scripts. A
+// content security policy in the page forbids network and scripts, except for the page's own
+// script, which it allows by hash. So a label from a hostile cluster cannot load or run
+// anything, even if it is not escaped.
 func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
 	return newPage(ctx, r, timeline, slots, scenarioYAML, src).write(ctx, w, sections())
 }
@@ -124,8 +124,8 @@ func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 	return err
 }
 
-// loadPage reads the page's style, script and templates. The script begins with the
-// chart library and its licence.
+// loadPage returns the page's style, script and templates. The script begins with the licence
+// of the chart library and the library itself.
 func loadPage() (style, script []byte, tmpl *template.Template, err error) {
 	read := func(names ...string) (text []byte) {
 		for _, name := range names {
@@ -154,7 +154,8 @@ func pageFuncs() template.FuncMap {
 	}
 }
 
-// scriptData holds the data that the script draws, and shows under the pointer.
+// scriptData holds the data of the charts for the page's script, which shows values under the
+// pointer.
 type scriptData struct {
 	Start  int64          `json:"start"` // Unix seconds of the first point
 	Step   float64        `json:"step"`  // seconds
@@ -185,7 +186,7 @@ type place int
 const (
 	first  place = iota // before the timeline
 	middle              // in the timeline, below its axis
-	last                // after it
+	last                // after the timeline
 )
 
 // section is a part of the page. Its template page/NAME.tmpl shows the result of view. view
@@ -244,8 +245,8 @@ func (p *page) fill(ctx context.Context, tmpl *template.Template, some []section
 	return nil
 }
 
-// panelsView returns the panels of the dashboards. Their times count from the start of the
-// axis of the page.
+// panelsView returns the panels of the dashboards. Times in the panels count from the start of
+// the page's time axis.
 func panelsView(ctx context.Context, p *page) (any, error) {
 	run := panel.RunOf(p.result, p.events, p.interval)
 	run.Zero = p.Grid.Start

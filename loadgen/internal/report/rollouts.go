@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rolled is a rollout that has hops, with a name and a slug that are unique in the run.
+// rolled is a rollout with at least one hop. Its name and slug are unique in the run.
 type rolled struct {
 	result.Rollout
 	Phase, Name string // the names for readers
@@ -85,8 +85,8 @@ func rolloutTable(all []rolled) tableView {
 	return t
 }
 
-// addedBy returns, for each hop, how much later its last piece came than the last piece of
-// the hops before. It is nil for the first hop and for hops without a piece.
+// addedBy returns, for each hop, how much later its last piece came than the last piece of all
+// earlier hops. The value is nil for the first hop and for hops without a piece.
 func addedBy(hops []result.Hop) []*float64 {
 	added := make([]*float64, len(hops))
 	var before *float64
@@ -144,7 +144,7 @@ func waterfalls(all []rolled) (falls []chart.Waterfall, more int) {
 			name := chart.Clean(h.Name)
 			hops = append(hops, chart.Hop{
 				Name: name, First: h.First, Last: h.Last, Count: h.Count,
-				Short: h.Count < r.Pods && h.Name != "api write" && h.Name != "replicaset", // the pieces of these two are not pods
+				Short: h.Count < r.Pods && h.Name != "api write" && h.Name != "replicaset", // the pieces of these two hops are not pods
 			})
 			if added != nil && *added > most {
 				most = *added

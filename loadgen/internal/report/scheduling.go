@@ -70,7 +70,8 @@ func pluginTable(all []result.Scheduling) tableView {
 
 func seconds(s float64) string { return chart.Format(scenario.Seconds, s) }
 
-// leastAttempts is the minimum number of attempts of a phase in a summary. With fewer attempts, hardly any cycle is measured.
+// leastAttempts is the minimum number of scheduling attempts of a phase that a summary shows. With fewer attempts, the
+// scheduler measures hardly any cycle.
 const leastAttempts = 100
 
 // scheduling writes the time that an attempt to place a pod takes, for the phases with the most attempts.
@@ -97,7 +98,7 @@ func (t *terminal) scheduling(r result.Result) {
 	t.section(tab)
 }
 
-// binds reports whether an extension point belongs to the binding of a pod, which waits for the API server.
+// binds reports whether an extension point is part of binding a pod, which waits for the API server.
 func binds(point string) bool { return strings.Contains(point, "Bind") }
 
 // costliest names the three plugins that take the most time to choose nodes, summed over

@@ -45,7 +45,7 @@ func Summary(w io.Writer, r result.Result) error {
 	return err
 }
 
-// ComparisonSummary writes a comparison of variants as Markdown, as Summary does for a run.
+// ComparisonSummary writes a comparison of variants as Markdown for a pull request.
 func ComparisonSummary(w io.Writer, c result.Comparison) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), markdown.Cell(chart.Clean(c.Scenario)), markdown.Cell(ranOf(c)))

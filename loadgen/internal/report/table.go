@@ -47,7 +47,7 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// natural returns the width of the table if nothing is shortened.
+// natural returns the width of the table if no cell is shortened.
 func (t *table) natural() int {
 	gap := cmp.Or(t.gap, 2)
 	total := -gap
@@ -115,8 +115,8 @@ type tableView struct {
 	Caption, Note, Empty string
 	Head                 []head
 	Rows                 [][]string
-	// Merged is the number of leading columns in which a cell is hidden if it repeats the
-	// cell above it. Screen readers still read it.
+	// Merged is the number of leading columns in which a cell is hidden if it repeats the cell
+	// above. Screen readers still read hidden cells.
 	Merged int
 }
 

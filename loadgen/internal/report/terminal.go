@@ -14,9 +14,10 @@ import (
 
 // TerminalOptions configure a summary.
 type TerminalOptions struct {
-	// Color allows ANSI colours. Colours only repeat the words.
+	// Color allows ANSI colours, which only repeat what the words say.
 	Color bool
-	// Width is the width of the terminal in columns, which no line exceeds. Zero means 100.
+	// Width is the width of the terminal in columns. No line is longer, unless Width is below the
+	// minimum of 72. Zero means 100.
 	Width int
 	// Dir is the run directory, for the path of the report. Empty means that no report was
 	// written.

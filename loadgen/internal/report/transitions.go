@@ -28,8 +28,8 @@ func transitionTable(phases []result.Phase) tableView {
 	return t
 }
 
-// openQuantiles formats the p50, p90, p95, p99, p99.9 and the maximum of a transition. It marks the quantiles that are only
-// lower bounds, because some objects have not finished the transition.
+// openQuantiles formats the p50, p90, p95, p99, p99.9 and the maximum of a transition. It writes "open" for quantiles that
+// are unknown because some objects have not finished the transition.
 func openQuantiles(x result.Transition, l result.Latency) []string {
 	out := quantiles(l, l.P50, l.P90, l.P95, l.P99, l.P999, l.Max)
 	for i, q := range []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1} {

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// page holds the data of the template. All text is formatted.
+// page holds the data of the page's templates, with all texts formatted.
 type page struct {
 	chart.Timeline
 
@@ -24,7 +24,7 @@ type page struct {
 	Class, Word     string // CSS class and word of the verdict
 	Headline        string
 	Description     string
-	Machine         string // why latencies were measured on a busy machine; empty if they were not
+	Machine         string // the phases measured on a busy machine, and why; empty if there are none
 	Warnings, Notes []string
 	Facts           []fact
 	Reasons         []string
@@ -117,7 +117,7 @@ func facts(r result.Result) []fact {
 		fact{exitFact, fmt.Sprint(r.ExitCode)})
 }
 
-// exitFact is the name of the last fact.
+// exitFact is the name of the fact with the exit code, which comes last.
 const exitFact = "Exit code"
 
 // defaultInterval is the scrape interval that is used if the scenario cannot be read.
@@ -235,7 +235,8 @@ func (p *page) eventLog(events []result.Event) tableView {
 	return t
 }
 
-// EventsNote says that there were more events than marks.
+// EventsNote says that the axis does not mark all events. Empty means that it marks all of
+// them.
 func (p *page) EventsNote() string {
 	if len(p.Events) == mostMarks && len(p.events) > mostMarks {
 		return fmt.Sprintf("The first %d; the log of the timeline below has all of them.", mostMarks)

@@ -8,7 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// workersTable returns a table of the work and the cost of each generator. It is empty if there is only one.
+// workersTable returns a table of the work and the cost of each worker. The table is empty if there is only
+// one generator.
 func workersTable(all []result.Worker) tableView {
 	t := tableView{
 		Caption: "Workers",

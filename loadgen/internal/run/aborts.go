@@ -32,17 +32,18 @@ type aborts struct {
 	stops []*gate.Stop
 	// usual are the default conditions, which the user did not write. They may have no data.
 	usual []*gate.Stop
-	// halt stops all load immediately; overdue counts open requests by age.
+	// halt stops all load immediately. overdue returns the number of open requests that were due at least that long
+	// ago.
 	halt    func()
 	overdue func(time.Duration) int64
 
 	once  sync.Once
-	slots chan samples.Slot // of the generator's own requests
+	slots chan samples.Slot // samples of the generator's own requests
 
 	mu    sync.Mutex
 	phase string // empty: none
 	start time.Time
-	// unseen maps conditions to the reason why they had no data. Conditions that once had data are not in it.
+	// unseen maps each condition that has not had data yet to the reason.
 	unseen map[string]string
 	had    map[string]bool
 }
@@ -80,7 +81,8 @@ func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	return some
 }
 
-// follow makes the recorder send each slot to a.slots if a condition needs slots. Call it before the loads are made.
+// follow makes the recorder send its samples of the generator's own requests to a.slots, if a condition needs them.
+// Call it before the loads are made.
 func (a *aborts) follow(r *samples.Recorder) {
 	if len(a.all(true)) == 0 {
 		return
@@ -94,9 +96,9 @@ func (a *aborts) follow(r *samples.Recorder) {
 	})
 }
 
-// watch evaluates the conditions until ctx ends, and calls end with the condition that held. It evaluates conditions on the
-// generator's own requests in each slot of samples, and other conditions after each scrape, or every two seconds on the user's
-// Prometheus.
+// watch evaluates the conditions until ctx ends, and calls end with the first that holds. Conditions on the generator's
+// own requests are evaluated for each slot of samples; other conditions after each scrape, or every two seconds if the
+// metrics come from the user's Prometheus.
 func (a *aborts) watch(ctx context.Context, r *recording, end context.CancelCauseFunc) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -169,7 +171,7 @@ func (a *aborts) watchClient(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// look evaluates the conditions over recorded metrics. It returns false if it has ended the run.
+// look evaluates the conditions on recorded metrics once. It returns false if it has ended the run.
 func (a *aborts) look(ctx context.Context, source gate.Source, end context.CancelCauseFunc) (goOn bool) {
 	phase, start := a.current()
 	if phase == "" {
@@ -201,7 +203,7 @@ func (a *aborts) trip(why string, end context.CancelCauseFunc) {
 	})
 }
 
-// note records whether a condition has had data.
+// note records whether a condition has had data; if not, blind is the reason.
 func (a *aborts) note(s *gate.Stop, blind string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -226,7 +228,7 @@ func (a *aborts) states() (all []StopState) {
 	return all
 }
 
-// blind returns a line for each condition that never had data: it could not have ended the run.
+// blind returns a line for each condition of the user that never had data, and so could not have ended the run.
 func (a *aborts) blind() (lines []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

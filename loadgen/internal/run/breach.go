@@ -7,8 +7,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// breachOf returns the limit of the cluster that was reached according to err, or "". A load can reach such a limit, and
-// the component that then refuses requests works correctly: this is a result of the run, not a failure of its environment.
+// breachOf returns the limit of the cluster that was reached according to err, such as etcd's quota, or "". To reach a
+// limit is a result of the run, not a failure of its environment, because the component that refuses requests works
+// correctly.
 func breachOf(err error) string {
 	if err == nil {
 		return ""

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Build identifies the build: its version and, if the version is ambiguous, the start of the program's SHA-256.
+// Build returns an identifier of the build: its version and, if the version is ambiguous, the start of the program's
+// SHA-256.
 func Build() string {
 	v := Version()
 	if v != "(devel)" && !strings.Contains(v, "dirty") {

@@ -13,8 +13,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Control commands a run in progress and reads what it has recorded. The zero value is ready. Set it in the Options of that
-// run. Commands fail while no phase is running. It is safe for concurrent use.
+// Control pauses and resumes the load of a run in progress, ends its phases, and reads what the run has recorded. Set
+// it in the Options of the run; the zero value is ready. Commands fail while no phase is running. A Control is safe for
+// concurrent use.
 type Control struct {
 	mu    sync.Mutex
 	steer *steering // nil: there is no run
@@ -26,7 +27,7 @@ type Control struct {
 	cancel   context.CancelFunc
 }
 
-// ErrPaused is the error of a pause while load is already paused.
+// ErrPaused is the error of Pause if load is already paused.
 var ErrPaused = errors.New("load is paused already")
 
 // errNoRun is the error of commands before and after a run.
@@ -46,7 +47,7 @@ func (c *Control) command(do func(*steering) error) error {
 // the phase are not judged.
 func (c *Control) Pause() error { return c.command((*steering).pauseLoad) }
 
-// Resume continues the arrivals where they stopped. It does not make up for missed ones.
+// Resume continues the arrivals where they stopped. Arrivals that were due during the pause are not made up for.
 func (c *Control) Resume() error { return c.command((*steering).resumeLoad) }
 
 // EndPhase ends the current phase; the next one begins. The figures of the ended phase are not judged. If name is not
@@ -55,8 +56,9 @@ func (c *Control) EndPhase(name string) error {
 	return c.command(func(s *steering) error { return s.endPhaseEarly(name) })
 }
 
-// Recorded calls use with the archive of what the run has scraped so far, or with nil if the run scrapes nothing or no run is in
-// progress. The context ends before the run closes the archive; if use fails after that, Recorded calls it again with nil.
+// Recorded calls use with the archive of what the run has scraped so far, or with nil if the run scrapes nothing or no
+// run is in progress. The context of use ends when the run is about to close the archive. If use fails after that,
+// Recorded calls it again with nil.
 func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archive.Archive) error) error {
 	closed, err := c.read(ctx, use)
 	if err != nil && closed {
@@ -65,7 +67,7 @@ func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archi
 	return err
 }
 
-// read calls use once, and reports whether the run closed the archive meanwhile.
+// read calls use once, and reports whether the run was about to close the archive by then.
 func (c *Control) read(ctx context.Context, use func(context.Context, *archive.Archive) error) (closed bool, err error) {
 	c.reading.RLock()
 	defer c.reading.RUnlock()
@@ -132,7 +134,7 @@ func newSteering(j journal, pause *load.Pause, fleet *workers.Fleet, changed fun
 	return &steering{journal: j, pause: pause, fleet: fleet, changed: changed, ending: context.Background(), end: func() {}}
 }
 
-// beginPhase starts counting for a phase.
+// beginPhase starts to count the pauses of a phase.
 func (s *steering) beginPhase(name string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +145,8 @@ func (s *steering) beginPhase(name string, at time.Time) {
 	}
 }
 
-// endPhase stops counting. It returns how long load was paused in the phase, and whether the user ended it.
+// endPhase stops counting the pauses of a phase. It returns how long load was paused in the phase, and whether the user
+// ended the phase.
 func (s *steering) endPhase(at time.Time) (paused time.Duration, early bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +159,7 @@ func (s *steering) endPhase(at time.Time) (paused time.Duration, early bool) {
 	return paused, early
 }
 
-// phaseOver notes that the phase ends: the user can no longer end it.
+// phaseOver records that the current phase is ending, so that the user can no longer end it.
 func (s *steering) phaseOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +229,7 @@ func (s *steering) endPhaseEarly(name string) error {
 	return nil
 }
 
-// tell reports and records what the user did. The caller holds mu.
+// tell prints and records what the user did. The caller holds mu.
 func (s *steering) tell(at time.Time, name, line string) {
 	detail := "by the user"
 	if s.phase != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Action does an action of kind "custom". Package loadgen documents it.
+// Action is the code of an action of kind "custom". Package loadgen documents it.
 type Action interface {
 	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 }
@@ -27,8 +27,8 @@ type Measurement interface {
 	Stop(ctx context.Context) ([]result.CustomFigure, error)
 }
 
-// checkCustom refuses actions and measurements that the scenario names but the program lacks, and actions of the program that the
-// scenario does not name.
+// checkCustom returns errors for actions and measurements that the scenario names but the program lacks, and for
+// actions of the program that the scenario does not name.
 func (o Options) checkCustom() error {
 	var errs []error
 	unused := maps.Clone(o.Actions)

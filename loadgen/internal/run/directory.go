@@ -17,7 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Directory is the directory of a run, a comparison or a search. Its lock shows that the process that uses it is alive.
+// Directory is the directory of a run, a comparison or a search. A lock on it shows that the process that uses it is
+// alive.
 type Directory struct {
 	Path    string
 	made    []string // directories made for it, itself first
@@ -25,7 +26,7 @@ type Directory struct {
 	lock    *os.File // nil: not locked
 }
 
-// MakeDirectory makes out, or a directory named by the scenario and the time, and locks it.
+// MakeDirectory makes the directory out, or one named after the scenario and the time if out is empty, and locks it.
 func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 	path, made, err := rundir.Make(out, scenario, now)
 	if err != nil {
@@ -61,7 +62,8 @@ func (d *Directory) Unlock() {
 	}
 }
 
-// Remove removes everything that was written and made. It does nothing if the directory was resumed or d is nil.
+// Remove removes the directory with its content, and the parents that were made for it. It does nothing if the
+// directory was resumed or d is nil.
 func (d *Directory) Remove() error {
 	if d == nil || d.resumed {
 		return nil

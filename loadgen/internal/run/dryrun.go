@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 )
 
-// compiled makes the checks of Run and returns the gates, and the conditions that end the run early.
+// compiled checks the options as Run does. It returns the gates, and the conditions that end the run early.
 func (o Options) compiled() ([]gate.Compiled, *aborts, error) {
 	gates, err := gate.Compile(o.Scenario)
 	if err != nil {
@@ -23,7 +23,7 @@ func (o Options) compiled() ([]gate.Compiled, *aborts, error) {
 	return gates, ends, err
 }
 
-// Check refuses what Run would refuse before it starts anything.
+// Check returns the error with which Run would refuse the options before it starts anything, or nil.
 func Check(ctx context.Context, o Options) error {
 	if _, _, err := o.compiled(); err != nil {
 		return err
@@ -31,8 +31,9 @@ func Check(ctx context.Context, o Options) error {
 	return o.checkReleases(ctx)
 }
 
-// DryRun makes the checks of Run and returns what it would make and send. It reads the version, resources and permissions of a
-// user's cluster; it makes nothing there or here. A program that the run would lack is a note.
+// DryRun checks the options as Run does, and returns what the run would make and send. It makes nothing here or in a
+// cluster; of a user's cluster it reads the version, resources and permissions. If the run would lack a program, the
+// preview has a note.
 func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 	_, ends, err := o.compiled()
 	if err != nil {
@@ -57,7 +58,7 @@ func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 	return p, exitcode.EnvironmentError(err)
 }
 
-// check refuses what is known to be wrong before anything starts.
+// check returns errors for options that are known to be wrong before anything starts.
 func (o Options) check() error {
 	return errors.Join(o.checkTarget(), o.checkLoads(), workers.Check(o.Workers, o.Scenario), o.checkCustom(), CheckDescriptors(o.Scenario, o.Workers.Count > 0), o.checkHooks(), o.checkRate(), o.checkFuse())
 }

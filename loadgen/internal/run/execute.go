@@ -106,8 +106,9 @@ func (r *run) storm(ctx context.Context) error {
 	return ending(err, stop())
 }
 
-// ending joins the error of the phases with the error of background loads or of hooks. If there is another error, it drops
-// errConditionNotMet: an unmet condition is not a failure, and the joined error would not count as one either.
+// ending joins the error of the phases with another error, of background loads or hooks. If there is another error, it
+// leaves out errConditionNotMet: an unmet condition is not a failure, and the joined error would not count as one
+// either.
 func ending(phases, other error) error {
 	if other != nil && errors.Is(phases, errConditionNotMet) {
 		return other
@@ -145,8 +146,8 @@ func (r *run) fail(err error) {
 	r.event(time.Now(), result.EventNote, "failed", err.Error())
 }
 
-// close closes the recording, ends the target and writes what was measured. If a part
-// fails, it still does the rest.
+// close closes the recording, ends the target and writes what was measured. If a step fails, close continues with the
+// others.
 func (r *run) close() error {
 	defer r.dir.Unlock()
 	m := r.measured()

@@ -71,8 +71,8 @@ func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) er
 	return errors.Join(errs...)
 }
 
-// comeback is how long a control plane may take to answer again after a fault of
-// an earlier phase: a kill ends when the process starts, not when it is ready.
+// comeback is how long a control plane may take to answer again after a fault of an earlier phase. A kill, for example,
+// ends when the process starts again, not when it is ready.
 const comeback = time.Minute
 
 // patience returns how long actions of a scenario are retried. Without faults of the control plane it is 0: a failed action
@@ -84,8 +84,7 @@ func patience(s *scenario.Scenario) time.Duration {
 	return 0
 }
 
-// schedule holds the faults of one phase: each begins at its time, and those without a
-// length end with the phase.
+// schedule begins the faults of one phase at their times. Faults without a length end with the phase.
 type schedule struct {
 	*phases
 	start time.Time
@@ -98,9 +97,8 @@ type schedule struct {
 	missed []string // messages about faults for which the phase was too short
 }
 
-// startFaults begins the faults of a phase that began at start. Faults of nodes
-// that are due immediately have begun when it returns. It calls fail if a fault
-// cannot be begun.
+// startFaults schedules the faults of a phase that began at start. Faults of nodes that are due at the start have begun
+// when it returns. It calls fail if a fault cannot begin.
 func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) *schedule {
 	s := &schedule{phases: ps, start: start, fail: fail}
 	waiting, stop := context.WithCancel(ctx)
@@ -118,9 +116,9 @@ func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time
 	return s
 }
 
-// at begins a fault at its time, unless waiting ends before. If the phase ends while the request for the fault is in
-// flight, at still waits for the answer, which may take some seconds: a fault that took effect just when its request was
-// cancelled would go unnoticed, also in the next phase.
+// at begins a fault when it is due, unless waiting ends first. If the phase ends while the request for the fault is in
+// flight, at still waits for the answer, which may take some seconds. If at cancelled the request, the fault might take
+// effect unnoticed and last into the next phase.
 func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	kind, _ := control.FaultKindOf(f.Kind)
 	timer := time.NewTimer(time.Until(due.Add(-kind.Lead)))
@@ -153,8 +151,9 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 // askAgain is the interval between attempts to begin a fault.
 const askAgain = time.Second
 
-// begin requests a fault. While another fault may be the reason why the request fails, begin repeats it until waiting ends: a
-// webhook cannot be registered while etcd elects a leader, and a scheduler that has crashed cannot be paused.
+// begin requests a fault. If the request fails and another fault may be the reason, begin repeats it until waiting
+// ends. For example, a webhook cannot be registered while etcd elects a leader, and a scheduler that has crashed cannot
+// be paused.
 func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun control.FaultStatus, err error) {
 	for told := false; ; told = true {
 		begun, err = s.supervisor.Begin(ctx, f.Control(s.scenario.Seed))
@@ -170,8 +169,8 @@ func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun
 	}
 }
 
-// othersBreak reports whether a fault has begun in the phase, or a fault of an earlier phase ended so recently that the
-// plane may not have recovered.
+// othersBreak reports whether another fault may be the reason why a request fails: one has begun in this phase, or one
+// of an earlier phase ended so recently that the plane may not have recovered.
 func (s *schedule) othersBreak() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +191,8 @@ func (s *schedule) beginOfNodes(ctx, waiting context.Context, p *scenario.Phase,
 	}
 }
 
-// takeOutOfService adds the out-of-service taint to nodes that are permanently down, like an operator, once the API server
-// reports every node not Ready.
+// takeOutOfService adds the out-of-service taint to nodes that are permanently down, as an operator would, once the API
+// server reports each of them as not Ready.
 func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Phase, nodes []string) {
 	if err := s.workload.Wait(waiting, func() bool { return s.workload.NotReady(nodes) }); err != nil {
 		s.mu.Lock()
@@ -213,7 +212,7 @@ func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Ph
 	s.step("%s", detail)
 }
 
-// returnToService removes the taint from all nodes that have it.
+// returnToService removes the out-of-service taint from all nodes that have it.
 func (s *schedule) returnToService(ctx context.Context) error {
 	s.phases.mu.Lock()
 	nodes := s.tainted
@@ -228,8 +227,7 @@ func (s *schedule) taint(ctx context.Context, nodes []string, out bool) error {
 	})
 }
 
-// miss notes a fault that the phase was too short for: the fault did not happen,
-// so no gate may pass as if it had.
+// miss records that a fault never began because its phase was too short. No gate may pass as if the fault had happened.
 func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,8 +235,8 @@ func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
 		f.Kind, due.Sub(s.start).Round(time.Millisecond), p.Name))
 }
 
-// end prevents faults that have not begun, and undoes those still in force, because the phase may have been shorter than
-// the faults. It returns when they are undone. ctx may have ended already.
+// end cancels the faults that have not begun, and undoes those that are still in force, because the phase may have been
+// shorter than the faults. It returns when they are undone. ctx may have ended already.
 func (s *schedule) end(ctx context.Context) error {
 	s.stop()
 	s.done.Wait()

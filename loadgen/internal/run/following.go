@@ -12,7 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// newFollower makes the watches for a scenario's conditions and transitions over objects; nil if it has none of them.
+// newFollower returns a Follower of the objects in the scenario's conditions and transitions, or nil if the scenario
+// has none of these.
 func newFollower(t *cluster.Target, s *scenario.Scenario, stalls *stall.Meter) (*follow.Follower, error) {
 	if len(s.Followed()) == 0 {
 		return nil, nil

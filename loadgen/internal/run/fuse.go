@@ -23,7 +23,7 @@ const (
 	NoFuse    = "none"
 )
 
-// Fuse says when a run ends early and how much it may send, in addition to the scenario.
+// Fuse limits a run in addition to its scenario: it says when the run ends early and how much it may send.
 type Fuse struct {
 	// AbortOn has conditions that scenario.ParseAbort reads. NoFuse among them leaves out the default conditions for a
 	// user's cluster.
@@ -106,7 +106,8 @@ func (a *aborts) texts() (all []string) {
 	return all
 }
 
-// check refuses conditions on alerts for which a Prometheus has no rules. It accepts a Prometheus that does not list its rules.
+// check returns an error for conditions on alerts for which a Prometheus has no rules. It accepts a Prometheus that
+// does not list its rules.
 func (a *aborts) check(ctx context.Context, source *promimport.Source, note func(string)) error {
 	var named []string
 	for _, s := range a.stops {
@@ -132,7 +133,7 @@ func (a *aborts) check(ctx context.Context, source *promimport.Source, note func
 	return errors.Join(errs...)
 }
 
-// checkRate refuses a scenario that sends more than Fuse.MaxRate.
+// checkRate returns an error if the scenario sends more than Fuse.MaxRate.
 func (o Options) checkRate() error {
 	if o.Fuse.MaxRate == 0 {
 		return nil
@@ -140,7 +141,8 @@ func (o Options) checkRate() error {
 	return exitcode.UsageError(o.Scenario.CheckRate(o.Fuse.MaxRate))
 }
 
-// checkFuse refuses options that need a user's cluster.
+// checkFuse returns an error for options that need a user's cluster if there is none, and for options that exclude each
+// other.
 func (o Options) checkFuse() error {
 	f := o.Fuse
 	for flag, set := range map[string]bool{"--no-lock": f.NoLock, "--take-lock": f.TakeLock != "", "--cleanup-job": f.CleanupImage != ""} {

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// checkHooks finds the program of each hook that must pass, before anything is made.
+// checkHooks returns errors for hooks that must pass but whose program is not found.
 func (o Options) checkHooks() error {
 	var errs []error
 	for _, h := range o.Scenario.Hooks() {
@@ -43,7 +43,8 @@ type hooks struct {
 	ran        []result.Hook
 }
 
-// run runs the hooks of a phase that are due when, one after another. It fails at the first hook that fails and must pass.
+// run runs the hooks of a phase one after another: those "before" or those "after" the phase, as when says. It fails at
+// the first hook that fails and must pass.
 func (hs *hooks) run(ctx context.Context, s *scenario.Scenario, phase, when string) error {
 	n := 0
 	for _, h := range s.Hooks() {
@@ -122,7 +123,8 @@ func (hs *hooks) execute(ctx context.Context, h scenario.PlacedHook, output stri
 // hookGrace is how long a command may take to end after SIGTERM.
 const hookGrace = 5 * time.Second
 
-// command runs a program in its own process group and ends the group with the program: a hook leaves no process behind.
+// command runs a program in its own process group, and ends the whole group when the program has ended, so that a hook
+// leaves no process behind.
 func command(ctx context.Context, argv, env []string, within time.Duration, out *os.File) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it did not end within %s", scenario.Duration(within)))
 	defer cancel()

@@ -100,10 +100,9 @@ func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
 	return uint64(need)
 }
 
-// CheckDescriptors raises the soft limit to the hard one and refuses a
-// scenario that needs more. The Go runtime already raises it at start; a
-// process started by another may have a lower one. If divided is true, workers
-// have the connections of the loads and nodes that they divide.
+// CheckDescriptors raises the soft limit of file descriptors to the hard limit, and returns an error if the scenario
+// needs more. The Go runtime already raises it at start, but a process that another one started may have a lower limit.
+// If divided is true, connections of loads and nodes that are divided among workers do not count.
 func CheckDescriptors(s *scenario.Scenario, divided bool) error {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {

@@ -16,8 +16,9 @@ import (
 // apiServer is the only component whose metrics are available in any cluster.
 const apiServer = "kube-apiserver"
 
-// InCluster makes the checks of Run that do not depend on this machine, for a run inside the cluster that it loads. It returns the
-// rules that the run needs there, and notes on what it will lack. If Options names a cluster, InCluster reads its resources.
+// InCluster checks the options of a run that will run inside the cluster that it loads. It makes the checks of Run that
+// do not depend on this machine. It returns the rules that the run needs there, and notes on what the run will lack. If
+// o names a cluster, InCluster reads the cluster's resources.
 func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []string, err error) {
 	s, asked := o.Scenario, o.Kubeconfig
 	o.Kubeconfig = cluster.Kubeconfig{Files: cluster.InCluster}
@@ -53,7 +54,7 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 	return rules, notes, nil
 }
 
-// checkPod refuses what a pod whose image has only loadgen cannot do.
+// checkPod returns errors for parts of a scenario that a pod whose image has only loadgen cannot do.
 func checkPod(s *scenario.Scenario) error {
 	var errs []error
 	for _, h := range s.Hooks() {

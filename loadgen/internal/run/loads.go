@@ -53,9 +53,9 @@ type placed struct {
 	done  chan struct{}      // closed when it has ended
 }
 
-// newLoads makes the loads and their objects before the first phase, so that no phase begins with preparations. dir
-// receives the evidence of faulty histories. hurry is closed when requests in flight are no longer waited for. fleet has
-// the loads that are divided among workers; nil means no workers.
+// newLoads makes the loads and creates their objects before the first phase, so that no phase begins with preparations.
+// dir is the directory for evidence of faulty histories. hurry is closed when requests in flight are no longer waited
+// for. fleet has the loads that are divided among workers; nil means no workers.
 func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}, fleet *workers.Fleet) (*loads, error) {
 	whole := func(name string) bool { return fleet == nil || !kind.Divides(name) }
 	made, err := kind.MakeSome(s, target, dir, whole)
@@ -99,8 +99,8 @@ func (ls *loads) of(phase string) []*placed {
 	return slices.DeleteFunc(slices.Clone(ls.all), func(p *placed) bool { return p.at.Phase != phase })
 }
 
-// start starts some loads and returns a function that stops those that end with their phase. The function does not stop
-// watches: they must outlive the loads that write.
+// start starts some loads. The returned function stops those that end with their phase, except watches, which must
+// outlive the loads that write.
 func (ls *loads) start(some []*placed) (stop func() error) {
 	for _, p := range some {
 		ctx := ls.begin(p)
@@ -149,7 +149,7 @@ func (ls *loads) halt() {
 	}
 }
 
-// overdue counts the open requests of all loads that were intended at least d ago.
+// overdue returns the number of open requests of all loads that were due at least d ago.
 func (ls *loads) overdue(d time.Duration) (n int64) {
 	for _, p := range ls.all {
 		if l, ok := p.load.(interface{ Overdue(time.Duration) int64 }); ok {
@@ -215,7 +215,7 @@ func (ls *loads) awaitOpen(ctx context.Context) error {
 	return nil
 }
 
-// awaitMade waits until the running loads of objects have created all of them, or failed.
+// awaitMade waits until the running loads of kind "objects" have created all their objects, or have failed.
 func (ls *loads) awaitMade(ctx context.Context) error {
 	for _, p := range ls.all {
 		made, ok := p.load.(interface{ Over() <-chan struct{} })
@@ -256,7 +256,7 @@ func (ls *loads) addTo(m *result.Measurements) error {
 	return ls.fleet.AddTo(m)
 }
 
-// snapshot adds what happened since the previous snapshot.
+// snapshot adds the state of the loads and what they did since the previous snapshot to s.
 func (ls *loads) snapshot(s *Snapshot) {
 	for _, p := range ls.all {
 		l := p.load.Live()

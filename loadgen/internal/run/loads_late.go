@@ -20,8 +20,8 @@ const (
 	servedPoll   = 250 * time.Millisecond
 )
 
-// definedLater reports whether a load was not prepared because the API server does not yet serve a resource that the scenario may
-// define in a phase.
+// definedLater reports whether err says that a load was not prepared because the API server does not yet serve a
+// resource that a phase of the scenario may define.
 func (ls *loads) definedLater(err error) bool {
 	if lacks, ok := errors.AsType[*object.UnknownError](err); ok {
 		return ls.definesLater(lacks.Resource)
@@ -32,8 +32,8 @@ func (ls *loads) definedLater(err error) bool {
 	return false
 }
 
-// awaitReady waits until a load is prepared: a late load is prepared when its resource is served, and measured changes wait for the
-// watches that make their objects. It returns false if the load must not run.
+// awaitReady waits until a load is prepared. A late load is prepared when its resource is served. A load that measures
+// changes waits for the watches that make its objects. awaitReady returns false if the load must not run.
 func (ls *loads) awaitReady(ctx context.Context, p *placed) bool {
 	of := p
 	if i := slices.IndexFunc(ls.all, func(o *placed) bool { return o.at.Name == p.at.Watches }); p.at.Watches != "" && i >= 0 {

@@ -14,7 +14,7 @@ type moves struct {
 	all []result.VersionMove
 }
 
-// followMoves follows from the versions of components at the start, by name.
+// followMoves returns moves that start from these versions of the components, by name.
 func followMoves(versions map[string]string) moves { return moves{now: maps.Clone(versions)} }
 
 // started notes that a component was started with a version. It ignores a component whose version at the start is unknown.
@@ -46,8 +46,8 @@ func partOf(component string) string {
 	return "kubernetes"
 }
 
-// list returns the moves in order. A move names a kind if all components of the kind moved, and no component if all of the
-// product did.
+// list returns the moves in order. If all components of a kind moved, the move names the kind; if all components of the
+// product moved, it names no component.
 func (m *moves) list() (all []result.VersionMove) {
 	for _, move := range m.all {
 		whole := func(same func(string) string, name string) bool {

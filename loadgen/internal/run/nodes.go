@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// nodes are the simulated nodes of a run. Without nodes its methods do nothing.
+// nodes holds the simulated nodes of a run. If the scenario has no nodes, its methods do nothing.
 type nodes struct {
 	spec  scenario.Nodes
 	fleet nodeFleet // nil: the scenario has no nodes

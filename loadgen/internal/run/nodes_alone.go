@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Nodes runs the simulated nodes of a scenario alone until ctx ends, and returns what
-// they did. It records and judges nothing.
+// Nodes runs the simulated nodes of a scenario without anything else until ctx ends, and returns what they did. It
+// records and judges nothing.
 func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 	if err := o.checkTarget(); err != nil {
 		return seen, err

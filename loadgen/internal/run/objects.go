@@ -51,7 +51,7 @@ func nameOfAction(a *scenario.Action) string {
 	return strings.TrimSpace(a.Kind + " " + a.Target.Resource)
 }
 
-// asked measures an action of a phase that must do a certain amount in a certain time.
+// asked measures an action of a phase: how much it had to do in which time, and how much it did.
 type asked struct {
 	result.Action
 	*objects.Meter
@@ -84,7 +84,7 @@ func (ps *phases) worked() (all []result.Action) {
 	return all
 }
 
-// idle counts an action that had nothing to do. It reports an action the first time.
+// idle counts an action that had nothing to do. The first time it prints a warning.
 func (ps *phases) idle(what string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -134,8 +134,8 @@ func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.
 	}
 }
 
-// repeat does an action at its times until ctx ends, and counts the rounds. It skips a time that passes during the previous
-// round.
+// repeat does an action at its times until ctx ends, and counts the rounds. It skips a time that comes while the
+// previous round still runs.
 func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked, do func(context.Context) error) error {
 	for due := start.Add(a.After.D()); apiclient.Pause(ctx, time.Until(due)); {
 		work.Rounds++

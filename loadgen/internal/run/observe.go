@@ -31,7 +31,7 @@ import (
 
 const planeGone = time.Second
 
-// ObserveOptions says which plane to observe, and where.
+// ObserveOptions says which plane to observe, and at which address to serve the metrics.
 type ObserveOptions struct {
 	// Dir is the directory of a running plane.
 	Dir string
@@ -174,8 +174,8 @@ type presentLog struct {
 	log  func(format string, args ...any)
 }
 
-// take logs a diagnosis, or err if none exists. If data is missing, the kept calm time may have no data, and take forgets
-// it.
+// take logs a diagnosis, or err if there is none, unless the last logged one was the same. Also without data it passes
+// d to live, because the calm time that live keeps may have no data and must then be forgotten.
 func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	noData := exitcode.Of(err) == exitcode.NoData
 	if err == nil || noData {

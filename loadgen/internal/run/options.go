@@ -77,16 +77,15 @@ type leftError string
 
 func (e leftError) Error() string { return string(e) }
 
-// Left returns what an error says is left in a user's cluster and how to remove it, or
-// "".
+// Left returns the part of an error that says what is left in a user's cluster and how to remove it, or "".
 func Left(err error) string {
 	var left leftError
 	errors.As(err, &left)
 	return string(left)
 }
 
-// interruptedError ends a run that was stopped before there was anything to
-// report: exit code 3, or 4 if something that was made could not be undone.
+// interruptedError is the error of a run that was stopped before there was anything to report: exit code 3, or 4 if
+// something that was made could not be undone.
 type interruptedError struct{ left error }
 
 func (e interruptedError) Error() string {
@@ -98,7 +97,7 @@ func (e interruptedError) Error() string {
 
 func (e interruptedError) Unwrap() error { return e.left }
 
-// Unjudged reports that nothing was recorded and nothing is left.
+// Unjudged reports whether nothing was recorded and nothing is left.
 func (e interruptedError) Unjudged() bool { return e.left == nil }
 
 // Interrupted returns the error of a run that was stopped before there was anything to

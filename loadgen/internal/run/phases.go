@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// errConditionNotMet ends the phases: after a condition that never held, the next
-// phases would not measure what the scenario says.
+// errConditionNotMet is the error of a phase whose condition never held. It ends the phases, because the next ones
+// would not measure what the scenario says.
 var errConditionNotMet = errors.New("condition not met")
 
 type phases struct {
@@ -73,8 +73,8 @@ func (ps *phases) run(ctx context.Context) error {
 	return nil
 }
 
-// phase stamps the start, does what the scenario says, waits for the end and stamps it. Both stamps are times of scrapes,
-// so that PromQL over the time between them covers exactly the phase.
+// phase runs one phase: it stamps the start, does what the scenario says, waits for the end and stamps the end. Both
+// stamps are times of scrapes, so that PromQL over the time between them covers exactly the phase.
 func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	loads := ps.loads.of(p.Name)
 	start, err := ps.recorder.ScrapeNow(ctx)

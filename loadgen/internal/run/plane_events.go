@@ -33,8 +33,8 @@ type follower struct {
 	restarted  func(instance string, pid int) // called when a component starts; nil: not called
 }
 
-// follow records the events of the plane until ctx ends. An error would leave a gap in the
-// timeline, so it retries: if the plane has ended, another watch ends the run.
+// follow records the events of the plane until ctx ends. After an error it tries again, so that the timeline has no
+// gap. If the plane has ended, the watch for its loss ends the run.
 func (f *follower) follow(ctx context.Context) error {
 	for f.supervisor != nil && ctx.Err() == nil {
 		if err := f.next(ctx); err != nil && ctx.Err() == nil {
@@ -111,8 +111,8 @@ func (f *follower) recordEvent(e control.Event) {
 	f.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected, Handover: e.Handover})
 }
 
-// ofFault reports whether an event is recorded from the list of faults, which has their
-// components.
+// ofFault reports whether an event is the start or the end of a fault. These are recorded from the list of faults
+// instead, which names the components.
 func ofFault(e control.Event) bool {
 	return e.Kind == control.EventFaultBegin || e.Kind == control.EventFaultEnd
 }

@@ -36,7 +36,7 @@ type profiler struct {
 // errPhaseOver is the reason why a profile in progress is lost.
 var errPhaseOver = errors.New("the phase ended while it was taken")
 
-// profiling are the profiles of one phase.
+// profiling takes the profiles of one phase.
 type profiling struct {
 	*profiler
 	phase   string

@@ -24,7 +24,7 @@ type Progress interface {
 	Live(Snapshot)
 }
 
-// Snapshot is the state of the run shown while it runs.
+// Snapshot is the state of a run at one moment, for display.
 type Snapshot struct {
 	// Phase is the name of the phase; empty before the first, scenario.Teardown during the teardown's actions, then Ending.
 	Phase string
@@ -105,8 +105,8 @@ type PhaseState struct {
 	Paused     bool // for a part of it, by the user
 }
 
-// StopState is a condition that ends a run early, in the form of scenario.ParseAbort. Blind is the reason why it has no data;
-// empty: it has data, or was not evaluated yet.
+// StopState is a condition that ends a run early, in the syntax of scenario.ParseAbort. Blind is the reason why the
+// condition has no data; it is empty if the condition has data or was not evaluated yet.
 type StopState struct{ Text, Blind string }
 
 type display struct {
@@ -191,7 +191,7 @@ func (d *display) change(name string, f func(*PhaseState)) {
 	}
 }
 
-// changed makes a snapshot due. It returns immediately.
+// changed requests a new snapshot before the second is over. It returns immediately.
 func (d *display) changed() {
 	select {
 	case d.news <- struct{}{}:
@@ -250,7 +250,7 @@ func (d *display) snapshot(now time.Time) Snapshot {
 	return s
 }
 
-// steered adds the state that the user can change.
+// steered adds the state that the user can change to a snapshot.
 func (d *display) steered(s *Snapshot) {
 	s.Paused = 0
 	if since := d.steering.pausedSince(); !since.IsZero() {

@@ -35,8 +35,8 @@ type recorder interface {
 	Close() error
 }
 
-// listen takes the address at which the run can be observed, before anything is started.
-// It returns nil if nothing is to be observed or nothing is scraped.
+// listen opens the address at which the run can be observed, before anything is started. It returns nil if the run is
+// not to be observed or scrapes nothing.
 func listen(o Options) (net.Listener, error) {
 	if o.Observe == "" || o.Prometheus != nil {
 		return nil, nil

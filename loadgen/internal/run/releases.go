@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// placedRelease is a release at which a plane starts or to which it moves, and the scenario's field for it.
+// placedRelease is a release that a plane starts with or moves to, and the field of the scenario that asks for it.
 type placedRelease struct {
 	control.Release
 	in   *scenario.Scenario
@@ -57,8 +57,8 @@ func without(ctx context.Context, controlplane string, releases []placedRelease)
 	return missing, why
 }
 
-// checkReleases refuses a run whose upgrades and downgrades lack a program. The plane itself checks the releases that it starts
-// with, before it starts anything.
+// checkReleases returns an error if a program for an upgrade or downgrade of the run is missing. The plane itself
+// checks the releases that it starts with, before it starts anything.
 func (o Options) checkReleases(ctx context.Context) error {
 	moves := releasesOfMoves(o.Scenario)
 	if len(moves) == 0 || o.Kubeconfig.Files != "" || o.Plane != "" {

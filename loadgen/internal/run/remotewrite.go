@@ -41,8 +41,8 @@ func newSender(client *remotewrite.Client, recorder *record.Recorder, name strin
 // others.
 func ownSeries() *labels.Matcher { return archive.Equal("job", "loadgen") }
 
-// runSending runs a recorder and sends what it records. It returns the recorder's error when the
-// rest is sent or the user no longer waits.
+// runSending runs a recorder and sends its samples. It returns the recorder's error after the last samples are sent, or
+// when the user no longer waits.
 func runSending(ctx context.Context, run func(context.Context) error, s *remotewrite.Sender, hurry <-chan struct{}) error {
 	if s == nil {
 		return run(ctx)

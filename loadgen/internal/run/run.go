@@ -89,8 +89,8 @@ type run struct {
 	aborts    *aborts
 }
 
-// Run runs a scenario and returns its directory. If it returns an error, there is nothing to judge. The directory of a run
-// that was interrupted, or whose environment failed, says so.
+// Run runs a scenario and returns the run's directory. If it returns an error, there is nothing to judge. If the run
+// was interrupted or its environment failed, the files in the directory say so.
 func Run(ctx context.Context, o Options) (dir string, err error) {
 	gates, ends, err := o.compiled()
 	if err == nil {
@@ -115,8 +115,8 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	return r.dir.Path, r.close()
 }
 
-// prepare makes all stages ready. It returns a context that ends with ctx or when the
-// target is lost. If prepare fails, started undoes what it has done.
+// prepare makes all stages ready. It returns a context that ends with ctx or when the target is lost. If prepare fails,
+// the caller undoes with started what prepare has done.
 func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, c console, started *undo) (r *run, watched context.Context, err error) {
 	r = &run{o: o, journal: journal{console: c}, aborts: ends, pause: load.NewPause()}
 	registry, err := o.registry()
@@ -317,7 +317,7 @@ func ownRequests(of *apiclient.Counter) prometheus.Collector {
 	}, func() float64 { return float64(of.Sent()) })
 }
 
-// describeCluster writes what is known of the target.
+// describeCluster writes what is known of the target to the run's directory.
 func (r *run) describeCluster() error {
 	r.info.Cluster = r.target.Cluster
 	r.info.Cluster.Deviations = slices.Concat(r.target.Cluster.Deviations, r.o.Scenario.CPUProfiled())
@@ -362,7 +362,7 @@ func (r *run) stage() {
 	}
 }
 
-// causeOf distinguishes an interrupt by the user from a failure.
+// causeOf returns the cause of ctx if ctx has ended, for example by an interrupt, and otherwise err.
 func causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -20,7 +20,7 @@ type sharedPlane struct {
 	client *control.Client
 }
 
-// checkTarget refuses a run on two targets.
+// checkTarget returns an error if the options name two targets.
 func (o Options) checkTarget() error {
 	if o.Plane != "" && o.Kubeconfig.Files != "" {
 		return exitcode.Usagef("Options.Plane and Options.Kubeconfig: a run has one target")
@@ -102,7 +102,7 @@ func currentProcesses(ctx context.Context, client *control.Client, c *control.Cl
 	return nil
 }
 
-// checkSettings refuses control plane settings of the scenario with which the plane was not started.
+// checkSettings returns errors for control plane settings of the scenario with which the plane was not started.
 func checkSettings(s *scenario.Scenario, c control.Cluster) error {
 	var errs []error
 	for _, path := range unmet("", reflect.ValueOf(s.ControlPlane), reflect.ValueOf(c.Config)) {
@@ -145,7 +145,7 @@ func (p *sharedPlane) lossError(loss error) error {
 
 func (p *sharedPlane) close(lost bool, _ []result.Phase) error { return p.discard(lost) }
 
-// discard removes what the run made, unless the plane has ended, and the objects with it.
+// discard removes what the run made. If the plane has ended, its objects are gone already.
 func (p *sharedPlane) discard(lost bool) error {
 	if lost {
 		return nil

@@ -22,8 +22,8 @@ type target struct {
 	// supervisor is the supervisor of a bundled plane. It is nil on a user's cluster, which has no faults of the control
 	// plane.
 	supervisor supervisor
-	// eventsBefore is the number of the supervisor's last event before the run. faultsBefore are the faults before the run,
-	// in the form of follower.told.
+	// eventsBefore is the number of the supervisor's last event before the run. faultsBefore are the faults before the
+	// run, with the keys of follower.told.
 	eventsBefore int64
 	faultsBefore map[string]bool
 	// leadersBefore are the elections before the run.
@@ -36,7 +36,8 @@ type target struct {
 	unwatch func()
 }
 
-// provider is where a target comes from: a bundled plane, a shared one, or a user's cluster.
+// provider is the part of a target that depends on where the target comes from: a bundled plane, a shared one, or a
+// user's cluster.
 type provider interface {
 	// awaitLoss waits until the target is lost and returns the reason, or returns nil when ctx ends.
 	awaitLoss(ctx context.Context) error
@@ -44,11 +45,11 @@ type provider interface {
 	lossError(loss error) error
 	// close ends a plane, or removes from a user's cluster what the run made.
 	close(lost bool, phases []result.Phase) error
-	// discard does what close does, for a run without a report.
+	// discard does the same as close, for a run that leaves no report.
 	discard(lost bool) error
-	// unlock releases a lock that the run holds there.
+	// unlock releases the lock that the run holds on the target, if any.
 	unlock() error
-	// lockTaken says who has taken the lock meanwhile; empty if the run still holds it.
+	// lockTaken describes the run that has taken over the lock meanwhile. It is empty if this run still holds the lock.
 	lockTaken() string
 }
 
@@ -58,8 +59,8 @@ func newTarget(t *cluster.Target, p provider, s supervisor) *target {
 	return made
 }
 
-// setup makes what the run needs in the target. Before setup there is nothing to undo in a target that outlives the run. told
-// describes in one line what nodes without certificates lack, if any.
+// setup creates what the run needs in the target. If the target outlives the run, setup adds the removal of this to
+// started. told is a line on what nodes without certificates lack; it is empty if that does not apply.
 func (t *target) setup(ctx context.Context, c console, started *undo) (told string, err error) {
 	if _, bundled := t.provider.(*bundledPlane); !bundled {
 		started.add(func() error { return t.discard(t.isLost()) })
@@ -99,8 +100,8 @@ func (t *target) isLost() bool { return t.lost.Err() != nil }
 // cluster's probe needs most of it.
 const lossWithin = 6 * time.Second
 
-// firstCause returns the loss of the target if err may follow from it, else err. The
-// consequence is often seen first, so firstCause waits for the loss.
+// firstCause returns the loss of the target if err may be a consequence of it, and otherwise err. A consequence often
+// shows before the loss, so firstCause waits up to lossWithin for the loss.
 func (t *target) firstCause(ctx context.Context, err error) error {
 	if errors.As(err, new(apierrors.APIStatus)) || exitcode.IsUsage(err) {
 		return err

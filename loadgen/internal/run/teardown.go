@@ -30,8 +30,8 @@ func (r *run) tearDown() {
 	r.tornDown(err)
 }
 
-// tornDown records how a teardown ended. An error because a limit of the cluster was reached is a warning: the run is over,
-// and its gates judge it.
+// tornDown records how a teardown ended. If an error says that a limit of the cluster was reached, it is a warning: the
+// run is over, and its gates judge it.
 func (r *run) tornDown(err error) {
 	breach := breachOf(err)
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *run) tornDown(err error) {
 	}
 }
 
-// tearDown does the actions of the teardown. A failed action does not keep it from doing the next ones.
+// tearDown does the actions of the teardown. After a failed action it continues with the next ones.
 func (ps *phases) tearDown(ctx context.Context) error {
 	var errs []error
 	for i := range ps.scenario.Teardown {

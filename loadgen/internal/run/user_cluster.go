@@ -24,9 +24,10 @@ type userCluster struct {
 	lock    *cluster.Lock // nil: the run holds no lock
 }
 
-// askForCluster checks a user's cluster, and the Prometheus that scrapes it if metrics are read from one, and asks the user before
-// anything is made. The Prometheus' interval replaces the scenario's if it is longer. If ends is nil, the run only makes nodes
-// there. The run holds the cluster's lock afterwards.
+// askForCluster checks a user's cluster and asks the user to confirm the run before anything is made. If metrics are
+// read from a Prometheus, it checks that too; the Prometheus' scrape interval replaces the scenario's if it is longer.
+// Then it takes the cluster's lock, unless Options.Fuse says not to. If ends is nil, the run only makes nodes, and
+// takes no lock.
 func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, runID string, c console) (*target, *promimport.Source, error) {
 	if err := refuseFaults(o.Scenario); err != nil {
 		return nil, nil, err
@@ -128,7 +129,8 @@ func gateNotes(gates []gate.Compiled, t *cluster.Target, source *promimport.Sour
 	return notes
 }
 
-// awaitLoss waits for the loss of the cluster. Nodes alone are never lost: they wait for it, as kubelets do.
+// awaitLoss waits until the cluster is gone. A run of nodes alone does not end then: it waits until the cluster is
+// back, as kubelets do.
 func (u *userCluster) awaitLoss(ctx context.Context) error {
 	if u.cluster.NodesAlone {
 		return u.cluster.WaitOutLosses(ctx, u.Step)

@@ -20,8 +20,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Make creates the directory of one run. made has the directories that it had to create for that, the run's own first.
-// An existing directory is used only if it is empty and the user named it, because a run never overwrites another.
+// Make creates the directory of one run. An existing directory is used only if it is empty and the user named it,
+// because a run never overwrites another run. made lists the directories that Make created, with the run's own directory
+// first.
 func Make(out, scenario string, now time.Time) (dir string, made []string, err error) {
 	if out == "" {
 		return makeDefaultRunDir(filepath.Join("runs", now.UTC().Format("20060102-150405")+"-"+scenario))
@@ -47,11 +48,11 @@ func Make(out, scenario string, now time.Time) (dir string, made []string, err e
 	return dir, made, nil
 }
 
-// mostAlike is the maximum number of runs of a scenario that start in the same second and folder.
+// mostAlike is the maximum number of runs of a scenario that may start in the same second and folder.
 const mostAlike = 1000
 
-// makeDefaultRunDir creates the directory of a run without --out. If several runs start in the same second, they get
-// NAME, NAME-2, NAME-3 and so on.
+// makeDefaultRunDir creates the directory of a run without --out. If several runs start in the same second, their
+// directories are NAME, NAME-2, NAME-3 and so on.
 func makeDefaultRunDir(name string) (dir string, made []string, err error) {
 	for n := 1; n <= mostAlike; n++ {
 		try := name
@@ -71,7 +72,8 @@ func makeDefaultRunDir(name string) (dir string, made []string, err error) {
 	return dir, made, nil
 }
 
-// makeDir creates dir, which must not exist, and its missing parents. made has the created directories, dir first.
+// makeDir creates dir, which must not exist, and its missing parents. made lists the created directories, with dir
+// first.
 func makeDir(dir string) (made []string, err error) {
 	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Lstat(at); err == nil {
@@ -91,7 +93,7 @@ func makeDir(dir string) (made []string, err error) {
 	return made, nil
 }
 
-// Remove removes the files that a run wrote, and the directories that were created for it.
+// Remove removes the files in the directory of a run, and the directories in made.
 func Remove(dir string, made []string) error {
 	entries, err := os.ReadDir(dir)
 	errs := []error{err}
@@ -102,8 +104,8 @@ func Remove(dir string, made []string) error {
 	return errors.Join(errs...)
 }
 
-// RemoveMade removes directories from the inside out. It keeps a directory that is not empty, because another run uses
-// it by now.
+// RemoveMade removes the directories in made, the innermost first. It keeps a directory that is not empty, because
+// another run uses it.
 func RemoveMade(made []string) {
 	for _, dir := range made {
 		_ = os.Remove(dir)
@@ -145,7 +147,7 @@ func WriteInfo(dir string, run result.Run) error {
 	return WriteFile(filepath.Join(dir, result.RunFile), data)
 }
 
-// DiskHint returns a hint for an error of writing to a run directory.
+// DiskHint returns a hint for an error that occurred while writing to a run directory.
 func DiskHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):

@@ -36,14 +36,14 @@ type Recorded struct {
 	Slots        []samples.Slot
 	Audit        *audit.Audit
 	Archive      *archive.Archive // nil if it cannot be read
-	// Foreign is set if the scenario in the directory is not the scenario of the run. It is nil if it is, or if this is
-	// unknown.
+	// Foreign is an error if the scenario in the directory is not the scenario of the run. It is nil if the scenarios
+	// are the same or if this is unknown.
 	Foreign error
-	// Damage has an error for each damaged file. Notes has a line for everything that cannot be checked.
+	// Damage has one error for each damaged file. Notes has one line for each check that was not possible.
 	Damage []error
 	Notes  []string
-	// Recovery holds the effects of the faults, and Signals the sampled signals. Judging sets them. A nil Recovery means
-	// that there was nothing to recover from.
+	// Recovery holds the effects of the faults, and Signals the sampled signals. Judging sets both fields. A nil
+	// Recovery means that there was nothing to recover from.
 	Recovery *result.Recovery
 	Signals  []result.Signal
 }
@@ -92,7 +92,7 @@ func Open(dir string) (*Recorded, error) {
 	return rec, nil
 }
 
-// take reads a part of the run into *into. It leaves out a part whose file has changed since the run.
+// take reads a part of the run into *into, unless the file of that part has changed since the run.
 func take[T any](rec *Recorded, into *T, changed error, read func(dir string) (T, error)) {
 	part, err := read(rec.Dir)
 	switch {
@@ -153,7 +153,7 @@ func (rec *Recorded) Began() time.Time {
 	return rec.Measurements.Phases[0].Start
 }
 
-// ArchiveDamage returns, in one line, why the archive could not be opened.
+// ArchiveDamage returns the reason, in one line, why the archive could not be opened.
 func (rec *Recorded) ArchiveDamage() error {
 	for _, err := range rec.Damage {
 		if d, ok := errors.AsType[*result.Damaged](err); ok && strings.HasPrefix(d.File, result.TSDBDir) {
@@ -223,8 +223,8 @@ func (rec *Recorded) AddScenarioDamage(err error) {
 	rec.AddDamage(&result.Damaged{File: result.ScenarioFile, Err: errors.New(strings.ReplaceAll(err.Error(), rec.scenarioPath()+":", "line "))})
 }
 
-// complete adds an error to Damage for everything that the run must have written and that is missing, as far as the
-// existing files show.
+// complete adds an error to Damage for each missing part that the run must have written, as far as the existing files
+// show.
 func (rec *Recorded) complete() {
 	switch {
 	case rec.Run.ID == "":
@@ -280,9 +280,9 @@ func IsComparison(dir string) bool {
 	})
 }
 
-// OpenJudged reads the directory of a judged run, and its result, to draw the data that was judged. The run and its
-// measurements come from the result. A file that has changed since is an error. If the archive cannot be opened, the run
-// has no metrics.
+// OpenJudged reads the directory of a judged run to draw the data that was judged. It takes the run and its measurements
+// from result.json. It returns an error if a file has changed since the run was judged. If the archive cannot be opened,
+// the run has no metrics.
 func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 	if IsComparison(dir) {
 		return nil, res, exitcode.Usagef("%s: a comparison has no charts (name the directory of one of its variants)", dir)

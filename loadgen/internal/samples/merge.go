@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// merger adds up the slots of several recorders. All slots begin and end at multiples of Width. A merged slot ends where
-// slots of all recorders end, so it is as long as the longest of them.
+// merger adds up the slots of several recorders. All slots begin and end at multiples of Width. A merged slot ends at a
+// time at which slots of all recorders end, so it is as long as the longest of them.
 type merger struct {
 	sources []source
 	from    int64 // Unix milliseconds up to which slots were merged; 0 at the start
@@ -29,7 +29,7 @@ func (m *merger) add(of int, s Slot) []Slot {
 	return m.whole()
 }
 
-// end stops waiting for a recorder and returns the merged slots that are complete.
+// end stops waiting for the slots of a recorder, and returns the merged slots that are complete.
 func (m *merger) end(of int) []Slot {
 	m.sources[of].over = true
 	return m.whole()
@@ -45,7 +45,7 @@ func (m *merger) whole() (all []Slot) {
 	}
 }
 
-// next returns the end of the next merged slot, or false if the slot is incomplete or missing.
+// next returns the end of the next merged slot. It returns false if that slot is not complete yet.
 func (m *merger) next() (until int64, ok bool) {
 	for _, s := range m.sources {
 		if len(s.slots) == 0 {
@@ -61,7 +61,7 @@ func (m *merger) next() (until int64, ok bool) {
 	if until == 0 {
 		return 0, false
 	}
-	// Extend the merged slot until its end is not within a slot.
+	// Extend the merged slot until no recorder has a slot that begins before its end and ends after it.
 	for again := true; again; {
 		again = false
 		for _, s := range m.sources {
@@ -83,7 +83,7 @@ func (m *merger) next() (until int64, ok bool) {
 	return until, true
 }
 
-// take sums and removes the slots that begin before until.
+// take removes the slots that begin before until, and returns their sum.
 func (m *merger) take(until int64) Slot {
 	sum := Slot{Requests: map[string]RequestSlot{}, Streams: map[string]StreamSlot{}}
 	for i := range m.sources {

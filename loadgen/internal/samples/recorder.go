@@ -13,11 +13,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quiet is the minimum time between two events of the same kind and load for the second one to be reported.
+// quiet is the time without events of a kind and load after which the next such event is reported.
 const quiet = 5 * time.Second
 
-// Recorder writes pulse.jsonl, or sends the slots. Its methods are safe for concurrent use. A nil Recorder returns nil
-// counters, which count nothing.
+// Recorder writes slots to pulse.jsonl or sends them to another recorder. Its methods are safe for concurrent use. A nil
+// Recorder returns nil counters, which count nothing.
 type Recorder struct {
 	f     *os.File // nil if slots are sent
 	event func(result.Event)
@@ -35,8 +35,8 @@ type Recorder struct {
 	news        chan struct{}        // signals undelivered events
 }
 
-// Open creates pulse.jsonl in dir, which must not contain it yet. The recorder calls event for the first of several
-// relists or watch breaks of a load in a row; event may be nil.
+// Open creates pulse.jsonl in dir, which must not contain the file yet. If several relists or watch breaks of a load
+// follow each other, the recorder calls event only for the first one. event may be nil.
 func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	f, err := os.OpenFile(filepath.Join(dir, result.PulseFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -52,8 +52,8 @@ func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	}, nil
 }
 
-// Sending returns a recorder that sends each slot, including empty ones. Slots begin and end at multiples of Width by
-// the clock now, which must be the clock of the recorder that merges them.
+// Sending returns a recorder that passes each slot to send, including empty slots. Slots begin and end at multiples of
+// Width by the clock now. The recorder that merges the slots must use the same clock.
 func Sending(send func(Slot) error, now func() time.Time) *Recorder {
 	return &Recorder{
 		send: send, now: now, event: func(result.Event) {}, from: boundary(now()),
@@ -62,14 +62,14 @@ func Sending(send func(Slot) error, now func() time.Time) *Recorder {
 	}
 }
 
-// Merge makes the recorder add the slots of n other recorders, which Sending returned, to its own. Call it before Run.
+// Merge makes the recorder add the slots of n recorders that Sending returned to its own slots. Call it before Run.
 func (r *Recorder) Merge(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now, r.merger, r.from = time.Now, newMerger(n+1), boundary(time.Now())
 }
 
-// Add adds a slot of another recorder. of is the number of that recorder, from 0.
+// Add adds a slot of another recorder to the merged slots. of is the number of that recorder, from 0.
 func (r *Recorder) Add(of int, s Slot) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -100,8 +100,8 @@ func (r *Recorder) Requests(load string) *Requests {
 	return c
 }
 
-// Follow sets a function that the recorder calls at the end of each slot with the results of all loads, including empty
-// slots. f must return at once and must not use the Recorder. Call Follow before any load calls Requests.
+// Follow sets a function that the recorder calls at the end of each slot, even an empty one, with the results of all
+// loads. f must return at once and must not use the Recorder. Call Follow before any call of Requests.
 func (r *Recorder) Follow(f func(Slot)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +116,7 @@ func (r *Recorder) Streams(load string) *Streams {
 	return counterOf(&r.mu, r.streams, load)
 }
 
-// counterOf returns the counter of a load. It creates the counter on the first call.
+// counterOf returns the counter of a load, and creates it on the first call.
 func counterOf[T any](mu *sync.Mutex, all map[string]*T, load string) *T {
 	mu.Lock()
 	defer mu.Unlock()
@@ -126,8 +126,8 @@ func counterOf[T any](mu *sync.Mutex, all map[string]*T, load string) *T {
 	return all[load]
 }
 
-// Run ends a slot every Width until ctx ends, and then returns nil. A separate goroutine delivers events: writing them
-// can take long while a fault keeps the disk busy, and that must not make slots longer.
+// Run ends a slot every Width until ctx ends, and then returns nil. A separate goroutine delivers events, because
+// writing them can take long while a fault keeps the disk busy, and must not make slots longer.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var telling sync.WaitGroup
@@ -160,7 +160,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// runAligned is Run for slots that end at multiples of Width.
+// runAligned is like Run, but slots end at multiples of Width.
 func (r *Recorder) runAligned(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -178,7 +178,7 @@ func (r *Recorder) runAligned(ctx context.Context) error {
 	}
 }
 
-// Close writes the last slot and delivers the remaining events. Results that are counted later are lost.
+// Close writes the last slot and delivers the remaining events. Results that are counted after Close are lost.
 func (r *Recorder) Close() error {
 	now := time.Now()
 	if r.now != nil { // results since the last boundary get their own slot
@@ -268,8 +268,8 @@ func (r *Recorder) write(s Slot, now time.Time) error {
 	return nil
 }
 
-// note records an event for delivery, unless one of the same kind and load occurred less than quiet ago. The slots count
-// all events.
+// note records an event for delivery, unless another event of the same kind and load occurred less than quiet ago. The
+// slots count all events.
 func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Time) {
 	if n == 0 {
 		return

@@ -1,10 +1,11 @@
-// Package samples counts the results of each load ten times a second: succeeded and failed requests and the slowest of
-// them, watches that broke or had to list again, and deliveries. Package recovery computes from them how long a fault
-// affected a load.
+// Package samples counts the results of each load ten times a second: succeeded and failed requests, the duration of the
+// slowest request, watches that broke or had to list again, and deliveries. Package recovery computes from these samples
+// how long a fault affected a load.
 //
-// A load gets its Requests or Streams from the Recorder once and counts there. Each request costs an atomic addition and
-// a maximum; a failed one also takes a lock. One goroutine writes a line of pulse.jsonl for each slot in which something
-// ended: about 1 MB per load and hour of a busy run. A slot has length Width, unless the recorder ran late.
+// Each load obtains a Requests or a Streams from the Recorder and counts its results in it. Each request costs an atomic
+// addition and a maximum; a failed request also takes a lock. One goroutine writes a line of pulse.jsonl (a Slot) for
+// each interval in which something ended: about 1 MB per load and hour of a busy run. The interval is Width, or longer
+// if the recorder ran late.
 package samples
 
 import (
@@ -19,11 +20,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Width is the length of a slot, unless the recorder ran late.
+// Width is the length of a Slot, unless the recorder ran late.
 const Width = 100 * time.Millisecond
 
-// Slot is a line of pulse.jsonl: the results of all loads in an interval. It leaves out loads without results. A slot
-// without any results is not written.
+// Slot is a line of pulse.jsonl: the results of all loads in an interval. It omits loads without results. If no load has
+// results, no line is written.
 type Slot struct {
 	Begin    int64                  `json:"t"`                  // Unix milliseconds
 	Millis   int64                  `json:"ms"`                 // length
@@ -46,15 +47,16 @@ type RequestSlot struct {
 	Failed    map[string]int64 `json:"failed,omitempty"`  // by outcome
 	Unsent    int64            `json:"unsent,omitempty"`  // arrivals without a free slot
 	Slowest   float64          `json:"slowest,omitempty"` // seconds since the intended start
-	// External is the duration of the slowest request without the generator's own delay. It is nil in runs that were
-	// recorded before the field existed.
+	// External is the duration of the slowest request without the generator's own delay. It is nil in runs of older
+	// versions, which did not record it.
 	External *float64 `json:"external,omitempty"`
-	// Took has the number of requests by duration, for a Window. It is sent, but not written to pulse.jsonl.
+	// Took holds the number of requests by duration, for a Window. It is sent to other recorders, but not written to
+	// pulse.jsonl.
 	Took []Bucket `json:"took,omitempty"`
 }
 
-// SlowestExternal returns the duration of the slowest request without the generator's own delay, or Slowest if that is
-// unknown.
+// SlowestExternal returns the duration of the slowest request without the generator's own delay. If that duration is
+// unknown, it returns Slowest.
 func (s RequestSlot) SlowestExternal() float64 {
 	if s.External == nil {
 		return s.Slowest
@@ -80,8 +82,8 @@ type StreamSlot struct {
 	Delivered int64 `json:"delivered,omitempty"` // first deliveries of acknowledged writes
 }
 
-// Read reads the slots of the run in dir in chronological order. It skips an incomplete last line, which a kill may
-// leave. It returns no slots if the file does not exist. Every error is a *result.Damaged.
+// Read reads the slots of the run in dir in chronological order. If the file does not exist, Read returns no slots. It
+// skips an incomplete last line, which a killed run may leave. Every error is a *result.Damaged.
 func Read(dir string) ([]Slot, error) {
 	slots, err := result.ReadLines[Slot](dir, result.PulseFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,8 +141,8 @@ type Requests struct {
 	failed map[string]int64
 }
 
-// Succeeded counts a request with a 2xx response. took is the time since its intended start, and own is the part of took
-// by which the generator may have delayed the request.
+// Succeeded counts a request with a 2xx response. took is the time since the intended start of the request. own is the
+// part of took that the generator itself may have caused.
 func (r *Requests) Succeeded(took, own time.Duration) {
 	if r != nil {
 		r.succeeded.Add(1)
@@ -171,7 +173,7 @@ func (r *Requests) took(took, own time.Duration) {
 	raise(&r.external, took-own)
 }
 
-// Unsent counts an arrival without a free slot.
+// Unsent counts an arrival that was not sent because too many requests were in flight.
 func (r *Requests) Unsent() {
 	if r != nil {
 		r.unsent.Add(1)
@@ -188,8 +190,8 @@ func raise(maximum *atomic.Int64, d time.Duration) {
 	}
 }
 
-// take returns the results since the last call. A request that ends during the call may be counted in this slot while
-// its duration is in the next one.
+// take returns the results since the last call. If a request ends during the call, its count may be in this Slot and its
+// duration in the next.
 func (r *Requests) take() RequestSlot {
 	s := RequestSlot{Succeeded: r.succeeded.Swap(0), Unsent: r.unsent.Swap(0), Slowest: time.Duration(r.slowest.Swap(0)).Seconds()}
 	s.External = new(time.Duration(r.external.Swap(0)).Seconds())
@@ -203,7 +205,7 @@ func (r *Requests) take() RequestSlot {
 // Streams counts the events of watches. Its methods are safe for concurrent use and do nothing on a nil Streams.
 type Streams struct{ breaks, relists, delivered atomic.Int64 }
 
-// Broke counts a watch that ended for another reason than the server's timeout.
+// Broke counts a watch that ended for any reason other than the server's timeout.
 func (s *Streams) Broke() {
 	if s != nil {
 		s.breaks.Add(1)

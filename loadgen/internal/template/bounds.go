@@ -13,29 +13,30 @@ import (
 	"time"
 )
 
-// Bounds limit the resources of the templates in one file or one import, so that a mistyped number or a malicious text
-// exhausts neither memory nor time. Only one goroutine may use Bounds at a time.
+// Bounds limit the memory and time of the templates in one file or one import. They protect against mistyped numbers and
+// malicious text. Only one goroutine may use Bounds at a time.
 type Bounds struct {
 	steps    int
 	deadline time.Time
 }
 
 const (
-	// mostSteps is the maximum number of loop iterations and template calls.
+	// mostSteps is the maximum number of loop iterations, template calls and function calls.
 	mostSteps = 1_000_000
 	// mostElements is the maximum number of elements of a list or map, including nested ones.
 	mostElements = 1_000_000
-	// mostProduct is the maximum product of the sizes of a function's two largest arguments. It limits the size of
-	// results of functions such as replace, in bytes.
+	// mostProduct is the maximum product of the sizes of a function's two largest arguments, in bytes. It limits the
+	// results of functions such as replace.
 	mostProduct = 256 << 20
 	// longest is the maximum total time of all executions.
 	longest = 20 * time.Second
 )
 
-// NewBounds returns Bounds with no steps counted; their time starts now.
+// NewBounds returns Bounds with no steps counted. The time limit starts now.
 func NewBounds() *Bounds { return &Bounds{deadline: time.Now().Add(longest)} }
 
-// Begin resets the steps and the time, for a template that is executed repeatedly.
+// Begin resets the number of steps and restarts the time limit. Call it before each execution of a template that is
+// executed repeatedly.
 func (b *Bounds) Begin() { b.steps, b.deadline = 0, time.Now().Add(longest) }
 
 func (b *Bounds) step(n int) error {
@@ -51,8 +52,8 @@ func (b *Bounds) step(n int) error {
 // stepName is the name of the template function that counts steps.
 const stepName = "stormglassStep"
 
-// Functions returns the functions in all, and the printing functions of text/template, with limits on their arguments
-// and results.
+// Functions returns the functions in all and the printing functions of text/template. Each returned function has limits
+// on its arguments and results.
 func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 	out := template.FuncMap{
 		"print": b.bound(fmt.Sprint), "println": b.bound(fmt.Sprintln), "printf": b.bound(printf),
@@ -82,7 +83,7 @@ func (b *Bounds) turns(v ...any) (any, error) {
 	return v[0], b.step(n)
 }
 
-// wide matches a formatting verb whose width or precision has four or more digits or comes from an argument.
+// wide matches a formatting verb with a width or precision that has four or more digits or comes from an argument.
 var wide = regexp.MustCompile(`%[^a-zA-Z%]*(\*|[0-9]{4})`)
 
 func printf(format string, args ...any) (string, error) {
@@ -115,7 +116,7 @@ func (b *Bounds) bound(f any) any {
 	}).Interface()
 }
 
-// fits returns an error for arguments from which a function could create too large a value.
+// fits returns an error if a function could create too large a value from the arguments.
 func fits(args []reflect.Value) error {
 	largest, second := 1, 1
 	for _, v := range args {
@@ -138,7 +139,7 @@ func fits(args []reflect.Value) error {
 	return nil
 }
 
-// within reports whether a value, including nested values, is within the limits for text and elements.
+// within reports whether a value, including nested values, is within the limits for text size and number of elements.
 func within(v reflect.Value) bool {
 	text, elements := mostRendered, mostElements
 	var take func(v reflect.Value, depth int) bool
@@ -182,7 +183,7 @@ func within(v reflect.Value) bool {
 func isSimple(k reflect.Kind) bool { return k >= reflect.Bool && k <= reflect.Complex128 }
 
 // Count adds calls that count steps to the loops and template calls of a parsed template. The template must have been
-// parsed with the result of Functions.
+// parsed with the functions that Functions returns.
 func (b *Bounds) Count(parsed *template.Template) {
 	for _, t := range parsed.Templates() {
 		if t.Tree != nil {

@@ -16,14 +16,15 @@ const (
 	letters = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// keyMakers are sprig functions that create keys. They return a different result at every call.
+// keyMakers are sprig functions that create keys. They return a different result at each call, so templates cannot use
+// them.
 var keyMakers = []string{
 	"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
 	"bcrypt", "htpasswd", "encryptAES",
 }
 
-// Functions returns sprig's functions whose result depends only on their arguments, and its random functions, which use
-// random.
+// Functions returns sprig's functions whose result depends only on their arguments, and sprig's random functions. The
+// random functions use random.
 func Functions(random *rand.Rand) template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	for _, name := range keyMakers {
@@ -107,7 +108,7 @@ func Functions(random *rand.Rand) template.FuncMap {
 	return all
 }
 
-// countable returns an error if n pieces of the given size would exhaust the memory.
+// countable returns an error if n pieces of the given size need too much memory.
 func countable(what string, n, size int) error {
 	if n > mostRepeated/size {
 		return fmt.Errorf("%s of %d is too large: at most %d", what, n, mostRepeated/size)

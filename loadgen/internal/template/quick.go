@@ -8,10 +8,12 @@ import (
 )
 
 // quick evaluates a template whose actions are only named values and functions of one number, such as {{.Replica}} and
-// {{randAlphaNum 20}}. It avoids text/template's reflection, which costs more than everything else in such a rendering.
+// {{randAlphaNum 20}}. It avoids text/template's reflection, which costs more than everything else when such a template
+// is rendered.
 type quick []action
 
-// action is an action of a template: the value called name or, if draw is set, the result of draw(n).
+// action is an action of a template. Its value is the template value called name or, if draw is not nil, the result of
+// draw(n).
 type action struct {
 	name string
 	draw func(int) (string, error)
@@ -63,7 +65,7 @@ func actionOf(p *parse.PipeNode, functions template.FuncMap) (a action, ok bool)
 	return a, false
 }
 
-// values appends the values of the actions to b. ok is false if a value is missing or has an unsupported type.
+// values appends the values of all actions to b. ok is false if a value is missing or has an unsupported type.
 func (q quick) values(b []string, values map[string]any) (slots []string, ok bool) {
 	for i := range q {
 		a := &q[i]

@@ -13,29 +13,30 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Marks around the value of an action in rendered text, and around a plain YAML scalar that contains such values in a
-// shape. They are private-use characters.
+// Marks, which are private-use characters. The first pair surrounds the value of an action in rendered text. The second
+// pair surrounds a plain YAML scalar that contains such values in a Shape.
 const (
 	beginValue, endValue   = "\ue000", "\ue001"
 	beginScalar, endScalar = "\ue002", "\ue003"
 )
 
-// Shape is what all renderings of a template have in common: its documents, with slots in place of the values of
-// actions. With a Shape, a rendering need not be parsed as YAML, which takes five times as long as all other steps.
+// Shape is the part that all renderings of a template have in common: its documents, with placeholders (slots) for the
+// values of actions. With a Shape, a rendering need not be parsed as YAML. Parsing takes five times as long as all other
+// steps.
 type Shape struct {
-	// Documents contain the slots in their strings. Slot returns the text of a slot.
+	// Documents are the documents, with slots in their strings. The function Slot returns the text of a slot.
 	Documents []map[string]any
-	// static is the text before, between and after the values.
+	// static holds the text before, between and after the values.
 	static []string
 }
 
-// Slot returns the placeholder for value i in a shape's document. Callers may use further numbers for other values.
+// Slot returns the placeholder for value i in the documents of a Shape. Callers may use higher numbers for other values.
 func Slot(i int) string { return beginValue + strconv.Itoa(i) + endValue }
 
-// Slots returns the number of values that actions write in one rendering.
+// Slots returns the number of values that actions insert in one rendering.
 func (s *Shape) Slots() int { return len(s.static) - 1 }
 
-// NewShape renders the template and returns its shape. It returns nil if a document is not a mapping or has aliases.
+// NewShape renders the template and returns its Shape, or nil if a document is not a mapping or has aliases.
 func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Shape, error) {
 	if t.marked == nil {
 		var err error
@@ -73,7 +74,7 @@ func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Sh
 	return s, nil
 }
 
-// shaped returns the value of a node including its slots, or false if the node cannot be part of a shape.
+// shaped returns the value of a YAML node, with its slots. It returns false if the node cannot be part of a Shape.
 func shaped(n *yaml.Node) (any, bool) {
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -114,7 +115,7 @@ func shaped(n *yaml.Node) (any, bool) {
 }
 
 // Values renders the template again and returns the values of its actions. s must be the Shape of the same template. ok
-// is false if the rendering does not fit s, or has a value that YAML or JSON may not read as plain text.
+// is false if the rendering does not fit s, or if YAML or JSON may not read a value as plain text.
 func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint64) (slots []string, ok bool, err error) {
 	slots = make([]string, 0, s.Slots())
 	if t.quick != nil {
@@ -187,7 +188,7 @@ func (t *Template) pieces(values map[string]any, seed int64, turn uint64) (stati
 	}
 }
 
-// mark returns a copy of a template in which each action writes marks around its value.
+// mark returns a copy of a template in which each action inserts marks around its value.
 func mark(parsed *template.Template) (*template.Template, error) {
 	marked, err := parsed.Clone()
 	if err != nil {
@@ -229,7 +230,7 @@ func markAll(list *parse.ListNode) {
 	}
 }
 
-// JSON is a document of a shape as JSON text, cut at its slots.
+// JSON is a document of a Shape as JSON text, split at its slots.
 type JSON []part
 
 // part is a text followed by the value of a slot, or by a scalar that itself has parts. The last part has only text.
@@ -239,7 +240,7 @@ type part struct {
 	scalar []part
 }
 
-// NewJSON compiles a document of a shape.
+// NewJSON compiles a document of a Shape.
 func NewJSON(document map[string]any) (JSON, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -274,7 +275,7 @@ func cut(text string) (all []part) {
 	}
 }
 
-// Append appends the document to b, with the values in its slots. The values must be simple.
+// Append appends the document, with values for its slots, to b. The values must satisfy simple.
 func (j JSON) Append(b []byte, slots []string) []byte {
 	for i := range j {
 		p := &j[i]
@@ -295,14 +296,14 @@ func (j JSON) Append(b []byte, slots []string) []byte {
 	return b
 }
 
-// words has the plain YAML scalars that consist of letters but are not strings, with their JSON form.
+// words maps the plain YAML scalars that consist of letters but are not strings to JSON.
 var words = map[string]string{
 	"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false", "null": "null", "Null": "null", "NULL": "null",
 }
 
 func letter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// appendScalar appends the plain YAML scalar text, which is escaped as in JSON, as a JSON value.
+// appendScalar appends a plain YAML scalar as a JSON value. text is escaped as in JSON.
 func appendScalar(b []byte, text string) []byte {
 	switch word := words[text]; {
 	case word != "":
@@ -323,7 +324,7 @@ func appendScalar(b []byte, text string) []byte {
 	return append(b, quoted...)
 }
 
-// wholeNumber reports whether text is a non-negative integer in JSON form that a float64 represents exactly.
+// wholeNumber reports whether text is a non-negative integer in JSON syntax that a float64 represents exactly.
 func wholeNumber(text string) bool {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {

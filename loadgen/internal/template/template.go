@@ -1,6 +1,6 @@
 // Package template renders manifests from Go templates with sprig's functions. The output of a template depends only on
-// its text, its values and a seed: functions that read the environment or the clock are not available, and random
-// functions use the seed.
+// its text, its values and a seed: random functions use the seed, and functions that read the environment or the clock
+// are not available.
 package template
 
 import (
@@ -28,7 +28,7 @@ type Template struct {
 	bounds *Bounds
 }
 
-// Error is an error in a template. Line is the line in its text, counted from 1, or 0 if unknown.
+// Error is an error in a template. Line is the line in the template's text, counted from 1, or 0 if unknown.
 type Error struct {
 	Line      int
 	Msg, Hint string
@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 // name is the name of every template. The patterns that parse text/template's errors rely on it.
 const name = "manifest"
 
-// Parse parses a template. Its error is an *Error.
+// Parse parses a template. Every error is an *Error.
 func Parse(text string) (*Template, error) {
 	t := &Template{text: text, source: rand.NewPCG(0, 0), bounds: NewBounds()}
 	known := Functions(rand.New(t.source))
@@ -61,7 +61,7 @@ func Parse(text string) (*Template, error) {
 	return t, nil
 }
 
-// ParseValue parses a value whose strings are templates. Its error is an *Error, unless the value cannot be written as
+// ParseValue parses a value whose strings are templates. Every error is an *Error, unless the value cannot be encoded as
 // YAML.
 func ParseValue(v any) (*Template, error) {
 	text, err := yaml.Marshal(map[string]any{valueField: v})
@@ -71,7 +71,7 @@ func ParseValue(v any) (*Template, error) {
 	return Parse(string(text))
 }
 
-// valueField is the field of the document in which ParseValue stores the value.
+// valueField is the document field in which ParseValue stores the value.
 const valueField = "value"
 
 // Value renders a template that ParseValue returned.
@@ -84,7 +84,7 @@ func (t *Template) Value(values map[string]any, seed int64, turn uint64) (any, e
 }
 
 // Documents renders the template and returns its YAML documents. It skips empty documents and replaces each List by its
-// items. Random values depend on seed and turn. Its error is an *Error.
+// items. Random values depend on seed and turn. Every error is an *Error.
 func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]map[string]any, error) {
 	t.source.Seed(uint64(seed), turn)
 	t.buffer.Reset()
@@ -95,8 +95,8 @@ func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]
 	return documents(t.buffer.Bytes())
 }
 
-// Limits of a template, so that a mistyped number does not exhaust the memory. An API server accepts requests up to 3
-// MiB.
+// Limits of a template. They prevent a mistyped number from exhausting the memory. An API server accepts requests up to
+// 3 MiB.
 const (
 	mostRendered = 16 << 20 // bytes
 	mostRepeated = 4 << 20  // bytes of the result of a function that repeats a string
@@ -130,7 +130,8 @@ func documents(text []byte) ([]map[string]any, error) {
 	}
 }
 
-// unlisted returns the items of a List, as kubectl does. It returns any other document as the only element.
+// unlisted returns the items of a List, as kubectl does. For any other document, it returns a slice with only that
+// document.
 func unlisted(document map[string]any) []map[string]any {
 	listed, ok := document["items"].([]any)
 	if !ok || document["apiVersion"] != "v1" || document["kind"] != "List" {
@@ -148,8 +149,8 @@ func unlisted(document map[string]any) []map[string]any {
 // separator matches a line between documents.
 var separator = regexp.MustCompile(`(?m)^---([ \t].*)?$`)
 
-// Line returns the line, counted from 1, at which a document begins in the text. of is the number of rendered documents;
-// Line returns 1 if the text itself contains a different number of them.
+// Line returns the line of the template's text, counted from 1, at which a document begins. of is the number of rendered
+// documents. If the text contains a different number of documents, Line returns 1.
 func (t *Template) Line(document, of int) int {
 	begins := []int{0}
 	for _, at := range separator.FindAllStringIndex(t.text, -1) {
@@ -204,8 +205,8 @@ func readError(err error) *Error {
 // yamlLine matches the errors of go.yaml.in/yaml.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError converts a YAML error in the rendered text. It quotes the line, because line numbers differ from the
-// template's.
+// yamlError converts a YAML error in the rendered text to an *Error. It quotes the line, because the line numbers of the
+// rendered text differ from those of the template.
 func yamlError(err error, rendered []byte) *Error {
 	m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
 	if m == nil {

@@ -27,7 +27,7 @@ func (f Fault) String() string {
 	return f.Kind + " on " + strings.Join(f.On, ", ")
 }
 
-// Over reports whether the fault had ended at a time.
+// Over reports whether the fault had ended at the given time.
 func (f Fault) Over(at time.Time) bool { return f.End != nil && !f.End.After(at) }
 
 // EndOr returns when the fault ended, or last if the timeline does not contain the end.
@@ -41,17 +41,18 @@ func (f Fault) EndOr(last time.Time) time.Time {
 // Hits reports whether the component is one of the faulty components.
 func (f Fault) Hits(component string) bool { return slices.Contains(f.On, component) }
 
-// nodesPrefix is the prefix of the IDs that the timeline assigns to faults of nodes; the control plane assigns none.
+// nodesPrefix begins the IDs of faults of simulated nodes. The timeline assigns these IDs, because the control plane
+// assigns none to such faults.
 const nodesPrefix = "nodes-"
 
 func (f Fault) ofNodes() bool { return strings.HasPrefix(f.ID, nodesPrefix) }
 
-// faults pairs the events that begin and end faults. all is in the order of the beginnings. A fault of simulated nodes
-// lasts until the nodes recover.
+// faults collects faults from the events that begin and end them. all is ordered by the start of the faults. A fault of
+// simulated nodes lasts until the nodes recover.
 type faults struct {
 	all  []Fault
 	open map[string]int // indexes of faults that have not ended, by ID
-	// nodes is the number of faults of nodes so far.
+	// nodes counts the faults of simulated nodes.
 	nodes int
 }
 
@@ -88,8 +89,8 @@ func (p *faults) end(id string, at time.Time) {
 	}
 }
 
-// about returns the properties of the fault's kind. It treats an unknown kind as one for which the supervisor ends
-// processes, so that the fault explains only exits that the supervisor marks as its own.
+// about returns the properties of the fault's kind. For an unknown kind, it assumes that the supervisor ends processes.
+// The fault then explains only exits that the supervisor marks as its own.
 func (f Fault) about() control.FaultKind {
 	kind, ok := control.FaultKindOf(f.Kind)
 	if !ok {
@@ -104,15 +105,15 @@ func (f Fault) stops() bool { return f.about().Process == control.ProcessEnded }
 // silences reports whether the faulty components do not answer during the fault.
 func (f Fault) silences() bool { return f.about().Silences }
 
-// silencesElected reports whether schedulers and controller managers may not answer during the fault. To authorize a
-// scrape, they send a request to an API server.
+// silencesElected reports whether schedulers and controller managers may not answer scrapes during the fault. To
+// authorize a scrape, they send a request to an API server.
 func (f Fault) silencesElected() bool {
 	return f.about().Isolates || f.silences() && (f.isOn(control.KindEtcd) || f.isOn(control.KindAPIServer))
 }
 
-// accountsFor reports whether the fault explains that a component ended by itself. marked is set if the supervisor marks
-// the exits that it requested; then a fault for which the supervisor ends processes does not explain the unmarked exits
-// of the faulty components.
+// accountsFor reports whether the fault explains an exit that the supervisor did not request. marked is true if the
+// supervisor marks the exits that it requested. In that case, if the supervisor ends processes for the fault, the
+// unmarked exits of the faulty components need another explanation.
 func (f Fault) accountsFor(x Exit, marked bool) bool {
 	reachesEtcd := f.isOn(control.KindEtcd) || f.about().ReachesEtcd
 	switch {
@@ -138,32 +139,33 @@ func isElected(name string) bool {
 }
 
 const (
-	// quotaRestarts is how long before its beginning a fault may have ended a process. An etcdQuota restarts the members
-	// one after another before it takes effect.
+	// quotaRestarts is the time before the start of a fault in which the fault may already have ended processes: an
+	// etcdQuota restarts the members one after another before it takes effect.
 	quotaRestarts = time.Minute
-	// catchUp is how long after an outage scrapes may still fail: it covers a scrape that began during the outage, and
-	// the time that the component needs to catch up.
+	// catchUp is the time after an outage in which scrapes may still fail. It covers a scrape that started during the
+	// outage, and the time that the component needs to catch up.
 	catchUp = 15 * time.Second
-	// aftermath is the time after the end of a fault in which the fault explains exits. It is also the time after the
-	// start of a process that the fault made necessary. The supervisor uses the same time
-	// (controlplane/internal/supervisor/exits.go).
+	// aftermath is the time after the end of a fault in which the fault still explains exits. If a fault made a process
+	// start, the fault also explains an exit of that process within aftermath of its start. The supervisor uses the same
+	// time (controlplane/internal/supervisor/exits.go).
 	aftermath = 30 * time.Second
 )
 
-// Outage is a time in which a component was unavailable because of a fault or a handover of its lease. Its scrapes may
-// be missing, and its process may have been replaced.
+// Outage is a time in which a component was unavailable because of a fault or a handover of its lease. During an outage,
+// scrapes of the component may be missing, and its process may have been replaced.
 type Outage struct {
 	From, Until time.Time
 	Fault       string // the fault's kind, or the constant handover
 }
 
-// handover is the Fault of an Outage if the component handed over its lease.
+// handover is the value of Outage.Fault if the component handed over its lease.
 const handover = "handover of its lease"
 
-// Outages has the outages of a run by component, in no particular order.
+// Outages holds the outages of a run by component, in no particular order.
 type Outages map[string][]Outage
 
-// Fault returns the Fault of an outage of the component that overlaps the time from from to until, both included, or "".
+// Fault returns the Fault of an outage of the component that overlaps the closed interval [from, until], or "" if there
+// is none.
 func (all Outages) Fault(component string, from, until time.Time) string {
 	for _, o := range all[component] {
 		if !o.From.After(until) && !o.Until.Before(from) {
@@ -177,14 +179,15 @@ func (all Outages) add(component string, from, back time.Time, kind string) {
 	all[component] = append(all[component], Outage{from.Add(-clockSkew), back.Add(catchUp), kind})
 }
 
-// Outages returns the outages of the run, and in chronological order the exits that no fault explains.
+// Outages returns the outages of the run, and the exits that no fault explains in chronological order.
 //
-// A component that a fault stops or ends is unavailable from the fault's beginning until it is ready again. Schedulers
-// and controller managers are also unavailable while a fault affects the API servers or etcd, because they need an API
-// server to authorize scrapes. A component whose process ended is unavailable until the next process is ready, if a
-// fault explains the exit (see docs/reference/objectives.md, "Components under a fault") or the component handed over
-// its lease. If a person made the supervisor end a process without a fault, for example to restore etcd, the exit is
-// neither an outage nor unexplained.
+// A component that a fault stops or ends is unavailable from the start of the fault until the component is ready again.
+// Schedulers and controller managers are also unavailable while a fault affects the API servers or etcd, because they
+// need an API server to authorize scrapes.
+//
+// After an exit, a component is unavailable until its next process is ready, if a fault explains the exit (see
+// docs/reference/objectives.md, "Components under a fault") or the component handed over its lease. If a person made the
+// supervisor end a process without a fault, for example to restore etcd, the exit is neither an outage nor unexplained.
 func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 	outages = Outages{}
 	for i := range t.Faults {
@@ -232,11 +235,11 @@ func (t *Timeline) addSilences(outages Outages, f *Fault) {
 	}
 }
 
-// end returns the end of a fault. It is the last event if the timeline does not contain the end.
+// end returns the end of a fault, or the time of the last event if the timeline does not contain the end.
 func (t *Timeline) end(f *Fault) time.Time { return f.EndOr(t.events[len(t.events)-1].Time) }
 
-// back returns when a component that ended between from and until was ready again. It returns until if the component did
-// not end or was ready before until.
+// back returns the time at which a component that ended between from and until was ready again. It returns until if the
+// component did not end or was ready before until.
 func (t *Timeline) back(component string, from, until time.Time) time.Time {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return at.After(until.Add(catchUp)) })
 	if n == 0 {
@@ -252,7 +255,8 @@ func (t *Timeline) back(component string, from, until time.Time) time.Time {
 }
 
 // cause returns the fault that explains an exit, or nil. If several faults explain it, cause returns the latest. revived
-// is the fault that explains the previous exit, after which this process was started.
+// is the fault that explains the component's previous exit, after which this process was started. marked is the same as
+// in accountsFor.
 func (t *Timeline) cause(x Exit, revived *Fault, marked bool) *Fault {
 	within := func(f *Fault, before, after time.Duration) bool {
 		return !x.Time.Before(f.Begin.Add(-before)) && !x.Time.After(t.end(f).Add(after))

@@ -18,7 +18,7 @@ import (
 )
 
 // Writer appends events to timeline.jsonl. Append syncs each event to disk before it returns, so the timeline of a
-// killed run is complete up to its last event. A Writer is safe for concurrent use.
+// killed run contains all events up to the kill. A Writer is safe for concurrent use.
 type Writer struct {
 	mu    sync.Mutex
 	f     *os.File
@@ -34,7 +34,7 @@ func Open(dir string) (*Writer, error) {
 	return &Writer{f: f, marks: &marks{phases: map[string]bool{}}}, nil
 }
 
-// Append writes one event.
+// Append writes one event to the timeline.
 func (w *Writer) Append(e result.Event) error {
 	w.marks.add(e)
 	line, err := json.Marshal(e)
@@ -52,7 +52,7 @@ func (w *Writer) Append(e result.Event) error {
 	return nil
 }
 
-// Register exposes the phases and faults in the written events as metrics.
+// Register registers metrics of the phases and faults in the written events.
 func (w *Writer) Register(r prometheus.Registerer) error {
 	if err := r.Register(w.marks); err != nil {
 		return fmt.Errorf("register the timeline's metrics: %w", err)
@@ -60,7 +60,7 @@ func (w *Writer) Register(r prometheus.Registerer) error {
 	return nil
 }
 
-// InForce returns the faults that have begun but not ended according to the written events.
+// InForce returns the faults that, according to the written events, have begun but not ended.
 func (w *Writer) InForce() (all []Fault) {
 	w.marks.mu.Lock()
 	defer w.marks.mu.Unlock()
@@ -75,8 +75,8 @@ func (w *Writer) InForce() (all []Fault) {
 // Close closes the file.
 func (w *Writer) Close() error { return w.f.Close() }
 
-// Read reads the events of the run in dir. It skips an incomplete last line, which a kill may leave. It returns no
-// events if the file does not exist. Every error is a *result.Damaged.
+// Read reads the events of the run in dir. If the file does not exist, Read returns no events. It skips an incomplete
+// last line, which a killed run may leave. Every error is a *result.Damaged.
 func Read(dir string) ([]result.Event, error) {
 	events, err := result.ReadLines[result.Event](dir, result.TimelineFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,9 +88,9 @@ func Read(dir string) ([]result.Event, error) {
 // onNodes is the value of the label "on" for faults of simulated nodes, which affect no component.
 const onNodes = "nodes"
 
-// marks exposes the phases and faults of a timeline as metrics, so that a Grafana can show them in its dashboards during
-// the run. A fault without duration, such as a kill, is not active at any scrape; only the time of its beginning shows
-// it.
+// marks exports the phases and faults of a timeline as metrics, so that Grafana dashboards can show them during the run.
+// A fault without a duration, such as a kill, is not active at any scrape. Only the metric of its begin time shows such
+// a fault.
 type marks struct {
 	mu     sync.Mutex
 	phases map[string]bool // by name; true while the phase is active

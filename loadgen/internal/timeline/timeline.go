@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// clockSkew is the maximum difference between the times of two events that happen at the same moment, such as a kill and
-// the end of the killed process.
+// clockSkew is the maximum difference between the recorded times of two events that happen at the same moment, such as a
+// kill and the exit of the killed process.
 const clockSkew = time.Second
 
 // Timeline holds the faults, exits and leaders of a run.
@@ -34,7 +34,7 @@ type Exit struct {
 	Detail    string
 	Expected  bool // the supervisor had requested the exit
 	Handover  bool // the component handed over its lease and is restarted
-	// Ready is when the next process was ready. It is zero if no process was ready before the next exit.
+	// Ready is the time at which the next process was ready. It is zero if no process was ready before the next exit.
 	Ready time.Time
 
 	started  time.Time // start of the process that ended; zero for the first process, which was ready before the run began
@@ -42,14 +42,14 @@ type Exit struct {
 	back     time.Time // when the next process that became ready was ready; zero if none was
 }
 
-// Leader is a component that became the leader of its kind.
+// Leader records that a component became the leader of its kind.
 type Leader struct {
 	Of    string // the kind: etcd, kube-scheduler, ...
 	Name  string // the component
 	Since time.Time
 }
 
-// process is the state of a component's processes while the events are read.
+// process is the state of a component's processes while Of reads the events.
 type process struct {
 	exits   []int // indices in Timeline.Exits
 	back    int   // number of exits after which some process became ready
@@ -57,7 +57,7 @@ type process struct {
 	ready   bool
 }
 
-// Of builds a timeline from events in any order.
+// Of builds a timeline from events, which may be in any order.
 func Of(events []result.Event) *Timeline {
 	t := &Timeline{events: slices.Clone(events), processes: map[string]*process{}}
 	slices.SortStableFunc(t.events, func(a, b result.Event) int { return a.Time.Compare(b.Time) })
@@ -104,7 +104,7 @@ func (t *Timeline) follow(e result.Event) {
 	}
 }
 
-// ExitBetween returns the last exit of a component between after and before, both excluded, or nil.
+// ExitBetween returns the last exit of a component in the open interval (after, before), or nil.
 func (t *Timeline) ExitBetween(component string, after, before time.Time) *Exit {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return !at.Before(before) })
 	if n == 0 || !t.Exits[exits[n-1]].Time.After(after) {
@@ -122,8 +122,8 @@ func (t *Timeline) ExitAfter(component string, after time.Time) *Exit {
 	return &t.Exits[exits[n]]
 }
 
-// exitsUntil returns the exits of a component, and the number of those before the first one for whose time over returns
-// true.
+// exitsUntil returns the exits of a component, and the number n of exits before the first exit for whose time over
+// returns true.
 func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n int, exits []int) {
 	if p := t.processes[component]; p != nil {
 		exits = p.exits
@@ -131,8 +131,8 @@ func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n in
 	return sort.Search(len(exits), func(i int) bool { return over(t.Exits[exits[i]].Time) }), exits
 }
 
-// FaultOn returns the latest fault on a component that had begun at the time at and had not ended more than grace before
-// it, or nil.
+// FaultOn returns the latest fault on a component that had begun by the time at, or nil. It ignores faults that had
+// ended more than grace before at.
 func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) *Fault {
 	for i, f := range slices.Backward(t.Faults) {
 		if f.Hits(component) && !f.Begin.After(at.Add(clockSkew)) && (f.End == nil || !f.End.Add(grace).Before(at)) {
@@ -142,7 +142,7 @@ func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) 
 	return nil
 }
 
-// FaultsWithin returns the faults that began between from and until, both included.
+// FaultsWithin returns the faults that began in the closed interval [from, until].
 func (t *Timeline) FaultsWithin(from, until time.Time) []Fault {
 	var all []Fault
 	for _, f := range t.Faults {
@@ -153,8 +153,8 @@ func (t *Timeline) FaultsWithin(from, until time.Time) []Fault {
 	return all
 }
 
-// CheckPhases returns an error unless the timeline has exactly one start and one end of each measured phase, at the
-// measured times. A timeline that lacks phases may also lack faults and exits.
+// CheckPhases returns an error unless the timeline contains the start and the end of each measured phase exactly once,
+// at the measured times. A timeline that lacks phases may also lack faults and exits.
 func (t *Timeline) CheckPhases(phases []result.Phase) error {
 	type bound struct {
 		kind result.EventKind

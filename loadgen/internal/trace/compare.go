@@ -9,51 +9,53 @@ import (
 	"slices"
 )
 
-// CompareOptions describe the replay. The zero value means the speed of the trace and one copy.
+// CompareOptions describe the replay. The zero value describes one copy at the speed of the trace.
 type CompareOptions struct {
 	// Speed and Copies are the settings of the replay. Zero means 1.
 	Speed  float64
 	Copies int
 }
 
-// Comparison compares a trace with the recording of its replay.
+// Comparison is the result of comparing a trace with the recording of its replay.
 type Comparison struct {
 	// Requests is the number of requests in the trace, multiplied by the number of copies. Replayed is the number of
 	// requests in the recording that the replay sent.
 	Requests int64 `json:"requests"`
 	Replayed int64 `json:"replayed"`
-	// Setup is the number of other requests in the recording: requests that created objects, and requests of other
-	// clients.
+	// Setup is the number of all other requests in the recording: requests that created objects for the replay, and
+	// requests of other clients.
 	Setup int64 `json:"setup"`
-	// RateError is the largest Error in Groups.
+	// RateError is the largest Error of all Groups.
 	RateError float64 `json:"rateError"`
 	// Dispersion is the dispersion of the trace at the speed of the replay. ReplayedDispersion is the dispersion of the
 	// recording. With several copies, Dispersion equals ReplayedDispersion: the copies are shifted at random, so the
 	// expected dispersion is unknown.
 	Dispersion         float64 `json:"dispersion"`
 	ReplayedDispersion float64 `json:"replayedDispersion"`
-	// DispersionError is the difference between the two as a fraction of Dispersion, or of 1 if Dispersion is less than
-	// 1.
+	// DispersionError is the difference between Dispersion and ReplayedDispersion, as a fraction of Dispersion. If
+	// Dispersion is less than 1, it is a fraction of 1.
 	DispersionError float64 `json:"dispersionError"`
-	// Groups compares the requests by verb, resource and actor, in descending order of Error.
+	// Groups compares the numbers of requests by verb, resource and actor, in descending order of Error.
 	Groups []GroupComparison `json:"groups"`
 }
 
-// GroupComparison compares the requests with the same verb, resource and actor.
+// GroupComparison compares the numbers of requests with the same verb, resource and actor.
 type GroupComparison struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	Actor    string `json:"actor"`
 	Requests int64  `json:"requests"`
 	Replayed int64  `json:"replayed"`
-	// Error is the difference between the numbers as a fraction of Requests, or 1 if the trace has no such request.
+	// Error is the difference between the numbers of requests, as a fraction of Requests. It is 1 if the trace has no
+	// such request.
 	Error float64 `json:"error"`
 }
 
-// replayUser matches the name of a user of a replay, which consists of the load, the copy and the user in the trace.
+// replayUser matches the user name of an actor in a replay: the load, the copy and the user in the trace.
 var replayUser = regexp.MustCompile(`^stormglass:tenant:[^:]+-\d+:(.*)$`)
 
-// traced returns the user in the trace as whom an actor sends requests, and whether the actor belongs to a replay.
+// traced returns the user of the trace on whose behalf the actor sends requests, and whether the actor belongs to a
+// replay.
 func (a Actor) traced() (user string, replayed bool) {
 	if m := replayUser.FindStringSubmatch(a.As); m != nil {
 		return m[1], true
@@ -109,7 +111,7 @@ type compared struct {
 	last          Micros // time of the last request since the first
 }
 
-// add counts a request at a time since the first request.
+// add counts a request. at is the time since the first request.
 func (c *compared) add(key comparedKey, at Micros) {
 	c.total++
 	c.groups[key]++
@@ -119,13 +121,13 @@ func (c *compared) add(key comparedKey, at Micros) {
 	c.bins[at/1e6]++
 }
 
-// renewal is a request that renews a Lease. It keeps its interval at any speed of the replay.
+// renewal is a request that renews a Lease. A replay at any speed sends it at the interval of the trace.
 type renewal struct {
 	key comparedKey
 	at  Micros
 }
 
-// read counts the requests in a trace, at the times at which a replay with the given speed sends them.
+// read counts the requests in a trace file, at the times at which a replay with the given speed sends them.
 func read(path string, speed float64) (*compared, error) {
 	r, err := Open(path)
 	if err != nil {

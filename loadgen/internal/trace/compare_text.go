@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// mostGroups is the maximum number of groups in a comparison's text.
+// mostGroups is the maximum number of groups that WriteText writes.
 const mostGroups = 20
 
 // WriteText writes the comparison as text, with the groups that differ most.

@@ -24,10 +24,10 @@ type Trace struct {
 	Entries    []Entry
 }
 
-// Entry is one request of a Trace. Took and Code are zero if unknown.
+// Entry is one request of a Trace. Took and Code are zero if they are unknown.
 type Entry struct {
 	At, Took Micros
-	// Actor, Shape, Namespace and Object are indexes. Namespace and Object may be None.
+	// Actor, Shape, Namespace and Object are indexes into the lists of the Trace. Namespace and Object may be None.
 	Actor, Shape, Namespace, Object int32
 	// Size is the size of the body in bytes, if known.
 	Size int32
@@ -37,10 +37,10 @@ type Entry struct {
 // None is the index for a missing namespace or object.
 const None = -1
 
-// Exact is the ResourceVersion of a shape whose requests ask for a specific version.
+// Exact is the ResourceVersion of a Shape whose requests specify a version other than "0".
 const Exact = "exact"
 
-// Shape holds the properties that many requests share.
+// Shape holds the properties that many requests of a trace share.
 type Shape struct {
 	Verb, Group, Version, Resource, Subresource string
 	LabelSelector, FieldSelector                string
@@ -72,7 +72,8 @@ func (s Shape) GroupResource() string {
 // Writes reports whether the verb changes objects.
 func (s Shape) Writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, s.Verb) }
 
-// Collective reports whether the verb applies to a collection. A name then selects objects in it.
+// Collective reports whether the verb applies to a collection. A name in such a request selects objects in the
+// collection.
 func (s Shape) Collective() bool {
 	return slices.Contains([]string{"list", "watch", "deletecollection"}, s.Verb)
 }
@@ -83,7 +84,7 @@ func RenewsLease(verb, group, resource string) bool {
 	return group == "coordination.k8s.io" && resource == "leases" && slices.Contains([]string{"get", "update", "patch"}, verb)
 }
 
-// Object is an object that requests name.
+// Object is an object that is named in requests.
 type Object struct {
 	Group, Resource, Name string
 	Namespace             int32
@@ -101,7 +102,7 @@ func LoadFile(path string) (*Trace, error) {
 	return r.whole()
 }
 
-// LoadData is LoadFile for the contents of a file. path is the name of the file in errors.
+// LoadData is like LoadFile for the contents of a file. Errors report path as the file name.
 func LoadData(path string, data []byte) (*Trace, error) {
 	r, err := open(path, io.NopCloser(bytes.NewReader(data)))
 	if err != nil {
@@ -128,8 +129,8 @@ func (r *Reader) whole() (*Trace, error) {
 	return t, err
 }
 
-// Load reads a whole trace into memory. It returns the error that requests yields, or an error with the number of an
-// invalid request.
+// Load reads a whole trace into memory. It returns an error if requests yields an error, or if a request is invalid. The
+// error for an invalid request contains its number.
 func Load(h Header, requests iter.Seq2[Request, error]) (*Trace, error) {
 	b := builder{
 		t: &Trace{Header: h}, shapes: map[Shape]int32{}, objects: map[Object]int32{}, namespaces: map[string]int32{},
@@ -193,7 +194,7 @@ func (b *builder) add(r Request) {
 	b.t.Entries = append(b.t.Entries, e)
 }
 
-// index returns the index of a value in a list without duplicates. It appends the value if it is new.
+// index returns the index of a value in a list without duplicates. If the value is not in the list, index appends it.
 func index[T comparable](known map[T]int32, list *[]T, value T) int32 {
 	i, ok := known[value]
 	if !ok {

@@ -21,7 +21,7 @@ const (
 	longestLine   = 1 << 20
 )
 
-// Reader reads the requests of a trace one by one.
+// Reader reads the requests of a trace, one after another.
 type Reader struct {
 	path   string
 	file   io.Closer
@@ -34,8 +34,8 @@ type Reader struct {
 	err    error
 }
 
-// Open opens a trace and reads its header. For an invalid file it returns a usage error: one line with the file, the
-// line and the field.
+// Open opens a trace and reads its header. If the file is invalid, Open returns a usage error: one line with the file,
+// the line and the field.
 func Open(path string) (*Reader, error) {
 	f, err := userfile.Open(path, math.MaxInt64)
 	if err != nil {
@@ -44,7 +44,7 @@ func Open(path string) (*Reader, error) {
 	return open(path, f)
 }
 
-// open reads the header of a trace. It closes f if it fails.
+// open reads the header of a trace. If it fails, it closes f.
 func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 	r := &Reader{path: path, file: f}
 	from := bufio.NewReaderSize(f, 256<<10)
@@ -77,8 +77,8 @@ func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 // Header returns the trace's header.
 func (r *Reader) Header() Header { return r.header }
 
-// Next reads the next request. It returns io.EOF after the last request, or an error if there are fewer requests than
-// the header states.
+// Next reads the next request. It returns io.EOF after the last request, or another error if the file has fewer requests
+// than the header states.
 func (r *Reader) Next(into *Request) error {
 	if r.err != nil {
 		return r.err
@@ -105,7 +105,7 @@ func (r *Reader) Next(into *Request) error {
 // Close closes the file.
 func (r *Reader) Close() error { return r.file.Close() }
 
-// decode reads the value in the next line that is not blank. It returns io.EOF at the end.
+// decode reads the value in the next non-blank line. It returns io.EOF at the end of the file.
 func (r *Reader) decode(into any, longest int) error {
 	for {
 		err := r.lines.next(longest)
@@ -157,7 +157,7 @@ func jsonError(err error) error {
 
 var errLong = errors.New("the line is too long")
 
-// feed passes one line at a time to a decoder, so that errors can name the line.
+// feed passes one line at a time to a decoder, so that errors can contain the line number.
 type feed struct {
 	from   *bufio.Reader
 	number int64
@@ -200,7 +200,7 @@ func trim(line []byte) []byte {
 	return line
 }
 
-// Read reads the rest of the line.
+// Read reads the remaining part of the line.
 func (f *feed) Read(p []byte) (int, error) {
 	if len(f.unread) == 0 {
 		return 0, io.EOF

@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// Summary describes the requests of a trace, or the requests that a replay sent.
+// Summary describes the requests in a trace, or the requests that a replay sent.
 type Summary struct {
 	Requests int64  `json:"requests"`
 	Length   Micros `json:"length"`
 	// Rate is the number of requests per second.
 	Rate float64 `json:"rate"`
-	// Dispersion is the variance of the number of arrivals in bins of equal length, divided by its mean: 1 for random
-	// arrivals, more for bursts, 0 for even arrivals or fewer than two bins.
+	// Dispersion is the variance of the number of arrivals per interval, divided by the mean. All intervals have the
+	// same length. Dispersion is 1 for random arrivals, more for bursts, and 0 for even arrivals or fewer than two
+	// intervals.
 	Dispersion float64 `json:"dispersion"`
-	// Groups has the number of requests by verb, resource and actor, in descending order of requests.
+	// Groups holds the numbers of requests by verb, resource and actor, in descending order.
 	Groups []Group `json:"groups"`
-	// Watches describes how long watches were open.
+	// Watches describes the time for which watches were open.
 	Watches Lengths `json:"watches"`
 }
 
@@ -35,30 +36,30 @@ type Lengths struct {
 type Group struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"` // such as deployments.apps or pods/status
-	// Actor is an index in Header.Actors.
+	// Actor is an index into Header.Actors.
 	Actor    int     `json:"actor"`
 	Requests int64   `json:"requests"`
 	Rate     float64 `json:"rate"`
 }
 
-// Share counts the requests for which one property has the value Of.
+// Share counts the requests with the value Of in one property, such as the verb.
 type Share[K cmp.Ordered] struct {
 	Of       K       `json:"of"`
 	Requests int64   `json:"requests"`
 	Rate     float64 `json:"rate"`
 }
 
-// ByVerb returns the number of requests by verb, in descending order.
+// ByVerb returns the number of requests by verb, in descending order of the number.
 func (s *Summary) ByVerb() []Share[string] {
 	return shares(s, func(g *Group) string { return g.Verb })
 }
 
-// ByResource returns the number of requests by resource, in descending order.
+// ByResource returns the number of requests by resource, in descending order of the number.
 func (s *Summary) ByResource() []Share[string] {
 	return shares(s, func(g *Group) string { return g.Resource })
 }
 
-// ByActor returns the number of requests by index of their actor, in descending order.
+// ByActor returns the number of requests by actor index, in descending order of the number.
 func (s *Summary) ByActor() []Share[int] {
 	return shares(s, func(g *Group) int { return g.Actor })
 }
@@ -85,7 +86,7 @@ func perSecond(n int64, length Micros) float64 {
 	return float64(n) / length.D().Seconds()
 }
 
-// Tally counts requests for a Summary. The requests may be in any order of time. It is not safe for concurrent use.
+// Tally counts requests for a Summary. The requests may be added in any order. Tally is not safe for concurrent use.
 type Tally struct {
 	bin     Micros
 	groups  map[groupKey]int64
@@ -99,7 +100,8 @@ type groupKey struct {
 	actor                              int
 }
 
-// NewTally returns a Tally that computes the dispersion in bins of length bin. Zero means one second.
+// NewTally returns a Tally that computes the dispersion from the number of requests in each interval of length bin. A
+// zero bin means one second.
 func NewTally(bin time.Duration) *Tally {
 	return &Tally{
 		bin:    Micros(cmp.Or(bin, time.Second) / time.Microsecond),
@@ -107,7 +109,7 @@ func NewTally(bin time.Duration) *Tally {
 	}
 }
 
-// Add counts a request that was sent at a time relative to the start.
+// Add counts a request that was sent at the given time since the start.
 func (t *Tally) Add(r *Request, at Micros) {
 	t.total++
 	t.groups[groupKey{r.Verb, r.Group, r.Resource, r.Subresource, r.Actor}]++
@@ -149,7 +151,8 @@ func threeDigits(m Micros) Micros {
 	return m / unit * unit
 }
 
-// lengths returns the quantiles of durations by the nearest rank. counts has the number of watches by duration.
+// lengths returns the quantiles of watch durations by the nearest-rank method. counts maps each duration to the number
+// of watches.
 func lengths(counts map[Micros]int64) (l Lengths) {
 	times := slices.Sorted(maps.Keys(counts))
 	for _, n := range counts {

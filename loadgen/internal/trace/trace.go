@@ -19,24 +19,24 @@ const Longest = 31 * 24 * time.Hour
 
 // Header is the first line of a trace.
 type Header struct {
-	// Trace is the version of the format.
+	// Trace is the version of the trace format.
 	Trace int `json:"trace"`
-	// Start is when the recording begins. Length is the time from Start to the end of the last request.
+	// Start is the time at which the recording begins. Length is the time from Start to the end of the last request.
 	Start  time.Time `json:"start"`
 	Length Micros    `json:"length"`
 	// Requests is the number of requests.
 	Requests int64 `json:"requests"`
 	// Actors are the clients. Requests refer to them by index.
 	Actors []Actor `json:"actors"`
-	// Dropped has the number of requests that were left out, by reason.
+	// Dropped holds the number of requests that were left out, by reason.
 	Dropped map[string]int64 `json:"dropped,omitempty"`
-	// Source describes what the trace was recorded from.
+	// Source describes the source from which the trace was recorded.
 	Source string `json:"source"`
 	// Hashed reports whether the names of users, namespaces and objects were replaced by hashes.
 	Hashed bool `json:"hashed"`
-	// Notes describe what was damaged or missing in the source, one line each.
+	// Notes lists the parts of the source that were damaged or missing, one line each.
 	Notes []string `json:"notes,omitempty"`
-	// Snapshot counts the objects of the cluster when the recording began. It is nil if unknown.
+	// Snapshot counts the objects of the cluster at the start of the recording. It is nil if unknown.
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
 }
 
@@ -48,7 +48,7 @@ type Actor struct {
 	As string `json:"as,omitempty"`
 }
 
-// String returns the actor's name for summaries.
+// String returns the name of the actor for summaries: the user, the impersonated user and the program.
 func (a Actor) String() string {
 	name := a.Name
 	if a.As != "" {
@@ -62,7 +62,7 @@ func (a Actor) String() string {
 
 // Request is one request of a trace.
 type Request struct {
-	// At is when the request was received, relative to the trace's Start.
+	// At is the time at which the request was received, relative to Header.Start.
 	At    Micros `json:"at"`
 	Actor int    `json:"actor"`
 	// Verb is the verb of the audit event: "get", "list", "watch", "create", "update", "patch",
@@ -75,23 +75,23 @@ type Request struct {
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
 	// LabelSelector, FieldSelector, Limit and ResourceVersion are query parameters. Paged reports whether the request
-	// has a continue token: it asks for a page of a list after the first.
+	// has a continue token, which requests the next page of a list.
 	LabelSelector   string `json:"labelSelector,omitempty"`
 	FieldSelector   string `json:"fieldSelector,omitempty"`
 	Limit           int64  `json:"limit,omitempty"`
 	Paged           bool   `json:"paged,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// InitialEvents reports whether a watch begins with sendInitialEvents.
+	// InitialEvents reports whether a watch has the parameter sendInitialEvents.
 	InitialEvents bool `json:"initialEvents,omitempty"`
-	// Took is the duration of the request or, for a watch, how long it was open. Zero means unknown.
+	// Took is the duration of the request. For a watch, it is the time for which the watch was open. Zero means unknown.
 	Took Micros `json:"took,omitempty"`
 	// Code is the HTTP status of the response. Zero means unknown.
 	Code int `json:"code,omitempty"`
 	// PatchType is the content type of a patch, if known.
 	PatchType string `json:"patchType,omitempty"`
-	// Size is the size of the request body in bytes, if the log has bodies.
+	// Size is the size of the request body in bytes, if the audit log contains request bodies.
 	Size int `json:"size,omitempty"`
-	// DryRun reports whether the request was a dry run, which changes nothing.
+	// DryRun reports whether the request was a dry run, which does not change objects.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
@@ -121,16 +121,16 @@ func LongRunning(verb, subresource string) bool {
 	return verb == "watch"
 }
 
-// Micros is a time in microseconds.
+// Micros is a number of microseconds.
 type Micros int64
 
-// D returns the time as a Duration.
+// D converts m to a time.Duration.
 func (m Micros) D() time.Duration { return time.Duration(m) * time.Microsecond }
 
 // Snapshot counts the objects of a cluster and describes their sizes.
 type Snapshot struct {
 	Nodes int64 `json:"nodes"`
-	// PodsPerNode has quantiles of the number of pods per node.
+	// PodsPerNode holds quantiles of the number of pods per node.
 	PodsPerNode Quantiles `json:"podsPerNode"`
 	// Resources are the resources that have objects, ordered by descending number of objects.
 	Resources []ResourceCount `json:"resources"`
@@ -144,9 +144,9 @@ type ResourceCount struct {
 	Objects  int64  `json:"objects"`
 	// Namespaces is the number of namespaces with at least one of the objects, or 0 for a cluster-scoped resource.
 	Namespaces int64 `json:"namespaces,omitempty"`
-	// PerNamespace has quantiles of the number of objects in each of these namespaces.
+	// PerNamespace holds quantiles of the number of objects in each of these namespaces.
 	PerNamespace Quantiles `json:"perNamespace,omitzero"`
-	// Bytes has quantiles of the JSON size of objects, measured on Sampled objects.
+	// Bytes holds quantiles of the JSON size of objects, measured on Sampled objects.
 	Bytes   Quantiles `json:"bytes,omitzero"`
 	Sampled int64     `json:"sampled,omitempty"`
 }

@@ -51,7 +51,8 @@ func Create(path string, h Header) (*Writer, error) {
 	return w, w.closeOn(w.err)
 }
 
-// Write adds a request. It fails if the request is invalid or cannot be written. After an error, all further calls fail.
+// Write writes a request. It returns an error if the request is invalid or cannot be written. After an error, all
+// further calls return an error.
 func (w *Writer) Write(r *Request) error {
 	if w.err == nil {
 		if err := r.Check(&w.header, w.last); err != nil {

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wakeup is a timerfd for which the runtime waits as it does for sockets. Waiting only for the timerfd is both cheaper
-// and more exact than a Go timer:
+// Wakeup ends the waits of one goroutine with a timerfd, for which the runtime waits as it does for sockets. Waiting
+// only for the timerfd is both cheaper and more exact than a Go timer:
 //
-//   - Setting a Go timer interrupts the thread that polls the network, if no
-//     other timer is due earlier. When the timer is due, another thread is woken
-//     in addition to the one that runs it. With a timerfd, the polling thread
-//     runs the waiting goroutine itself.
+//   - Setting a Go timer interrupts the thread that polls the network, unless
+//     another timer is due earlier. When the timer is due, the runtime wakes another
+//     thread in addition to the thread that runs the timer. With a timerfd, the
+//     polling thread runs the waiting goroutine itself.
 //   - In an idle process, Go rounds waits up to a millisecond, the unit of
 //     epoll_wait (runtime/netpoll_epoll.go).
 //   - The runtime's monitor, which sleeps until the next Go timer is due, is not
@@ -30,7 +30,7 @@ type Wakeup struct {
 
 	state atomic.Int32 // awake, asleep or rung
 
-	// The fields below belong to the waiting goroutine.
+	// Only the waiting goroutine uses the fields below.
 	start   time.Time
 	until   time.Duration
 	failure error // error of setting the timer
@@ -39,16 +39,16 @@ type Wakeup struct {
 	settle  func(fd uintptr) bool // of wait
 }
 
-// States of a Wakeup. A ring is never lost: it fires the timer of a sleeping goroutine, and prevents a goroutine that is
-// awake from falling asleep.
+// States of a Wakeup. A call of Ring is never lost: it fires the timer of a sleeping goroutine, and prevents a goroutine
+// that is awake from falling asleep.
 const (
 	awake int32 = iota
 	asleep
 	rung // but the ring has not ended a wait yet
 )
 
-// New returns a Wakeup. The Wakeup does nothing if there is no timerfd, or if time.Now is not the machine's clock, as in
-// testing/synctest.
+// New returns a Wakeup. If there is no timerfd, or if time.Now is not the machine's clock (as in testing/synctest), the
+// Wakeup does nothing.
 func New() *Wakeup {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil || time.Since(time.Unix(now.Unix())).Abs() > time.Hour {
@@ -67,7 +67,8 @@ func New() *Wakeup {
 	return a
 }
 
-// Wait returns true when until has passed since start, or after a ring. It returns false if it cannot wait.
+// Wait waits until the duration until has passed since start, or until Ring is called, and returns true. It returns
+// false if it cannot wait, for example without a timerfd.
 func (a *Wakeup) Wait(start time.Time, until time.Duration) bool {
 	if a.raw == nil {
 		return false
@@ -78,8 +79,9 @@ func (a *Wakeup) Wait(start time.Time, until time.Duration) bool {
 	return err == nil && a.failure == nil
 }
 
-// The runtime calls settled before it waits for the descriptor, and whenever the descriptor is ready. Setting the timer
-// again resets the timer's count, which is never read: the runtime's epoll is edge-triggered.
+// settled sets the timer and reports whether the wait is over. The runtime calls it before it waits for the descriptor,
+// and whenever the descriptor is ready. Setting the timer again resets the timer's count. The count is never read,
+// because the runtime's epoll is edge-triggered.
 func (a *Wakeup) settled(fd uintptr) bool {
 	a.state.CompareAndSwap(asleep, awake)
 	wait := a.until - time.Since(a.start)
@@ -93,7 +95,8 @@ func (a *Wakeup) settled(fd uintptr) bool {
 	return !a.state.CompareAndSwap(awake, asleep)
 }
 
-// Ring ends the current wait, or the next one at once. It is safe for concurrent use.
+// Ring ends the current wait. If no goroutine waits, the next call of Wait returns at once. Ring is safe for concurrent
+// use.
 func (a *Wakeup) Ring() {
 	if a.raw != nil && a.state.Swap(rung) == asleep {
 		_ = a.raw.Control(ringNow) // an error means that the file is closed, so nothing waits
@@ -105,7 +108,7 @@ func ringNow(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.Timespec{Nsec: 1}}, nil)
 }
 
-// Set wakes an idle process after d. Use it in addition to a Go timer of the same length.
+// Set wakes an idle process after d, so that a Go timer of the same length fires on time.
 func (a *Wakeup) Set(d time.Duration) {
 	if a.raw == nil {
 		return

@@ -5,7 +5,7 @@ package wakeup
 
 import "time"
 
-// Wakeup does nothing on this system. With a Go timer, an idle process wakes up to a millisecond late.
+// Wakeup does nothing on this operating system. With a Go timer, an idle process wakes up to a millisecond late.
 type Wakeup struct{}
 
 func New() *Wakeup                                 { return &Wakeup{} }

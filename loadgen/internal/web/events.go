@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// mostStreams is the maximum number of browsers that receive the state of the run; more are refused.
+	// mostStreams is the maximum number of browsers that receive the state of the run. Additional browsers are refused.
 	mostStreams = 32
 	// tellWithin is the time limit for writing a state. A browser that does not read in time is disconnected.
 	tellWithin = 5 * time.Second
@@ -63,7 +63,7 @@ func phaseOf(n run.Snapshot) string {
 	return ""
 }
 
-// serveEvents sends a browser the state at each change, as server-sent events.
+// serveEvents sends the state of the run to a browser at each change, as server-sent events.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !s.join() {
 		http.Error(w, fmt.Sprintf("%d browsers follow the run already", mostStreams), http.StatusServiceUnavailable)
@@ -110,8 +110,8 @@ func (s *Server) leave() {
 	s.streams--
 }
 
-// Finish makes the report of the run in dir available to the connected browsers. It waits until they have fetched it,
-// for at most fetchWithin or until hurry is closed, and then closes the server.
+// Finish makes the report of the run in dir available to the connected browsers. It waits until the browsers have
+// fetched the report, for at most fetchWithin or until hurry is closed. It then closes the server.
 func (s *Server) Finish(dir string, hurry <-chan struct{}) error {
 	if s == nil {
 		return nil

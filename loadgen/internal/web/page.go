@@ -27,8 +27,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The generator's own process creates the page: at most once per pageEvery, and so rarely that it uses at most
-// 1/leastRest of the time. On a busy machine the pause could become long, so mostRest limits it.
+// Limits on the time for creating the page, which the generator's own process does. It creates the page at most once per
+// pageEvery, and so rarely that this takes at most 1/leastRest of the time. On a busy machine, this rule could cause a
+// long pause, so mostRest limits the pause.
 const (
 	pageEvery = 3 * time.Second
 	leastRest = 50
@@ -45,7 +46,7 @@ type pages struct {
 	fresh   time.Time // until then, the page is not created again
 }
 
-// next returns the version of the page that get would return now.
+// next returns the version of the page that the next call of get returns.
 func (p *pages) next() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +56,7 @@ func (p *pages) next() int {
 	return p.version + 1
 }
 
-// get returns the page. It calls write to create a new page if the last one is too old.
+// get returns the page. If the cached page is too old, get calls write to create a new page.
 func (p *pages) get(write func() ([]byte, error)) (text []byte, version int, err error) {
 	p.making.Lock()
 	defer p.making.Unlock()
@@ -132,7 +133,7 @@ func headline(n run.Snapshot) string {
 	return "No phase is running."
 }
 
-// read reads the files that a run has written so far. It sets Ended to now.
+// read reads the files that a run has written so far. It sets Run.Ended to now.
 func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
 	rec := &rundir.Recorded{Dir: dir}
 	var err error
@@ -161,8 +162,8 @@ func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
 	return rec, text, nil
 }
 
-// unmeasured returns the phases of a timeline that have no measurements: the last one, which is in progress or has just
-// ended.
+// unmeasured returns the phases of the timeline without measurements. Only the last phase can be such a phase, because
+// it is in progress or has just ended.
 func unmeasured(measured []result.Phase, events []result.Event, now time.Time) (more []result.Phase) {
 	known := map[string]bool{}
 	for _, p := range measured {

@@ -1,9 +1,9 @@
 // Package web serves the page of a run in progress: the report so far, the state of the run, and buttons to control the
 // run.
 //
-// The page is for browsers on this machine. The server listens only on loopback addresses and answers only requests for
-// host names of this machine, so that no website can reach it through its own name (DNS rebinding). Its paths begin with
-// a random token. It refuses commands from pages of other origins.
+// The page is for browsers on this machine. The server listens only on loopback addresses. It answers only requests for
+// host names of this machine, so that no website can reach it through the website's own name (DNS rebinding). All paths
+// begin with a random token. The server refuses commands from pages of other origins.
 package web
 
 import (
@@ -60,8 +60,8 @@ func Open(addr string) (*Server, error) {
 // URL returns the URL of the page, including the token.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" + s.token + "/" }
 
-// Start begins to serve a run, which the page's buttons control through control. It returns the run's Progress, which
-// passes everything on to next.
+// Start starts to serve the page of a run. The buttons on the page act on control. Start returns the Progress for the
+// run, which updates the page and passes every call on to next.
 func (s *Server) Start(control *run.Control, next run.Progress) run.Progress {
 	s.control = control
 	s.http = &http.Server{
@@ -87,7 +87,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// display passes a run's progress on, and keeps it for the page.
+// display passes the progress of a run on, and stores it for the page.
 type display struct {
 	run.Progress
 	server *Server
@@ -96,7 +96,7 @@ type display struct {
 // mostSteps is the number of steps that are kept for the page.
 const mostSteps = 5
 
-// Step passes on one line about a step that was done or has begun, and keeps it.
+// Step passes one line about a step on, and stores it for the page.
 func (d *display) Step(line string) {
 	d.Progress.Step(line)
 	d.server.change(func(s *Server) {
@@ -104,13 +104,13 @@ func (d *display) Step(line string) {
 	})
 }
 
-// Live passes on the state of the run, and keeps it.
+// Live passes the state of the run on, and stores it for the page.
 func (d *display) Live(n run.Snapshot) {
 	d.Progress.Live(n)
 	d.server.change(func(s *Server) { s.snapshot = n })
 }
 
-// change applies a change and notifies the browsers.
+// change calls f, which changes the server's data, and notifies the browsers.
 func (s *Server) change(f func(*Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,8 @@ func (s *Server) change(f func(*Server)) {
 	s.changed = make(chan struct{})
 }
 
-// guard passes on requests for this machine that have the token, except commands from pages of another origin.
+// guard passes a request on if its host is this machine and its path has the token. It refuses commands from pages of
+// another origin.
 func (s *Server) guard(h http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -170,7 +171,7 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// serveRoot serves the report if it exists, otherwise the page.
+// serveRoot serves the final report if it exists, otherwise the page of the run.
 func (s *Server) serveRoot(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	final := s.final

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// CheckAddress returns an error unless address is HOST:PORT. The error names the flag.
+// CheckAddress returns an error unless address has the form HOST:PORT. The error names the flag.
 func CheckAddress(flag, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
@@ -60,9 +60,9 @@ func Check(o Options, s *scenario.Scenario) error {
 	return nil
 }
 
-// WholeNodes returns why the scenario's nodes are not divided and stay in the coordinator. It returns "" if workers
-// divide them or the scenario has none. Nodes whose kubelet API the scenario needs are not divided, because the API is
-// found by address and port on one machine.
+// WholeNodes returns the reason why the coordinator runs all simulated nodes of the scenario itself. It returns "" if
+// workers divide the nodes, or the scenario has none. The coordinator runs the nodes if the scenario needs their
+// kubelet API, because the API must be reachable at addresses and ports of one machine.
 func WholeNodes(s *scenario.Scenario) string {
 	if s.Nodes.Count == 0 {
 		return ""
@@ -87,7 +87,7 @@ func WholeNodes(s *scenario.Scenario) string {
 	return ""
 }
 
-// Whole returns the names of the loads that are not divided. The coordinator runs them.
+// Whole returns the names of the loads that the coordinator runs itself because they cannot be divided.
 func Whole(s *scenario.Scenario) (names []string) {
 	for _, l := range s.Loads() {
 		if !kind.Divides(l.Kind) {

@@ -6,19 +6,19 @@ import (
 )
 
 const (
-	// exchanges is the number of exchanges in a comparison of clocks.
+	// exchanges is the number of exchanges in one comparison of clocks.
 	exchanges = 16
-	// MaxClockOffset is the maximum offset of a worker's clock from the coordinator's clock.
+	// MaxClockOffset is the maximum allowed offset between the clocks of a worker and of the coordinator.
 	MaxClockOffset = 5 * time.Millisecond
 )
 
-// exchange is one query of the other side's time: when our side sent it and got the response, by our clock, and the time
-// in the response.
+// exchange is one query of the other side's time. asked and answered are the times of the query and of the response by
+// our own clock. theirs is the time in the response.
 type exchange struct{ asked, answered, theirs time.Time }
 
-// compareClocks returns the offset of the fastest exchange. The other side read its clock between the query and the
-// response, most likely in the middle, so the offset is wrong by at most half of the exchange's duration (Cristian
-// 1989).
+// compareClocks returns the offset that the fastest exchange measured. The other side read its clock between the query
+// and the response, most likely in the middle. So the offset is wrong by at most half of the duration of the exchange
+// (Cristian 1989).
 func compareClocks(all []exchange) clock {
 	var best clock
 	for i, e := range all {

@@ -1,7 +1,7 @@
-// Package workers divides the loads and the simulated nodes of one run among several generators. The coordinator,
-// package run, does everything else: it handles the run directory, objects, credentials, scrapes and actions, and
-// chooses the nodes for faults. It also runs the loads that cannot be divided (kind.Divides) and the nodes whose kubelet
-// API the scenario needs (WholeNodes).
+// Package workers divides the loads and the simulated nodes of one run among several generator processes, the workers.
+// The coordinator (package run) does everything else: it manages the run directory, objects, credentials, scrapes and
+// actions, and chooses the nodes that faults affect. It also runs the loads that cannot be divided (kind.Divides), and
+// all nodes if the scenario needs their kubelet API (WholeNodes).
 //
 // # Flow of data
 //
@@ -12,20 +12,20 @@
 //
 // # Connection
 //
-// Each worker has one TLS 1.3 connection to the coordinator. A CA that is created for the run signs the coordinator's
-// certificate; the worker sends a token. Messages are JSON, each preceded by its length in four bytes. Nothing is sent
-// twice: if a connection breaks, the worker is lost, and the run ends and cannot be judged. A restarted worker is
-// refused.
+// Each worker has one TLS 1.3 connection with the coordinator. The coordinator's certificate is signed by a CA that is
+// created for the run. The worker authenticates with a token. Messages are JSON, each preceded by its length in four
+// bytes. No message is sent twice: if a connection breaks, the worker is lost, and the run ends without a verdict. A
+// worker that is restarted cannot join again.
 //
 // # Time
 //
-// Clocks are compared before every phase in 16 exchanges. The fastest exchange counts; the measured offset may be wrong
-// by half of its duration. Loads begin at a future time that the coordinator sends to all workers. A worker that
-// receives it too late ends the run. The latency of a delivery that is measured from another worker's acknowledgement
-// has the uncertainty of both workers' clocks added.
+// Before every phase, the clocks are compared in 16 exchanges. The offset of the fastest exchange is used; its error is
+// at most half of the duration of the exchange. Loads begin at a future time, which the coordinator sends to all
+// workers. If a worker receives this time too late, the run ends. The latency of a delivery of another worker's write
+// includes the uncertainty of both workers' clocks.
 //
 // # Merging
 //
-// Workers send distributions as counts of histograms, never as quantiles. Slots are added where the slots of all workers
-// end together. Counters and histograms of metrics are added.
+// Workers send distributions as counts of histograms, never as quantiles. Slots of recorded samples are added when the
+// workers' slots end at the same time. Counters and histograms of metrics are added.
 package workers

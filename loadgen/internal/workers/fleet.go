@@ -19,58 +19,61 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Most is the maximum number of workers.
+// Most is the maximum number of workers of a run.
 const Most = 256
 
-// Options configure the workers of a run. With the zero value, there are no workers: the run's own process does all
-// work.
+// Options configures the workers of a run. The zero value means no workers: the run's own process generates all load.
 type Options struct {
 	// Count is the number of workers.
 	Count int
-	// Listen is the address, HOST:PORT, at which workers join; "" means a free port of 127.0.0.1.
+	// Listen is the address, HOST:PORT, on which the coordinator listens for workers. "" means a free port of
+	// 127.0.0.1.
 	Listen string
-	// Advertise is the address, HOST or HOST:PORT, at which workers reach the coordinator; "" means the address of
+	// Advertise is the address, HOST or HOST:PORT, at which workers reach the coordinator. "" means the same address as
 	// Listen.
 	Advertise string
-	// Starter starts the workers. Nil means that the user starts them.
+	// Starter starts the workers. If it is nil, the user starts them.
 	Starter Starter
-	// Carried is set if the Starter makes the connections to the workers, so there is no address to join at.
+	// Carried means that the Starter makes the connections to the workers. The coordinator then does not listen.
 	Carried bool
-	// Within is the time limit until all workers have joined; 0 means five minutes.
+	// Within is the time limit for all workers to join. 0 means five minutes.
 	Within time.Duration
 }
 
 const defaultWithin = 5 * time.Minute
 
-// Invitation holds the data that workers need to join.
+// Invitation holds what workers need to join a run.
 type Invitation struct {
-	// Address is the coordinator's address, HOST:PORT. It is empty if connections are passed to Take instead.
+	// Address is the coordinator's address, HOST:PORT. It is empty if the Starter makes the connections and passes them
+	// to Take.
 	Address string
 	// Run is the run's id.
 	Run string
-	// CAFile and TokenFile are arguments of `loadgen worker`; CA and Token are their contents.
+	// CAFile and TokenFile are the names of files for the arguments of `loadgen worker`. CA and Token are the contents
+	// of these files.
 	CAFile, TokenFile string
 	CA, Token         string
 	// Count is the number of workers. Their indexes are 0 to Count-1.
 	Count int
 	// Dir is the directory for the workers' logs.
 	Dir string
-	// Take serves the worker at the other end of a connection until either side closes it. joined reports whether the
-	// peer was accepted as a worker.
+	// Take serves the worker at the other end of conn until either side closes the connection. joined reports whether
+	// the peer was accepted as a worker.
 	Take func(net.Conn) (joined bool, err error)
-	// Tell reports once, in one line, what delays a worker.
+	// Tell shows the user, in one line, what delays a worker. A line that was shown before is not repeated.
 	Tell func(format string, args ...any)
 }
 
-// Started describes workers that were started.
+// Started describes the workers that a Starter has started.
 type Started struct {
-	// Stop ends the workers that still run, and returns when all have ended.
+	// Stop ends the workers that are still running, and returns when all have ended.
 	Stop func() error
-	// API is how the workers reach the target's API server. Nil means in the same way as the coordinator.
+	// API describes how the workers reach the target's API server. If it is nil, they reach it in the same way as the
+	// coordinator.
 	API *API
 }
 
-// API describes how to reach an API server.
+// API is the address of an API server and the CA that signed its certificate.
 type API struct {
 	Host string
 	CA   []byte // PEM
@@ -78,13 +81,13 @@ type API struct {
 
 // Starter starts the workers of a run.
 type Starter interface {
-	// Start starts the workers. It calls ended when a worker ends, normally or not.
+	// Start starts the workers. It calls ended whenever a worker ends, whether normally or not.
 	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (Started, error)
-	// Describe describes, for the user to confirm, what Start will create for the run with that id.
+	// Describe describes what Start will create for the run with the id run. The user confirms this text.
 	Describe(count int, run string) string
 }
 
-// Describe describes the workers of the run with that id. It returns "" if there are no workers.
+// Describe describes the workers of the run with the id run. It returns "" if there are no workers.
 func (o Options) Describe(run string) string {
 	switch {
 	case o.Count == 0:
@@ -95,7 +98,8 @@ func (o Options) Describe(run string) string {
 	return o.Starter.Describe(o.Count, run)
 }
 
-// Fleet represents the workers of a run. A nil Fleet has no workers; its methods do nothing.
+// Fleet represents all workers of a run in the coordinator. The methods of a nil *Fleet do nothing, because there are
+// no workers.
 type Fleet struct {
 	options  Options
 	build    string
@@ -104,27 +108,28 @@ type Fleet struct {
 	step     func(format string, args ...any)
 	serving  sync.WaitGroup
 	started  Started // the workers that the Starter started
-	dir      string  // of the credentials; "" if none were written
+	dir      string  // directory of the credentials; "" if none were written
 
 	mu      sync.Mutex
 	members []*member // by index; nil for a worker that has not joined
 	changed chan struct{}
-	peers   map[*link]bool  // not admitted yet
-	told    map[string]bool // reported lines: exceeded limits, and reasons for refusals
+	peers   map[*link]bool  // connections that are not admitted yet
+	told    map[string]bool // lines that were reported: exceeded limits, and reasons for refusals
 	refused int             // number of refusals in told
-	last    string          // the latest refusal, in one line
+	last    string          // the latest refusal in told, in one line
 	failed  error
-	failing chan struct{} // closed with failed
+	failing chan struct{} // closed when failed is set
 	ending  bool
-	begin   time.Time // when the loads that are being started begin
+	begin   time.Time // start time of the loads that are being started
 	loads   map[string]*remote
 
 	scenario *scenario.Scenario
 	samples  *samples.Recorder
-	nodes    *node.Config // nodes that the workers divide; nil for none
+	nodes    *node.Config // nodes that the workers divide; nil if there are none
 }
 
-// Open listens for workers of the given build. It returns nil if the options have no workers.
+// Open creates the Fleet and listens for workers, which must have the given build. It returns nil if the options have
+// no workers.
 func Open(o Options, build func() string, step func(format string, args ...any)) (*Fleet, error) {
 	if o.Count == 0 {
 		return nil, nil
@@ -156,8 +161,8 @@ func Open(o Options, build func() string, step func(format string, args ...any))
 	return f, nil
 }
 
-// Invite writes the workers' credentials to dir, and starts the workers for the run with that id or prints how to start
-// them.
+// Invite writes the workers' credentials to dir. Then it starts the workers for the run with the id run or, without a
+// Starter, prints how to start them.
 func (f *Fleet) Invite(ctx context.Context, dir, run string) error {
 	if f == nil {
 		return nil
@@ -206,7 +211,7 @@ func (f *Fleet) address() string {
 	return own
 }
 
-// Where describes where workers join.
+// Where returns, for a message, how workers join: through the API server, or at an address.
 func (f *Fleet) Where() string {
 	if f.options.Carried {
 		return "through the API server"
@@ -214,7 +219,7 @@ func (f *Fleet) Where() string {
 	return "at " + f.address()
 }
 
-// ended records that a worker that the Starter started has ended.
+// ended records that a worker has ended that the Starter had started.
 func (f *Fleet) ended(index int, why error) {
 	f.mu.Lock()
 	m, ending := f.members[index], f.ending
@@ -228,7 +233,7 @@ func (f *Fleet) ended(index int, why error) {
 	}
 }
 
-// each calls fn for all members concurrently. It returns the error of the member with the lowest index.
+// each calls fn concurrently for all members. It returns the error of the member with the lowest index.
 func (f *Fleet) each(fn func(*member) error) error {
 	errs := make([]error, len(f.members))
 	var all sync.WaitGroup
@@ -251,14 +256,14 @@ func (f *Fleet) joined() []*member {
 	return slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m == nil })
 }
 
-// remote returns the divided load with that name, or nil.
+// remote returns the divided load with the given name, or nil.
 func (f *Fleet) remote(name string) *remote {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.loads[name]
 }
 
-// recorder returns the recorder of the workers' slots. It returns nil before Join.
+// recorder returns the recorder of the workers' samples. It returns nil before Join.
 func (f *Fleet) recorder() *samples.Recorder {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -272,7 +277,7 @@ func (f *Fleet) uncertainty() (most time.Duration) {
 	return most
 }
 
-// renewEvery is the interval at which the token file of the target is read again.
+// renewEvery is the interval at which the token file of the target is read.
 const renewEvery = 5 * time.Second
 
 func (f *Fleet) renewToken(t load.Target) {
@@ -299,16 +304,17 @@ func (f *Fleet) renewToken(t load.Target) {
 	}
 }
 
-// over returns a channel that is closed when the first member is gone or the run has ended.
+// over returns a channel that is closed when member 0 is gone, which also happens when the run ends.
 func (f *Fleet) over() <-chan struct{} { return f.members[0].gone }
 
-// lead is the time between the decision to start a load and its beginning. All workers must receive the call within it.
+// lead is the time from the decision to start a load until the load begins. All workers must receive the call within
+// this time.
 const lead = 250 * time.Millisecond
 
-// answerWithin is the maximum wait for the workers' answers at the start of a phase or fault.
+// answerWithin is the maximum wait for the answers of all workers at the start of a phase or fault.
 const answerWithin = 30 * time.Second
 
-// startTime returns the time at which loads begin that are started now. It is the same for all loads of a phase.
+// startTime returns the time at which a load begins that is started now. All loads of a phase begin at the same time.
 func (f *Fleet) startTime() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -318,7 +324,7 @@ func (f *Fleet) startTime() time.Time {
 	return f.begin
 }
 
-// BeginPhase tells the workers that a phase began at that time, and compares clocks again.
+// BeginPhase notifies the workers that a phase began at the given time, and compares clocks again.
 func (f *Fleet) BeginPhase(name string, at time.Time) {
 	if f == nil {
 		return
@@ -336,7 +342,7 @@ func (f *Fleet) BeginPhase(name string, at time.Time) {
 	}
 }
 
-// Watch waits until a worker is lost, and returns why. It returns nil when ctx ends.
+// Watch waits until a worker is lost and returns the error, or until ctx ends and returns nil.
 func (f *Fleet) Watch(ctx context.Context) error {
 	if f == nil {
 		<-ctx.Done()
@@ -350,7 +356,7 @@ func (f *Fleet) Watch(ctx context.Context) error {
 	}
 }
 
-// Failed returns why the run could not continue with its workers, or nil.
+// Failed returns the error because of which the run cannot continue with its workers, or nil.
 func (f *Fleet) Failed() error {
 	if f == nil {
 		return nil
@@ -360,10 +366,10 @@ func (f *Fleet) Failed() error {
 	return f.failed
 }
 
-// endWithin is the time limit for ending the workers.
+// endWithin is the time limit for the last answers of the workers at the end of a run.
 const endWithin = 15 * time.Second
 
-// End collects the last results and ends the workers.
+// End collects the last results of the workers and tells the workers to end.
 func (f *Fleet) End() {
 	if f == nil {
 		return
@@ -373,14 +379,15 @@ func (f *Fleet) End() {
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
-	_ = f.each(func(m *member) error { // the last results of a lost member are already here
+	_ = f.each(func(m *member) error { // the last results of a lost member were stored when they arrived
 		_, err := m.call(ctx, call{Verb: verbEnd})
 		m.leave()
 		return err
 	})
 }
 
-// Close closes the connections, stops the workers that the Starter started, and removes their credentials.
+// Close closes all connections, stops the workers that the Starter has started, and removes the credentials that Invite
+// wrote.
 func (f *Fleet) Close() error {
 	if f == nil {
 		return nil
@@ -388,7 +395,7 @@ func (f *Fleet) Close() error {
 	f.mu.Lock()
 	f.ending = true
 	for l := range f.peers {
-		_ = l.conn.Close() // it may be closed
+		_ = l.conn.Close() // it may be closed already
 	}
 	f.mu.Unlock()
 	if f.listener != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// ask is a worker's request for the credentials of one of its nodes.
+// ask is the message with which a worker requests the credentials of one of its nodes.
 type ask struct {
 	ID   int64  `json:"id"`
 	Node string `json:"node,omitempty"` // "" means the identity of all kube-proxies
 }
 
-// given is the coordinator's response to ask: a certificate or a token.
+// given is the coordinator's response to an ask. It contains a certificate or a token.
 type given struct {
 	ID    int64  `json:"id"`
 	Cert  []byte `json:"cert,omitempty"` // PEM
@@ -28,13 +28,13 @@ type given struct {
 	Error string `json:"error,omitempty"`
 }
 
-// renewedTokens is implemented by node identities that renew tokens.
+// renewedTokens is implemented by node identities whose tokens are renewed.
 type renewedTokens interface {
-	// Token returns the newest token of a node, or "" if the node has none.
+	// Token returns the newest token of a node. It returns "" if the node has no token.
 	Token(node string) string
 }
 
-// give sends the worker the credentials of one of its nodes.
+// give sends the worker the credentials that it has asked for.
 func (m *member) give(a ask) {
 	g, err := m.credentials(a.Node)
 	if err != nil {
@@ -72,8 +72,8 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	return g, nil
 }
 
-// owns reports whether a node is in the worker's share of the run's nodes. For the empty name it reports whether the
-// nodes have kube-proxies.
+// owns reports whether a node belongs to the worker's share. The empty name means the kube-proxies: owns then reports
+// whether the nodes have kube-proxies.
 func (m *member) owns(nodeName string) bool {
 	nodes := m.fleet.nodes
 	if nodeName == "" {
@@ -84,7 +84,7 @@ func (m *member) owns(nodeName string) bool {
 	return ok && err == nil && digits == strconv.Itoa(number) && number >= 0 && number < nodes.Spec.Count && number%len(m.fleet.members) == m.index
 }
 
-// renewNodeTokens sends the workers the renewed tokens of their nodes.
+// renewNodeTokens sends each worker the tokens of its nodes that have been renewed.
 func (f *Fleet) renewNodeTokens() {
 	if f.nodes == nil {
 		return
@@ -109,7 +109,7 @@ func (f *Fleet) renewNodeTokens() {
 	}
 }
 
-// renewed returns the tokens that changed since they were last sent to the worker.
+// renewed returns the tokens of the worker's nodes that have changed since they were last sent.
 func (m *member) renewed(t renewedTokens) map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,10 +122,10 @@ func (m *member) renewed(t renewedTokens) map[string]string {
 	return all
 }
 
-// askedIdentities provides the credentials of a worker's nodes, which it requests from the coordinator.
+// askedIdentities provides the credentials of a worker's nodes. It requests them from the coordinator.
 type askedIdentities struct {
 	send func(message) error
-	base *rest.Config // the server, and how to verify it
+	base *rest.Config // the API server, and how to verify its certificate
 
 	mu      sync.Mutex
 	last    int64
@@ -139,7 +139,7 @@ func newAskedIdentities(send func(message) error, base *rest.Config) *askedIdent
 	}
 }
 
-// For requests the credentials of a node.
+// For requests the credentials of a node from the coordinator.
 func (a *askedIdentities) For(ctx context.Context, nodeName string) (*rest.Config, error) {
 	g, err := a.ask(ctx, nodeName)
 	if err != nil {
@@ -159,7 +159,7 @@ func (a *askedIdentities) For(ctx context.Context, nodeName string) (*rest.Confi
 	return c, nil
 }
 
-// ForProxies requests the identity that all kube-proxies share.
+// ForProxies requests the credentials that all kube-proxies share.
 func (a *askedIdentities) ForProxies(ctx context.Context) (*rest.Config, error) {
 	return a.For(ctx, "")
 }
@@ -190,7 +190,7 @@ func (a *askedIdentities) ask(ctx context.Context, nodeName string) (given, erro
 	}
 }
 
-// take processes a response of the coordinator.
+// take passes a response of the coordinator to the call that waits for it.
 func (a *askedIdentities) take(g given) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -200,7 +200,7 @@ func (a *askedIdentities) take(g given) {
 	}
 }
 
-// renew stores tokens that the coordinator renewed.
+// renew stores tokens that were renewed by the coordinator.
 func (a *askedIdentities) renew(tokens map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

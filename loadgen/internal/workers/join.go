@@ -24,14 +24,14 @@ func (f *Fleet) accept() {
 	}
 }
 
-// takeConn serves the worker at the other end of a connection that the Starter made.
+// takeConn serves the worker at the other end of a connection that was made by the Starter.
 func (f *Fleet) takeConn(conn net.Conn) (joined bool, err error) {
 	return f.serve(newLink(tls.Server(conn, f.secrets.tls)))
 }
 
 const helloWithin = 10 * time.Second
 
-// serve serves a peer until it is gone. joined reports whether the peer was a worker.
+// serve serves a peer until the connection ends. joined reports whether the peer was a worker.
 func (f *Fleet) serve(l *link) (joined bool, err error) {
 	defer l.conn.Close()
 	f.mu.Lock()
@@ -56,8 +56,8 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 	m, refusal := f.admit(l, *first.Hello)
 	if refusal != "" {
 		f.tellRefused(l.conn.RemoteAddr(), refusal)
-		_ = l.send(message{Refused: refusal}) // the worker may be gone
-		return true, nil                      // so that the Starter does not try again
+		_ = l.send(message{Refused: refusal}) // an error means that the worker is gone
+		return true, nil                      // joined is true, so that the Starter does not try again
 	}
 	m.serve()
 	return true, nil
@@ -65,7 +65,7 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 
 var errOver = errors.New("the run is over")
 
-// admit makes a worker a member, or returns why the worker is refused.
+// admit makes the peer a member of the fleet, or returns the reason for refusing it.
 func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +96,7 @@ func (f *Fleet) notify() {
 	f.changed = make(chan struct{})
 }
 
-// tell reports a line about a worker, unless the same line was reported before.
+// tell shows the user a line about a worker, unless the same line was shown before.
 func (f *Fleet) tell(format string, args ...any) {
 	line := shown(fmt.Sprintf(format, args...))
 	f.mu.Lock()
@@ -108,11 +108,12 @@ func (f *Fleet) tell(format string, args ...any) {
 	}
 }
 
-// mostRefusals is the maximum number of reported refusals, because anybody on the network can cause any number of them.
+// mostRefusals is the maximum number of refusals that are reported, because anyone on the network can cause any number
+// of refusals.
 const mostRefusals = 20
 
-// tellRefused reports why a peer was refused, once for each reason. A reason contains no text from a peer that has not
-// sent the right token.
+// tellRefused reports why a peer was refused, once for each reason. A reason contains no text from the peer unless the
+// peer has sent the right token.
 func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	f.mu.Lock()
 	f.last = fmt.Sprintf("a worker at %s was refused: %s", from, refusal)
@@ -127,7 +128,7 @@ func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	}
 }
 
-// fail ends the run. Only the first error counts.
+// fail ends the run with an error. Only the first call has an effect.
 func (f *Fleet) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,8 +138,8 @@ func (f *Fleet) fail(err error) {
 	}
 }
 
-// Join waits until all workers have joined, sends them their shares of the scenario's loads and nodes, and measures the
-// offsets of their clocks.
+// Join waits until all workers have joined. Then it sends each worker its share of the scenario's loads and nodes, and
+// measures the offset of its clock.
 func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, id string) error {
 	if f == nil {
 		return nil
@@ -207,7 +208,7 @@ func (f *Fleet) awaitMembers(ctx context.Context) error {
 	}
 }
 
-// missing returns the indexes of the workers that have not joined. The caller holds mu.
+// missing returns the indexes of the workers that have not joined yet. The caller holds mu.
 func (f *Fleet) missing() (all []string) {
 	for i, m := range f.members {
 		if m == nil {

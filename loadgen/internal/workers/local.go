@@ -16,26 +16,26 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Local starts workers as child processes on this machine.
+// Local is a Starter that runs the workers as child processes on this machine.
 type Local struct {
-	// Binary is the path of loadgen; "" means the current program.
+	// Binary is the path of the loadgen program. "" means the current program.
 	Binary string
 }
 
-// A worker has endAfter to end by itself. Then this process closes the worker's pipe, and the worker has killAfter to
-// end. A suspended worker does neither, and is killed.
+// Time limits for ending a worker process. A worker first has endAfter to end by itself. Then its pipe is closed, and
+// it has another killAfter to end. A worker that is still running then, for example because it is suspended, is killed.
 const (
 	endAfter  = 2 * time.Second
 	killAfter = 5 * time.Second
 )
 
-// Describe returns how many processes Start starts.
+// Describe returns the number of processes that Start starts.
 func (l Local) Describe(count int, _ string) string {
 	return fmt.Sprintf("%d processes of this machine", count)
 }
 
-// Start starts the processes. They end when this process ends, for any reason. Signals of the terminal do not reach
-// them.
+// Start starts the processes. They end when this process ends, for any reason. They do not receive signals of the
+// terminal.
 func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why error)) (Started, error) {
 	binary := l.Binary
 	if binary == "" {
@@ -79,7 +79,7 @@ func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why 
 	return Started{Stop: stop}, nil
 }
 
-// awaitEnd reports whether over was closed in time.
+// awaitEnd reports whether over was closed within the given time.
 func awaitEnd(over <-chan struct{}, within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -94,7 +94,7 @@ func awaitEnd(over <-chan struct{}, within time.Duration) bool {
 type child struct {
 	cmd   *exec.Cmd
 	log   string
-	alive *os.File // closing it tells the process to end
+	alive *os.File // closing it makes the process end
 }
 
 func startChild(binary string, i Invitation, index int) (*child, error) {
@@ -114,7 +114,8 @@ func startChild(binary string, i Invitation, index int) (*child, error) {
 	return c, nil
 }
 
-// wait waits until the process has ended and returns why it ended: the last line of its log, unless it ended normally.
+// wait waits until the process has ended. It returns the reason as an error. If the process failed, the error contains
+// the last line of its log.
 func (c *child) wait() error {
 	err := c.cmd.Wait()
 	_ = c.alive.Close()

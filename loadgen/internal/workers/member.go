@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// lostAfter is the time after which a peer that sends nothing counts as lost.
+	// lostAfter is the silence of a peer after which it counts as lost.
 	lostAfter = 15 * time.Second
 	// aliveEvery is the interval at which each side sends a heartbeat.
 	aliveEvery = time.Second
-	// mostPosted is the maximum number of messages that wait to be sent to one worker.
+	// mostPosted is the maximum number of messages that are queued for one worker.
 	mostPosted = 1 << 14
 )
 
-// LostError reports a worker that was lost, was late, or failed. The run's measurements cannot be judged.
+// LostError means that a worker was lost, was late, or failed. The run then has no verdict.
 type LostError struct {
 	Index int
 	Name  string
@@ -35,7 +35,7 @@ func (e *LostError) Error() string { return fmt.Sprintf("worker %d (%s) %s", e.I
 // Unjudged returns true, because the run's load continued without this worker.
 func (e *LostError) Unjudged() bool { return true }
 
-// member is the coordinator's view of a worker.
+// member represents one worker in the coordinator.
 type member struct {
 	fleet *Fleet
 	index int
@@ -54,7 +54,7 @@ type member struct {
 	clock   clock
 	live    map[string]load.Live
 	nodes   node.Live
-	tokens  map[string]string // tokens of nodes that were last sent to the worker
+	tokens  map[string]string // the tokens of nodes as last sent to the worker
 	results results
 	metrics [][]byte
 	ready   chan reply // the reply to the welcome
@@ -69,7 +69,7 @@ func newMember(f *Fleet, l *link, h hello) *member {
 	return m
 }
 
-// serve receives messages until the worker is gone.
+// serve handles the worker's messages until the worker is gone.
 func (m *member) serve() {
 	var sending sync.WaitGroup
 	defer sending.Wait()
@@ -91,7 +91,7 @@ func (m *member) serve() {
 	}
 }
 
-// sendAll sends the posted messages, and heartbeats.
+// sendAll sends the queued messages, and heartbeats at an interval.
 func (m *member) sendAll() {
 	tick := time.NewTicker(aliveEvery)
 	defer tick.Stop()
@@ -120,7 +120,7 @@ func (m *member) post(next message) {
 	}
 }
 
-// lose marks the worker as lost, and fails the run unless the run is already ending.
+// lose marks the worker as lost and, unless the run is already ending, fails the run.
 func (m *member) lose(why string) {
 	err := &LostError{Index: m.index, Name: m.name, Why: why}
 	m.fleet.mu.Lock()
@@ -151,7 +151,7 @@ func (m *member) close() {
 	}
 }
 
-// whyGone returns why the worker no longer answers calls.
+// whyGone returns the error for calls to a worker that is gone.
 func (m *member) whyGone() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +161,7 @@ func (m *member) whyGone() error {
 	return fmt.Errorf("worker %d has left", m.index)
 }
 
-// take processes a message from the worker.
+// take handles a message from the worker.
 func (m *member) take(got message, at time.Time) {
 	switch {
 	case got.Reply != nil:
@@ -235,7 +235,7 @@ func (m *member) takeReply(r reply) {
 // call sends a call to the worker and waits for its reply.
 func (m *member) call(ctx context.Context, c call) (reply, error) { return m.await(ctx, m.ask(c)) }
 
-// ask sends a call and returns the channel on which await receives the reply.
+// ask sends a call and returns the channel of the reply, for await.
 func (m *member) ask(c call) <-chan reply {
 	answer := make(chan reply, 1)
 	m.mu.Lock()
@@ -261,14 +261,14 @@ func (m *member) await(ctx context.Context, answer <-chan reply) (reply, error) 
 	}
 }
 
-// bounded returns a context for a call that the worker answers at once. After a timeout, its cause is a LostError for
-// the worker.
+// bounded returns a context for a call that the worker should answer at once. When it times out, its cause is a
+// LostError for the worker.
 func (m *member) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.Background(), answerWithin,
 		&LostError{Index: m.index, Name: m.name, Why: fmt.Sprintf("did not answer within %v", answerWithin)})
 }
 
-// welcome sends the worker its share, and waits until the worker has created it.
+// welcome sends the worker its share, and waits until the worker has created the loads and nodes of the share.
 func (m *member) welcome(ctx context.Context, w welcome) error {
 	m.post(message{Welcome: &w})
 	select {

@@ -12,11 +12,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// resultsWithin is the maximum wait for the results of all workers.
+// resultsWithin is the time limit for collecting the results of all workers.
 const resultsWithin = 10 * time.Second
 
-// AddTo adds the results of the divided loads to the phases, and the results of each worker to m. For a lost worker it
-// uses the last report.
+// AddTo adds the merged results of the divided loads to the phases of m, and the results of each worker to m. For a
+// lost worker it uses the results that the worker last reported.
 func (f *Fleet) AddTo(m *result.Measurements) error {
 	if f == nil || f.scenario == nil {
 		return nil
@@ -50,8 +50,8 @@ func (f *Fleet) AddTo(m *result.Measurements) error {
 	return nil
 }
 
-// AddCost adds the cost of the workers to the coordinator's cost: the sum of the CPU times, and the maximum of all
-// processes for everything else.
+// AddCost adds the cost of the workers to that of the coordinator: CPU time is summed, and for all other values the
+// maximum over the processes is taken.
 func AddCost(g *result.Generator, all []result.Worker) {
 	for _, w := range all {
 		o := w.Generator
@@ -69,8 +69,8 @@ func AddCost(g *result.Generator, all []result.Worker) {
 	}
 }
 
-// Saturation returns one line for each limit that a worker exceeded in a phase. Phase "" means the time outside of all
-// phases.
+// Saturation returns a line for each limit that a worker exceeded in a phase. The phase "" stands for the time outside
+// of all phases.
 func (f *Fleet) Saturation(phase string) (lines []string) {
 	if f == nil {
 		return nil
@@ -85,7 +85,7 @@ func (f *Fleet) Saturation(phase string) (lines []string) {
 	return lines
 }
 
-// tellSaturation reports each limit that a worker exceeded, once.
+// tellSaturation shows the user each limit that a worker exceeded. A line that was shown before is not repeated.
 func (f *Fleet) tellSaturation(all []results) {
 	for i, r := range all {
 		for _, phase := range slices.Sorted(maps.Keys(r.Saturated)) {
@@ -128,7 +128,7 @@ func (m *member) summary(r results) result.Worker {
 	return w
 }
 
-// partsOf returns the parts of a load that the workers sent in a phase.
+// partsOf returns the workers' results of one load in one phase.
 func partsOf(all []results, loadName, phase string) (parts []load.Part) {
 	for _, r := range all {
 		for _, p := range r.Loads[loadName] {
@@ -140,7 +140,7 @@ func partsOf(all []results, loadName, phase string) (parts []load.Part) {
 	return parts
 }
 
-// addLoad adds the merged parts of a load to a phase.
+// addLoad merges the parts of a load and adds the result to a phase.
 func addLoad(p *result.Phase, kind string, parts []load.Part) error {
 	requests, err := mergeRequests(parts)
 	if err != nil {
@@ -189,7 +189,8 @@ func mergeRequests(parts []load.Part) ([]result.Requests, error) {
 	return all, nil
 }
 
-// addRequests adds up requests of one kind. The rates are per second of the longest time in which requests were due.
+// addRequests returns the sum of requests of one kind. Its rates are relative to the longest time in which requests
+// were due on any worker.
 func addRequests(parts []load.RequestsPart) (sum result.Requests, err error) {
 	sum = parts[0].Sums
 	sum.Outcomes = maps.Clone(sum.Outcomes)
@@ -229,7 +230,7 @@ func addRequests(parts []load.RequestsPart) (sum result.Requests, err error) {
 	return sum, nil
 }
 
-// mergeWatches adds up the watches of one load. It returns nil if no part has watches.
+// mergeWatches returns the sum of the watches of one load, or nil if no part contains watches.
 func mergeWatches(parts []load.Part) (*result.Watches, error) {
 	var all []load.WatchesPart
 	for _, p := range parts {

@@ -14,10 +14,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// metricsWithin is the maximum wait for the metrics of all workers at a scrape.
+// metricsWithin is the time limit, at a scrape, for collecting the metrics of all workers.
 const metricsWithin = 2 * time.Second
 
-// Register exposes the sums of the workers' load metrics. Each series has the value that a single generator would have.
+// Register registers a collector that exposes the sums of the workers' load metrics. Each series then has the value
+// that one generator without workers would report.
 func (f *Fleet) Register(registry prometheus.Registerer) error {
 	if f == nil {
 		return nil
@@ -27,10 +28,11 @@ func (f *Fleet) Register(registry prometheus.Registerer) error {
 
 type collector struct{ fleet *Fleet }
 
-// Describe describes nothing, because the metrics depend on the scenario.
+// Describe sends no descriptors, because the metrics depend on the scenario.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect calls all workers. For a worker that does not answer, it uses the last metrics.
+// Collect requests the metrics from all workers and sends the sums. For a worker that does not answer, it uses the
+// metrics received last.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), metricsWithin)
 	defer cancel()
@@ -59,7 +61,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// merged is the sum of a metric of all workers.
+// merged is a metric that is the sum of a metric over all workers.
 type merged struct {
 	desc   *prometheus.Desc
 	metric *dto.Metric
@@ -98,7 +100,7 @@ func unpackMetrics(packed [][]byte) (families []*dto.MetricFamily, err error) {
 	return families, nil
 }
 
-// mergeMetrics adds up series with equal names and labels. Families and series are sorted.
+// mergeMetrics adds up series with equal names and labels. It sorts families and series.
 func mergeMetrics(sets [][]*dto.MetricFamily) []*dto.MetricFamily {
 	byName := map[string]*dto.MetricFamily{}
 	series := map[string]*dto.Metric{}
@@ -169,7 +171,8 @@ func addHistogram(to, from *dto.Histogram) {
 	}
 	to.ZeroCount = proto.Uint64(to.GetZeroCount() + from.GetZeroCount())
 	to.ZeroThreshold = proto.Float64(math.Max(to.GetZeroThreshold(), from.GetZeroThreshold()))
-	// A registry halves the resolution of a histogram with too many buckets, so use the coarser of both.
+	// A registry halves the resolution of a histogram with too many buckets, so the two may differ. Use the coarser
+	// resolution.
 	schema := min(to.GetSchema(), from.GetSchema())
 	buckets := nativeBuckets(to, schema)
 	for i, n := range nativeBuckets(from, schema) {
@@ -179,8 +182,8 @@ func addHistogram(to, from *dto.Histogram) {
 	to.PositiveSpan, to.PositiveDelta = nativeSpans(buckets)
 }
 
-// nativeBuckets returns the counts by bucket index, at a schema that is at most the schema of h. It reads only positive
-// buckets, because durations are positive.
+// nativeBuckets returns the counts of a native histogram by bucket index, at a schema that is not finer than that of h.
+// It ignores negative buckets, because durations are positive.
 func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	buckets := map[int32]int64{}
 	shift := h.GetSchema() - schema
@@ -205,8 +208,8 @@ func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	return buckets
 }
 
-// nativeSpans returns buckets in the encoding of native histograms: spans of consecutive buckets, and differences
-// between their counts.
+// nativeSpans encodes buckets as a native histogram does: spans of consecutive buckets, and the differences between the
+// counts of consecutive buckets.
 func nativeSpans(buckets map[int32]int64) (spans []*dto.BucketSpan, deltas []int64) {
 	indexes := make([]int32, 0, len(buckets))
 	for i := range buckets {
@@ -223,7 +226,7 @@ func nativeSpans(buckets map[int32]int64) (spans []*dto.BucketSpan, deltas []int
 		deltas = append(deltas, buckets[i]-last)
 		last, next = buckets[i], i+1
 	}
-	if spans == nil { // this is how client_golang marks a native histogram without values
+	if spans == nil { // client_golang marks a native histogram without values like this
 		spans = []*dto.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}}
 	}
 	return spans, deltas

@@ -12,13 +12,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 )
 
-// Nodes are the simulated nodes of a run, which the workers divide.
+// Nodes are the simulated nodes of a run, divided among the workers.
 type Nodes struct {
 	*node.Divided
 	fleet *Fleet
 }
 
-// nodesSetup configures a worker's nodes, in addition to the scenario.
+// nodesSetup holds the settings of a worker's nodes that are not in the scenario.
 type nodesSetup struct {
 	Prefix     string            `json:"prefix"`
 	Labels     map[string]string `json:"labels,omitempty"`
@@ -27,8 +27,8 @@ type nodesSetup struct {
 	Cloud      bool              `json:"cloud,omitempty"` // whether there is a cloud, to which the coordinator reports instances
 }
 
-// DivideNodes assigns the nodes of a configuration to the workers. Call it before Join. The workers export the metrics
-// of the nodes. The coordinator creates their credentials and reports their instances to the cloud.
+// DivideNodes assigns the nodes of c to the workers. Call it before Join. The workers export the metrics of the nodes.
+// The coordinator creates the nodes' credentials, and reports their instances to the cloud.
 func (f *Fleet) DivideNodes(c node.Config) (*Nodes, error) {
 	var parts []node.Part
 	for index := range f.options.Count {
@@ -50,12 +50,12 @@ func (f *Fleet) nodesSetup() *nodesSetup {
 	return &nodesSetup{Prefix: c.NamePrefix, Labels: c.Labels, Taints: c.Taints, Restricted: c.Restricted, Cloud: c.Cloud != nil}
 }
 
-// Start registers the nodes of all workers from the same time.
+// Start registers the nodes. All workers begin at the same time.
 func (n *Nodes) Start(ctx context.Context) error {
 	return n.Divided.Start(load.StartAt(ctx, n.fleet.startTime()))
 }
 
-// nodesPart is the part of the nodes that belongs to one worker, which has joined.
+// nodesPart is the part of the nodes that one worker runs. The worker must have joined.
 type nodesPart struct {
 	fleet *Fleet
 	index int
@@ -65,7 +65,7 @@ var _ node.Part = nodesPart{}
 
 func (p nodesPart) member() *member { return p.fleet.members[p.index] }
 
-// Start registers the worker's nodes. It returns when they are Ready.
+// Start makes the worker register its nodes. It returns when they are Ready.
 func (p nodesPart) Start(ctx context.Context) error {
 	m := p.member()
 	answer, err := m.call(ctx, call{Verb: verbNodesStart, At: load.StartOf(ctx)})
@@ -76,19 +76,19 @@ func (p nodesPart) Start(ctx context.Context) error {
 	return err
 }
 
-// Able returns the numbers of the worker's nodes that a fault of the given kind may affect.
+// Able returns the numbers of the worker's nodes to which a fault of the given kind can be applied.
 func (p nodesPart) Able(kind string) ([]int, error) {
 	answer, err := p.ask(call{Verb: verbNodesAble, Fault: &node.Fault{Kind: kind}})
 	return answer.Numbers, err
 }
 
-// Hit makes the worker begin a fault on its nodes with the given numbers.
+// Hit makes the worker begin a fault on those of its nodes that have the given numbers.
 func (p nodesPart) Hit(fault node.Fault, numbers []int) error {
 	_, err := p.ask(call{Verb: verbNodesHit, Fault: &fault, Numbers: numbers})
 	return err
 }
 
-// ask sends a call that the worker answers at once. If the worker does not answer, the run ends.
+// ask sends a call that the worker should answer at once. If the worker does not answer, ask fails the run.
 func (p nodesPart) ask(c call) (reply, error) {
 	ctx, cancel := p.member().bounded()
 	defer cancel()
@@ -99,7 +99,7 @@ func (p nodesPart) ask(c call) (reply, error) {
 	return answer, err
 }
 
-// Live returns the last state of the nodes that the worker reported.
+// Live returns the state of the nodes that the worker reported last.
 func (p nodesPart) Live() node.Live {
 	m := p.member()
 	m.mu.Lock()
@@ -107,7 +107,7 @@ func (p nodesPart) Live() node.Live {
 	return m.nodes
 }
 
-// Tally returns the last results of the nodes that the worker reported.
+// Tally returns the results of the nodes that the worker reported last.
 func (p nodesPart) Tally() node.Tally {
 	m := p.member()
 	m.mu.Lock()
@@ -118,17 +118,17 @@ func (p nodesPart) Tally() node.Tally {
 	return *m.results.Nodes
 }
 
-// Stop stops the worker's nodes. It returns when they have ended or the worker is lost.
+// Stop stops the worker's nodes. It returns when they have ended, or the worker is lost.
 func (p nodesPart) Stop(ctx context.Context) {
 	_, _ = p.member().call(ctx, call{Verb: verbNodesStop}) // a lost worker has no nodes any more
 }
 
-// late marks a worker as lost because it received the call for a start too late.
+// late marks the worker as lost, because it received the call to start a load or its nodes too late.
 func (m *member) late(answer reply) {
 	m.lose(fmt.Sprintf("was late: %s (is its machine overloaded, or the network slow?)", answer.Error))
 }
 
-// checkTally returns an error if no histogram can contain the reported renewals.
+// checkTally returns an error if the reported durations of renewals are not valid histogram counts.
 func (r *results) checkTally() error {
 	if r == nil || r.Nodes == nil {
 		return nil

@@ -15,15 +15,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// nodesShare is a worker's share of the nodes. A nil nodesShare has no nodes; its methods do nothing.
+// nodesShare holds the nodes that a worker runs. The methods of a nil *nodesShare do nothing, because there are no
+// nodes.
 type nodesShare struct {
 	fleet *node.Fleet
-	asked *askedIdentities // nil if the nodes share the load's identity
+	asked *askedIdentities // nil if the nodes use the identity of the load
 
 	mu       sync.Mutex
 	cancel   context.CancelFunc // cancels the start
 	starting sync.WaitGroup
-	stalled  time.Duration // time that the generator did not run while the nodes registered
+	stalled  time.Duration // time that this process did not run while the nodes registered
 	over     bool
 }
 
@@ -55,15 +56,16 @@ func (s *session) newNodes(in welcome, told *scenario.Scenario, config *rest.Con
 	return n, err
 }
 
-// coordinatorsCloud ignores changes of instances, because the coordinator reports them to the cloud.
+// coordinatorsCloud ignores changes of instances, because the coordinator reports the instances to the cloud.
 type coordinatorsCloud struct{}
 
 func (coordinatorsCloud) ChangeInstances(context.Context, control.Instances) error { return nil }
 
-// spareDescriptors is the number of descriptors that a worker needs in addition to the connections of its nodes.
+// spareDescriptors is the number of file descriptors that a worker needs besides the connections of its nodes.
 const spareDescriptors = 256
 
-// checkDescriptors returns an error if the descriptor limit of this machine is too low for the connections of own nodes.
+// checkDescriptors returns an error if this machine's limit of file descriptors is too low for the connections of the
+// worker's own nodes.
 func checkDescriptors(spec scenario.Nodes, own int) error {
 	var limit syscall.Rlimit
 	if spec.Fidelity == node.Shared || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
@@ -79,17 +81,17 @@ func checkDescriptors(spec scenario.Nodes, own int) error {
 	return nil
 }
 
-// tell sends a line to the coordinator, which shows it to the user.
+// tell sends the coordinator a line to show to the user.
 func (s *session) tell(format string, args ...any) {
 	_ = s.link.send(message{Step: fmt.Sprintf(format, args...)}) // if the connection fails, the session ends
 }
 
-// mostLate is the maximum delay with which a worker may receive the start of a load or of nodes. After a shorter delay
-// it sends the overdue requests late, as after a stall.
+// mostLate is the maximum delay with which a worker may receive the call to start a load or its nodes. After a shorter
+// delay, the worker sends the overdue requests late, as it does after a stall.
 const mostLate = 5 * time.Second
 
-// startsAt returns when a call starts by this machine's clock. late is the reply to send if the start is too long ago,
-// otherwise nil.
+// startsAt returns the start time in a call, by this machine's clock. If that time is too long ago, late is the reply
+// to send, otherwise nil.
 func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	at := s.clock.Load().here(c.At)
 	if by := s.now().Sub(at); by > mostLate {
@@ -143,8 +145,8 @@ func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() repl
 	}
 }
 
-// begin returns the context for starting the nodes; stop cancels it. It returns false if the nodes were stopped or
-// started already.
+// begin returns the context for starting the nodes, which stop cancels. It returns false if the nodes were stopped or
+// started before.
 func (n *nodesShare) begin(ctx context.Context) (context.Context, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -159,7 +161,7 @@ func (n *nodesShare) begin(ctx context.Context) (context.Context, bool) {
 // nodesEndWithin is the time limit for stopping a worker's nodes.
 const nodesEndWithin = 10 * time.Second
 
-// stop stops the nodes, and cancels their start if it is in progress. The nodes' objects are not deleted.
+// stop stops the nodes, and cancels their start if that is in progress. It does not delete the Node objects.
 func (n *nodesShare) stop(ctx context.Context) {
 	if n == nil {
 		return
@@ -176,7 +178,7 @@ func (n *nodesShare) stop(ctx context.Context) {
 	n.fleet.Stop(ctx)
 }
 
-// tally returns the measurements of the nodes so far, or nil if the worker has no nodes.
+// tally returns the results of the nodes so far, or nil if the worker has no nodes.
 func (n *nodesShare) tally() *node.Tally {
 	if n == nil {
 		return nil

@@ -19,25 +19,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// protocolVersion must be increased with every change of the messages.
+// protocolVersion is the version of the messages. It must be increased whenever a message changes.
 const protocolVersion = 2
 
 const (
-	// largestHello is the maximum number of bytes read from a peer that has not yet sent the token.
+	// largestHello is the maximum size, in bytes, of a message of a peer that has not sent the token yet.
 	largestHello = 16 << 10
-	// largestOfWorker is the maximum size of a worker's message, which may contain histograms. JSON takes several times
-	// as much memory.
+	// largestOfWorker is the maximum size, in bytes, of a message of a worker, which may contain histograms. Decoded
+	// JSON takes several times as much memory.
 	largestOfWorker = 64 << 20
-	// largestMessage is the maximum size of a message of the coordinator, which may contain a scenario with its traces.
+	// largestMessage is the maximum size, in bytes, of a message of the coordinator, which may contain a scenario with
+	// its traces.
 	largestMessage = 512 << 20
-	// longestShown is the maximum number of bytes of a peer's text that are displayed.
+	// longestShown is the maximum number of bytes of a peer's text that are shown.
 	longestShown = 300
-	// A message is sent in pieces of this size, each within this time limit.
+	// A message is written in pieces of at most piece bytes. writeWithin is the time limit for each piece.
 	piece       = 64 << 10
 	writeWithin = 10 * time.Second
 )
 
-// message has one field set, or none for a heartbeat.
+// message is a message between the coordinator and a worker. Exactly one field is set. A heartbeat has no field.
 type message struct {
 	Hello   *hello   `json:"hello,omitempty"`
 	Refused string   `json:"refused,omitempty"` // why the coordinator refuses the worker
@@ -69,7 +70,7 @@ type hello struct {
 	Name     string `json:"name"` // host and process of the worker
 }
 
-// welcome is the coordinator's response to hello, sent once all workers have joined.
+// welcome is the coordinator's response to hello. It is sent after all workers have joined.
 type welcome struct {
 	Share    load.Share        `json:"share"`
 	Scenario []byte            `json:"scenario"`
@@ -78,13 +79,13 @@ type welcome struct {
 	Nodes    *nodesSetup       `json:"nodes,omitempty"` // nil if the workers do not divide the nodes
 }
 
-// clock relates a worker's clock to the coordinator's clock.
+// clock is the measured relation of a worker's clock to the coordinator's clock.
 type clock struct {
 	Offset      time.Duration `json:"offset"`      // of the worker's before the coordinator's
 	Uncertainty time.Duration `json:"uncertainty"` // by how much Offset may be wrong
 }
 
-// call tells a worker to execute Verb. Its reply has the same ID.
+// call tells a worker to execute a verb. The reply has the ID of the call.
 type call struct {
 	ID   int64     `json:"id"` // 0 if no reply is expected
 	Verb string    `json:"verb"`
@@ -116,7 +117,7 @@ const (
 	verbNodesStop  = "nodes-stop"
 )
 
-// reply is the answer to a call.
+// reply is a worker's answer to a call.
 type reply struct {
 	ID      int64     `json:"id"`
 	Error   string    `json:"error,omitempty"`
@@ -133,7 +134,8 @@ type reply struct {
 type results struct {
 	Loads     map[string][]load.Part `json:"loads"`
 	Generator result.Generator       `json:"generator"`
-	// Saturated has the limits that the worker exceeded, by phase; "" means outside of all phases.
+	// Saturated holds the limits that the worker exceeded, by phase. The phase "" stands for the time outside of all
+	// phases.
 	Saturated map[string][]string `json:"saturated,omitempty"`
 	Nodes     *node.Tally         `json:"nodes,omitempty"` // nil if the worker has no nodes
 }
@@ -154,7 +156,8 @@ func newLink(conn net.Conn) *link {
 	return l
 }
 
-// pieces reads in pieces, each within the link's time limit, so a large message as a whole may take longer.
+// pieces is a Reader of the connection whose time limit applies to each read. A large message as a whole may take
+// longer.
 type pieces struct{ *link }
 
 func (p pieces) Read(b []byte) (int, error) {
@@ -162,7 +165,7 @@ func (p pieces) Read(b []byte) (int, error) {
 	if !p.until.IsZero() && p.until.Before(deadline) {
 		deadline = p.until
 	}
-	_ = p.conn.SetReadDeadline(deadline) // a closed connection fails below
+	_ = p.conn.SetReadDeadline(deadline) // if the connection is closed, the read below fails
 	return p.conn.Read(b)
 }
 
@@ -176,7 +179,7 @@ func (l *link) send(m message) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(rest) > 0 {
-		_ = l.conn.SetWriteDeadline(time.Now().Add(writeWithin)) // a closed connection fails below
+		_ = l.conn.SetWriteDeadline(time.Now().Add(writeWithin)) // if the connection is closed, the write below fails
 		n, err := l.conn.Write(rest[:min(piece, len(rest))])
 		if err != nil {
 			return err
@@ -186,7 +189,7 @@ func (l *link) send(m message) error {
 	return nil
 }
 
-// shown makes a peer's text safe to display: one line of limited length without control characters.
+// shown makes text from a peer safe to show: one line of limited length without control characters.
 func shown(text string) string {
 	if len(text) > longestShown {
 		text = strings.ToValidUTF8(text[:longestShown], "") + "..."
@@ -194,7 +197,7 @@ func shown(text string) string {
 	return terminal.Clean(text)
 }
 
-// receive reads a message of up to most bytes. It fails if nothing arrives within the given time.
+// receive reads a message of at most most bytes. It fails if no piece of the message arrives within the given time.
 func (l *link) receive(most uint32, within time.Duration) (m message, err error) {
 	l.within = within
 	var size [4]byte
@@ -218,7 +221,7 @@ func (l *link) receive(most uint32, within time.Duration) (m message, err error)
 	return m, nil
 }
 
-// isTimeout reports whether err means that nothing arrived in time.
+// isTimeout reports whether err is a timeout of the network.
 func isTimeout(err error) bool {
 	var late net.Error
 	return errors.As(err, &late) && late.Timeout()

@@ -13,18 +13,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// remote is a load that all workers divide. The fleet announces its phases and adds its results.
+// remote represents, in the coordinator, a load that is divided among the workers. The Fleet announces phases to the
+// workers and adds the results.
 type remote struct {
 	load.Plain
 	fleet *Fleet
 	name  string
-	open  *allSaid // whether all watches are open; nil if the load has no watches
+	open  *allSaid // closed when all watches are open; nil if the load has no watches
 	over  *allSaid
 }
 
 var _ load.Load = (*remote)(nil)
 
-// allSaid waits until every worker has reported once; then it closes done.
+// allSaid closes done when every worker has reported.
 type allSaid struct {
 	done chan struct{}
 
@@ -51,7 +52,7 @@ func (a *allSaid) say(index int) {
 	}
 }
 
-// newRemote returns the remote for a load, or nil if the load is not divided.
+// newRemote returns the remote of a load, or nil if the load cannot be divided.
 func newRemote(f *Fleet, at scenario.PlacedLoad) *remote {
 	if !kind.Divides(at.Kind) {
 		return nil
@@ -63,7 +64,8 @@ func newRemote(f *Fleet, at scenario.PlacedLoad) *remote {
 	return r
 }
 
-// Load returns the load with that name in all workers, or nil if it is not divided or there are no workers.
+// Load returns the divided load with the given name. It returns nil if the load is not divided, or there are no
+// workers.
 func (f *Fleet) Load(name string) load.Load {
 	if f == nil {
 		return nil
@@ -82,7 +84,7 @@ func (r *remote) opened(index int) {
 
 func (r *remote) ranOut(index int) { r.over.say(index) }
 
-// Prepare calls all workers to create their shares of the objects.
+// Prepare makes all workers create the objects of their shares.
 func (r *remote) Prepare(ctx context.Context) error {
 	return r.fleet.each(func(m *member) error {
 		_, err := m.call(ctx, call{Verb: verbPrepare, Load: r.name})
@@ -90,12 +92,13 @@ func (r *remote) Prepare(ctx context.Context) error {
 	})
 }
 
-// Run runs the load on all workers from the same time. It stops the workers when ctx ends or a worker has failed.
+// Run makes all workers run their shares of the load, from the same time. It stops them when ctx ends or a worker has
+// failed.
 func (r *remote) Run(ctx context.Context) error {
 	running, fail := context.WithCancel(ctx)
 	defer fail()
 	at := r.fleet.startTime()
-	answers := make([]<-chan reply, len(r.fleet.members)) // send all calls to run before any call to stop
+	answers := make([]<-chan reply, len(r.fleet.members)) // all calls to run are sent before any call to stop
 	for i, m := range r.fleet.members {
 		answers[i] = m.ask(call{Verb: verbRun, Load: r.name, At: at})
 	}
@@ -125,7 +128,7 @@ func (r *remote) Run(ctx context.Context) error {
 	return err
 }
 
-// BeginPhase does nothing, because the fleet announces a phase once for all loads.
+// BeginPhase does nothing, because Fleet.BeginPhase announces a phase for all loads.
 func (r *remote) BeginPhase(string, time.Time) {}
 
 // AllOpen returns a channel that is closed when the watches of all workers are open.
@@ -147,10 +150,10 @@ func (r *remote) Settle(ctx context.Context) {
 	})
 }
 
-// AddTo does nothing, because the fleet adds the results of all loads.
+// AddTo does nothing, because Fleet.AddTo adds the results of all loads.
 func (r *remote) AddTo(*result.Measurements) {}
 
-// Live returns the sums of the workers' last reports. P99 is the highest of all workers.
+// Live returns the sums of what the workers reported last. P99 is the maximum over all workers.
 func (r *remote) Live() (sum load.Live) {
 	for _, m := range r.fleet.members {
 		l := m.liveOf(r.name)

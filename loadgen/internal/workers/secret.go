@@ -23,7 +23,7 @@ const serverName = "coordinator.stormglass.invalid"
 // certificateLife is the lifetime of a run's CA.
 const certificateLife = 31 * 24 * time.Hour
 
-// secrets authenticate the coordinator and its workers to each other.
+// secrets hold the credentials with which the coordinator and the workers of one run authenticate each other.
 type secrets struct {
 	ca    []byte // PEM
 	token string
@@ -69,7 +69,7 @@ func newSecrets() (*secrets, error) {
 	}, nil
 }
 
-// holds reports whether token is the token of the run. It compares in constant time.
+// holds reports whether token is the run's token. The comparison takes constant time.
 func (s *secrets) holds(token string) bool {
 	is, shown := sha256.Sum256([]byte(s.token)), sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(is[:], shown[:]) == 1

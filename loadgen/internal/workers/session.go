@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// session is a worker's part in a run.
+// session is a worker's side of a run.
 type session struct {
 	link     *link
 	now      func() time.Time
@@ -37,18 +37,19 @@ type session struct {
 	beside   sync.WaitGroup
 
 	mu     sync.Mutex
-	stops  map[string]context.CancelFunc // of the running loads
+	stops  map[string]context.CancelFunc // stop the running loads, by name
 	phases []string
 	acks   []load.Ack // not sent yet
 
-	// sending is held while acks are sent, so a message sent after sendAcks returned follows all acks.
+	// sending is held while acks are sent. So a message that is sent after sendAcks has returned arrives after all
+	// acks.
 	sending sync.Mutex
 }
 
-// learner is a load that uses the writes of other workers.
+// learner is a load that must know the acknowledged writes of other workers.
 type learner interface{ Learn(load.Ack) }
 
-// newSession creates the worker's share of the loads and nodes. It sends nothing to the target.
+// newSession creates the loads and nodes of the worker's share. It sends nothing to the target.
 func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	s := &session{
 		link: l, now: now, loads: map[string]load.Load{}, registry: prometheus.NewRegistry(), stops: map[string]context.CancelFunc{},
@@ -91,8 +92,8 @@ func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	return s, nil
 }
 
-// readScenario reads the scenario and its files from the coordinator's message. It needs a directory only if there are
-// files.
+// readScenario reads the scenario in the coordinator's message, and the files that it refers to. It creates a temporary
+// directory only if there are files.
 func readScenario(in welcome) (*scenario.Scenario, error) {
 	if len(in.Files) == 0 {
 		return scenario.ParseRecorded(result.ScenarioFile, in.Scenario)
@@ -117,7 +118,8 @@ func readScenario(in welcome) (*scenario.Scenario, error) {
 
 func (s *session) coordinatorNow() time.Time { return s.clock.Load().there(s.now()) }
 
-// acknowledged records a measured write of this worker, for the coordinator to pass on to the other workers.
+// acknowledged records an acknowledged write of this worker. It is sent to the coordinator, which passes it on to the
+// other workers.
 func (s *session) acknowledged(a load.Ack) {
 	c := s.clock.Load()
 	a.At, a.Uncertain = c.there(a.At), c.Uncertainty
@@ -126,7 +128,7 @@ func (s *session) acknowledged(a load.Ack) {
 	s.acks = append(s.acks, a)
 }
 
-// ackEvery is the interval at which acknowledged writes are sent.
+// ackEvery is the interval at which acknowledged writes are sent to the coordinator.
 const ackEvery = 20 * time.Millisecond
 
 func (s *session) sendAcks() error {
@@ -142,7 +144,7 @@ func (s *session) sendAcks() error {
 	return s.link.send(message{Acks: acks})
 }
 
-// learn passes the writes of other workers to the loads that use them.
+// learn passes acknowledged writes of other workers to the loads that must know them.
 func (s *session) learn(acks []load.Ack) {
 	c := s.clock.Load()
 	for _, a := range acks {
@@ -153,8 +155,8 @@ func (s *session) learn(acks []load.Ack) {
 	}
 }
 
-// run executes the coordinator's messages until the run has ended. It returns an error if the connection fails; the
-// loads have ended by then.
+// run executes the coordinator's messages until the run ends. If the connection fails, it returns an error after the
+// loads have ended.
 func (s *session) run(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer s.beside.Wait()
@@ -164,7 +166,7 @@ func (s *session) run(parent context.Context) error {
 	recording, stopRecording := context.WithCancel(ctx)
 	defer stopRecording()
 	var recorder sync.WaitGroup
-	recorder.Go(func() { _ = s.samples.Run(recording) }) // if the connection fails, receive below fails too
+	recorder.Go(func() { _ = s.samples.Run(recording) }) // if the connection fails, receive below returns the error
 	s.beside.Go(func() {
 		for apiclient.Pause(ctx, ackEvery) && s.sendAcks() == nil {
 		}
@@ -212,7 +214,7 @@ func (s *session) run(parent context.Context) error {
 	}
 }
 
-// announce sends a message once done is closed.
+// announce sends m after done was closed.
 func (s *session) announce(ctx context.Context, done <-chan struct{}, m message) {
 	if done == nil {
 		return
@@ -238,7 +240,7 @@ func (s *session) sendLive() error {
 	return s.link.send(message{Nodes: &nodes})
 }
 
-// obey executes a call. Work that may take time runs in the background.
+// obey executes a call. Verbs that may take time are executed in the background.
 func (s *session) obey(ctx context.Context, c call) {
 	l := s.loads[c.Load]
 	beside := func(do func() reply) {
@@ -333,7 +335,7 @@ func (s *session) beginPhase(name string, at time.Time) {
 	}
 }
 
-// results returns the worker's measurements so far.
+// results returns the worker's results so far.
 func (s *session) results() results {
 	s.mu.Lock()
 	phases := s.phases[:len(s.phases):len(s.phases)]

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// target describes a load.Target to a worker.
+// target is the load.Target in the form in which it is sent to a worker.
 type target struct {
 	Host        string                   `json:"host"`
 	APIPath     string                   `json:"apiPath,omitempty"`
@@ -31,7 +31,7 @@ type target struct {
 	Seed         int64               `json:"seed"`
 }
 
-// targetOf returns the target for a worker. The worker reaches the API server as described by api or, if api is nil, in
+// targetOf returns the target to send to a worker. api describes how the worker reaches the API server; nil means in
 // the same way as the coordinator. targetOf reads the key and token files.
 func targetOf(t load.Target, api *API) (target, error) {
 	c := rest.CopyConfig(t.Config)
@@ -60,7 +60,7 @@ func targetOf(t load.Target, api *API) (target, error) {
 	}, nil
 }
 
-// tokenOf returns the current token of a client configuration, or "" if it has none.
+// tokenOf returns the current token of a client configuration, or "" if there is none.
 func tokenOf(c *rest.Config) (string, error) {
 	if c.BearerTokenFile == "" {
 		return c.BearerToken, nil
@@ -72,7 +72,7 @@ func tokenOf(c *rest.Config) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// config returns the client configuration for a worker. token adds the current token to requests.
+// config returns the client configuration for a worker. Each request carries the current value of token.
 func (t target) config(token *apiclient.Token) *rest.Config {
 	c := &rest.Config{
 		Host: t.Host, APIPath: t.APIPath, TLSClientConfig: t.TLS, UserAgent: t.UserAgent, Impersonate: t.Impersonate,

@@ -17,21 +17,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// Worker holds the options of one worker process.
+// Worker is a worker process, with its options.
 type Worker struct {
-	// Coordinator is the coordinator's address, HOST:PORT. If it is empty, the coordinator connects to Listen.
+	// Coordinator is the coordinator's address, HOST:PORT. If it is empty, the worker waits on Listen for the
+	// coordinator to connect.
 	Coordinator string
-	// Listen is the worker's own address, HOST:PORT, at which it waits if Coordinator is empty.
+	// Listen is the worker's own address, HOST:PORT. It is used only if Coordinator is empty.
 	Listen string
-	// CAFile and TokenFile are the files that the coordinator wrote.
+	// CAFile and TokenFile are the names of files that the coordinator wrote.
 	CAFile, TokenFile string
 	// Index is the worker's index, from 0.
 	Index int
-	// Build must equal the coordinator's build.
+	// Build is the build of this program. It must equal the coordinator's build.
 	Build string
-	// Within is the time limit for reaching the coordinator; 0 means five minutes.
+	// Within is the time limit for making the connection to the coordinator. 0 means five minutes.
 	Within time.Duration
-	// Step receives progress messages of one line each.
+	// Step is called with progress messages of one line each.
 	Step func(format string, args ...any)
 
 	now func() time.Time // for tests; nil means time.Now
@@ -43,8 +44,9 @@ const (
 	dialWithin = 10 * time.Second
 )
 
-// Work joins the coordinator and generates this worker's share of the load until the run has ended. Invalid arguments
-// and refusals are usage errors; an unreachable or lost coordinator is an environment error.
+// Work joins the coordinator and generates this worker's share of the load until the run ends. If the arguments are
+// invalid or the coordinator refuses the worker, it returns a usage error. If the coordinator is unreachable or lost,
+// it returns an environment error.
 func (w Worker) Work(ctx context.Context) error {
 	if w.Within == 0 {
 		w.Within = defaultWithin
@@ -83,7 +85,7 @@ func (w Worker) Work(ctx context.Context) error {
 		return err
 	}
 	defer l.conn.Close()
-	// When ctx ends, Work must not wait for the next message.
+	// The end of ctx closes the connection, so that Work does not wait for the next message.
 	defer context.AfterFunc(ctx, func() { _ = l.conn.Close() })()
 	err = w.join(ctx, l, strings.TrimSpace(string(token)))
 	if ctx.Err() != nil {
@@ -92,7 +94,7 @@ func (w Worker) Work(ctx context.Context) error {
 	return err
 }
 
-// reach connects to the coordinator, and retries for as long as Within.
+// reach connects to the coordinator. It retries until the time Within has passed.
 func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 	until := time.Now().Add(w.Within)
 	told := false
@@ -123,7 +125,7 @@ func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 	}
 }
 
-// await waits for the coordinator to connect, and reports other connections.
+// await waits for the coordinator to connect. It reports connections from other peers.
 func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
 	listener, err := net.Listen("tcp", w.Listen)
 	if err != nil {
@@ -154,7 +156,7 @@ func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
 	}
 }
 
-// cause returns a network error without addresses.
+// cause returns the reason in a network error, without addresses.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -163,7 +165,7 @@ func cause(err error) error {
 	return err
 }
 
-// join introduces the worker to the coordinator, waits for the worker's share and serves it.
+// join introduces the worker to the coordinator, waits for the worker's share, and runs the share.
 func (w Worker) join(ctx context.Context, l *link, token string) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -175,7 +177,7 @@ func (w Worker) join(ctx context.Context, l *link, token string) error {
 	}
 	alive, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() { // ends when the connection ends, or earlier
+	go func() { // ends with the connection, or earlier
 		for apiclient.Pause(alive, aliveEvery) && l.send(message{}) == nil {
 		}
 	}()
@@ -193,7 +195,7 @@ func (w Worker) join(ctx context.Context, l *link, token string) error {
 	}
 }
 
-// lost returns the error that the coordinator is gone.
+// lost returns the error for a connection to the coordinator that has failed with err.
 func (w Worker) lost(err error) error {
 	switch {
 	case isTimeout(err):
@@ -204,11 +206,11 @@ func (w Worker) lost(err error) error {
 	return exitcode.Environmentf("the coordinator at %s is gone: %w; its run has ended, and load has stopped", w.Coordinator, err)
 }
 
-// serve creates the loads and executes the coordinator's calls.
+// serve creates the loads of the share, and executes the coordinator's calls until the run ends.
 func (w Worker) serve(ctx context.Context, l *link, in welcome) error {
 	s, err := newSession(l, in, w.now)
 	if err != nil {
-		_ = l.send(message{Reply: &reply{Error: err.Error()}}) // the coordinator notices if this fails
+		_ = l.send(message{Reply: &reply{Error: err.Error()}}) // if this fails, the coordinator notices
 		return err
 	}
 	err = s.run(ctx)

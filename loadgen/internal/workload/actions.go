@@ -42,8 +42,8 @@ const (
 	claimName = "devices"
 )
 
-// Do performs one action and returns when the API server has accepted it. Do may be repeated. Errors name verb and
-// object.
+// Do performs one action and returns when the API server has accepted it. Do may be called again for the same action,
+// for example after an error. Errors name verb and object.
 func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 	now := ask(w, func(t *tracker) deployment { return *t.of(a.Name) })
 	next := revisionAfter(now.revision)
@@ -114,7 +114,7 @@ func revisionAfter(revision string) string {
 	return strconv.Itoa(n + 1)
 }
 
-// become tells the tracker about a change of a workload, and then patches the workload.
+// become records a change of a workload in the tracker, and then patches the workload.
 func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64, revision string, how types.PatchType, patch any) error {
 	asked := time.Now()
 	var workload string
@@ -268,8 +268,8 @@ func (w *Workload) podGroup(a scenario.Action) *schedulingv1beta1.PodGroup {
 	}
 }
 
-// evictAfter returns tolerations that replace those of 300 s, which the DefaultTolerationSeconds admission plugin would
-// add.
+// evictAfter returns tolerations for the time after which pods on failed nodes are evicted, or nil if the action does
+// not set it. They replace the tolerations of 300 s that the DefaultTolerationSeconds admission plugin would add.
 func evictAfter(a scenario.Action) []corev1.Toleration {
 	if a.EvictAfter == 0 {
 		return nil

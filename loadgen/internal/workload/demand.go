@@ -21,7 +21,7 @@ type demand struct {
 	at      time.Time
 }
 
-// count adds up what pods have used until now. From then on, the given number of pods shares the demand.
+// count adds the CPU time that each pod has used until now. From then on, the given number of pods shares the demand.
 func (d *demand) count(now time.Time, pods int64) {
 	if !d.at.IsZero() {
 		d.seconds += d.each * max(0, now.Sub(d.at).Seconds())
@@ -36,8 +36,8 @@ func (w *Workload) countDemands(now time.Time) {
 	}
 }
 
-// Use returns the current CPU use and the total so far of a pod with these labels, in cores and seconds, if its
-// Deployment has a demand.
+// Use returns the CPU use of a pod with these labels: the current use in cores and the total so far in CPU seconds. ok
+// is false if the pod's Deployment has no demand.
 func (w *Workload) Use(labels map[string]string) (cores, seconds float64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,8 +89,8 @@ func (w *Workload) autoscaler(ctx context.Context, a scenario.Action) error {
 	return err
 }
 
-// demanded notes how many pods a demand needs. The change begins with the demand and is over when enough pods for an
-// autoscaler are Ready.
+// demanded records how many pods a demand needs, if the Deployment has an autoscaler. If pods are missing, it begins a
+// rollout, which is over when enough pods for the autoscaler are Ready.
 func (t *tracker) demanded(name, cpu string, at time.Time) {
 	d := t.of(name)
 	if d.deploy == nil || !d.deploy.Autoscales() {

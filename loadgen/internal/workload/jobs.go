@@ -12,8 +12,8 @@ import (
 type job struct {
 	uid         string
 	completions int64
-	// seen and reported count the pods that have succeeded, by the pods' events and by the Job's status. Both are
-	// needed: the pods of a lost node disappear, and the status is late.
+	// seen and reported count the pods that have succeeded: seen by the pods' events, reported by the Job's status.
+	// Both are needed, because the pods of a lost node disappear, and the status is late.
 	seen, reported   int64
 	good             int64 // Ready pods on live nodes
 	complete, failed bool
@@ -70,8 +70,8 @@ func (d *deployment) eachOpen(f func(*job)) {
 	}
 }
 
-// wantJobs sets up the Job of a deploy, or forgets the Jobs of a workload without replicas. Like want, it is called before
-// the request: from then on a Job's pods are missing.
+// wantJobs adds the Job of a deploy, or forgets the Jobs of a workload without replicas. It is called before the
+// request is sent, so that the Job's pods count as missing from then on.
 func (t *tracker) wantJobs(name string, d *deployment) {
 	switch {
 	case d.replicas == 0:
@@ -143,7 +143,8 @@ func (s *schedule) begin(d *deployment, at time.Time) {
 	}
 }
 
-// began processes the name of a Job: CronJob, "-", and the minute since 1970 in which it was due.
+// began records that a run of a CronJob has begun. name is the name of its Job: the CronJob's name, "-", and the minute
+// since 1970 in which the run was due.
 func (s *schedule) began(cronJob, name string) {
 	suffix, _ := strings.CutPrefix(name, cronJob+"-")
 	if minute, err := strconv.ParseInt(suffix, 10, 64); err == nil {

@@ -23,7 +23,8 @@ func kindOf(workload string) kind {
 	return k
 }
 
-// workloadOf returns the kind with the given name, in any case. ok is false if the name is not the kind of a workload.
+// workloadOf returns the kind with the given name, in upper or lower case. ok is false if the name is not the kind of a
+// workload.
 func workloadOf(name string) (k kind, ok bool) {
 	switch {
 	case strings.EqualFold(name, scenario.StatefulSet):
@@ -95,8 +96,8 @@ func jobSpec(a scenario.Action, pod corev1.PodTemplateSpec) batchv1.JobSpec {
 	return spec
 }
 
-// cron returns a schedule with runs at this interval, at most an hour, aligned to
-// the hour.
+// cron returns a cron schedule with runs at the given interval, aligned to the hour. An interval above an hour counts
+// as an hour.
 func cron(every time.Duration) string {
 	if every >= time.Hour {
 		return "0 * * * *"

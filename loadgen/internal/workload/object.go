@@ -47,7 +47,7 @@ const (
 	replicaSetKind
 	sliceKind
 	statusKind
-	namespaceKind // namespaces that loads delete; followed on demand, as are the kinds below
+	namespaceKind // namespaces that loads delete; this kind and those below are watched only if needed
 	statefulSetKind
 	daemonSetKind
 	jobKind
@@ -145,7 +145,7 @@ func decode(k kind, msg []byte) (object, error) {
 	return o, err
 }
 
-// mark reads the labels and annotations that the tracker needs.
+// mark stores a label or annotation if the tracker needs it.
 func (o *object) mark(key, value []byte) {
 	switch string(key) {
 	case DeploymentLabel:
@@ -272,7 +272,8 @@ func (o *object) replicaSet(spec []byte) error {
 	})
 }
 
-// endpoint adds the pod of a ready endpoint. By the API's definition an endpoint without the field is ready.
+// endpoint adds the pod of an endpoint if the endpoint is ready. By the API's definition, an endpoint without the field
+// ready is ready.
 func (o *object) endpoint(msg []byte) error {
 	ready := true
 	var target []byte

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// podsReady reports whether every named workload is whole. Without names it checks all workloads.
+// podsReady reports whether every named workload is whole (see tracker.whole). Without names it checks all workloads.
 func (t *tracker) podsReady(names ...string) bool {
 	for name, d := range t.deployments {
 		if awaited(name, names) && !t.whole(d) {
@@ -43,7 +43,7 @@ func (t *tracker) allPodsReady(names ...string) bool {
 	return true
 }
 
-// deleted stands for the generation of a workload that is being deleted.
+// deleted is the value of deployment.generation for a workload that is being deleted.
 const deleted = -1
 
 func (t *tracker) nodesReady(names []string) bool {
@@ -65,8 +65,8 @@ func (t *tracker) allFailedNotReady() bool {
 	return len(t.failed) > 0 && t.notReady(slices.Collect(maps.Keys(t.failed)))
 }
 
-// nodesFailed starts the clocks of a failure. A pod on a failed node is lost immediately, regardless of what the API
-// still reports.
+// nodesFailed records a failure of nodes and starts its clocks. A pod on a failed node counts as lost immediately,
+// regardless of what the API still reports.
 func (t *tracker) nodesFailed(at time.Time, names []string) {
 	for _, name := range names {
 		t.failed[name] = true
@@ -90,7 +90,7 @@ func (t *tracker) nodesRecovered(at time.Time) {
 	}
 }
 
-// check tests whether the latest change stops a clock.
+// check stops those clocks whose condition holds after the latest change.
 func (t *tracker) check(at time.Time) {
 	t.stopClocks(at)
 	t.failures = slices.DeleteFunc(t.failures, func(f *failure) bool {
@@ -106,7 +106,7 @@ func (t *tracker) check(at time.Time) {
 	})
 }
 
-// keepLargest keeps the slowest of several failures in a phase.
+// keepLargest stores d, in seconds, if it is larger than the value of an earlier failure in the phase.
 func keepLargest(seconds **float64, d time.Duration) {
 	if s := d.Seconds(); *seconds == nil || **seconds < s {
 		*seconds = &s

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rollout is one change of a workload. It holds when the first and the last piece arrived at each hop. It is over when
-// all new pods are Ready and, with a Service, in its EndpointSlices.
+// rollout tracks one change of a workload. For each hop, such as the binding of pods, it holds when the first and the
+// last object arrived there. A rollout is over when all new pods are Ready and, with a Service, in its EndpointSlices.
 type rollout struct {
 	action, revision string
 	pods             int64 // number of new pods
@@ -66,7 +66,7 @@ type named struct {
 	*rollout
 }
 
-// of reports whether a piece of this revision, first seen at the given time, belongs to the rollout.
+// of reports whether a pod of this revision, first seen at the given time, belongs to the rollout.
 func (r *rollout) of(revision string, firstSeen time.Time) bool {
 	return r != nil && !r.over && revision == r.revision && !firstSeen.Before(r.asked)
 }
@@ -80,7 +80,7 @@ func (t *tracker) reach(p *pod, hop int, at time.Time) {
 	r.over = r.hops[hopReady].count >= r.pods && (!r.service || r.hops[hopEndpoints].count >= r.pods)
 }
 
-// sawReplicaSet processes a ReplicaSet, which a rolling update scales in several steps.
+// sawReplicaSet processes an event of a ReplicaSet. A rolling update scales it in several steps, each of which counts.
 func (t *tracker) sawReplicaSet(o object, at time.Time, listed bool) {
 	r := t.of(o.deployment).rollout
 	if listed || o.deployment == "" || r == nil || r.over || o.revision != r.revision {
@@ -92,7 +92,7 @@ func (t *tracker) sawReplicaSet(o object, at time.Time, listed bool) {
 	r.scaled = o.specReplicas
 }
 
-// sawSlice processes an EndpointSlice: its ready endpoints get traffic.
+// sawSlice processes an event of an EndpointSlice, and records when each pod first was a ready endpoint.
 func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	for _, uid := range o.endpoints {
 		p := t.pods[uid]
@@ -108,7 +108,7 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	}
 }
 
-// Early endpoints: a slice may be ahead of its pods' events, or behind the pods' deletion.
+// Limits for early endpoints, whose pods the watch of pods has not delivered yet or has already reported as deleted.
 const (
 	earlyFor  = time.Minute
 	mostEarly = 1000 // number of early endpoints above which old ones are dropped

@@ -144,8 +144,8 @@ func (t *tracker) results() map[string]result.Workload {
 	return out
 }
 
-// want records the state that a change requests. It is called before the request, so that no earlier state can be mistaken
-// for the state after it.
+// want records the state that a change requests. It is called before the request is sent, so that no earlier state can
+// be mistaken for the state after the change.
 func (t *tracker) want(name string, replicas int64, revision string) {
 	d := t.of(name)
 	if replicas == 0 {

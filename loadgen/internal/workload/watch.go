@@ -140,7 +140,7 @@ func (w *Workload) watch(ctx context.Context, k kind, path, version string) (str
 	return version, end
 }
 
-// Retry repeats ask, which must be idempotent, while its error is transient, for at most the workload's patience.
+// Retry calls ask, which must be idempotent, again as long as its error may be transient, for at most Options.Patience.
 func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	began := time.Now()
 	for failures := 1; ; failures++ {

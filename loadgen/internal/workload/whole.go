@@ -70,8 +70,8 @@ func (t *tracker) liveNow() Live {
 	return l
 }
 
-// clock measures the time from a failure or a return of nodes, if it left a workload not whole, until the workload is
-// whole again. It keeps the last time.
+// clock measures how long a workload takes to be whole again after nodes have failed or returned. It starts only if the
+// workload is not whole then, and keeps the last time that it measured.
 type clock struct {
 	since time.Time // zero: no failure or return yet
 	runs  bool

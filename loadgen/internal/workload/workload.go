@@ -211,7 +211,7 @@ func (w *Workload) NodesReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.nodesReady(names) })
 }
 
-// AllNotReady reports whether nodes have failed and none of them is Ready any more.
+// AllNotReady reports whether nodes have failed and none of the failed nodes is Ready any more.
 func (w *Workload) AllNotReady() bool { return ask(w, (*tracker).allFailedNotReady) }
 
 // NotReady reports whether the API server reports none of these nodes as Ready.

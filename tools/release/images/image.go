@@ -17,7 +17,7 @@ import (
 // user is the ID of the user that runs the programs. It owns only its home directory in the image.
 const user = 65532
 
-// home is the working directory, below which runs are written.
+// home is the working directory of the programs. Runs are written below it.
 const home = "/home/stormglass"
 
 // programsOf returns the programs of an image, the entrypoint first; nil if there is no such image.
@@ -27,7 +27,7 @@ func programsOf(image string) []string {
 
 func imageNames() []string { return []string{"loadgen", "controlplane"} }
 
-// release is the input of the images.
+// release is the input from which the images are built.
 type release struct {
 	programs   string // directory with a folder for each platform
 	repository string

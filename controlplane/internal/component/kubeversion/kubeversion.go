@@ -39,7 +39,7 @@ var clientVersion string
 //go:linkname clientCommit k8s.io/client-go/pkg/version.gitCommit
 var clientCommit string
 
-// placeholder is part of the variables' values in a module's source, where `git archive` has not replaced it.
+// placeholder occurs in the variables' values in a module's source, where `git archive` has not replaced it.
 const placeholder = "$Format:"
 
 func init() {
@@ -61,8 +61,8 @@ func init() {
 	_ = version.SetDynamicVersion(v) // cannot fail: it accepts the version just set
 }
 
-// release returns the version of Kubernetes that the linked k8s.io/component-base belongs to. Kubernetes v1.37.1
-// publishes it as v0.37.1.
+// release returns the version of Kubernetes that the linked module k8s.io/component-base belongs to. The module of
+// Kubernetes v1.37.1 has version v0.37.1.
 func release(linked []*debug.Module) (v string, ok bool) {
 	for _, m := range linked {
 		if m.Path != "k8s.io/component-base" {

@@ -1,16 +1,16 @@
 // Package disk simulates a noisy neighbour of etcd: a process that writes and fsyncs on etcd's disk, like the API
-// server's audit log, an image pull or a database on the same volume. The fsyncs of a stacked etcd then wait in the
-// same queue and the same journal.
+// server's audit log, an image pull or a database on the same volume. The fsyncs of a stacked etcd then wait behind the
+// neighbour's fsyncs, in the queue of the disk and in the journal of the file system.
 //
-// The neighbour is a separate process (Main), so that it can be ended, and its cost measured, separately. It unlinks
-// its files right after creating them, so that none remain however it ends, even by SIGKILL.
+// The neighbour is a separate process (Main), so that it can be ended separately and its cost can be measured. It
+// unlinks its files right after it has created them, so that no files remain even if it is killed by SIGKILL.
 //
 // Limits:
 //   - The effect depends on the disk. The neighbour reports how much it wrote; etcd's own
 //     histogram shows the effect on etcd.
-//   - On a file system in memory an fsync is free: there the neighbour costs some CPU and no disk. A writer makes at
-//     most maxRounds rounds per second, so that this CPU load stays small.
-//   - It needs Writers times Size of free space, and requires twice as much before it starts.
+//   - On a file system in memory an fsync is free, so the neighbour only uses CPU. A writer makes at most maxRounds
+//     rounds per second, so that this CPU load stays small.
+//   - The files take Writers times Size bytes. The neighbour starts only if twice as much space is free.
 package disk
 
 import (
@@ -48,28 +48,29 @@ const maxRounds = 100
 type Options struct {
 	// Dir is the directory to write in, which determines the disk.
 	Dir string
-	// Writers is the number of writers that write and fsync at the same time, each to its own file. Zero means
+	// Writers is the number of writers that write and fsync at the same time, each in a separate file. Zero means
 	// DefaultWriters.
 	Writers int
-	// Size is the number of bytes that a writer writes before each fsync. After the fsync it truncates the file and
-	// starts again. Zero means DefaultSize.
+	// Size is the number of bytes that a writer writes before each fsync. After the fsync the writer truncates the file
+	// and starts again. Zero means DefaultSize.
 	Size int64
-	// Ready is called once, when all writers have written for the first time and are about to fsync: the load on the
-	// disk has begun. How long the first fsync takes depends on the disk.
+	// Ready is called once, when all writers have written for the first time and are about to fsync, so that the load
+	// on the disk has begun. It does not wait for the first fsync, whose duration depends on the disk.
 	Ready func()
 }
 
-// Stats holds the neighbour's writes and their times.
+// Stats holds the number and the duration of the neighbour's writes.
 type Stats struct {
-	// Syncs is the number of completed fsyncs, and Bytes the number of bytes written before them.
+	// Syncs is the number of completed fsyncs. Bytes is the number of bytes that were written before these fsyncs.
 	Syncs int64 `json:"syncs"`
 	Bytes int64 `json:"bytes"`
-	// SlowestSync is the time of the slowest fsync, and Syncing the total time of all fsyncs.
+	// SlowestSync is the duration of the slowest fsync, and Syncing the total duration of all fsyncs.
 	SlowestSync time.Duration `json:"slowestSyncNanoseconds"`
 	Syncing     time.Duration `json:"syncingNanoseconds"`
 }
 
-// complete fills in the defaults and checks that there is enough space. control.Fault has checked the bounds.
+// complete fills in the defaults and checks that there is enough free space. control.Fault has already checked the
+// bounds.
 func (o *Options) complete() error {
 	o.Writers, o.Size = cmp.Or(o.Writers, DefaultWriters), cmp.Or(o.Size, DefaultSize)
 	free, err := process.FreeBytes(o.Dir)
@@ -83,7 +84,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Run writes and fsyncs until the context ends, which is not an error.
+// Run writes and fsyncs until ctx ends. The end of ctx is not an error.
 func Run(ctx context.Context, o Options) (Stats, error) {
 	if err := o.complete(); err != nil {
 		return Stats{}, err
@@ -149,20 +150,20 @@ type writer struct {
 	stats Stats
 }
 
-// written has the methods of *os.File that a writer uses.
+// written is the subset of the methods of *os.File that a writer uses.
 type written interface {
 	io.WriteSeeker
 	Truncate(int64) error
 	Sync() error
 }
 
-// run writes until the context ends; begun is called before each fsync.
+// run writes until ctx ends. It calls begun before each fsync.
 func (w *writer) run(ctx context.Context, begun func()) error {
 	pace := time.NewTicker(time.Second / maxRounds)
 	defer pace.Stop()
 	for {
-		// Truncate the file, so that each round allocates new blocks and writes to the file system's journal, which
-		// neighbours share.
+		// Truncate the file, so that each round allocates new blocks and writes to the file system's journal, which all
+		// programs on the disk share.
 		if err := w.file.Truncate(0); err != nil {
 			return err
 		}
@@ -215,8 +216,8 @@ func createUnlinked(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// OtherFileSystem returns a writable directory on another device than dir. It stands for the separate disk of an
-// external etcd, which neighbours do not share.
+// OtherFileSystem returns a writable directory on another device than dir. It represents the separate disk of an
+// external etcd, on which the neighbour does not write to etcd's disk.
 func OtherFileSystem(dir string) (string, error) {
 	return otherFileSystem(dir, []candidate{
 		{"/dev/shm", "/dev/shm"},
@@ -272,17 +273,17 @@ func device(dir string) (uint64, error) {
 // Program is the neighbour's name in the multi-call binary.
 const Program = "disk-neighbour"
 
-// ReadyLine is printed by Main when all writers have begun (Options.Ready).
+// ReadyLine is the line that Main prints when all writers have begun to write (Options.Ready).
 const ReadyLine = "disk-neighbour: writing"
 
-// Args returns the arguments of Main for the options.
+// Args returns the command-line arguments with which Main uses the options.
 func Args(o Options) []string {
 	return []string{"--dir", o.Dir, "--writers", strconv.Itoa(o.Writers), "--size", strconv.FormatInt(o.Size, 10)}
 }
 
-// Main is the neighbour's program. It writes until SIGTERM or SIGINT. It prints ReadyLine when all writers write, and
-// at the end its Stats as a line of JSON. Exit codes: 0 if ended by a signal, 2 for a usage error, 4 if it could not
-// write.
+// Main is the neighbour's program. It writes until SIGTERM or SIGINT. It prints ReadyLine when all writers have begun
+// to write, and at the end its Stats as a line of JSON. Exit codes: 0 if a signal ended it, 2 for a usage error, 4 if
+// it could not write.
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

@@ -15,10 +15,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
-// question and reply are JSON messages, each in one packet of the socket.
+// question and reply are the JSON messages between supervisor and agent. Each message is one packet of the socket.
 type question struct {
 	Seq int64 `json:"seq"`
-	// Set sets a delay, and Clear clears it. A question with neither asks only for the counters.
+	// Set sets a delay, and Clear removes it. A question without either requests only the counters.
 	Set   *Delay `json:"set,omitempty"`
 	Clear bool   `json:"clear,omitempty"`
 }
@@ -29,12 +29,12 @@ type reply struct {
 	Stats Stats  `json:"stats"`
 }
 
-// maxMessage bounds a message; the longest is some 200 bytes.
+// maxMessage is the maximum size of a message in bytes. The longest message has about 200 bytes.
 const maxMessage = 4 << 10
 
-// StartAgent starts the child's side if the parent has set AgentEnv. Call it once, at the beginning of main. It
-// returns immediately; the agent runs until the process ends. When the supervisor's end of the socket closes, the
-// agent clears the delay.
+// StartAgent starts the agent in the child process if the parent has set AgentEnv. Call it once, at the beginning of
+// main. It returns immediately; the agent runs until the process ends. When the supervisor's end of the socket closes,
+// the agent clears the delay.
 func StartAgent() error {
 	number, ok, err := process.TakeNumber(AgentEnv, "not a descriptor")
 	if err != nil || !ok {
@@ -83,18 +83,19 @@ func serveAgent(conn net.Conn, g *gate) {
 	}
 }
 
-// Agent is the supervisor's side of one child.
+// Agent is the supervisor's connection to the fsync agent in one child process.
 type Agent struct {
 	mu   sync.Mutex
 	conn net.Conn
 	seq  int64
 }
 
-// NewAgent returns the supervisor's side, and the child's end of the socket. Pass that end to the child
-// (exec.Cmd.ExtraFiles), with its descriptor number there in AgentEnv. Close it in the supervisor once the child has
-// started, so that the child's end is noticed. A restarted child needs a new Agent.
+// NewAgent returns the supervisor's end of the connection, and the child's end of the socket. Pass child to the child
+// process (exec.Cmd.ExtraFiles), and set AgentEnv to its descriptor number there. Close child in the supervisor once
+// the process has started; otherwise the supervisor does not notice when the child ends. A restarted child needs a new
+// Agent.
 func NewAgent() (agent *Agent, child *os.File, err error) {
-	// The socket keeps packets apart, so that a late answer is not mixed up with the next one.
+	// The socket keeps packet boundaries, so that a late answer is not mixed up with the next answer.
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("socketpair of an fsync agent: %w", err)
@@ -117,15 +118,15 @@ func socket(f *os.File) (net.Conn, error) {
 	return conn, nil
 }
 
-// Set delays the child's fsync calls and replaces an earlier delay. When it returns, the delay is in force for every
-// call that begins. ctx bounds the wait for the child's answer. Give it a deadline, because a stopped child does not
-// answer, and applies the request when it continues.
+// Set delays the child's fsync calls, and replaces an earlier delay. When Set returns, the delay applies to every call
+// that begins. ctx bounds the wait for the child's answer. Give ctx a deadline: a stopped child does not answer, and
+// applies the request when it continues.
 func (a *Agent) Set(ctx context.Context, d Delay) error {
 	_, err := a.request(ctx, question{Set: &d})
 	return err
 }
 
-// Clear ends the delay. When it returns no call waits any more.
+// Clear ends the delay. When Clear returns, no call waits any more.
 func (a *Agent) Clear(ctx context.Context) error {
 	_, err := a.request(ctx, question{Clear: true})
 	return err

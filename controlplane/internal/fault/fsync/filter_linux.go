@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Available reports whether this machine can delay fsync: nil, or an error that wraps
-// ErrUnavailable and says what is missing.
+// Available returns nil if this machine can delay fsync. Otherwise it returns an error that wraps ErrUnavailable and
+// says what is missing.
 func Available() error {
 	if _, ok := auditArch(); !ok {
 		return fmt.Errorf("%w: on linux it needs amd64 or arm64, this is %s", ErrUnavailable, runtime.GOARCH)
@@ -18,7 +18,7 @@ func Available() error {
 	result := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		// TSYNC_ESRCH is the newest kernel feature that Set needs. By itself it has no effect.
+		// TSYNC_ESRCH is the newest kernel feature that Set needs. The flag alone has no effect.
 		fd, err := install([]unix.SockFilter{allow}, unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
 		if err == nil {
 			unix.Close(fd)
@@ -46,7 +46,7 @@ var (
 	notify = unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF}
 )
 
-// syncFilter returns a filter that hands fsync and fdatasync to the listener and allows all other calls.
+// syncFilter returns a seccomp filter that passes fsync and fdatasync to the listener and allows all other calls.
 func syncFilter(arch uint32) []unix.SockFilter {
 	// struct seccomp_data begins with the call's number and the architecture.
 	load := func(offset uint32) unix.SockFilter {
@@ -66,8 +66,8 @@ func syncFilter(arch uint32) []unix.SockFilter {
 	}
 }
 
-// install installs a filter and returns the listener for its notifications. The filter applies to this thread, which
-// must be locked to its goroutine, or with SECCOMP_FILTER_FLAG_TSYNC to all threads of the process.
+// install installs a filter and returns the listener for its notifications. The filter applies to the current thread,
+// which must be locked to its goroutine, or with SECCOMP_FILTER_FLAG_TSYNC to all threads of the process.
 func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) {
 	// Without privileges, the kernel accepts a filter only from threads that can never gain privileges.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -97,7 +97,7 @@ func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) 
 	panic("unreachable")
 }
 
-// notification is struct seccomp_notif.
+// notification is the kernel's struct seccomp_notif.
 type notification struct {
 	id    uint64
 	pid   uint32
@@ -108,7 +108,7 @@ type notification struct {
 	args  [6]uint64
 }
 
-// answer is struct seccomp_notif_resp.
+// answer is the kernel's struct seccomp_notif_resp.
 type answer struct {
 	id    uint64
 	val   int64

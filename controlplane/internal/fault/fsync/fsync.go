@@ -1,23 +1,23 @@
 // Package fsync makes fsync and fdatasync of a process slow, without root and without changing its code. It simulates
 // a slow disk, such as a throttled cloud volume or a disk with a busy neighbour.
 //
-// It has two sides. The child that is to be slow calls StartAgent at the beginning of its main. Its supervisor holds
-// the other end (NewAgent) and calls Set, Clear and Stats. There is no cost before the first Set. That call puts a
-// seccomp filter on all threads of the child, which hands fsync and fdatasync to a goroutine of the same process. The
-// goroutine lets each call wait and then tells the kernel to continue it, so the data is as durable as ever.
+// The child process whose fsync is to be slow calls StartAgent at the beginning of its main. Its supervisor holds the
+// other end (NewAgent) and calls Set, Clear and Stats. There is no cost before the first Set. The first Set installs a
+// seccomp filter on all threads of the child. The filter passes each fsync and fdatasync to a goroutine of the child,
+// which delays the call and then makes the kernel continue it. The data is therefore as durable as without the delay.
 //
-// The wait comes before the call and adds to the disk's own time.
+// The delay comes before the call and adds to the time that the disk takes.
 //
 // Limits:
-//   - It needs Linux 5.7 or later on amd64 or arm64, and no other seccomp filter with a listener, as in some
-//     container sandboxes: the kernel allows only one. Available checks this.
+//   - It needs Linux 5.7 or later on amd64 or arm64. There must be no other seccomp filter with a listener, as in some
+//     container sandboxes, because the kernel allows only one. Available checks these requirements.
 //   - A filter cannot be removed. After Clear each call still makes a round trip to the agent, some ten microseconds,
 //     until the child ends.
-//   - Only these two calls are slow. Writes, and syncs by other means (msync,
-//     O_DSYNC, io_uring), are not. etcd uses none of them.
-//   - The agent runs in the child: while the child is stopped (SIGSTOP), Set and Clear wait, and so do the child's
-//     calls. Only a fatal signal interrupts a call that waits, so waitpid(WUNTRACED) does not report such a child as
-//     stopped, although all its other threads are.
+//   - Only fsync and fdatasync are slow. Writes, and syncs by other means (msync, O_DSYNC, io_uring), are not slow.
+//     etcd does not use these other means.
+//   - The agent runs in the child. While the child is stopped (SIGSTOP), Set and Clear wait, and so do the delayed
+//     calls of the child. Only a fatal signal interrupts a call that waits, so waitpid(WUNTRACED) does not report such
+//     a child as stopped, although all its other threads are.
 package fsync
 
 import (
@@ -32,10 +32,10 @@ const AgentEnv = "STORMGLASS_FSYNC_AGENT_FD"
 
 // The values of Delay.Files.
 const (
-	// WAL is etcd's write-ahead log: files that end in ".wal", and all files in a directory "wal" (the next segment
-	// is there as "0.tmp").
+	// WAL selects etcd's write-ahead log: files that end in ".wal", and all files in a directory "wal" (where the next
+	// segment has a name such as "0.tmp").
 	WAL = "wal"
-	// All is every file of the process.
+	// All selects all files of the process.
 	All = "all"
 )
 
@@ -43,7 +43,7 @@ const (
 type Delay struct {
 	// Delay is the time that each call waits, in addition to the disk's own time.
 	Delay time.Duration `json:"delay"`
-	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. At most Delay.
+	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. It is at most Delay.
 	Jitter time.Duration `json:"jitter,omitempty"`
 	// Files selects the files whose calls are delayed: WAL or All. Empty means WAL.
 	Files string `json:"files,omitempty"`
@@ -51,10 +51,10 @@ type Delay struct {
 	Seed int64 `json:"seed,omitempty"`
 }
 
-// Stats counts what an agent has done since its process began.
+// Stats counts the calls that an agent has handled since its process began.
 type Stats struct {
-	// Seen counts the calls that came to the agent, Delayed the calls among them that had to wait;
-	// Waiting counts the calls that wait now.
+	// Seen counts the calls that reached the agent, and Delayed those of them that were delayed. Waiting is the number
+	// of calls that are being delayed now.
 	Seen    int64 `json:"seen"`
 	Delayed int64 `json:"delayed"`
 	Waiting int64 `json:"waiting"`
@@ -63,7 +63,7 @@ type Stats struct {
 // ErrUnavailable is wrapped by the errors of Available.
 var ErrUnavailable = errors.New("slow fsync is not available here")
 
-// isWAL reports whether the file at path, as /proc/self/fd names it, belongs to etcd's write-ahead log.
+// isWAL reports whether a file belongs to etcd's write-ahead log. path is the file's path in /proc/self/fd.
 func isWAL(path string) bool {
 	path = strings.TrimSuffix(path, " (deleted)")
 	return filepath.Ext(path) == ".wal" || filepath.Base(filepath.Dir(path)) == "wal"

@@ -21,7 +21,7 @@ type gate struct {
 	stats    Stats
 }
 
-// set delays calls from now on. Calls that wait already keep their delay.
+// set delays all calls that begin from now on. Calls that are already waiting keep their delay.
 func (g *gate) set(d Delay) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,14 +69,14 @@ func (g *gate) serve(listener int) {
 	for {
 		n, err := receive(listener)
 		if err != nil {
-			// The callers would wait for ever. The kernel documents no such error.
+			// A lost listener would make the callers wait for ever. The kernel documents no such error.
 			panic(fmt.Sprintf("fsync: the seccomp listener is lost: %v", err))
 		}
 		g.hold(n.id, int(int32(n.args[0])))
 	}
 }
 
-// hold delays a call on a descriptor, then continues it.
+// hold delays a call on a file descriptor and then continues the call.
 func (g *gate) hold(id uint64, fd int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,7 +97,7 @@ func (g *gate) hold(id uint64, fd int) {
 	})
 }
 
-// release continues the call with this ID if it still waits. The caller holds mu.
+// release continues the call with this notification ID if the call is still waiting. The caller holds mu.
 func (g *gate) release(id uint64) {
 	timer, ok := g.waiting[id]
 	if !ok {
@@ -108,7 +108,8 @@ func (g *gate) release(id uint64) {
 	proceed(g.listener, id)
 }
 
-// pathOf returns the path of a descriptor, or "" if it is not open; the delayed call then fails by itself.
+// pathOf returns the path of a file descriptor, or "" if the descriptor is not open; then the delayed call fails by
+// itself.
 func pathOf(fd int) string {
 	path, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	return path

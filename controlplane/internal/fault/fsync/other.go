@@ -14,10 +14,11 @@ func Available() error {
 	return fmt.Errorf("%w: it needs Linux's seccomp, this is %s", ErrUnavailable, runtime.GOOS)
 }
 
-// StartAgent does nothing, because no supervisor can use an agent on this system.
+// StartAgent does nothing, because no supervisor on this system can use an agent.
 func StartAgent() error { return nil }
 
-// Agent is not available on this system: all methods except Close, and NewAgent, return the error of Available.
+// Agent is not available on this system. NewAgent, and all methods of Agent except Close, return the error of
+// Available.
 type Agent struct{}
 
 func NewAgent() (*Agent, *os.File, error)           { return nil, nil, Available() }

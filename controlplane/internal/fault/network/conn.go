@@ -29,7 +29,7 @@ func (c *conn) directions() []*direction {
 	return []*direction{c.out, c.back}
 }
 
-// abort ends both sides at once. The caller holds Link.mu.
+// abort closes both sides of the connection immediately. The caller holds Link.mu.
 func (c *conn) abort() {
 	reset(c.client)
 	if c.upstream != nil {
@@ -40,15 +40,15 @@ func (c *conn) abort() {
 	}
 }
 
-// reset closes a connection so that its peer gets an error instead of an end of file.
+// reset closes a connection so that its peer gets an error (RST) instead of an end of file.
 func reset(c *net.TCPConn) {
 	_ = c.SetLinger(0)
 	_ = c.Close()
 }
 
-// carry forwards a client's connection over the link until both sides have ended. from
-// reads the client's bytes. connected is called with nil when the other end was dialled, or
-// with the error; if connected fails, the client sees a reset.
+// carry forwards a client's connection over the link until both sides have ended. from reads the client's bytes. carry
+// calls connected with nil once it has dialled the other end, or with the error. If connected returns an error, carry
+// resets the client's connection.
 func (l *Link) carry(client *net.TCPConn, from io.Reader, connected func(error) error) {
 	c := &conn{client: client}
 	if !l.add(c) {
@@ -108,8 +108,8 @@ func (l *Link) begin(c *conn) {
 	}
 }
 
-// connect dials the other end when the link lets a round trip through. It returns a reader
-// of the client's bytes, which it may have started to read meanwhile.
+// connect waits until a round trip has passed over the link and then dials the other end. It returns a reader of all
+// bytes of the client, including those that it has read while it waited.
 func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 	if now, _ := l.state(); now.Cut || now.Delay > 0 {
 		e := listenEarly(c.client, from)
@@ -131,10 +131,10 @@ func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 	return from, nil
 }
 
-// awaitRoundTrip waits until a round trip has passed over the link; a cut starts the wait
-// over. It ends when the client has given up. On a slow link a client may end its own
-// direction and still wait for an answer. On a cut link no connection exists yet that it
-// could half-close, so it has given up.
+// awaitRoundTrip waits until a round trip has passed over the link. A cut starts the wait again. It returns errGivenUp
+// if the client gives up. On a cut link, the end of the client's own direction means that the client has given up,
+// because it has no connection yet that it could half-close. On a slow link it does not: the client may have sent
+// everything and still wait for an answer.
 func (l *Link) awaitRoundTrip(e *early) error {
 	for {
 		condition, changed := l.state()
@@ -185,23 +185,23 @@ func (l *Link) close() {
 	l.running.Wait()
 }
 
-// errGivenUp is the error of a connection whose client is gone before the link let it through.
+// errGivenUp is the error of a connection whose client gave up before the link let the connection through.
 var errGivenUp = errors.New("the client gave up")
 
-// earlyBytes bounds the bytes that are read from a client while its connection waits for the link.
+// earlyBytes is the maximum number of bytes that are read from a client while its connection waits for the link.
 const earlyBytes = 64 << 10
 
-// early reads from a client while its connection waits for the link. Without it, the end of a client that has given
-// up would be noticed only when the link is restored, and each attempt during a partition would hold a descriptor
-// until then.
+// early reads from a client while the client's connection waits for the link, to detect when the client gives up.
+// Without early, that would be noticed only when the link is restored, and each attempt during a partition would hold a
+// descriptor until then.
 type early struct {
 	client *net.TCPConn
 	from   io.Reader // what the client sends
 
 	finished chan struct{}
-	ended    chan struct{} // closed when the client has ended its direction, or is gone
-	gone     chan struct{} // closed when it is gone for certain
-	said     []byte        // read after finished
+	ended    chan struct{} // closed when the client has ended its direction, or has left
+	gone     chan struct{} // closed when the client has certainly left
+	said     []byte        // the bytes that were read; read it only after finished
 }
 
 func listenEarly(client *net.TCPConn, from io.Reader) *early {
@@ -231,7 +231,7 @@ func (e *early) read() {
 	}
 }
 
-// stop ends the reading and returns a reader of everything that the client sends, from the first byte.
+// stop stops reading ahead and returns a reader of everything that the client sends, from the first byte.
 func (e *early) stop() io.Reader {
 	_ = e.client.SetReadDeadline(time.Now()) // it fails only on a closed connection, which ends the read too
 	<-e.finished

@@ -10,12 +10,12 @@ import (
 	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
-// queued is the maximum number of reads that wait in the queue of a direction, as in toxiproxy.
+// queued is the maximum number of reads in the queue of a direction, as in toxiproxy.
 const queued = 1024
 
-// direction carries the bytes of one connection one way: a reader puts them in a queue with their time, a toxic takes
-// them out when they are due, a writer sends them on. There is one toxic at a time; switching to another toxic loses
-// no data.
+// direction carries the bytes of one connection in one direction. A reader puts them in a queue with their time, a
+// toxic removes them when they are due, and a writer sends them. Only one toxic runs at a time. Switching to another
+// toxic loses no data.
 type direction struct {
 	in     chan *stream.StreamChunk
 	stub   *toxics.ToxicStub
@@ -55,11 +55,11 @@ type frozen struct{}
 
 func (frozen) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
 
-// turn makes the direction apply another condition soon. The returned function waits until the direction applies it
-// or has ended, and returns false if patience runs out first. The caller holds Link.mu.
+// turn makes the direction switch to another condition soon. The returned function waits until the direction has
+// switched or has ended. It returns false if patience fires first. The caller holds Link.mu.
 func (d *direction) turn(c Condition) (wait func(patience <-chan time.Time) bool) {
 	t := turn{d.toxic(c), make(chan struct{})}
-	select { // a turn not taken yet is out of date
+	select { // an earlier switch that has not begun is out of date
 	case <-d.turns:
 	default:
 	}
@@ -75,7 +75,7 @@ func (d *direction) turn(c Condition) (wait func(patience <-chan time.Time) bool
 	}
 }
 
-// control runs one toxic after another, until the queue's end.
+// control runs one toxic after another until all data of the queue is sent.
 func (d *direction) control(w *toxics.ToxicWrapper) {
 	defer close(d.ended)
 	run := func(w *toxics.ToxicWrapper) (returned chan struct{}) {
@@ -88,10 +88,10 @@ func (d *direction) control(w *toxics.ToxicWrapper) {
 	}
 	for returned := run(w); ; {
 		select {
-		case <-returned: // by itself: all is sent
+		case <-returned: // the toxic ended by itself: all data is sent
 			return
 		case t := <-d.turns:
-			// This waits while the toxic passes on data that the receiver does not take.
+			// This waits while the toxic passes on data to a receiver that does not read.
 			if d.stub.InterruptToxic() {
 				returned = run(t.to)
 			}
@@ -106,8 +106,9 @@ func (d *direction) read(source io.Reader) {
 	w.Close()
 }
 
-// latency passes data on from the queue when it is due. toxiproxy's own latency toxic is not used, because its jitter
-// comes from the process's global random source, so no two runs are alike, and its unit is the millisecond.
+// latency is a toxic that passes data on from the queue when the data is due. It replaces toxiproxy's own latency
+// toxic, whose jitter comes from the process's global random source, so that runs are not reproducible, and whose unit
+// is the millisecond.
 type latency struct {
 	delay, jitter time.Duration
 	random        *rand.Rand // of one direction of one connection
@@ -148,8 +149,8 @@ func (l *latency) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// streamOf numbers the random stream of a direction of a link's nth connection. The stream is the
-// same in each run with the same seed, and differs between directions and connections.
+// streamOf returns the number of the random stream for one direction of a link's nth connection. Runs with the same
+// seed use the same streams. Directions and connections have different streams.
 func streamOf(link string, n int64, back bool) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(link)) // never fails

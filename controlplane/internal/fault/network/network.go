@@ -6,23 +6,24 @@
 // be delayed, cut and restored at any time, open connections included.
 //
 // A cut link drops packets silently, as a partition does: open connections hang rather than fail, new ones hang too,
-// and neither side notices that the other has closed. If a client gives up a new connection, the proxy forgets it,
-// and the other side never sees it. Keepalives, heartbeats and timeouts are up to the components. When the link is
-// restored, the bytes sent meanwhile arrive, as TCP's retransmissions would.
+// and neither side notices that the other has closed. If a client gives up a new connection, the proxy drops the
+// connection, and the other side never sees it. The components detect a cut by their own keepalives, heartbeats and
+// timeouts. When the link is restored, the bytes sent meanwhile arrive, as with TCP retransmissions.
 //
 // Limits:
-//   - The kernel accepts a TCP connection before this process does, so a dial through a cut link succeeds, and the
-//     TLS handshake or the answer to CONNECT hangs. In production the dial itself would hang.
-//   - Packet loss appears as delay, as it does to TCP. A link has no bandwidth limit.
+//   - A dial through a cut link succeeds, because the kernel accepts the TCP connection before this process does. Then
+//     the TLS handshake or the answer to CONNECT hangs. In production the dial itself would hang.
+//   - Packet loss can be simulated only as delay, which is how it appears to users of TCP. A link has no bandwidth
+//     limit.
 //   - Delays count separately in each direction. They are inaccurate by some 100 microseconds, as timers are. Opening
 //     a connection takes one round trip, as SYN and its answer do.
-//   - A link that is neither slow nor cut costs each exchange some 20
-//     microseconds (the median of 1000-byte echoes: 35 through it, 15 without).
+//   - A link that is neither slow nor cut costs each exchange some 20 microseconds (median of 1000-byte echoes: 35 over
+//     the link, 15 directly).
 //   - In each direction, up to 1024 reads of up to 32 KiB may be queued. Further data waits at the sender.
 //
-// The pipes and their transition from one condition to another are toxiproxy's (packages toxics and
-// stream). Its proxy is not used: it drops bytes when a toxic is removed while the receiver is
-// busy, and its timeout toxic always drops them, which breaks every TLS connection permanently.
+// The pipes and their transition from one condition to another are toxiproxy's (packages toxics and stream).
+// toxiproxy's proxy is not used, because it drops bytes when a toxic is removed while the receiver is busy. toxiproxy's
+// timeout toxic always drops bytes, which breaks every TLS connection permanently.
 package network
 
 import (
@@ -34,21 +35,23 @@ import (
 	"time"
 )
 
-// Condition is the state of a link. The zero value means neither slow nor cut. control.Fault has checked its bounds.
+// Condition is the delay and the cut of a link. The zero value is a link that is neither slow nor cut. control.Fault
+// has already checked the bounds.
 type Condition struct {
 	// Delay is the delay of data in each direction.
 	Delay time.Duration
-	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. At most Delay. The order
-	// of bytes is kept.
+	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. It is at most Delay. Bytes
+	// never overtake each other.
 	Jitter time.Duration
-	// Seed is the seed of the jitter. The same seed gives the same sequences: one for each direction of each
-	// connection of a link.
+	// Seed is the seed of the jitter. The same seed gives the same random sequences. Each direction of each connection
+	// has its own sequence.
 	Seed int64
-	// Cut lets nothing through.
+	// Cut stops all data.
 	Cut bool
 }
 
-// Link carries connections from one component, which dials, to another. Its methods are safe for concurrent use.
+// Link carries connections from one component, which dials, to another component. Its methods are safe for concurrent
+// use.
 type Link struct {
 	from, to, upstream string
 
@@ -68,19 +71,19 @@ func newLink(from, to, upstream string) *Link {
 	return l
 }
 
-// From returns the component that dials, To the component that it reaches.
+// From returns the component that dials. To returns the component to which the link leads.
 func (l *Link) From() string { return l.from }
 func (l *Link) To() string   { return l.to }
 
 // String returns a name such as "etcd-0 -> etcd-1".
 func (l *Link) String() string { return l.from + " -> " + l.to }
 
-// Delay makes the link slow; zero ends that. A cut stays.
+// Delay makes the link slow. Zero ends an earlier delay. Delay does not end a cut.
 func (l *Link) Delay(delay, jitter time.Duration, seed int64) {
 	l.change(func(c *Condition) { c.Delay, c.Jitter, c.Seed = delay, jitter, seed })
 }
 
-// Cut stops all data on the link.
+// Cut stops all data on the link until Restore.
 func (l *Link) Cut() {
 	l.change(func(c *Condition) { c.Cut = true })
 }
@@ -90,17 +93,17 @@ func (l *Link) Restore() {
 	l.change(func(c *Condition) { *c = Condition{} })
 }
 
-// change puts the link in another condition. When it returns, the condition holds for all data that
-// is sent from then on, on open connections too. In each direction, the one read that was being
-// delayed or passed on arrives immediately. The exception is a connection with a receiver that does
-// not read: nothing moves there, and the condition holds as soon as something does.
+// change changes the condition of the link. When it returns, the new condition applies to all data that is sent from
+// then on, on open connections too. In each direction, the one read that was being delayed or passed on arrives
+// immediately. On a connection whose receiver does not read, nothing moves, and the new condition applies once the
+// receiver reads again.
 func (l *Link) change(edit func(*Condition)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	edit(&l.condition)
 	close(l.changed)
 	l.changed = make(chan struct{})
-	// Notify all directions before waiting for any, so that a stuck one does not delay the others.
+	// Notify all directions before waiting for any of them, so that a stuck direction does not delay the others.
 	var turned []func(patience <-chan time.Time) bool
 	for conn := range l.conns {
 		for _, d := range conn.directions() {
@@ -116,23 +119,23 @@ func (l *Link) change(edit func(*Condition)) {
 	}
 }
 
-// turnPatience bounds how long a change waits until connections apply it.
+// turnPatience is the maximum time that change waits until all connections apply the condition.
 const turnPatience = 50 * time.Millisecond
 
-// state returns the condition, and a channel that is closed when it changes.
+// state returns the condition of the link, and a channel that is closed when the condition changes.
 func (l *Link) state() (Condition, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.condition, l.changed
 }
 
-// Listener is a link with its own port: a client that connects to it reaches the other component.
+// Listener is a link with its own port. Clients connect to the port and reach the other component.
 type Listener struct {
 	link *Link
 	port *port
 }
 
-// Listen opens a link from one component to another. listen is a loopback address (port 0: any free port). upstream
+// Listen opens a link from one component to another. listen is a loopback address; port 0 means any free port. upstream
 // is the address of the other component, which need not listen yet.
 func Listen(from, to, listen, upstream string) (*Listener, error) {
 	link := newLink(from, to, upstream)
@@ -145,10 +148,10 @@ func Listen(from, to, listen, upstream string) (*Listener, error) {
 	return &Listener{link, p}, nil
 }
 
-// Link returns the link, to delay and cut it.
+// Link returns the link, on which to call Delay and Cut.
 func (l *Listener) Link() *Link { return l.link }
 
-// Close ends the listener and its connections, and waits for them.
+// Close ends the listener and its connections, and returns when they have ended.
 func (l *Listener) Close() error {
 	err := l.port.stop()
 	l.link.close()
@@ -192,7 +195,7 @@ func (p *port) accept() {
 	}
 }
 
-// stop closes the listener. It may be called again.
+// stop closes the listener. Calling it again does nothing.
 func (p *port) stop() error {
 	if err := p.listener.Close(); !errors.Is(err, net.ErrClosed) {
 		return err

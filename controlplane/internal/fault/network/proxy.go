@@ -16,16 +16,16 @@ import (
 type Target struct {
 	// To is the name of the component.
 	To string
-	// Host is the address in the proxied component's URLs: "etcd-1.stormglass.invalid:12380". It is never resolved.
-	// Only a Proxy uses it.
+	// Host is the address of the component in URLs that the proxied component uses: "etcd-1.stormglass.invalid:12380".
+	// The name is never resolved. Only a Proxy uses Host.
 	Host string
-	// Upstream is where the other component really listens.
+	// Upstream is the address where the component really listens.
 	Upstream string
 }
 
-// Proxy is the forward proxy of one component: it speaks HTTP CONNECT and nothing else. Give it to the component as
-// HTTPS_PROXY ("http://" and its address). Go's net/http bypasses a proxy for loopback addresses and "localhost", so
-// the component must know its peers by other names.
+// Proxy is the forward proxy of one component. It serves only HTTP CONNECT. Give the component its URL as HTTPS_PROXY
+// ("http://" and the proxy's address). Go's net/http bypasses a proxy for loopback addresses and "localhost", so the
+// component must address its peers by other names.
 type Proxy struct {
 	from  string
 	links map[string]*Link // by Target.Host
@@ -37,8 +37,8 @@ type Proxy struct {
 	asking map[*net.TCPConn]struct{} // connections whose CONNECT request has not been read yet
 }
 
-// ListenProxy starts the proxy of the component from, with a link to each target. listen is a loopback address (port
-// 0: any free port).
+// ListenProxy starts the proxy of the component from, with a link to each target. listen is a loopback address; port 0
+// means any free port.
 func ListenProxy(from, listen string, targets []Target) (*Proxy, error) {
 	p := &Proxy{from: from, links: map[string]*Link{}, asking: map[*net.TCPConn]struct{}{}}
 	for _, t := range targets {
@@ -63,7 +63,7 @@ func ListenProxy(from, listen string, targets []Target) (*Proxy, error) {
 // Links returns the links to the targets, in the order of the targets.
 func (p *Proxy) Links() []*Link { return p.order }
 
-// Close ends the proxy and all connections, and waits for them.
+// Close ends the proxy and all connections, and returns when they have ended.
 func (p *Proxy) Close() error {
 	err := p.port.stop()
 	p.mu.Lock()
@@ -79,7 +79,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// The bounds of a CONNECT request: the time that a client may take, and the bytes that it may send.
+// The time limit and the maximum size of a CONNECT request.
 const (
 	askPatience = 10 * time.Second
 	askBytes    = 64 << 10
@@ -95,7 +95,7 @@ func (p *Proxy) serve(c *net.TCPConn) {
 	link.carry(c, from, func(err error) error { return answer(c, err) })
 }
 
-// refusal is the error of a request that is not served, with its HTTP status.
+// refusal is the error of a refused request, with the HTTP status of the answer.
 type refusal struct {
 	status int
 	why    string
@@ -103,8 +103,8 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.why }
 
-// readConnect reads the CONNECT request and returns the link to its host, and a
-// reader of the client's further bytes.
+// readConnect reads a CONNECT request. It returns the link to the requested host, and a reader of the client's further
+// bytes.
 func (p *Proxy) readConnect(c *net.TCPConn) (*Link, io.Reader, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -140,7 +140,7 @@ func (p *Proxy) readConnect(c *net.TCPConn) (*Link, io.Reader, error) {
 	return link, io.MultiReader(bytes.NewReader(early), c), c.SetReadDeadline(time.Time{})
 }
 
-// answer tells the client that it is connected, or why not.
+// answer answers a CONNECT request with success, or with err if err is not nil.
 func answer(c net.Conn, err error) error {
 	if err == nil {
 		_, err = io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n")

@@ -22,8 +22,8 @@ import (
 const (
 	reviewPath = "/review"
 	probePath  = "/probe"
-	// maxReview is the maximum size of a review in bytes. etcd accepts objects of up to 1.5 MiB, and a review holds
-	// one.
+	// maxReview is the maximum size of a review in bytes. A review holds one object, and etcd accepts objects of up to
+	// 1.5 MiB.
 	maxReview = 8 << 20
 )
 
@@ -65,7 +65,7 @@ func (w *Webhook) review(out http.ResponseWriter, r *http.Request) {
 	allow(out, review, patch)
 }
 
-// annotation is the prefix of the key of the annotation that each mutating webhook adds.
+// annotation is the prefix of the key of the annotation that a mutating webhook adds.
 const annotation = "stormglass.dev/webhook-"
 
 // annotate returns a JSON patch that adds an annotation to an object, or nil if the object already has it.
@@ -88,7 +88,8 @@ func annotate(object []byte, key string) ([]byte, error) {
 	return json.Marshal([]operation{{"add", "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1"), "reviewed"}})
 }
 
-// fails waits for the delay, or until the fault or the request ends, and reports whether the webhook is to fail.
+// fails waits for the delay, or until the fault or the request ends. It reports whether the webhook must answer with an
+// error.
 func (w *Webhook) fails(ctx context.Context) bool {
 	w.mu.Lock()
 	delay := w.options.Delay
@@ -111,7 +112,7 @@ func (w *Webhook) fails(ctx context.Context) bool {
 	}
 }
 
-// probe answers the reviews by which Start and Clear detect whether the registration is in force.
+// probe answers the reviews with which Start and Clear detect whether the registration is in force.
 func (w *Webhook) probe(out http.ResponseWriter, r *http.Request) {
 	review, ok := decode(out, r)
 	if !ok {
@@ -124,7 +125,7 @@ func (w *Webhook) probe(out http.ResponseWriter, r *http.Request) {
 	allow(out, review, nil)
 }
 
-// decode reads a review, or answers with an error.
+// decode reads a review. If it cannot, it answers the request with an error and returns false.
 func decode(out http.ResponseWriter, r *http.Request) (*admission.AdmissionReview, bool) {
 	var review admission.AdmissionReview
 	err := json.NewDecoder(http.MaxBytesReader(out, r.Body, maxReview)).Decode(&review)
@@ -136,12 +137,13 @@ func decode(out http.ResponseWriter, r *http.Request) (*admission.AdmissionRevie
 		http.Error(out, fmt.Sprintf("want an AdmissionReview of %s with a request", admission.SchemeGroupVersion), http.StatusBadRequest)
 		return nil, false
 	}
-	// Read the body to its end, so that the server notices during the delay if the client closes the connection.
+	// Read the body to its end. Otherwise the server does not notice during the delay if the client closes the
+	// connection.
 	_, _ = io.Copy(io.Discard, r.Body)
 	return &review, true
 }
 
-// allow answers a review with permission, and with a JSON patch of the object unless patch is nil.
+// allow answers a review with permission. If patch is not nil, the answer contains this JSON patch of the object.
 func allow(out http.ResponseWriter, review *admission.AdmissionReview, patch []byte) {
 	answer := admission.AdmissionReview{
 		Response: &admission.AdmissionResponse{UID: review.Request.UID, Allowed: true},
@@ -154,7 +156,7 @@ func allow(out http.ResponseWriter, review *admission.AdmissionReview, patch []b
 	_ = json.NewEncoder(out).Encode(answer) // an error means that the client is gone
 }
 
-// servingCertificate creates a certificate for 127.0.0.1 and the CA bundle that verifies it. The authority signs
+// servingCertificate creates a certificate for 127.0.0.1, and the CA bundle that verifies the certificate. The CA signs
 // nothing else, and the keys stay in memory.
 func servingCertificate(now time.Time) (certificate tls.Certificate, bundle []byte, err error) {
 	authority, err := pki.NewAuthority("webhook", now)

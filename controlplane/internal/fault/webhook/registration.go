@@ -22,8 +22,8 @@ const probeLabel = "stormglass.dev/webhook-probe"
 // probeEvery is the interval at which Start and Clear probe the API server.
 const probeEvery = 10 * time.Millisecond
 
-// hooks returns the webhooks that are slow or fail, and an additional one that is never slow and matches only the
-// probe. They come into force together.
+// hooks returns the webhooks that are slow or fail, and an additional webhook that is never slow and matches only the
+// probe. All of them come into force together.
 func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook {
 	o := w.options
 	resource, group, _ := strings.Cut(o.Resource, ".")
@@ -104,9 +104,9 @@ func (w *Webhook) register(ctx context.Context, bundle []byte) (err error) {
 	return nil
 }
 
-// refused reports whether an error of register means that no registration exists or will appear: the API server was
-// never reached, or it refused the registration. A status of 5xx does not count, because etcd may have received the
-// write.
+// refused reports whether an error of register means that no registration exists or will appear: either the API server
+// was never reached, or it refused the registration. A status of 5xx is not a refusal, because etcd may have received
+// the write.
 func refused(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return true
@@ -115,8 +115,8 @@ func refused(err error) bool {
 	return errors.As(err, &answer) && answer.Status().Code/100 == 4
 }
 
-// Unregister removes a registration and reports whether it existed. A missing registration
-// is not an error.
+// Unregister removes a registration and reports whether the registration existed. A missing registration is not an
+// error.
 func Unregister(ctx context.Context, client kubernetes.Interface, name string) (found bool, err error) {
 	api := client.AdmissionregistrationV1()
 	if err = api.ValidatingWebhookConfigurations().Delete(ctx, name, meta.DeleteOptions{}); apierrors.IsNotFound(err) {
@@ -128,7 +128,7 @@ func Unregister(ctx context.Context, client kubernetes.Interface, name string) (
 	return true, err
 }
 
-// Registered returns the names of all registrations that Start made.
+// Registered returns the names of all existing registrations that Start made.
 func Registered(ctx context.Context, client kubernetes.Interface) ([]string, error) {
 	api, ours := client.AdmissionregistrationV1(), meta.ListOptions{LabelSelector: managedBy + "=" + us}
 	validating, err := api.ValidatingWebhookConfigurations().List(ctx, ours)
@@ -156,8 +156,8 @@ func (w *Webhook) unregister(ctx context.Context) (found bool, err error) {
 	return found, err
 }
 
-// awaitProbe creates a ConfigMap as a dry run, again and again, until the API server calls the webhook for it (if
-// asked is true) or no longer does (if asked is false).
+// awaitProbe repeatedly creates a ConfigMap as a dry run. With asked it returns once the API server calls the webhook
+// for the ConfigMap; without asked it returns once the API server no longer calls the webhook.
 func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
 	var failure error
 	err := wait.PollUntilContextCancel(ctx, probeEvery, true, func(ctx context.Context) (bool, error) {

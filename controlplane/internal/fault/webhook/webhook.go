@@ -1,15 +1,17 @@
 // Package webhook runs an admission webhook that is slow or fails, like a policy engine that is overloaded or gone.
-// Each request that creates a resource then waits for it, or fails if the failurePolicy is Fail.
+// Each request that creates an object of a given resource then waits for the webhook. If the webhook fails, the request
+// fails, unless the failurePolicy is Ignore.
 //
-// Start serves it on the loopback network with its own certificate and registers it with the API server; Clear ends its
-// effect and removes the registration; Close stops the server.
+// Start serves the webhook at a loopback address, with its own certificate, and registers it with the API server. Clear
+// ends the effect of the webhook and removes the registration. Close stops the server.
 //
 // Limits:
-//   - The webhook applies to CREATE of one resource, in all versions and namespaces. It allows every request, once it
-//     answers; a mutating webhook also adds an annotation.
-//   - API servers learn of a registration by a watch. Start and Clear wait until the API server of the client applies
-//     it; others may be some milliseconds late.
-//   - An API server stops waiting after its timeout: a longer delay has the same effect as no answer.
+//   - The webhook applies to CREATE of one resource, in all versions and namespaces. If it answers without an error, it
+//     allows the request. A mutating webhook also adds an annotation.
+//   - API servers learn of a registration by a watch. Start and Clear wait until the API server that the client calls
+//     has applied the change. Other API servers may apply it some milliseconds later.
+//   - An API server stops waiting after the timeout of the registration. A longer delay has the same effect as no
+//     answer.
 package webhook
 
 import (
@@ -28,7 +30,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configure the webhook. control.Fault has checked their bounds.
+// Options configure the webhook. control.Fault has already checked the bounds.
 type Options struct {
 	// Name is the unique name of the registration (the Validating- or MutatingWebhookConfiguration), a DNS label such
 	// as "stormglass-fault-7".
@@ -38,15 +40,16 @@ type Options struct {
 	Resource string
 	// Delay is the delay before each answer. Zero means no delay.
 	Delay time.Duration
-	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. At most Delay.
+	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution. It is at most Delay.
 	Jitter time.Duration
-	// Fails makes each answer a 500, after the delay.
+	// Fails makes the webhook answer each request with status 500, after the delay.
 	Fails bool
-	// Ignore sets failurePolicy to Ignore: a request without an answer is allowed. Otherwise it is Fail.
+	// Ignore sets failurePolicy to Ignore: the API server allows a request without an answer. Otherwise failurePolicy
+	// is Fail.
 	Ignore bool
 	// TimeoutSeconds is the API server's timeout, 1 to 30. Zero means upstream's default of 10.
 	TimeoutSeconds int
-	// Count is the number of registered webhooks. They give the same answers.
+	// Count is the number of registered webhooks. All have the same Options.
 	Count int
 	// Mutates makes the webhooks mutating: each adds its own annotation. Reinvoke sets reinvocationPolicy to IfNeeded;
 	// otherwise it is Never.
@@ -64,8 +67,8 @@ type Webhook struct {
 	lost    bool
 
 	served   chan error
-	probed   chan struct{} // gets a value when a probe was reviewed
-	cleared  chan struct{} // closed by Clear: all requests are then allowed at once
+	probed   chan struct{} // receives a value when a probe was reviewed
+	cleared  chan struct{} // closed by Clear; from then on all requests are allowed immediately
 	clearing sync.Once
 
 	mu     sync.Mutex
@@ -73,19 +76,20 @@ type Webhook struct {
 	gone   time.Time // when the registration was removed
 }
 
-// linger is how long the server keeps running after its registration was removed, because an API server that has not
+// linger is the time for which the server keeps running after its registration was removed. An API server that has not
 // seen the removal yet must still get an answer.
 const linger = time.Second
 
-// ErrUncertain is wrapped by Start's error if the registration may exist all the same, or appear later: the API
-// server got the request and has not answered, or has not removed the registration again. The registration then has
-// no server.
+// ErrUncertain is wrapped by the error of Start if the registration may exist, or may appear later: the API server has
+// received the request but not answered it, or has not removed the registration again. Such a registration has no
+// server.
 var ErrUncertain = errors.New("the registration may still succeed")
 
-// Start serves the webhook, registers it, and returns when the API server calls it. The user of config must be
-// allowed to create and delete Validating- and MutatingWebhookConfigurations, and to create ConfigMaps in the
-// namespace "default" (as a dry run; nothing is stored). If ctx ends first, or the API server does not confirm the
-// registration within half a minute, Start undoes everything, as far as it can know (ErrUncertain).
+// Start serves the webhook, registers it, and returns when the API server calls it. The user of config must be allowed
+// to create and delete Validating- and MutatingWebhookConfigurations, and to create ConfigMaps in the namespace
+// "default" (as a dry run; nothing is stored). If ctx ends first, or the API server does not confirm the registration
+// within half a minute, Start undoes everything. If it cannot know whether the registration is removed, its error wraps
+// ErrUncertain.
 func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the probes come faster than the client's own limit
@@ -115,9 +119,9 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error
 	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // another's registration of that name stays
 }
 
-// enter registers the webhook and returns when the API server calls it. It retries for startWithin while the API
-// server cannot answer, for example while etcd elects a leader. sent means that a registration may exist, and
-// answered that it does exist.
+// enter registers the webhook and returns when the API server calls the webhook. It retries for startWithin while the
+// API server cannot answer, for example while etcd elects a leader. sent means that a registration may exist, and
+// answered means that it does exist.
 func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -129,7 +133,7 @@ func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool
 				return false, err
 			}
 			w.lost = sent && failure == nil
-			answered = failure == nil || sent && apierrors.IsAlreadyExists(failure) // the unanswered request had succeeded
+			answered = failure == nil || sent && apierrors.IsAlreadyExists(failure) // AlreadyExists: an unanswered request had succeeded
 			sent = true
 		}
 		if answered {
@@ -143,15 +147,15 @@ func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool
 	return sent, answered, err
 }
 
-// startWithin bounds how long Start retries while the API server cannot answer. startAgain is the interval of the
-// retries.
+// startWithin is the maximum time for which Start retries while the API server cannot answer. startAgain is the
+// interval of the retries.
 const (
 	startWithin = 30 * time.Second
 	startAgain  = 250 * time.Millisecond
 )
 
-// giveUp removes the registration, even if the context has ended. answered means that it existed for certain: if it is
-// not found, it does not appear later.
+// giveUp removes the registration, even if the context has ended. answered means that the registration existed: if it
+// is not found now, it will not appear later.
 func (w *Webhook) giveUp(ctx context.Context, answered bool) error {
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoPatience)
 	defer cancel()
@@ -176,12 +180,13 @@ func newWebhook(client kubernetes.Interface, o Options) *Webhook {
 // current registration is removed.
 func (w *Webhook) Lost() bool { return w.lost }
 
-// Address returns the address that the webhook listens on: "127.0.0.1:12345".
+// Address returns the address at which the webhook listens, such as "127.0.0.1:12345".
 func (w *Webhook) Address() string { return w.address }
 
-// Clear ends the fault. From the moment it is called, every review is allowed at once, including the reviews that
-// wait. Then Clear removes the registration and returns when the API server no longer calls the webhook. After an
-// error it can be called again; the registration may still exist, but is harmless as long as the server runs.
+// Clear ends the effect of the webhook and removes the registration. As soon as Clear is called, every review is
+// allowed immediately, including the reviews that wait. Clear returns when the API server no longer calls the webhook.
+// It can be called again after an error. Until then the registration may still exist, but it is harmless as long as the
+// server runs.
 func (w *Webhook) Clear(ctx context.Context) error {
 	w.clearing.Do(func() { close(w.cleared) })
 	w.mu.Lock()
@@ -202,8 +207,8 @@ func (w *Webhook) Clear(ctx context.Context) error {
 	return nil
 }
 
-// Close clears the fault if that was not done. It stops the server a second after the registration was removed, so
-// that API servers that have not seen the removal yet still get an answer.
+// Close calls Clear if the fault is not cleared yet, and stops the server. The server runs until a second after the
+// registration was removed, so that API servers that have not seen the removal yet still get an answer.
 func (w *Webhook) Close(ctx context.Context) error {
 	err := w.Clear(ctx)
 	w.mu.Lock()

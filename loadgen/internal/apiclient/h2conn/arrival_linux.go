@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arrivals makes the kernel report with each read when the last bytes arrived (SO_TIMESTAMPNS,
+// arrivals makes each read report when the last of its bytes arrived, using timestamps of the kernel (SO_TIMESTAMPNS,
 // socket(7)).
 type arrivals struct {
 	on      bool
@@ -20,12 +20,12 @@ type arrivals struct {
 	control [64]byte
 }
 
-// stamp makes the kernel report arrival times. If the kernel does not support this, on stays false.
+// stamp enables arrival times for a socket. If the kernel does not support them, on stays false.
 func (a *arrivals) stamp(fd uintptr) {
 	a.on = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) == nil
 }
 
-// receive makes one read system call. It reads up to most bytes into p and sets waited.
+// receive reads up to most bytes into p with one system call. It sets waited.
 func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno syscall.Errno) {
 	a.piece.Base = unsafe.SliceData(p)
 	a.piece.SetLen(min(len(p), most))
@@ -40,8 +40,8 @@ func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno sys
 	return n, errno
 }
 
-// sinceStamp returns the time since the timestamp in the control messages. It returns zero if there is none or the clock was
-// set back.
+// sinceStamp returns the time from the timestamp in the control messages to now. It returns 0 if there is no timestamp
+// or the clock was set back.
 func sinceStamp(control []byte, now time.Time) time.Duration {
 	for len(control) > 0 {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)

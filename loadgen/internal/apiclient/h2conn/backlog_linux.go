@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// backlog returns how many received bytes of a socket are unread (SIOCINQ, tcp(7)), or zero if nc is not a socket.
+// backlog returns the number of received bytes in a socket that have not been read (SIOCINQ, tcp(7)). It returns 0 if
+// nc is not a socket.
 func backlog(nc net.Conn) int64 {
 	q := newQueues(nc)
 	return max(q.length(unix.SIOCINQ), 0)
 }
 
-// queues reads the lengths of a socket's queues. One goroutine may use it at a time.
+// queues reads the lengths of a socket's kernel queues. It is not safe for concurrent use.
 type queues struct {
 	raw     syscall.RawConn // nil: no socket
 	request uint
@@ -29,7 +30,7 @@ func newQueues(nc net.Conn) *queues {
 	}
 	q.ask = func(fd uintptr) {
 		var n int32
-		// A raw system call, for the reason given at socket.
+		// A raw system call does not notify Go's scheduler, see socket.
 		if _, _, errno := unix.RawSyscall(unix.SYS_IOCTL, fd, uintptr(q.request), uintptr(unsafe.Pointer(&n))); errno == 0 {
 			q.answer = int64(n)
 		}
@@ -37,7 +38,8 @@ func newQueues(nc net.Conn) *queues {
 	return q
 }
 
-// length returns the length of the queue that an ioctl request reads, or a negative number if it is unknown.
+// length returns the length of the queue that an ioctl request reads. It returns a negative number if the length is
+// unknown.
 func (q *queues) length(request uint) int64 {
 	q.request, q.answer = request, -1
 	if q.raw != nil {
@@ -46,5 +48,5 @@ func (q *queues) length(request uint) int64 {
 	return q.answer
 }
 
-// unsent returns how many bytes the peer has not acknowledged (SIOCOUTQ).
+// unsent returns the number of sent bytes that the peer has not acknowledged (SIOCOUTQ).
 func (q *queues) unsent() int64 { return q.length(unix.SIOCOUTQ) }

@@ -1,12 +1,12 @@
-// Package h2conn is an HTTP/2 client connection for very many streams in little memory and CPU. It serves the watches of a
-// simulated kubelet, which are mostly silent, on a separate connection; tens of thousands of watches on a few connections; and
-// open-loop requests that must never wait for the network to be sent. net/http uses two goroutines and their pipes for each
-// stream. Here one goroutine reads the connection and hands each frame to its stream's Handler; an idle stream costs one map
-// entry.
+// Package h2conn is an HTTP/2 client for a very large number of streams in little memory and CPU. It is used for the
+// watches of a simulated kubelet, which are mostly silent, on a separate connection; for tens of thousands of watches
+// on a few connections; and for open-loop requests, whose sending must never wait for the network. net/http uses two
+// goroutines and a pipe per stream. In h2conn, one goroutine reads a connection and passes each frame to the Handler of
+// the stream. An idle stream costs one map entry.
 //
-// It implements a client's subset of RFC 9113: TLS with ALPN only, no push, no priorities, no dynamic header table. It honours
-// flow control, concurrency limits, GOAWAY, PING and SETTINGS. After an error it closes a connection without sending GOAWAY. It
-// never sends a request twice.
+// The package implements a subset of RFC 9113 for clients: TLS with ALPN only, no push, no priorities, no dynamic
+// header table. It obeys flow control, concurrency limits, GOAWAY, PING and SETTINGS. After an error it closes the
+// connection without sending GOAWAY. It never sends a request twice.
 package h2conn
 
 import (
@@ -23,22 +23,25 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// The windows have the same sizes as in Go's HTTP/2 client, so that they cause the same back pressure as a kubelet.
+// Sizes of the receive windows. They equal those of Go's HTTP/2 client, so that a connection exerts the same back
+// pressure as a kubelet's.
 const (
 	connWindow          = 1 << 30
 	defaultStreamWindow = 4 << 20
-	// defaultWindow is the initial window of a connection and its streams; largestWindow is the maximum (RFC 9113, 6.9.2).
+	// defaultWindow is the initial window of a connection and of its streams. largestWindow is the maximum window (RFC
+	// 9113, 6.9.2).
 	defaultWindow = 65535
 	largestWindow = 1<<31 - 1
 )
 
-// defaultMaxStreams applies until the server's SETTINGS arrive. Go's server sends 100 or 250.
+// defaultMaxStreams is the limit of concurrent streams until the server's SETTINGS arrive. Go's server sends 100 or
+// 250.
 const defaultMaxStreams = 100
 
 // maxFrame is the largest frame that every peer accepts (RFC 9113, 4.2).
 const maxFrame = 16384
 
-// Sizes of the buffers in which decrypted bytes are split into frames. A DATA frame may be larger.
+// Sizes of the buffer in which decrypted bytes are split into frames. A DATA frame may be larger than the buffer.
 const (
 	smallBuffer = 1 << 10
 	largeBuffer = 32 << 10
@@ -50,32 +53,34 @@ type Options struct {
 	TLS *tls.Config
 	// DialContext opens the TCP connection. Nil means net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// ReadBuffer is the size in bytes of a read buffer below TLS, which saves system calls. Zero means no buffer, which suits
-	// many silent connections.
+	// ReadBuffer is the size in bytes of a read buffer between TCP and TLS, which saves system calls. Zero means no
+	// buffer, which saves memory if many connections are silent.
 	ReadBuffer int
-	// Poller, if set, wakes the connection's reader together with other readers. It suits many mostly silent
-	// connections where a few milliseconds do not matter.
+	// Poller, if set, wakes the reader of this connection together with the readers of other connections. It suits many
+	// mostly silent connections for which a delay of a few milliseconds does not matter.
 	Poller *Poller
-	// StampArrivals makes Stream.Waited available, at the cost of a few hundred nanoseconds per read.
+	// StampArrivals enables Stream.Waited. It costs a few hundred nanoseconds per read.
 	StampArrivals bool
-	// Deferred leaves received bytes unread until the Pool or the connection's owner calls Receive. It suits a client that
-	// wakes up often anyway. With StampArrivals the arrival time of an answer is still known. It has an effect only on Linux
-	// and on TCP connections.
+	// Deferred leaves received bytes unread until the Pool or the owner of the connection calls Receive. It suits a
+	// client that wakes up often anyway. With StampArrivals, the arrival time of an answer is still known. Deferred has
+	// an effect only for TCP connections on Linux.
 	Deferred bool
 	// StreamWindow is the flow-control window of a stream in bytes. Zero means 4 MiB, as in Go's client.
 	StreamWindow uint32
-	// Queued makes a separate goroutine write. It sends all queued frames together, and opening a stream never waits for the
-	// network. Without Queued the caller writes, including frames that others queue meanwhile.
+	// Queued makes a separate goroutine write all queued frames together, so that opening a stream never waits for the
+	// network. Without Queued, a goroutine that sends a frame writes that frame itself, and also frames that other
+	// goroutines queue in the meantime.
 	Queued bool
-	// Ping is how long the connection may be silent before a PING is sent. If no answer arrives within 15 s, the connection is
-	// lost. Zero means no pings, so that a dead connection looks like a quiet one. client-go uses 30 s.
+	// Ping is the silence on the connection after which a PING is sent. If the PING is not answered within 15 s, the
+	// connection is lost. Zero means no PINGs, so that a dead connection cannot be told from a silent one. client-go
+	// uses 30 s.
 	Ping time.Duration
-	// Urgent is how many streams Open keeps free for urgent requests: a node with a hundred starting pods must still
-	// renew its lease. TryOpen keeps none free.
+	// Urgent is the number of streams that Open keeps free for urgent requests: a node with a hundred starting pods
+	// must still renew its lease. TryOpen may use these streams.
 	Urgent int
 }
 
-// Conn is one connection. It is safe for concurrent use.
+// Conn is an HTTP/2 connection. It is safe for concurrent use.
 type Conn struct {
 	nc        net.Conn // TLS
 	raw       net.Conn // TCP
@@ -83,14 +88,14 @@ type Conn struct {
 	authority []byte // encoded
 	born      time.Time
 	done      chan struct{}
-	settled   chan struct{} // closed by the server's first SETTINGS
-	pool      *Pool         // nil: not in a pool
+	settled   chan struct{} // closed when the server's first SETTINGS arrive
+	pool      *Pool         // nil if the connection is not in a pool
 
-	// These fields are used by the read loop or, on a deferred connection, by Receive. reading guards them.
+	// The read loop uses these fields or, on a deferred connection, Receive. reading guards them.
 	reading     sync.Mutex
 	lastReceive time.Time
-	deferred    deferral       // nil if a read loop reads
-	over        bool           // every handler has been notified of the end
+	deferred    deferral       // nil if there is a read loop
+	over        bool           // every handler has been told that the connection ended
 	waited      *time.Duration // how long the bytes of the last read had waited; nil if unknown
 	frames      frameReader
 	fields      fieldReader
@@ -101,13 +106,13 @@ type Conn struct {
 	change        sync.Cond // signals a free stream, or the end of the connection
 	wake          sync.Cond // wakes the writer: something is queued, or the connection has ended
 	out, spare    []byte    // bytes to send; the spare buffer
-	replies       int       // number of frames in out that the server caused
+	replies       int       // number of frames in out that answer frames of the server
 	writing       bool
-	unanswered    int       // bytes sent since the last time that no stream was open
-	queues        *queues   // the kernel's queues, with Options.Queued
+	unanswered    int       // number of bytes sent since the last time at which no stream was open
+	queues        *queues   // the socket's kernel queues, for Options.Queued
 	deadline      time.Time // current write deadline
 	written       chan struct{}
-	resized       bool // whether the header table's size was announced
+	resized       bool // the size of the header table was announced
 	streams       map[uint32]*Stream
 	current       *Stream   // the stream whose handler is being called
 	blocked       []*Stream // streams whose body waits for flow control
@@ -119,15 +124,15 @@ type Conn struct {
 	err           error
 	goAway        error
 	ping          *time.Timer
-	pinged        time.Duration // when the unanswered PING was sent; 0 if none exists
+	pinged        time.Duration // when the unanswered PING was sent; 0 if there is none
 }
 
-// Dial connects to addr ("host:port") and waits for the server's settings. Its error is a *DialError.
+// Dial connects to addr ("host:port") and waits for the server's SETTINGS. If it fails, the error is a *DialError.
 func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
 	return dial(ctx, addr, o, nil)
 }
 
-// DialTimeout is the time limit for the TCP and TLS handshakes together, as in a kubelet.
+// DialTimeout is the time limit for the TCP and TLS handshakes together. A kubelet has the same limit.
 const DialTimeout = 30 * time.Second
 
 func dial(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error) {
@@ -147,7 +152,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	}
 	config := o.TLS.Clone()
 	config.NextProtos = []string{http2.NextProtoTLS}
-	// Small first records help a browser, but here each record costs a system call.
+	// Dynamic sizing sends small records first, for browsers. Here, each record costs a system call.
 	config.DynamicRecordSizingDisabled = true
 	if config.ServerName == "" {
 		config.ServerName = host
@@ -173,7 +178,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	var waited *time.Duration
 	if o.StampArrivals {
 		if waited = stampArrivals(raw); waited == nil {
-			later = nil // without arrival times, answers that wait unread would count as late
+			later = nil // without arrival times, the wait of unread answers would count as latency
 		}
 	}
 	below := raw
@@ -207,7 +212,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	}
 }
 
-// take adds a connection to the poller. If p is nil, it turns the connection into a socket instead.
+// take adds a connection to the poller. If p is nil, it turns the connection into a socket, see unscheduled.
 func (p *Poller) take(nc net.Conn) (net.Conn, error) {
 	if p == nil {
 		return unscheduled(nc), nil
@@ -270,14 +275,14 @@ func (c source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Usable reports whether a new stream can be opened, now or later.
+// Usable reports whether the connection accepts new streams, now or when a stream ends.
 func (c *Conn) Usable() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.usable() == nil
 }
 
-// Free returns the number of further streams that the server allows now.
+// Free returns how many more streams the server allows now.
 func (c *Conn) Free() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,34 +295,35 @@ func (c *Conn) busy() bool {
 	return len(c.streams) > 0
 }
 
-// usable returns nil if new streams can be opened, otherwise the reason. The caller holds mu.
+// usable returns nil if the connection accepts new streams, otherwise the reason. The caller holds mu.
 func (c *Conn) usable() error {
 	if c.err != nil {
 		return c.err
 	}
 	if c.goAway == nil && c.nextID > 1<<30 {
-		c.goAway = ErrGoAway // the client has used up its stream ids
+		c.goAway = ErrGoAway // the client has used all its stream ids
 	}
 	return c.goAway
 }
 
-// Done returns a channel that is closed when the connection has ended and every Handler has been notified.
+// Done returns a channel that is closed after the connection has ended and the End methods of all its handlers were
+// called.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns why the connection ended, or nil while it is open.
+// Err returns the reason why the connection ended, or nil while it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Backlog returns the number of received bytes that have not been read, or 0 if unknown.
+// Backlog returns the number of bytes that were received but not read yet, or 0 if unknown.
 func (c *Conn) Backlog() int64 { return backlog(c.raw) }
 
-// Close ends the connection; its streams end with ErrClosed.
+// Close ends the connection. Its streams end with ErrClosed.
 func (c *Conn) Close() { c.fail(ErrClosed) }
 
-// Abort ends the connection with a reset, as a power loss does.
+// Abort ends the connection with a TCP reset, as a power loss does.
 func (c *Conn) Abort() {
 	if tcp, ok := c.raw.(interface{ SetLinger(int) error }); ok {
 		_ = tcp.SetLinger(0) // best effort: the connection is closing
@@ -331,7 +337,8 @@ func (c *Conn) fail(err error) {
 	c.mu.Unlock()
 }
 
-// failLocked records the first error and wakes all waiters. The read loop notifies the streams. The caller holds mu.
+// failLocked ends the connection with err and wakes all waiters. Only the first call has an effect. The read loop
+// notifies the streams. The caller holds mu.
 func (c *Conn) failLocked(err error) {
 	if c.err != nil {
 		return
@@ -342,7 +349,7 @@ func (c *Conn) failLocked(err error) {
 	if c.ping != nil {
 		c.ping.Stop()
 	}
-	// Not tls.Conn.Close, which would wait for a stuck writer.
+	// tls.Conn.Close is not used, because it would wait for a blocked writer.
 	_ = c.raw.Close()
 	if c.deferred != nil {
 		go c.Receive() // there is no read loop to notify the streams

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unwatched is a TCP connection whose incoming data wakes no goroutine. Its reads wait for data only until deferReads is
-// called, which allows the handshake.
+// unwatched is a TCP connection that the runtime does not poll, so incoming data wakes no goroutine. Until deferReads
+// is called, a read waits for data, as the handshake requires. Afterwards a read without data fails with errNothing.
 type unwatched struct {
 	descriptor
 	deferred atomic.Bool
@@ -23,7 +23,7 @@ type unwatched struct {
 	arrivals
 }
 
-// deferReads turns a TCP connection into an unwatched one. It returns other connections unchanged.
+// deferReads turns a TCP connection into an unwatched connection. It returns other connections unchanged.
 func deferReads(nc net.Conn) (net.Conn, deferral, error) {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -68,7 +68,7 @@ func (u *unwatched) Read(p []byte) (int, error) {
 func (u *unwatched) Write(p []byte) (int, error) { return u.write(p, u.awaitWritable) }
 
 func (u *unwatched) awaitWritable(deadline time.Time) error {
-	wait := 50 * time.Millisecond // short, because Close waits for it
+	wait := 50 * time.Millisecond // short, because Close has to wait for it
 	if !deadline.IsZero() {
 		if wait = min(wait, time.Until(deadline)); wait <= 0 {
 			return os.ErrDeadlineExceeded
@@ -78,16 +78,16 @@ func (u *unwatched) awaitWritable(deadline time.Time) error {
 	return nil
 }
 
-// await waits until the descriptor is ready or closed, or the time most has passed.
+// await waits until the descriptor is ready or closed, or for the duration most.
 func (u *unwatched) await(events int16, most time.Duration) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
 	if u.fd >= 0 {
-		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(u.fd), Events: events}}, max(int(most.Milliseconds()), 1)) // the next call finds any error
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(u.fd), Events: events}}, max(int(most.Milliseconds()), 1)) // the next system call reports any error
 	}
 }
 
-// Close implements net.Conn. It ends a waiting read.
+// Close implements net.Conn. A read that is waiting returns.
 func (u *unwatched) Close() error {
 	_ = u.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) }) // sends nothing to the peer
 	u.mu.Lock()
@@ -98,7 +98,7 @@ func (u *unwatched) Close() error {
 // SyscallConn implements syscall.Conn.
 func (u *unwatched) SyscallConn() (syscall.RawConn, error) { return unwatchedRaw{u}, nil }
 
-// Control calls f with the descriptor, unless it is closed.
+// Control calls f with the descriptor. It fails if the connection is closed.
 func (u *unwatched) Control(f func(fd uintptr)) error {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
@@ -109,7 +109,7 @@ func (u *unwatched) Control(f func(fd uintptr)) error {
 	return nil
 }
 
-// unwatchedRaw is a syscall.RawConn that does not wait.
+// unwatchedRaw is a syscall.RawConn that supports only Control.
 type unwatchedRaw struct{ *unwatched }
 
 func (unwatchedRaw) Read(func(fd uintptr) bool) error  { return errors.ErrUnsupported }

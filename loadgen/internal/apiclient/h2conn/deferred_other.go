@@ -4,5 +4,5 @@ package h2conn
 
 import "net"
 
-// deferReads returns the connection unchanged: deferred reads are not supported in this build.
+// deferReads returns the connection unchanged, because this build does not support deferred reads.
 func deferReads(nc net.Conn) (net.Conn, deferral, error) { return nc, nil, nil }

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is a TCP connection that the runtime's poller does not watch. The embedding type defines how reads and writes
-// wait. crypto/tls ensures that there is one reader and one writer at a time. It has no read deadline.
+// descriptor is a TCP connection that the runtime's poller does not watch. The types that embed it define how reads and
+// writes wait. crypto/tls ensures that there is at most one reader and one writer at a time. A descriptor supports no
+// read deadline.
 type descriptor struct {
 	local, remote net.Addr
 
@@ -23,7 +24,7 @@ type descriptor struct {
 	deadline time.Time
 }
 
-// takeOver duplicates the descriptor of a connection into d, and closes the connection.
+// takeOver duplicates the file descriptor of a connection into d, and closes the connection.
 func (d *descriptor) takeOver(tcp *net.TCPConn) error {
 	defer tcp.Close() // the runtime's poller forgets the descriptor
 	raw, err := tcp.SyscallConn()
@@ -41,7 +42,7 @@ func (d *descriptor) takeOver(tcp *net.TCPConn) error {
 	return nil
 }
 
-// call makes one system call with the descriptor.
+// call performs one system call with the file descriptor.
 func (d *descriptor) call(call func(fd uintptr) (uintptr, syscall.Errno)) (int, syscall.Errno) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -56,7 +57,7 @@ func (d *descriptor) call(call func(fd uintptr) (uintptr, syscall.Errno)) (int, 
 	}
 }
 
-// move reads into p or writes from it with the given system call, and does not wait.
+// move performs one read or write system call with p. It does not wait.
 func (d *descriptor) move(number uintptr, p []byte) (int, syscall.Errno) {
 	return d.call(func(fd uintptr) (uintptr, syscall.Errno) {
 		n, _, errno := syscall.RawSyscall(number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(min(len(p), most)))
@@ -64,7 +65,8 @@ func (d *descriptor) move(number uintptr, p []byte) (int, syscall.Errno) {
 	})
 }
 
-// write writes all of p. await waits until more can be written or the deadline passes; a zero deadline means no limit.
+// write writes all of p. When the socket is full, it calls await, which waits until more can be written or the deadline
+// passes. A zero deadline means no limit.
 func (d *descriptor) write(p []byte, await func(deadline time.Time) error) (written int, err error) {
 	for written < len(p) {
 		n, errno := d.move(syscall.SYS_WRITE, p[written:])
@@ -119,11 +121,11 @@ func (d *descriptor) SetLinger(seconds int) error {
 func (d *descriptor) LocalAddr() net.Addr  { return d.local }
 func (d *descriptor) RemoteAddr() net.Addr { return d.remote }
 
-// SetDeadline and SetReadDeadline return os.ErrNoDeadline: only write deadlines are supported.
+// SetDeadline and SetReadDeadline return os.ErrNoDeadline, because only write deadlines are supported.
 func (d *descriptor) SetDeadline(time.Time) error     { return os.ErrNoDeadline }
 func (d *descriptor) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// SetWriteDeadline sets the deadline of writes that begin to wait after the call.
+// SetWriteDeadline sets the deadline for writes. A wait that is already in progress keeps the old deadline.
 func (d *descriptor) SetWriteDeadline(t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

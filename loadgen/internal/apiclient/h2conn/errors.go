@@ -7,25 +7,27 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Errors of a connection that accepts no more streams. Requests may be tried again on another connection.
+// Errors of a connection that accepts no more streams. The request may be tried again on another connection.
 var (
 	ErrClosed = errors.New("connection closed")
 	ErrGoAway = errors.New("server is closing the connection (GOAWAY)")
 )
 
-// ErrNoHTTP2 means that the server accepts TLS connections but does not offer HTTP/2 on them.
+// ErrNoHTTP2 means that the server accepts TLS connections but does not offer HTTP/2.
 var ErrNoHTTP2 = errors.New("does not offer HTTP/2")
 
-// ErrBusy means that all streams that the server allows are in use. It is returned by calls that do not wait.
+// ErrBusy means that all streams that the server allows are in use. Only calls that do not wait for a free stream
+// return it.
 var ErrBusy = errors.New("no free stream")
 
-// errNoPong means that the server did not answer a PING; see Options.Ping.
+// errNoPong means that the server did not answer a PING in time, see Options.Ping.
 var errNoPong = errors.New("no answer to a PING for 15 s")
 
-// ErrTruncated ends an answer with fewer bytes than its content-length.
+// ErrTruncated is the error of an answer with fewer bytes than its content-length.
 var ErrTruncated = errors.New("answer ended before its content-length")
 
-// DialError means that a connection could not be established. A refused connection wraps syscall.ECONNREFUSED.
+// DialError means that a connection could not be established. If the server refused the connection, it wraps
+// syscall.ECONNREFUSED.
 type DialError struct {
 	Addr string
 	Err  error
@@ -35,7 +37,8 @@ func (e *DialError) Error() string { return fmt.Sprintf("connect to %s: %v", e.A
 
 func (e *DialError) Unwrap() error { return e.Err }
 
-// LostError means that the peer closed the connection or the network lost it. Err is io.EOF for an orderly end.
+// LostError means that the peer closed the connection, or the network lost it. If the peer closed it in order, Err is
+// io.EOF.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return fmt.Sprintf("connection lost: %v", e.Err) }
@@ -47,7 +50,7 @@ type ResetError struct{ Code http2.ErrCode }
 
 func (e *ResetError) Error() string { return fmt.Sprintf("stream reset by the server: %s", e.Code) }
 
-// GoAwayError is an ErrGoAway with the reason that the server gave.
+// GoAwayError reports a GOAWAY of the server, with the reason that the server gave. errors.Is(e, ErrGoAway) is true.
 type GoAwayError struct {
 	Code  http2.ErrCode
 	Debug string // the first 200 bytes of the server's debug data
@@ -63,8 +66,8 @@ func (e *GoAwayError) Error() string {
 // Is makes errors.Is(e, ErrGoAway) true.
 func (e *GoAwayError) Is(target error) bool { return target == ErrGoAway }
 
-// ProtocolError means that the server violated RFC 9113 or a limit of this client. It ends the connection or, if Stream is not
-// 0, only that stream.
+// ProtocolError means that the server violated RFC 9113 or exceeded a limit of this client. If Stream is 0, the error
+// ends the connection, otherwise only that stream.
 type ProtocolError struct {
 	Code   http2.ErrCode
 	Reason string

@@ -9,24 +9,24 @@ import (
 
 const frameHeaderLen = 9
 
-// frame is one received frame. Its payload is valid until the next frame is read.
+// frame is a received frame, or a piece of a DATA frame. Its payload is valid until the next frame is read.
 type frame struct {
 	kind  http2.FrameType
 	flags http2.Flags
 	id    uint32
-	// payload excludes padding and priority. For DATA it is one piece of the frame.
+	// payload does not include padding and priority. For DATA it is one piece of the frame.
 	payload []byte
-	// size is the number of bytes that count for flow control in a piece of DATA, padding included.
+	// size is the number of bytes of a piece of DATA that count for flow control, padding included.
 	size int
 	last bool
 }
 
-// frameReader splits the bytes from a server into frames. It returns DATA piece by piece as it arrives, so a DATA frame may be
-// larger than the buffer. Errors are *ProtocolError (reading may continue if its Stream is not 0), or errors of the reader:
-// io.EOF between frames, io.ErrUnexpectedEOF within a frame.
+// frameReader splits the bytes from a server into frames. It returns a DATA frame in pieces, as they arrive, so the
+// frame may be larger than the buffer. Errors are *ProtocolError, or errors of the reader: io.EOF between frames,
+// io.ErrUnexpectedEOF within a frame. After a *ProtocolError of one stream, reading may continue.
 type frameReader struct {
 	r     io.Reader
-	small int // length of buf, unless a frame needs more
+	small int // length of buf, unless a frame requires more
 	buf   []byte
 	at    int // buf[at:end] has been read but not returned
 	end   int
@@ -40,7 +40,7 @@ func newFrameReader(r io.Reader, size int) frameReader {
 	return frameReader{r: r, small: size, buf: make([]byte, size)}
 }
 
-// next returns the next frame, or the next piece of a DATA frame.
+// next returns the next frame or, for DATA, the next piece of a frame.
 func (f *frameReader) next() (frame, error) {
 	if f.left > 0 {
 		return f.piece()
@@ -72,7 +72,7 @@ func (f *frameReader) next() (frame, error) {
 	if err != nil {
 		return fr, unexpected(err)
 	}
-	if err := f.order(fr); err != nil { // after need, which may be called again for the same frame
+	if err := f.order(fr); err != nil { // after need, because next may run again for the same frame
 		return fr, err
 	}
 	f.at += frameHeaderLen + length
@@ -95,7 +95,7 @@ func (f *frameReader) piece() (frame, error) {
 	return fr, nil
 }
 
-// need returns the next n bytes without consuming them; n is at most maxFrame and a frame header.
+// need returns the next n bytes without consuming them. n is at most maxFrame plus the size of a frame header.
 func (f *frameReader) need(n int) ([]byte, error) {
 	for f.end-f.at < n {
 		if f.at+n > len(f.buf) {
@@ -111,7 +111,7 @@ func (f *frameReader) need(n int) ([]byte, error) {
 	return f.buf[f.at : f.at+n], nil
 }
 
-// room makes room for n bytes at the start of the buffer, and moves buf[at:end] there.
+// room moves buf[at:end] to the start of the buffer, and makes sure that the buffer has room for n bytes.
 func (f *frameReader) room(n int) {
 	to := f.buf
 	if n > len(f.buf) || len(f.buf) > f.small && n <= f.small && f.end-f.at <= f.small {
@@ -143,7 +143,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// order fails if another frame interrupts a header block (RFC 9113, 4.3).
+// order returns an error if another frame interrupts a header block (RFC 9113, 4.3).
 func (f *frameReader) order(fr frame) error {
 	switch {
 	case f.block != 0 && (fr.kind != http2.FrameContinuation || fr.id != f.block):
@@ -160,7 +160,8 @@ func (f *frameReader) order(fr frame) error {
 	return nil
 }
 
-// check fails if RFC 9113, section 6, does not allow the frame. It removes padding and priority from the payload.
+// check returns an error if RFC 9113, section 6, does not allow the frame. It also removes padding and priority from
+// the payload.
 func (fr *frame) check() error {
 	n := len(fr.payload)
 	size := func(ok bool) error {
@@ -212,7 +213,8 @@ func (fr *frame) check() error {
 	return nil
 }
 
-// unpad removes the padding of DATA and HEADERS, and the priority of HEADERS. Both kinds use the same padding flag.
+// unpad removes the padding of DATA and HEADERS, and the priority of HEADERS. DATA and HEADERS have the same padding
+// flag.
 func (fr *frame) unpad() error {
 	pad := 0
 	if fr.flags.Has(http2.FlagDataPadded) {
@@ -241,7 +243,8 @@ func (fr *frame) wrongLength() error {
 	return &ProtocolError{Code: http2.ErrCodeFrameSize, Reason: fr.kind.String() + " frame of a wrong length"}
 }
 
-// number returns the increment of a WINDOW_UPDATE, or the last stream id of a GOAWAY.
+// number returns the first field of the payload without its reserved bit: the increment of a WINDOW_UPDATE, or the last
+// stream id of a GOAWAY.
 func (fr *frame) number() uint32 { return binary.BigEndian.Uint32(fr.payload) & (1<<31 - 1) }
 
 func appendFrame(b []byte, kind http2.FrameType, flags http2.Flags, id uint32, length int) []byte {
@@ -249,7 +252,7 @@ func appendFrame(b []byte, kind http2.FrameType, flags http2.Flags, id uint32, l
 	return binary.BigEndian.AppendUint32(b, id)
 }
 
-// appendNumber appends a WINDOW_UPDATE or RST_STREAM frame.
+// appendNumber appends a WINDOW_UPDATE or RST_STREAM frame, whose payload is the number n.
 func appendNumber(b []byte, kind http2.FrameType, id, n uint32) []byte {
 	return binary.BigEndian.AppendUint32(appendFrame(b, kind, 0, id, 4), n)
 }

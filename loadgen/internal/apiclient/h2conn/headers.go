@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Limits for one header block, far above what an API server sends.
+// Limits for one header block. They are far above what an API server sends.
 const (
 	maxHeaderBlock   = 64 << 10
 	maxContinuations = 32
@@ -18,7 +18,7 @@ type blockReader struct {
 	ended  bool // END_STREAM
 }
 
-// headers assembles a header block and passes it to header when it is complete.
+// headers collects the frames of a header block, and passes the complete block to header.
 func (c *Conn) headers(f frame) error {
 	whole := f.flags.Has(http2.FlagHeadersEndHeaders)
 	b := &c.block

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Neither side uses a dynamic table (SETTINGS_HEADER_TABLE_SIZE is 0). This costs a few hundred more bytes on the wire for each
-// answer, but saves 8 KB of tables for each node. A header block can be read without state from earlier blocks, and unwanted
+// Neither side uses a dynamic table (SETTINGS_HEADER_TABLE_SIZE is 0). This adds a few hundred bytes to each answer,
+// but saves 8 KB of tables per node. A header block can then be read without state from earlier blocks, and unneeded
 // fields can be skipped.
 
 // Indexes of the static table (RFC 7541, appendix A).
@@ -28,33 +28,34 @@ const (
 	staticLast          = 61
 )
 
-// staticStatuses are the values of :status in the static table.
+// staticStatuses are the values of :status in the static table, in order.
 var staticStatuses = [...]int{200, 204, 206, 304, 400, 404, 500}
 
 type fields struct {
 	Header
 	length  int64 // content-length; -1: none
-	pseudo  bool  // the block has pseudo-header fields
+	pseudo  bool  // the block contains pseudo-header fields
 	invalid string
 }
 
-// fieldReader reads header blocks. It decodes only the values of wanted fields; it compares names in their encoded form.
+// fieldReader reads header blocks. It compares names in their encoded form, and decodes only the values of needed
+// fields.
 type fieldReader struct {
 	scratch bytes.Buffer
-	// The last content type, encoded and decoded. Servers send few different ones, so most need no decoding.
+	// The last content type, encoded and decoded. A server sends few different content types, so most need no decoding.
 	typeCoded []byte
 	typeHuff  bool
 	typeText  string
 }
 
-// coded is a literal string in its encoded form.
+// coded is an encoded string literal.
 type coded struct {
 	bytes []byte
 	huff  bool
 }
 
-// read reads a whole block. It returns false if the block is not valid HPACK without a dynamic table
-// (COMPRESSION_ERROR).
+// read reads a complete header block. It returns false (COMPRESSION_ERROR) if the block is not valid HPACK or needs a
+// dynamic table.
 func (r *fieldReader) read(block []byte, f *fields) bool {
 	*f = fields{length: -1}
 	regular := false
@@ -67,7 +68,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 			if index, block, ok = cutInt(block, 7); !ok || index == 0 || index > staticLast {
 				return false
 			}
-		case b&0xe0 == 0x20: // dynamic table size update; only 0 is allowed
+		case b&0xe0 == 0x20: // a size update of the dynamic table; only 0 is allowed
 			if index, block, ok = cutInt(block, 5); !ok || index != 0 {
 				return false
 			}
@@ -90,7 +91,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 				return false
 			}
 			if index <= staticLastStatus && index >= staticStatus {
-				index = staticStatus // the field has the name of this entry, but its own value
+				index = staticStatus // the name of this entry with another value
 			}
 			b = 0
 		}
@@ -105,7 +106,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 		case !pseudo:
 			regular = true
 		}
-		// Apart from :status, a fully indexed wanted field has an empty value, which is stored too.
+		// A fully indexed field other than :status has an empty value, which is also stored.
 		if (b == 0 || !pseudo) && !r.value(index, value, f) {
 			return false
 		}
@@ -113,7 +114,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 	return true
 }
 
-// value stores a field's value if the field is wanted.
+// value stores the value of a field if the field is needed.
 func (r *fieldReader) value(index int, v coded, f *fields) bool {
 	switch index {
 	case staticStatus:
@@ -135,7 +136,7 @@ func (r *fieldReader) value(index int, v coded, f *fields) bool {
 		return ok
 	case staticRetryAfter:
 		text, ok := r.text(v)
-		// HTTP also allows a date, but API servers do not send dates.
+		// HTTP also allows a date as the value, but API servers do not send dates.
 		f.RetryAfter = time.Duration(max(0, min(number(text), math.MaxInt32))) * time.Second
 		return ok
 	case staticContentType:
@@ -166,7 +167,8 @@ func number(text []byte) int64 {
 	return n
 }
 
-// text decodes a string, which is valid until the next call. It returns false for an invalid Huffman code.
+// text decodes a string literal. The result is valid until the next call. It returns false if the Huffman code is
+// invalid.
 func (r *fieldReader) text(v coded) ([]byte, bool) {
 	if !v.huff {
 		return v.bytes, true
@@ -176,7 +178,7 @@ func (r *fieldReader) text(v coded) ([]byte, bool) {
 	return r.scratch.Bytes(), err == nil
 }
 
-// literalNames are the names of the wanted fields, for servers that send them as literals.
+// literalNames are the names of the needed fields, for servers that send names as literals.
 var literalNames = func() (names []literalName) {
 	for index, name := range map[int]string{
 		staticStatus: ":status", staticContentLength: "content-length",
@@ -192,11 +194,11 @@ type literalName struct {
 	plain, huff []byte
 }
 
-// colon is the Huffman code of ':', which has 7 bits.
+// colon is the Huffman code of ':', which is 7 bits long.
 const colon = 0x5c
 
-// indexOf returns the static index of a literal name. It returns 0 for an unwanted field, and -1 for a pseudo-header field that
-// is not allowed in an answer.
+// indexOf returns the index in the static table of a name that was sent as a literal. It returns 0 for a field that is
+// not needed, and -1 for a pseudo-header field that is not allowed in an answer.
 func indexOf(name coded) int {
 	for _, n := range literalNames {
 		if name.huff && bytes.Equal(name.bytes, n.huff) || !name.huff && bytes.Equal(name.bytes, n.plain) {

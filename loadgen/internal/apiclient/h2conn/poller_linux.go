@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller wakes the readers of many connections together. With the runtime's poller, each answer that arrives while the process
-// is idle wakes the process, which costs more than reading the answer. This poller checks for data every few milliseconds while
-// data keeps arriving, and otherwise waits for the next data.
+// Poller wakes the readers of many connections together. The runtime's own poller wakes an idle process for each
+// answer, which costs more than reading the answer. While data keeps arriving, a Poller checks for data only every few
+// milliseconds; otherwise it waits for data.
 //
-// Sockets are in an epoll set that the runtime does not watch. The runtime watches a second epoll set, which contains the first
-// one and reports it once each time it is armed (EPOLLONESHOT).
+// The sockets are in an epoll set that the runtime does not watch. This set is in a second epoll set, which the runtime
+// watches and which reports the first set once each time it is armed (EPOLLONESHOT).
 type Poller struct {
 	every   time.Duration
 	sockets int
@@ -31,7 +31,8 @@ type Poller struct {
 	of map[int32]*polled // by descriptor
 }
 
-// NewPoller returns a poller that checks its connections at most once per interval. Close the connections before the poller.
+// NewPoller returns a poller that checks its connections at most once per interval. The connections must be closed
+// before the poller.
 func NewPoller(every time.Duration) (*Poller, error) {
 	p := &Poller{every: every, ended: make(chan struct{}), of: map[int32]*polled{}}
 	var err error
@@ -40,7 +41,7 @@ func NewPoller(every time.Duration) (*Poller, error) {
 	}
 	gate, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err == nil {
-		err = unix.SetNonblock(gate, true) // required for the runtime to watch it
+		err = unix.SetNonblock(gate, true) // the runtime can watch only a non-blocking descriptor
 		p.gate = os.NewFile(uintptr(gate), "poller")
 	}
 	var raw syscall.RawConn
@@ -61,10 +62,10 @@ func NewPoller(every time.Duration) (*Poller, error) {
 	return p, nil
 }
 
-// once is the event for which the gate watches the set of sockets.
+// once is the event for which the second epoll set watches the set of sockets.
 var once = unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
 
-// Close ends the poller. Reads on connections that are still open would never return.
+// Close ends the poller. Afterwards, a read on a connection that is still open would never return.
 func (p *Poller) Close() {
 	p.gate.Close()
 	<-p.ended
@@ -77,7 +78,7 @@ func (p *Poller) run(gate syscall.RawConn) {
 	opened := func(fd uintptr) bool { return ready(int(fd), events[:1]) != 0 }
 	for gate.Read(opened) == nil {
 		for n := p.look(events); n > 0; n = p.look(events) {
-			if n < len(events) { // otherwise more events are ready now
+			if n < len(events) { // otherwise more events are ready already
 				time.Sleep(p.every)
 			}
 		}
@@ -91,8 +92,8 @@ func (p *Poller) run(gate syscall.RawConn) {
 	}
 }
 
-// look wakes the goroutines that wait for connections that are ready now. It returns the number of ready connections, or -1 on
-// error.
+// look wakes the goroutines that wait for a connection that is ready now. It returns the number of ready connections,
+// or -1 on an error.
 func (p *Poller) look(events []unix.EpollEvent) (n int) {
 	n = ready(p.sockets, events)
 	p.mu.Lock()
@@ -113,8 +114,8 @@ func (p *Poller) look(events []unix.EpollEvent) (n int) {
 	return n
 }
 
-// ready returns the number of ready descriptors. It does not wait and, like the system calls of socket, does not notify Go's
-// scheduler.
+// ready returns the number of descriptors of an epoll set that are ready. It does not wait, and does not notify Go's
+// scheduler (see socket).
 func ready(set int, events []unix.EpollEvent) int {
 	for {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(set), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
@@ -159,7 +160,7 @@ func (p *Poller) add(nc net.Conn) (net.Conn, error) {
 	return s, nil
 }
 
-// polled is a TCP connection whose waiting reads and writes a Poller wakes.
+// polled is a TCP connection whose waiting reads and writes are woken by a Poller.
 type polled struct {
 	descriptor
 	poller             *Poller

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Poller does nothing in this build: the runtime polls the connections.
+// Poller does nothing in this build. The runtime polls the connections.
 type Poller struct{}
 
 // NewPoller returns a poller that does nothing.

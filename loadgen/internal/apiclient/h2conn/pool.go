@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// restoreAfter is how long the pool waits after a failed dial before it replaces a lost connection, if it has other
-// connections.
+// restoreAfter is the wait after a failed dial before the pool replaces a lost connection. It applies only while the
+// pool has other connections.
 const restoreAfter = time.Second
 
-// Pool holds the connections of one client to one server. Streams alternate between the first spread connections, and use
-// further connections when these are full. A server has one write loop per connection: with a single connection, its queue
-// would be measured. Lost connections are dropped, and no request is sent again. A Pool is safe for concurrent use.
+// Pool holds the connections of one client to one server. New streams alternate between the first spread connections.
+// When these are full, further connections are used. A server has one write loop per connection, so with a single
+// connection the queue of the write loop would be measured. Lost connections are dropped, and no request is sent again.
+// A Pool is safe for concurrent use.
 type Pool struct {
 	addr    string
 	options Options
@@ -26,17 +27,17 @@ type Pool struct {
 	conns     []*Conn // accept new streams
 	leaving   []*Conn // accept no new streams, but have open streams
 	next      int
-	dialling  *dialling // current dial; nil if none exists
+	dialling  *dialling // current dial; nil if there is none
 	failures  int64
 	failure   error
 	restoreAt time.Time
 	closed    bool
-	reads     []*Conn // used by Receive; reused
+	reads     []*Conn // used by Receive, to reuse the memory
 
-	// rmu may be locked while mu or a connection's mu is held. No other lock is taken while it is held.
+	// rmu may be locked while mu or the mu of a connection is held. No other lock may be taken while rmu is held.
 	rmu     sync.Mutex
 	starved atomic.Bool   // a goroutine waits for changed
-	changed chan struct{} // returned by Changed
+	changed chan struct{} // the channel that Changed returns
 }
 
 // dialling is one attempt to open a connection.
@@ -45,14 +46,14 @@ type dialling struct {
 	err  error
 }
 
-// NewPool returns a pool that dials on first use. A spread below 1 counts as 1.
+// NewPool returns a pool that dials when it is first used. A spread below 1 means 1.
 func NewPool(addr string, o Options, spread int) *Pool {
 	p := &Pool{addr: addr, options: o, spread: max(spread, 1), changed: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
-// Open dials as many connections as the spread, so that no measured stream waits for a handshake.
+// Open dials connections until there are spread of them, so that no measured stream waits for a handshake.
 func (p *Pool) Open(ctx context.Context) error {
 	for {
 		p.mu.Lock()
@@ -78,8 +79,9 @@ func (p *Pool) Open(ctx context.Context) error {
 	}
 }
 
-// TryAcquire returns a connection with a free stream, but does not reserve the stream. If there is no free stream, it starts a
-// dial, unless one is running, and returns ErrBusy; Changed reports when to try again. After Close it returns ErrClosed.
+// TryAcquire returns a connection with a free stream. It does not reserve the stream. If no stream is free, it starts a
+// dial, unless one is in progress, and returns ErrBusy; Changed reports when to try again. After Close it returns
+// ErrClosed.
 func (p *Pool) TryAcquire() (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +90,8 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	}
 	c := p.pick()
 	if c == nil {
-		// From now on, every stream that ends wakes the waiters. The second pick finds streams that ended before.
+		// From now on, every stream that ends wakes the waiters. The second call of pick finds streams that ended
+		// before.
 		p.starve()
 		if c = p.pick(); c == nil {
 			p.dial()
@@ -101,7 +104,7 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	return c, nil
 }
 
-// Acquire is like TryAcquire, but waits for a free stream. If a dial fails, the error is a *DialError.
+// Acquire is like TryAcquire, but waits for a free stream. If a dial fails in the meantime, it returns the *DialError.
 func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	for {
 		before, _ := p.Failed()
@@ -120,7 +123,8 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	}
 }
 
-// Changed returns a channel that is closed when another attempt after an ErrBusy may succeed, or when a dial has failed.
+// Changed returns a channel that is closed when TryAcquire may succeed after it has returned ErrBusy, or when a dial
+// has failed.
 func (p *Pool) Changed() <-chan struct{} {
 	p.rmu.Lock()
 	defer p.rmu.Unlock()
@@ -134,7 +138,7 @@ func (p *Pool) Failed() (n int64, last error) {
 	return p.failures, p.failure
 }
 
-// Backlog returns the number of received bytes that the read loops have not read yet, or 0 if unknown.
+// Backlog returns the number of bytes that were received but not read yet, or 0 if unknown.
 func (p *Pool) Backlog() int64 {
 	p.mu.Lock()
 	conns := append(slices.Clone(p.conns), p.leaving...)
@@ -146,8 +150,8 @@ func (p *Pool) Backlog() int64 {
 	return sum
 }
 
-// Receive reads the data that has arrived on deferred connections: on all of them, or only on those with open streams. Calls
-// must not overlap.
+// Receive reads the data that has arrived on deferred connections: on all of them if all is true, otherwise only on
+// those with open streams. Calls must not be concurrent.
 func (p *Pool) Receive(all bool) {
 	p.mu.Lock()
 	p.reads = append(append(p.reads[:0], p.conns...), p.leaving...)
@@ -160,7 +164,8 @@ func (p *Pool) Receive(all bool) {
 	clear(p.reads)
 }
 
-// Close ends all connections and waits until they have ended. Streams end with ErrClosed. Handlers must not call it.
+// Close ends all connections and waits until they have ended. Their streams end with ErrClosed. A Handler must not call
+// Close.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -179,7 +184,7 @@ func (p *Pool) Close() {
 	p.notify()
 }
 
-// pick finds a connection with a free stream. The caller holds mu.
+// pick returns a connection with a free stream, or nil. The caller holds mu.
 func (p *Pool) pick() *Conn {
 	first := min(p.spread, len(p.conns))
 	for i, c := range p.conns {
@@ -202,7 +207,7 @@ func (p *Pool) pick() *Conn {
 	return nil
 }
 
-// sort moves connections that accept no new streams from conns to leaving. The caller holds mu.
+// sort moves the connections that accept no new streams from conns to leaving. The caller holds mu.
 func (p *Pool) sort() {
 	p.conns = slices.DeleteFunc(p.conns, func(c *Conn) bool {
 		if c.Usable() {
@@ -213,7 +218,7 @@ func (p *Pool) sort() {
 	})
 }
 
-// dial starts to open a connection for all waiters, unless a dial is running. The caller holds mu.
+// dial starts a dial, unless one is in progress, and returns the current dial. The caller holds mu.
 func (p *Pool) dial() *dialling {
 	if p.dialling != nil {
 		return p.dialling
@@ -254,7 +259,7 @@ func (p *Pool) ended(c *Conn) {
 	p.notify()
 }
 
-// starve makes Changed return a channel that the next change closes. The caller holds mu.
+// starve makes Changed return an open channel, which the next change closes. The caller holds mu.
 func (p *Pool) starve() {
 	p.rmu.Lock()
 	defer p.rmu.Unlock()
@@ -264,7 +269,7 @@ func (p *Pool) starve() {
 	}
 }
 
-// freed is called by a connection, which holds its mu, when a stream becomes free.
+// freed reports that a stream became free. A connection calls it while holding its own mu.
 func (p *Pool) freed() {
 	if p.starved.Load() {
 		p.notify()

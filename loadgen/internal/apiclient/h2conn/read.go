@@ -8,10 +8,11 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// deferral is a connection whose reads never wait after deferReads was called: without data they return errNothing.
+// deferral is a connection whose reads return errNothing instead of waiting for data, once deferReads was called.
 type deferral interface{ deferReads() }
 
-// errNothing means that no data has arrived. crypto/tls treats it as temporary, so reading may continue later.
+// errNothing means that no data has arrived. It is a temporary error for crypto/tls, so that reading can continue
+// later.
 var errNothing error = nothing{}
 
 type nothing struct{}
@@ -20,7 +21,7 @@ func (nothing) Error() string   { return "nothing to read now" }
 func (nothing) Timeout() bool   { return true }
 func (nothing) Temporary() bool { return true }
 
-// read is the read loop. On a deferred connection it only reads the server's first settings.
+// read is the read loop. On a deferred connection it ends after the server's first SETTINGS.
 func (c *Conn) read() {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -34,11 +35,11 @@ func (c *Conn) read() {
 	c.tellEnd()
 }
 
-// Receive reads the data that has arrived on a deferred connection and calls the streams' handlers. On other connections it
-// does nothing.
+// Receive reads the data that has arrived on a deferred connection, and calls the handlers of the streams. On other
+// connections it does nothing.
 func (c *Conn) Receive() { c.ReceiveAfter(0) }
 
-// ReceiveAfter is like Receive, but does nothing if the last call was less than d ago.
+// ReceiveAfter is like Receive, but does nothing if the previous call of Receive was less than d ago.
 func (c *Conn) ReceiveAfter(d time.Duration) {
 	if c.deferred == nil {
 		return
@@ -50,7 +51,7 @@ func (c *Conn) ReceiveAfter(d time.Duration) {
 	}
 }
 
-// receive reads all complete frames. The caller holds reading.
+// receive reads and handles all complete frames. The caller holds reading.
 func (c *Conn) receive() {
 	c.lastReceive = time.Now()
 	for !c.over && c.readFrame() {
@@ -60,8 +61,7 @@ func (c *Conn) receive() {
 	}
 }
 
-// readFrame reads and handles a frame. It returns false if the connection has ended or no complete frame has
-// arrived.
+// readFrame reads and handles one frame. It returns false if the connection has ended or no complete frame has arrived.
 func (c *Conn) readFrame() bool {
 	f, err := c.frames.next()
 	if err == nil {
@@ -76,7 +76,8 @@ func (c *Conn) readFrame() bool {
 	return c.failed(err)
 }
 
-// failed ends the stream that the error belongs to, or the whole connection. It returns true if the connection is still usable.
+// failed ends the stream that an error belongs to or, if the error belongs to no stream, the connection. It reports
+// whether the connection is still usable.
 func (c *Conn) failed(err error) bool {
 	var protocol *ProtocolError
 	switch {
@@ -90,7 +91,7 @@ func (c *Conn) failed(err error) bool {
 	return false
 }
 
-// tellEnd notifies all streams, once, that the connection has ended.
+// tellEnd notifies the handlers of all streams that the connection has ended. Only the first call has an effect.
 func (c *Conn) tellEnd() {
 	if c.over {
 		return
@@ -148,10 +149,10 @@ func (c *Conn) handle(f frame) error {
 	case http2.FramePushPromise, http2.FramePriorityUpdate:
 		return violation(f.kind.String() + " frame, which a server must not send") // RFC 9113, 8.4; RFC 9218, 7.1
 	}
-	return nil // all other frames may be ignored (RFC 9113, 4.1)
+	return nil // other kinds of frames are ignored (RFC 9113, 4.1)
 }
 
-// opened fails for a frame on a stream that was never opened (RFC 9113, 5.1).
+// opened returns an error if the stream of a frame was never opened (RFC 9113, 5.1).
 func (c *Conn) opened(id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +193,7 @@ func (c *Conn) data(f frame) error {
 	return err
 }
 
-// begin returns the stream whose handler is called next, or nil if the stream has ended.
+// begin returns the stream with the given id, whose handler will be called, or nil if the stream has ended.
 func (c *Conn) begin(id uint32) *Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +201,7 @@ func (c *Conn) begin(id uint32) *Stream {
 	return c.current
 }
 
-// finish is called after a handler's method. It ends the stream if the answer is complete or was given up.
+// finish completes a call of a handler's method. It ends the stream if the answer is complete or was given up.
 func (c *Conn) finish(s *Stream, ended bool) {
 	c.mu.Lock()
 	c.current = nil
@@ -213,7 +214,7 @@ func (c *Conn) finish(s *Stream, ended bool) {
 			c.unanswered = 0
 		}
 		if stopped && unsent {
-			// The server has answered; the rest of the request's body is not sent.
+			// The server has answered, so the rest of the request's body is not sent.
 			c.out = appendNumber(c.out, http2.FrameRSTStream, s.id, uint32(http2.ErrCodeNo))
 		}
 		if s.length > 0 {
@@ -226,7 +227,7 @@ func (c *Conn) finish(s *Stream, ended bool) {
 	}
 }
 
-// end ends a stream with err. A code other than 0 is sent to the server as RST_STREAM.
+// end ends a stream with err. If code is not 0, it also sends RST_STREAM with this code.
 func (c *Conn) end(id uint32, err error, code http2.ErrCode) {
 	c.mu.Lock()
 	s := c.streams[id]
@@ -277,7 +278,8 @@ func (c *Conn) settings(f frame) error {
 	return nil
 }
 
-// goingAway ends the streams that the server did not accept. The connection ends when the last other stream ends.
+// goingAway handles a GOAWAY. It ends the streams that the server did not accept. The connection ends after the
+// remaining streams have ended.
 func (c *Conn) goingAway(f frame) {
 	debug := f.payload[8:]
 	err := &GoAwayError{http2.ErrCode(binary.BigEndian.Uint32(f.payload[4:])), string(debug[:min(len(debug), 200)])}

@@ -11,13 +11,13 @@ import (
 	"unsafe"
 )
 
-// socket is a TCP connection that reads and writes without notifying Go's scheduler. The system calls never block because the
-// descriptor is non-blocking. The first system call that the scheduler sees after an idle period wakes the runtime's monitor
-// thread (runtime/proc.go, entersyscall). That thread then checks about every 20 µs whether the call hangs. With a few thousand
-// small requests a second to an idle process, this takes a quarter of the CPU.
+// socket is a TCP connection whose system calls do not notify Go's scheduler. They never block, because the descriptor
+// is non-blocking. The first system call that the scheduler notices after an idle period wakes the runtime's monitor
+// thread (runtime/proc.go, entersyscall). That thread then checks about every 20 µs whether the call blocks. For an
+// idle process that receives a few thousand small requests per second, these checks take a quarter of the CPU time.
 //
-// crypto/tls ensures that there is one reader and one writer at a time. This file is not built with the race detector, which
-// needs internal/poll to see that a read happens after the write.
+// crypto/tls ensures that there is at most one reader and one writer at a time. This file is not built with the race
+// detector, which needs internal/poll to know that a read happens after the write.
 type socket struct {
 	*net.TCPConn
 	raw     syscall.RawConn
@@ -25,11 +25,10 @@ type socket struct {
 	arrivals
 }
 
-// most is the maximum number of bytes of one system call. The garbage collector has to wait for the call.
+// most is the maximum number of bytes per system call. The garbage collector must wait for a running call.
 const most = 64 << 10
 
-// unscheduled turns a TCP connection into a socket. It returns other connections
-// unchanged.
+// unscheduled turns a TCP connection into a socket. It returns other connections unchanged.
 func unscheduled(nc net.Conn) net.Conn {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -37,15 +36,15 @@ func unscheduled(nc net.Conn) net.Conn {
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return nc // it is closed; the first write reports that
+		return nc // the connection is closed, which the first write reports
 	}
 	s := &socket{TCPConn: tcp, raw: raw}
 	s.in.step, s.out.step = s.read, s.out.write
 	return s
 }
 
-// stampArrivals makes each read store how long its bytes had waited, and returns a pointer to that time. It returns nil if this
-// is not supported.
+// stampArrivals makes each read on nc store how long its bytes had waited to be read. It returns a pointer to this
+// duration, or nil if nc does not support it.
 func stampArrivals(nc net.Conn) (waited *time.Duration) {
 	switch s := nc.(type) {
 	case *socket:
@@ -95,7 +94,7 @@ type transfer struct {
 	step  func(fd uintptr) bool // read or write; kept, to avoid a closure for each call
 }
 
-// run calls step when the descriptor may be ready, until it returns true.
+// run calls step each time the descriptor may be ready, until step returns true.
 func (t *transfer) run(p []byte, ready func(func(fd uintptr) bool) error) (int, error) {
 	t.p, t.n, t.errno = p, 0, 0
 	err := ready(t.step)
@@ -106,7 +105,7 @@ func (t *transfer) run(p []byte, ready func(func(fd uintptr) bool) error) (int, 
 	return t.n, err
 }
 
-// read returns true after one piece, at the end or on an error.
+// read reads one piece. It returns false if the descriptor is not ready, otherwise true.
 func (s *socket) read(fd uintptr) bool {
 	if !s.on {
 		return s.in.move(syscall.SYS_READ, fd)
@@ -114,7 +113,8 @@ func (s *socket) read(fd uintptr) bool {
 	return s.in.moved(func() (uintptr, syscall.Errno) { return s.receive(fd, s.in.p, most) })
 }
 
-// write returns true when nothing is left or on an error.
+// write writes until nothing is left. It returns false if the descriptor is not ready, and true at the end or on an
+// error.
 func (t *transfer) write(fd uintptr) bool {
 	for len(t.p) > 0 && t.errno == 0 {
 		if !t.move(syscall.SYS_WRITE, fd) {
@@ -124,7 +124,7 @@ func (t *transfer) write(fd uintptr) bool {
 	return true
 }
 
-// move makes one system call. It returns false if the descriptor is not ready.
+// move performs one system call. It returns false if the descriptor is not ready.
 func (t *transfer) move(call, fd uintptr) bool {
 	return t.moved(func() (uintptr, syscall.Errno) {
 		n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.p))), uintptr(min(len(t.p), most)))

@@ -10,42 +10,42 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Request is the request of a stream.
+// Request is the HTTP request that opens a stream.
 type Request struct {
 	Method string
-	// Path includes the query and is percent-encoded.
+	// Path is the percent-encoded path with the query.
 	Path   string
 	Accept string
-	// ContentType is the type of Body, if there is a body.
+	// ContentType is the media type of Body. It is not sent without a Body.
 	ContentType string
 	Body        []byte
 	UserAgent   string
 	// Extra holds further headers, such as Authorization. It may be nil.
 	Extra http.Header
-	// Urgent requests may use the streams that Options.Urgent keeps free.
+	// Urgent allows the request to use the streams that Options.Urgent keeps free.
 	Urgent bool
 }
 
-// Header holds the fields of a response's header that are kept.
+// Header holds the fields of a response's header that this package reads.
 type Header struct {
 	Status      int
 	ContentType string
-	// RetryAfter is zero if the server sent none.
+	// RetryAfter is the server's Retry-After, or 0 if there is none.
 	RetryAfter time.Duration
 }
 
-// Handler receives a stream's response in order, on the connection's read loop. Its methods must not block, and must not call
-// Open or RoundTrip.
+// Handler receives the response of a stream, in order, on the connection's read loop. Its methods must not block, and
+// must not call Open or RoundTrip.
 type Handler interface {
 	Header(Header)
-	// Data receives a piece of the body, which is valid only during the call.
+	// Data receives a piece of the body. The piece is valid only during the call.
 	Data([]byte)
-	// End is the last call. The error is nil if the response is complete, otherwise a *ResetError, *GoAwayError, *LostError,
-	// *ProtocolError, ErrTruncated, ErrClosed, or the argument of CancelWith.
+	// End is the last call. Its argument is nil if the response is complete. Otherwise it is a *ResetError,
+	// *GoAwayError, *LostError, *ProtocolError, ErrTruncated, ErrClosed, or the argument of CancelWith.
 	End(error)
 }
 
-// Stream is one request in flight. The zero value is ready for TryOpen.
+// Stream is a request in flight. A zero Stream can be passed to TryOpen.
 type Stream struct {
 	conn    *Conn
 	id      uint32
@@ -54,10 +54,10 @@ type Stream struct {
 	// conn.mu guards these fields.
 	sendWindow int64
 	kept       []byte // memory for rest
-	rest       []byte // the part of the body that waits for flow control
+	rest       []byte // the part of the body that flow control does not allow yet
 	held       bool   // set by HoldWindow: only Release returns the window
 	unreported int    // bytes read since the stream's last WINDOW_UPDATE
-	stopped    error  // error for End, which the read loop calls after the current handler call
+	stopped    error  // argument for End, which the read loop calls after the current call of the handler
 
 	// The read loop uses these fields.
 	headed bool  // headers were read
@@ -65,8 +65,9 @@ type Stream struct {
 	head   bool
 }
 
-// Waited returns how long the bytes that the Handler is receiving had waited to be read, or 0 if unknown. If they arrived in
-// several pieces, it is the time of the last piece. Only the Handler's methods may call it.
+// Waited returns how long the bytes that the Handler receives had waited in the kernel before they were read, or 0 if
+// unknown. If the bytes arrived in several pieces, it is the wait of the last piece. Only methods of the Handler may
+// call Waited.
 func (s *Stream) Waited() time.Duration {
 	if s.conn == nil || s.conn.waited == nil {
 		return 0
@@ -74,11 +75,11 @@ func (s *Stream) Waited() time.Duration {
 	return *s.conn.waited
 }
 
-// Deferred reports whether the connection is read only by calls of Receive.
+// Deferred reports whether the connection is read only when Receive is called.
 func (s *Stream) Deferred() bool { return s.conn != nil && s.conn.deferred != nil }
 
-// Open sends a request. It waits for a free stream. If flow control does not allow the whole body yet, Open copies the rest,
-// and it is sent later. After an error the handler is not called.
+// Open sends a request. It waits for a free stream. If flow control does not allow the whole body yet, the connection
+// keeps a copy of the rest and sends it later. If Open returns an error, the handler is not called.
 func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 	t := NewTemplate(*r)
 	c.mu.Lock()
@@ -102,7 +103,7 @@ func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 	return s, nil
 }
 
-// OpenFree is like Open but does not wait. It returns ErrBusy if fewer than least streams are free.
+// OpenFree is like Open, but does not wait. If fewer than least streams are free, it returns ErrBusy.
 func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
 	t := NewTemplate(*r)
 	c.mu.Lock()
@@ -120,27 +121,28 @@ func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
 	return s, nil
 }
 
-// TryOpen sends a request made from a template. It does not wait for a free stream and, once buffers have grown, does not
-// allocate. It copies path and body. It returns ErrBusy if all streams that the server allows are in use, or the connection's
-// error or ErrGoAway if it accepts no more. After an error nothing was sent, and the handler is not called.
+// TryOpen sends a request with the method and headers of a template. It does not wait for a free stream and, once
+// buffers have grown, does not allocate. It copies path and body. If all streams that the server allows are in use, it
+// returns ErrBusy; if the connection accepts no more streams, the connection's error or ErrGoAway. After an error
+// nothing was sent, and the handler is not called.
 //
-// The caller owns s. It may use s for another request once the handler's End has been called. A stream that ended by Cancel,
-// which does not call End, cannot be reused; use CancelWith. On a connection without Options.Queued the call may wait for the
-// network.
+// The caller owns s, and may use s for another request after the handler's End was called. A stream that was ended with
+// Cancel cannot be reused, because Cancel does not call End; use CancelWith instead. Without Options.Queued, TryOpen
+// may wait for the network.
 func (c *Conn) TryOpen(s *Stream, t *Template, path, body []byte, h Handler) error {
 	c.mu.Lock()
 	defer c.unlock()
 	return c.try(s, t, path, body, h)
 }
 
-// TryQueue is like TryOpen, but only queues the request. The caller must call Flush.
+// TryQueue is like TryOpen, but does not write to the network. The caller must call Flush afterwards.
 func (c *Conn) TryQueue(s *Stream, t *Template, path, body []byte, h Handler) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.try(s, t, path, body, h)
 }
 
-// try opens a stream if there is a free one. The caller holds mu.
+// try opens a stream if one is free, otherwise it returns an error. The caller holds mu.
 func (c *Conn) try(s *Stream, t *Template, path, body []byte, h Handler) error {
 	if err := c.usable(); err != nil {
 		return err
@@ -152,7 +154,7 @@ func (c *Conn) try(s *Stream, t *Template, path, body []byte, h Handler) error {
 	return nil
 }
 
-// open queues a request. The caller holds mu and has found a free stream.
+// open queues the frames of a request. A free stream must be available. The caller holds mu.
 func open[T string | []byte](c *Conn, s *Stream, t *Template, path T, body []byte, h Handler) {
 	*s = Stream{
 		conn: c, id: c.nextID, handler: h, head: t.head,
@@ -168,15 +170,15 @@ func open[T string | []byte](c *Conn, s *Stream, t *Template, path T, body []byt
 	}
 }
 
-// free returns how many more streams may be opened now. It returns an error if the connection accepts no more streams.
+// free returns how many more streams may be opened now, and an error if the connection accepts no more streams.
 func (c *Conn) free() (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.maxStreams - len(c.streams), c.usable()
 }
 
-// Cancel cancels the stream. Its handler is not called again, but a running call completes. It returns false if
-// the stream has already ended.
+// Cancel cancels the stream. A call of its handler that is in progress completes; afterwards the handler is not called
+// again. Cancel returns false if the stream has already ended.
 func (s *Stream) Cancel() bool {
 	c := s.conn
 	c.mu.Lock()
@@ -184,8 +186,9 @@ func (s *Stream) Cancel() bool {
 	return c.cancel(s, http2.ErrCodeCancel)
 }
 
-// CancelWith cancels the stream and ends it with err. It calls the handler's End itself, unless another handler call is
-// running: then the read loop calls End afterwards. It returns false if the stream has already ended or been cancelled.
+// CancelWith cancels the stream and passes err to the handler's End. It calls End itself, unless a call of the handler
+// is in progress; then the read loop calls End after that call. It returns false if the stream has already ended or
+// been cancelled.
 func (s *Stream) CancelWith(err error) bool {
 	c := s.conn
 	c.mu.Lock()
@@ -204,7 +207,8 @@ func (s *Stream) CancelWith(err error) bool {
 	return true
 }
 
-// cancel removes the stream and queues a RST_STREAM. It returns false if the stream has already ended. The caller holds mu.
+// cancel removes the stream and queues a RST_STREAM frame. It returns false if the stream has already ended. The caller
+// holds mu.
 func (c *Conn) cancel(s *Stream, code http2.ErrCode) bool {
 	if !c.remove(s) {
 		return false
@@ -213,7 +217,8 @@ func (c *Conn) cancel(s *Stream, code http2.ErrCode) bool {
 	return true
 }
 
-// remove removes the stream from the connection. It returns false if that was done before. The caller holds mu.
+// remove removes the stream from the connection. It returns false if the stream was removed before. The caller holds
+// mu.
 func (c *Conn) remove(s *Stream) bool {
 	if c.streams[s.id] != s {
 		return false
@@ -227,27 +232,27 @@ func (c *Conn) remove(s *Stream) bool {
 	return true
 }
 
-// freed wakes the goroutines that wait for a stream. The caller holds mu.
+// freed wakes the goroutines that wait for a free stream. The caller holds mu.
 func (c *Conn) freed() {
 	c.change.Broadcast()
 	if c.pool != nil {
 		c.pool.freed()
 	}
 	if c.goAway != nil && len(c.streams) == 0 {
-		c.failLocked(c.goAway) // its last stream has ended
+		c.failLocked(c.goAway) // the last stream after a GOAWAY has ended
 	}
 }
 
-// maxBody is the maximum size, in bytes, of a response that RoundTrip reads into memory.
+// maxBody is the maximum size, in bytes, of a response body that RoundTrip reads.
 const maxBody = 64 << 20
 
-// Response is a complete response.
+// Response is a complete response, which RoundTrip returns.
 type Response struct {
 	Header
 	Body []byte
 }
 
-// RoundTrip sends a request and waits for the complete response or the end of ctx.
+// RoundTrip sends a request and waits for the complete response. If ctx ends first, it cancels the request.
 func (c *Conn) RoundTrip(ctx context.Context, r *Request) (*Response, error) {
 	w := &waiter{done: make(chan struct{})}
 	s, err := c.Open(r, w)

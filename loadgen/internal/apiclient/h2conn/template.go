@@ -8,7 +8,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Template is a request's method and headers, encoded once. It is immutable and may be used on any connection.
+// Template holds the method and headers of a request in encoded form. It is immutable, and can be used on any
+// connection.
 type Template struct {
 	method []byte // :method and :scheme
 	rest   []byte // the fields after :authority and :path
@@ -16,13 +17,13 @@ type Template struct {
 	head   bool   // a response to HEAD has no body, regardless of its content-length
 }
 
-// NewTemplate returns the template of r. It does not use Path, Body and Urgent.
+// NewTemplate returns the template of r. The template does not include Path, Body and Urgent.
 func NewTemplate(r Request) *Template {
 	t := &Template{head: r.Method == "HEAD"}
 	if r.Method == "GET" {
 		t.method = appendInt(nil, 0x80, 7, staticMethodGet)
 	} else {
-		t.method = appendNamed(nil, staticMethodGet, r.Method) // the index gives only the name
+		t.method = appendNamed(nil, staticMethodGet, r.Method) // the static table provides only the name of the field
 	}
 	t.method = appendInt(t.method, 0x80, 7, staticSchemeHTTPS)
 	if r.Accept != "" {
@@ -38,8 +39,8 @@ func NewTemplate(r Request) *Template {
 	return t
 }
 
-// appendHeaders queues a request's HEADERS frame, followed by CONTINUATION frames if one frame is too small. The caller holds
-// mu.
+// appendHeaders queues the HEADERS frame of a request, and CONTINUATION frames if the header block does not fit into
+// one frame. The caller holds mu.
 func appendHeaders[T string | []byte](c *Conn, id uint32, t *Template, path T, body int) {
 	at := len(c.out)
 	b := appendFrame(c.out, http2.FrameHeaders, 0, id, 0)
@@ -60,7 +61,7 @@ func appendHeaders[T string | []byte](c *Conn, id uint32, t *Template, path T, b
 	}
 	length := len(b) - at - frameHeaderLen
 	if length <= maxFrame {
-		appendFrame(b[:at], http2.FrameHeaders, flags|http2.FlagHeadersEndHeaders, id, length) // overwrites the provisional frame header
+		appendFrame(b[:at], http2.FrameHeaders, flags|http2.FlagHeadersEndHeaders, id, length) // replaces the provisional frame header
 		c.out = b
 		return
 	}
@@ -77,11 +78,11 @@ func appendHeaders[T string | []byte](c *Conn, id uint32, t *Template, path T, b
 	c.out = b
 }
 
-// resizeTable is the first byte of the first header block: it sets the size of the dynamic table to 0.
+// resizeTable is the first byte of a connection's first header block. It sets the size of the dynamic table to 0.
 const resizeTable = 0x20
 
-// appendInt appends an integer with a prefix of the given number of bits; high holds the other bits of its first byte (RFC
-// 7541, 5.1).
+// appendInt appends n as an integer with a prefix of the given number of bits (RFC 7541, 5.1). high holds the other
+// bits of the first byte.
 func appendInt(b []byte, high byte, prefix uint, n int) []byte {
 	most := 1<<prefix - 1
 	if n < most {
@@ -94,13 +95,14 @@ func appendInt(b []byte, high byte, prefix uint, n int) []byte {
 	return append(b, byte(n))
 }
 
-// appendNamed appends a field whose name is in the static table. The value is not Huffman-coded, to save CPU.
+// appendNamed appends a field whose name is at the given index of the static table. The value is not Huffman-coded, to
+// save CPU time.
 func appendNamed[T string | []byte](b []byte, index int, value T) []byte {
 	b = appendInt(b, 0, 4, index)
 	return append(appendInt(b, 0, 7, len(value)), value...)
 }
 
-// appendField appends a field with a literal name, marked as never indexed.
+// appendField appends a field with a literal name. The field is marked as never indexed.
 func appendField(b []byte, name, value string) []byte {
 	b = append(b, 0x10)
 	b = append(appendInt(b, 0, 7, len(name)), name...)

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// take splits off the part of body that may be sent now in one frame, and deducts it from the windows. The caller holds mu.
+// take returns the part of body that may be sent now in one frame, and the rest. It subtracts the size of the part from
+// the send windows. The caller holds mu.
 func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	n := int(max(0, min(int64(len(body)), c.sendWindow, s.sendWindow, maxFrame)))
 	c.sendWindow -= int64(n)
@@ -14,7 +15,7 @@ func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	return body[:n], body[n:]
 }
 
-// push queues the part of body that flow control allows now, and returns the rest. The caller holds mu.
+// push queues the part of body that flow control allows now. It returns the rest. The caller holds mu.
 func (c *Conn) push(s *Stream, body []byte) []byte {
 	for len(body) > 0 {
 		var part []byte
@@ -30,7 +31,7 @@ func (c *Conn) push(s *Stream, body []byte) []byte {
 	return body
 }
 
-// resume queues, in order, the parts of bodies that waited for flow control. The caller holds mu.
+// resume queues, in order, the bodies that were waiting for flow control, as far as it allows now. The caller holds mu.
 func (c *Conn) resume() {
 	c.blocked = slices.DeleteFunc(c.blocked, func(s *Stream) bool {
 		if c.sendWindow > 0 {
@@ -40,8 +41,7 @@ func (c *Conn) resume() {
 	})
 }
 
-// initial applies a new initial window and adjusts the windows of open streams (RFC 9113, 6.9.2). The caller holds
-// mu.
+// initial applies a new initial window from the server, also to open streams (RFC 9113, 6.9.2). The caller holds mu.
 func (c *Conn) initial(window uint32) error {
 	delta := int64(window) - c.initialWindow
 	c.initialWindow = int64(window)
@@ -53,7 +53,7 @@ func (c *Conn) initial(window uint32) error {
 	return nil
 }
 
-// window applies a WINDOW_UPDATE.
+// window applies a WINDOW_UPDATE frame.
 func (c *Conn) window(f frame) error {
 	c.mu.Lock()
 	defer c.unlock()
@@ -73,7 +73,8 @@ func (c *Conn) window(f frame) error {
 	return nil
 }
 
-// received counts DATA that was read, and returns windows to the server in large steps. The caller holds mu.
+// received counts DATA that was read, and returns windows to the server with few, large WINDOW_UPDATE frames. The
+// caller holds mu.
 func (c *Conn) received(s *Stream, size int, last bool) error {
 	if c.unreported += size; c.unreported >= connWindow/2 {
 		c.out = appendNumber(c.out, http2.FrameWindowUpdate, 0, uint32(c.unreported))
@@ -92,22 +93,22 @@ func (c *Conn) received(s *Stream, size int, last bool) error {
 	return nil
 }
 
-// credit returns n bytes of a stream's window to the server. The caller holds mu.
+// credit returns n bytes of a stream's receive window to the server. The caller holds mu.
 func (c *Conn) credit(s *Stream, n int) {
 	s.unreported -= n
 	c.out = appendNumber(c.out, http2.FrameWindowUpdate, s.id, uint32(n))
 }
 
-// HoldWindow makes the stream a slow consumer: only Release returns its window to the server. Call it before half of the window
-// has arrived.
+// HoldWindow makes the stream a slow consumer: from now on, only Release returns the stream's receive window to the
+// server. It must be called before half of the window has been received.
 func (s *Stream) HoldWindow() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.held = true
 }
 
-// Release returns up to n bytes of the window of a held stream to the server, at most as many as have arrived. It returns the
-// number of bytes.
+// Release returns up to n bytes of the receive window to the server, after HoldWindow. It returns the number of bytes,
+// which is at most the number of bytes received.
 func (s *Stream) Release(n int) int {
 	c := s.conn
 	c.mu.Lock()

@@ -7,28 +7,28 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// writeTimeout is the minimum time after which a write that makes no progress fails.
+// writeTimeout is the minimum time without progress after which a write fails.
 const writeTimeout = 15 * time.Second
 
-// pingTimeout is how long the answer to a PING may take.
+// pingTimeout is the time limit for the answer to a PING.
 const pingTimeout = 15 * time.Second
 
-// maxReplies is the maximum number of queued frames that answer frames of the server, as in Go's server. It limits the memory
-// that a server can use up by not reading them.
+// maxReplies is the maximum number of queued frames that answer frames of the server. Go's server has the same limit.
+// It bounds the memory that a server consumes by not reading the answers.
 const maxReplies = 10_000
 
-// handedOver is the maximum number of unacknowledged bytes with which Flush still writes itself. It is less than the buffer of
-// any socket.
+// handedOver is the maximum number of unacknowledged bytes up to which Flush writes itself. It is smaller than the send
+// buffer of any socket.
 const handedOver = 8 << 10
 
-// Write buffers of up to this many bytes are kept for reuse.
+// Maximum capacities of write buffers that are kept for reuse.
 const (
 	keptBuffer       = 4 << 10
 	keptBufferQueued = 256 << 10
 )
 
-// unlock makes sure that queued frames are sent, and releases mu. With Options.Queued the writer sends them, otherwise the
-// goroutine that is already writing or the caller.
+// unlock sends the queued frames, and releases mu. The frames are written by the writer with Options.Queued, otherwise
+// by the caller or by a goroutine that is already writing.
 func (c *Conn) unlock() {
 	defer c.mu.Unlock()
 	switch {
@@ -54,8 +54,8 @@ func (c *Conn) write() {
 	}
 }
 
-// Flush sends the requests that TryQueue has queued. With Options.Queued it never waits: it writes small amounts of data
-// itself, which is cheaper than waking the writer.
+// Flush sends the requests that were queued by TryQueue. With Options.Queued it never waits for the network: it leaves
+// large amounts of data to the writer, and writes small amounts itself, which is cheaper than waking the writer.
 func (c *Conn) Flush() {
 	c.mu.Lock()
 	defer c.unlock()
@@ -66,8 +66,8 @@ func (c *Conn) Flush() {
 	}
 }
 
-// hasRoom reports whether the socket's send buffer certainly has room for n more bytes. It has if little was sent since the
-// server last answered all requests; otherwise hasRoom asks the kernel.
+// hasRoom reports whether the socket's send buffer is known to have room for n more bytes. That is the case if few
+// bytes were sent since the last time at which no stream was open; otherwise hasRoom asks the kernel.
 func (c *Conn) hasRoom(n int) bool {
 	if c.unanswered+n <= handedOver {
 		return true
@@ -76,7 +76,7 @@ func (c *Conn) hasRoom(n int) bool {
 	return unsent >= 0 && unsent+int64(n) <= handedOver
 }
 
-// flush sends until nothing is queued. The caller holds mu, which flush releases while it writes.
+// flush sends until nothing is queued. The caller holds mu, which is released during writes.
 func (c *Conn) flush() {
 	c.writing = true
 	for len(c.out) > 0 && c.err == nil {
@@ -85,7 +85,7 @@ func (c *Conn) flush() {
 	c.writing = false
 }
 
-// send sends all queued bytes. The caller holds mu, which send releases while it writes, and has set writing.
+// send sends all queued bytes. The caller must have set writing and holds mu, which is released during the write.
 func (c *Conn) send() {
 	b := c.out
 	c.out, c.spare, c.replies = c.spare, nil, 0
@@ -106,8 +106,8 @@ func (c *Conn) send() {
 }
 
 func (c *Conn) transmit(b []byte) error {
-	// Each new deadline costs a timer operation, so a deadline is set for twice the timeout and renewed only when half of that
-	// is left.
+	// Setting a deadline costs a timer operation. So a deadline is twice the timeout in the future, and is set again
+	// when less than the timeout is left.
 	if now := time.Now(); c.deadline.Sub(now) < writeTimeout {
 		c.deadline = now.Add(2 * writeTimeout)
 		if err := c.nc.SetWriteDeadline(c.deadline); err != nil {
@@ -118,7 +118,8 @@ func (c *Conn) transmit(b []byte) error {
 	return err
 }
 
-// reply counts a queued frame that answers a frame of the server. The caller holds mu.
+// reply counts a queued frame that answers a frame of the server. If there are too many, it ends the connection. The
+// caller holds mu.
 func (c *Conn) reply() {
 	if c.replies++; c.replies > maxReplies {
 		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "the server requests answers but does not read them"})
@@ -134,12 +135,13 @@ func appendSettings(b []byte, settings map[http2.SettingID]uint32) []byte {
 	return b
 }
 
-// appendPing appends a PING of 8 bytes.
+// appendPing appends a PING frame with 8 bytes of data.
 func appendPing(b []byte, flags http2.Flags, data []byte) []byte {
 	return append(appendFrame(b, http2.FramePing, flags, 0, 8), data...)
 }
 
-// alive runs on the ping timer. It pings a silent server, and ends the connection if the server did not answer the last PING.
+// alive sends a PING to a silent server, or ends the connection if the server did not answer the last PING. The ping
+// timer calls it.
 func (c *Conn) alive() {
 	c.Receive() // on a deferred connection, the answer may wait unread
 	c.mu.Lock()

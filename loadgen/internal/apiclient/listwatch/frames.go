@@ -6,15 +6,17 @@ import (
 	"fmt"
 )
 
-// Frames splits the body of a watch into events. The body may arrive in pieces of any size.
+// Frames splits the body of a watch response into events. The body may arrive in pieces of any size.
 type Frames struct {
-	// Lines means that each event is a line, as in JSON. Otherwise each event follows its length in four bytes, as in protobuf.
+	// Lines means that each event is one line, as in JSON. Otherwise each event is preceded by its length in four
+	// bytes, as in protobuf.
 	Lines bool
 
-	rest []byte // the beginning of an event
+	rest []byte // the incomplete event at the end of the data so far
 }
 
-// Feed calls take for each event that p completes. The event is valid during the call.
+// Feed reads the next piece of the body, and calls take for each event that is now complete. The event is valid only
+// during the call.
 func (f *Frames) Feed(p []byte, take func(event []byte) error) error {
 	if len(f.rest) > 0 {
 		p = append(f.rest, p...)
@@ -33,12 +35,12 @@ func (f *Frames) Feed(p []byte, take func(event []byte) error) error {
 		}
 		p = p[after:]
 	}
-	f.rest = nil // an event in two pieces is rare; free its memory
+	f.rest = nil // few events are split, so free the memory
 	return nil
 }
 
-// cut returns the bounds of the first event in p, and where the next event begins. If the event is incomplete, after is greater
-// than len(p).
+// cut returns the bounds of the first event in p, and the index at which the next event begins. If the first event is
+// incomplete, after is greater than len(p).
 func (f *Frames) cut(p []byte) (begin, end, after int) {
 	if f.Lines {
 		if end = bytes.IndexByte(p, '\n'); end < 0 {

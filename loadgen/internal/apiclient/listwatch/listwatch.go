@@ -1,9 +1,9 @@
-// Package listwatch is the common part of all clients that list and then watch: which request to make next, and how long to
-// wait before it (Machine), the query of the request (AppendQuery), and the bounds of events (Frames). It follows client-go's
-// reflector (client-go/tools/cache/reflector.go).
+// Package listwatch implements the common parts of clients that list objects and then watch them: which request to send
+// next and how long to wait before it (Machine), the query of the request (AppendQuery), and the splitting of a body
+// into events (Frames). It follows client-go's reflector (client-go/tools/cache/reflector.go).
 //
-// It has no goroutine and sends nothing. Simulated nodes, and the tens of thousands of watches of a load, call it on the read
-// loop of their connection. Workloads and histories call it between requests.
+// The package starts no goroutine and sends nothing. Simulated nodes and the tens of thousands of watches of a load
+// call it on the read loops of their connections. Workloads and histories call it between requests.
 package listwatch
 
 import (
@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// ShortestWatch is the minimum timeout of a watch; the maximum is twice as long.
+	// ShortestWatch is the minimum timeout of a watch. The maximum is twice as long.
 	ShortestWatch = 5 * time.Minute
-	// TooShort is the minimum duration of a watch without events; a shorter one counts as failed.
+	// TooShort is the minimum duration of a watch without events. A shorter watch without events counts as failed.
 	TooShort = time.Second
 	// MostEvent is the maximum size of a watch event in bytes, as in client-go (rest/watch, through serializer/streaming).
 	MostEvent = 16 << 20
@@ -26,32 +26,32 @@ const (
 // ErrMalformed is the error of a stream that contains anything other than events.
 var ErrMalformed = errors.New("malformed stream")
 
-// Backoff returns the wait of client-go after consecutive failed watches.
+// Backoff returns client-go's backoff after consecutive failures of a watch.
 func Backoff() apiclient.Backoff {
 	return apiclient.Backoff{First: 800 * time.Millisecond, Most: 30 * time.Second}
 }
 
-// Length returns the timeout of a watch, from one to two times least; random is from 0 to 1.
+// Length returns the timeout of a watch: least plus the fraction random, from 0 to 1, of least.
 func Length(least time.Duration, random float64) time.Duration {
 	return least + time.Duration(random*float64(least))
 }
 
-// Question is the kind of a request.
+// Question is a kind of request.
 type Question uint8
 
 const (
 	// Watch requests the changes after a version.
 	Watch Question = iota
-	// WatchList requests the state as initial events, and the changes after it.
+	// WatchList requests the state as initial events, followed by the changes after it.
 	WatchList
-	// List requests the state from the server's cache, not older than the known version.
+	// List requests a state that is not older than the known version, from the server's cache.
 	List
 	// FreshList requests the state with a consistent read.
 	FreshList
 )
 
-// AppendQuery appends the query of a request. version is the newest known resourceVersion, or 0. timeout applies only to
-// watches. selector holds further parameters, each preceded by an "&".
+// AppendQuery appends the query of a request. version is the newest known resourceVersion, or 0 if none is known.
+// timeout is used only for watches. selector holds further parameters, each preceded by "&".
 func AppendQuery(b []byte, q Question, version uint64, timeout time.Duration, selector string) []byte {
 	switch {
 	case q == FreshList && selector == "":

@@ -12,32 +12,33 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// Machine decides, after each request of one list-then-watch, which request is next. Only one goroutine at a time may use it.
+// Machine decides which request follows when a client lists and then watches. It is not safe for concurrent use.
 type Machine struct {
-	// Backoff is the wait after consecutive failures.
+	// Backoff computes the waits after consecutive failures.
 	Backoff apiclient.Backoff
 	// State is the request that reads the state again after a 410.
 	State Question
-	// Next is the current request, or the next one. The caller sets it to Watch when the initial events of a WatchList have
-	// ended.
+	// Next is the current request, or the next one if none is in progress. When the initial events of a WatchList have
+	// ended, the caller sets Next to Watch.
 	Next Question
-	// WaitExpired adds a wait even after the first of consecutive 410s. Without it many watches would list at the same time.
+	// WaitExpired makes the client wait even after the first of consecutive 410s, so that many watches do not list at
+	// the same time.
 	WaitExpired bool
-	// WaitLost adds a wait after a watch that was lost instead of ending in order.
+	// WaitLost makes the client wait after a watch that was lost, that is, did not end in order.
 	WaitLost bool
 
 	failures int // consecutive failures
 }
 
-// End is how a request ended.
+// End describes how a request ended.
 type End struct {
-	// Up means that a watch was answered with 200.
+	// Up means that the request was a watch and was answered with 200.
 	Up bool
-	// Events is the number of events and bookmarks of a watch, and Lived how long it lasted.
+	// Events is the number of events of a watch, bookmarks included. Lived is how long the watch lasted.
 	Events int
 	Lived  time.Duration
-	// Err is nil if the request ended in order. It wraps a *Refusal or an apierrors.StatusError if the server refused the
-	// request with a status or an ERROR event.
+	// Err is nil if the request ended in order. If the server refused the request with a status or an ERROR event, Err
+	// wraps a *Refusal or an apierrors.StatusError.
 	Err error
 }
 
@@ -51,7 +52,7 @@ func (e *Refusal) Error() string {
 	return fmt.Sprintf("the API server answers %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// refusal extracts the Refusal from an error. Its status is 0 if there was no refusal.
+// refusal returns the Refusal in an error. If there is none, the status of the result is 0.
 func refusal(err error) Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return *r
@@ -64,23 +65,24 @@ func refusal(err error) Refusal {
 	return r
 }
 
-// Verdict is how a request's end is classified.
+// Verdict classifies the end of a request.
 type Verdict uint8
 
 const (
-	// Failed: the same request is made again, or a FreshList if a List is not possible.
+	// Failed means that the same request is sent again, or a FreshList if the server cannot answer a List.
 	Failed Verdict = iota
-	// Resumed: the watch continues from the last version that it saw.
+	// Resumed means that the watch continues from the newest version that it saw.
 	Resumed
-	// Listed: a watch follows the list.
+	// Listed means that the list succeeded. A watch follows.
 	Listed
-	// Expired: the state must be read again (410).
+	// Expired means that the server answered a watch with 410. The state must be read again.
 	Expired
-	// NoWatchList: the server does not support WatchList, so from now on the state is listed first.
+	// NoWatchList means that the server does not support WatchList. From now on, the state is read with a List.
 	NoWatchList
 )
 
-// Ended sets Next and returns the wait before it. random is from 0 to 1.
+// Ended records the end of the request Next, and sets Next to the request that follows. It returns the wait before that
+// request. random, from 0 to 1, is the random part of the wait.
 func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
 	watched, refused := m.Next <= WatchList, refusal(e.Err)
 	expired := refused.Status == http.StatusGone
@@ -106,7 +108,7 @@ func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
 		return Resumed, 0
 	}
 	m.failures++
-	// With a GOAWAY, the server has not begun to process the request.
+	// A server that answers with GOAWAY has not begun to process the request.
 	unsent := !e.Up && errors.Is(e.Err, h2conn.ErrGoAway)
 	if m.failures == 1 && (unsent || v == Expired && !m.WaitExpired) {
 		return v, 0

@@ -2,15 +2,16 @@ package protobuf
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// Object holds the fields of an object that its readers need. Byte slices point into its message.
+// Object holds the fields of an object that this program uses. Its byte slices point into the message from which it was
+// read.
 type Object struct {
 	Name, Namespace, UID, ResourceVersion []byte
 	Generation                            int64
-	Deleting                              bool   // has a deletionTimestamp
+	Deleting                              bool   // the object has a deletionTimestamp
 	Spec, Status                          []byte // messages
 }
 
-// ReadObject reads the message of an object with metadata. It calls entry for each label and annotation.
+// ReadObject reads an object from its message. It calls entry for each label and each annotation.
 func ReadObject(msg []byte, entry func(key, value []byte)) (o Object, err error) {
 	err = Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
 		switch num {
@@ -52,7 +53,7 @@ func (o *Object) metadata(msg []byte, entry func(key, value []byte)) error {
 	})
 }
 
-// pair reads the fields 1 and 2 of a message: an entry of a map, or the type and status of a condition.
+// pair returns fields 1 and 2 of a message: the key and value of a map entry, or the type and status of a condition.
 func pair(msg []byte) (first, second []byte, err error) {
 	err = Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
 		switch num {
@@ -77,7 +78,8 @@ func Field(msg []byte, number protowire.Number) (contents []byte, err error) {
 	return contents, err
 }
 
-// Ready returns the status of the condition Ready. The conditions are in the fields with the given number.
+// Ready returns the status of the condition Ready in an object's status. conditions is the number of the field that
+// holds the conditions.
 func Ready(status []byte, conditions protowire.Number) (ready []byte, err error) {
 	err = Fields(status, func(num protowire.Number, b []byte, _ uint64) error {
 		if num != conditions {

@@ -1,6 +1,7 @@
-// Package protobuf reads the API server's protobuf without decoding objects into Go structs: whole pods cost six times the CPU
-// or more (BenchmarkDecodePod in workload), and most events are echoes of this program's own writes. A reader of an object
-// selects the fields that it needs by their numbers in k8s.io/api/*/generated.proto, which never change.
+// Package protobuf reads objects in the API server's protobuf encoding without decoding them into Go structs. Decoding
+// whole pods costs six times the CPU or more (BenchmarkDecodePod in workload), and most events are caused by this
+// program's own writes. A reader selects the fields of an object by their numbers in k8s.io/api/*/generated.proto,
+// which never change.
 package protobuf
 
 import (
@@ -16,7 +17,8 @@ const (
 	WatchType   = ContentType + ";stream=watch"
 )
 
-// Envelope is the magic number before every object's runtime.Unknown (apimachinery).
+// Envelope is the magic number that precedes every object in this encoding. A runtime.Unknown (apimachinery) follows
+// it.
 const Envelope = "k8s\x00"
 
 // Field numbers, from apimachinery's runtime and meta/v1.
@@ -33,11 +35,11 @@ const (
 	listMetaContinue        = 3
 )
 
-// ErrFormat means that data is not in the API server's format.
+// ErrFormat means that data is not in the API server's protobuf encoding.
 var ErrFormat = errors.New("not Kubernetes protobuf")
 
-// Fields calls f for each field of a message. b is the contents of a string, bytes or message field, and v the value of a
-// number.
+// Fields calls f for each field of a message. b is the contents of a string, bytes or message field. v is the value of
+// a numeric field.
 func Fields(msg []byte, f func(num protowire.Number, b []byte, v uint64) error) error {
 	for len(msg) > 0 {
 		num, typ, n := protowire.ConsumeTag(msg)
@@ -68,7 +70,7 @@ func Fields(msg []byte, f func(num protowire.Number, b []byte, v uint64) error) 
 
 func malformed(n int) error { return fmt.Errorf("%w: %w", ErrFormat, protowire.ParseError(n)) }
 
-// Unwrap returns the message of an object from its envelope.
+// Unwrap returns the message of an object from data, which must begin with Envelope.
 func Unwrap(data []byte) ([]byte, error) {
 	if len(data) < len(Envelope) || string(data[:len(Envelope)]) != Envelope {
 		return nil, ErrFormat
@@ -86,7 +88,8 @@ func Unwrap(data []byte) ([]byte, error) {
 	return raw, err
 }
 
-// Event returns the type of a watch event and the message of its object, which is a Status if the type is ERROR.
+// Event returns the type of a watch event and the message of the event's object. If the type is ERROR, the object is a
+// Status.
 func Event(frame []byte) (kind string, object []byte, err error) {
 	var raw []byte
 	err = Fields(frame, func(num protowire.Number, b []byte, _ uint64) error {
@@ -109,7 +112,7 @@ func Event(frame []byte) (kind string, object []byte, err error) {
 	return kind, object, err
 }
 
-// known converts an event type to a string without an allocation.
+// known returns an event type as a string without an allocation.
 func known(kind []byte) string {
 	for _, k := range [...]string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"} {
 		if string(kind) == k {
@@ -125,7 +128,7 @@ type ListMeta struct {
 	Continue        string // token of the next page; empty on the last page
 }
 
-// List reads a list of any kind in its envelope. It calls item with the message of each item.
+// List reads a list of any kind from data, which must begin with Envelope. It calls item with the message of each item.
 func List(data []byte, item func(object []byte) error) (m ListMeta, err error) {
 	msg, err := Unwrap(data)
 	if err != nil {

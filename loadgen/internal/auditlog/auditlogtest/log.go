@@ -15,25 +15,26 @@ func Start() time.Time { return time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC) }
 
 // Options configure a log. Lines is required.
 type Options struct {
-	// Lines is the minimum number of lines. The ends of watches that are still open add more.
+	// Lines is the minimum number of lines. The log has more lines, because it also contains the ends of watches that
+	// are still open.
 	Lines int
 	Seed  uint64
 	// Rate is the number of requests per second. Zero means 500.
 	Rate float64
-	// Cluster selects another cluster with the same programs but other uids of the service accounts.
+	// Cluster selects a cluster. All clusters have the same programs, but different UIDs of the service accounts.
 	Cluster int
 }
 
-// Truth describes the contents of a log.
+// Truth describes the contents of a log for the tests that read it.
 type Truth struct {
 	Lines int64
 	// System counts the requests of the control plane and nodes. NoResource counts non-resource requests. Clients counts
-	// the requests of the other clients by verb.
+	// the requests of all other clients by verb.
 	System, NoResource int64
 	Clients            map[string]int64
 }
 
-// client is a program in the cluster with its share of all requests, and the kinds of requests that it sends.
+// client is a program in the cluster, with its share of all requests and the kinds of requests that it sends.
 type client struct {
 	share           float64
 	user, agent     string
@@ -42,7 +43,7 @@ type client struct {
 	does            []deed
 }
 
-// deed is a kind of request that a client sends. Random numbers replace the %d in its fields.
+// deed is a kind of request that a client sends. A random number replaces each %d in its fields.
 type deed struct {
 	share                                                float64
 	verb, uri, group, version, resource, subresource, ns string
@@ -89,7 +90,7 @@ func clients(cluster int) []client {
 	}
 }
 
-// Write writes a log and returns its contents.
+// Write writes a log and returns the Truth about its contents.
 func Write(to io.Writer, o Options) (Truth, error) {
 	if o.Rate == 0 {
 		o.Rate = 500
@@ -195,7 +196,7 @@ func (w *writer) write(e event, stage string, at time.Time) {
 	w.truth.Lines++
 }
 
-// uri returns the URI of a deed with the namespace and the name, or a number, filled in.
+// uri returns the URI of a request, with the namespace and either the name or a number filled in.
 func uri(d *deed, ns, name string, number int) string {
 	switch {
 	case d.verb == "watch":

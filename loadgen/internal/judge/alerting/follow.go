@@ -19,9 +19,9 @@ type Follower struct {
 // Follow returns a follower of the rules over an archive that can evaluate PromQL.
 func (s Ruleset) Follow(a *archive.Archive) *Follower { return &Follower{set: s, a: a} }
 
-// Firing evaluates the rules up to the time at, and returns the alerts that fire then. Each group is evaluated at its
-// interval since the first call. An alert that cannot be evaluated does not fire; failed says why. Firing returns an error
-// if ctx ends or the rules are invalid.
+// Firing evaluates the rules up to the time at, and returns the alerts that fire then. The first evaluation of each group
+// is at the first call; the next ones follow at the group's interval. An alert that cannot be evaluated does not fire;
+// failed says why. Firing returns an error if ctx ends or the rules are invalid.
 func (f *Follower) Firing(ctx context.Context, at time.Time) (all []Firing, failed map[string]error, err error) {
 	if f.r == nil {
 		samples, engine := f.a.Storage()

@@ -13,7 +13,8 @@ import (
 
 // Reach says how soon an alert can fire.
 type Reach struct {
-	// Every is the longest evaluation interval of the alert and the records that it reads.
+	// Every is the longest evaluation interval of the alert and of the recording rules that it
+	// reads.
 	Every time.Duration
 	// For is the time for which the condition must hold before the alert fires.
 	For time.Duration
@@ -22,7 +23,8 @@ type Reach struct {
 	Back time.Duration
 }
 
-// Reach returns the reach of the alerts with the given name: the longest of each time.
+// Reach returns the reach of the alerts with the given name. If several alerts have the name, each
+// time is the longest one.
 func (s Ruleset) Reach(alert string) Reach {
 	var r Reach
 	for _, g := range s.Only(alert) {
@@ -44,8 +46,8 @@ func (r Reach) next(first, start time.Time) time.Time {
 	return first.Add(max(rounds, 0) * r.Every)
 }
 
-// Looks reports whether the alert is evaluated between start and end. first is the time of the
-// first evaluation of the rules.
+// Looks reports whether the alert is evaluated at some time between start and end. first is the time
+// of the first evaluation of the rules.
 func (r Reach) Looks(first, start, end time.Time) bool { return !r.next(first, start).After(end) }
 
 // Fires reports whether the alert would fire by the time by if its condition held from the first
@@ -62,9 +64,9 @@ func offset(g alerts.Group) time.Duration {
 	return time.Duration(*g.QueryOffset)
 }
 
-// back returns the smallest offset of the selectors of an expression. For a selector of a record, it
-// adds the offset within the record. within lists the records that are being followed already. An
-// expression without selectors does not look back.
+// back returns the smallest offset of the selectors of an expression, or 0 without selectors. For a
+// selector of a record, it adds the offset within the recording rule. within lists the records on
+// the current path, so that a cycle ends.
 func (s Ruleset) back(expr string, within []string) time.Duration {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -91,7 +93,8 @@ func (s Ruleset) back(expr string, within []string) time.Duration {
 	return max(least, 0)
 }
 
-// recorded returns the time that the records with the given name look back, or 0 if none exist.
+// recorded returns the minimum age of the data that the records with the given name read, or 0 if
+// there are no such records.
 func (s Ruleset) recorded(name string, within []string) time.Duration {
 	least := time.Duration(-1)
 	for _, g := range s {
@@ -107,20 +110,21 @@ func (s Ruleset) recorded(name string, within []string) time.Duration {
 	return max(least, 0)
 }
 
-// Hindsight says how long ago an event may be for an alert to fire because of it.
+// Hindsight says how far back in time the cause of a firing alert may lie.
 type Hindsight struct {
-	// Longest is the maximum time that the condition looks back: the largest range with its
-	// offsets, including those of the records that the alert reads. For is the time for which the
-	// condition must hold before the alert fires.
+	// Longest is the maximum age of the data that the condition reads: the largest range with its
+	// offsets. It includes the ranges in the records that the alert reads. For is the time for which
+	// the condition must hold before the alert fires.
 	Longest, For time.Duration
 	// Shortest is the smallest range that the alert reads. Zero means that it reads no range.
 	Shortest time.Duration
 }
 
-// Whole returns the maximum time from the first effect of a cause on an alert to the firing.
+// Whole returns the maximum time from the cause of an alert to its firing.
 func (h Hindsight) Whole() time.Duration { return h.For + h.Longest }
 
-// Hindsight returns the longest times of the alerts with the given name, and their smallest range.
+// Hindsight returns the hindsight of the alerts with the given name. If several alerts have the
+// name, it combines their longest times and their smallest range.
 func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 	for _, g := range s.Only(alert) {
 		for _, x := range g.Rules {
@@ -137,9 +141,9 @@ func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 	return h
 }
 
-// ranges returns the smallest range of an expression, or 0 if it has none, and the maximum time that
-// it looks back by ranges, subqueries and offsets. Both include the records that it reads, except
-// those in within.
+// ranges returns the smallest range of an expression, or 0 if it has none, and the maximum age of
+// the data that it reads through ranges, subqueries and offsets. Both results include the records
+// that the expression reads, except the records in within.
 func (s Ruleset) ranges(expr string, within []string) (shortest, longest time.Duration) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package alerting computes which alerts would have fired over a recorded run.
-// Prometheus' own code evaluates the rules (rules.Group.Eval) over the archive, with the
-// clock of the recording. What rules write is kept in memory; the archive is not touched.
+// Package alerting computes which alerts would have fired over a recorded run. Prometheus' own
+// code evaluates the rules (rules.Group.Eval) over the archive, with the clock of the
+// recording. Series that rules write are kept in memory; the archive is not changed.
 //
 // Unlike in Prometheus, groups with the same interval are evaluated at the same times, one
 // after another in the order of their files, beginning at the archive's first scrape.
@@ -33,16 +33,16 @@ const defaultEvery = time.Minute
 
 // Options configure a replay. The zero value is usable.
 type Options struct {
-	// Calm is the time after the end of the archive for which the alerts that fire at the
-	// end are evaluated further, as if every scrape repeated the last one. Zero means that
-	// they are not evaluated further.
+	// Calm extends the replay beyond the end of the archive, so that alerts can resolve. Alerts
+	// that fire at the end are evaluated for up to Calm longer, as if every further scrape
+	// repeated the last one. Zero means no extension.
 	Calm time.Duration
 	// Hidden lists data that is hidden from the rules.
 	Hidden []Hidden
 }
 
-// Firing is the state of an alert from the time at which its condition begins to hold to the
-// time at which it no longer holds. An alert that fires again has another Firing.
+// Firing is one episode of an alert: from the time at which its condition begins to hold until
+// the condition no longer holds. If the condition holds again later, that is another Firing.
 type Firing struct {
 	Alert string // the rule's name
 	// Labels are the labels of the result and of the rule, with alertname.
@@ -50,30 +50,31 @@ type Firing struct {
 	Summary string  // the annotation when the alert fired, or the latest if it did not fire
 	Value   float64 // the value of the expression at that time
 	Pending time.Time
-	// Fired is when the alert fired. Zero means that it was only pending.
+	// Fired is when the alert began to fire. Zero means that the alert was only pending.
 	Fired time.Time
-	// Resolved is when an evaluation first found that the condition no longer held. Zero
-	// means never.
+	// Resolved is the time of the first evaluation at which the condition no longer held. Zero
+	// means that there was none.
 	Resolved time.Time
 }
 
 // History is the result of a replay.
 type History struct {
-	// Start and End are the archive's first and last scrape. After End the last scrape is
+	// Start and End are the archive's bounds (archive.Bounds). After End, the last scrape is
 	// repeated.
 	Start, End time.Time
 	// Rounds is the number of evaluations of groups.
 	Rounds int
 	// Firings are sorted by rule, and by time within a rule.
 	Firings []Firing
-	// Failed says, by alert, why the alert could not be evaluated: its own error, or the
-	// error of a record that it reads.
+	// Failed maps each alert that could not be evaluated to the error: of the alert, or of a
+	// recording rule whose record the alert reads.
 	Failed map[string]error
 	// Written holds the series that the rules wrote: records, ALERTS and ALERTS_FOR_STATE.
 	Written storage.Queryable
 }
 
-// Of returns the firings of the alerts with the given name that were not only pending.
+// Of returns the firings of the alerts with the given name, without those that were only
+// pending.
 func (h History) Of(alert string) []Firing {
 	var all []Firing
 	for _, f := range h.Firings {
@@ -105,9 +106,9 @@ type group struct {
 	active map[string]*Firing // by the names and labels of rule and alert
 }
 
-// Replay evaluates all rules over an archive, from its first scrape to its last. It fails
-// only if ctx ends or the archive cannot be read; a rule that cannot be evaluated is in
-// History.Failed.
+// Replay evaluates all rules over an archive, from the start to the end of its bounds. It fails
+// if ctx ends, the archive cannot be read or a rule does not parse. Rules that cannot be
+// evaluated are reported in History.Failed.
 func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (History, error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -144,8 +145,8 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 	return r.h, nil
 }
 
-// load replaces the groups by those of s, which are evaluated from a given time on. A group
-// that existed before keeps its state.
+// load replaces the rule groups with the groups of s. A group that existed before keeps its
+// state and the time of its next evaluation; a new one is first evaluated at the time `from`.
 func (r *replay) load(s Ruleset, scraped storage.Queryable, from time.Time) error {
 	seen := archive.Both(scraped, r.store)
 	opts := &rules.ManagerOptions{
@@ -264,8 +265,8 @@ func (r *replay) failed(rule rules.Rule, err error) {
 	}
 }
 
-// calm evaluates the alerts that fire at the end of the archive further, until none fires or
-// until end. Pending alerts stay pending, because the later data is unknown.
+// calm continues to evaluate the alerts that fire at the end of the archive, until none fires
+// or until the time end. Pending alerts stay pending, because the later data is unknown.
 func (r *replay) calm(ctx context.Context, archive storage.Queryable, end time.Time) error {
 	r.record(func(f *Firing) bool { return f.Fired.IsZero() })
 	for at := r.h.End; ; at = at.Add(time.Minute) {
@@ -296,7 +297,8 @@ func (r *replay) firing() []string {
 	return all
 }
 
-// calmStep returns the interval of the repeated scrapes.
+// calmStep returns the interval between the repeated scrapes: the shortest interval of any
+// group.
 func (r *replay) calmStep() time.Duration {
 	step := defaultEvery
 	for _, g := range r.groups {
@@ -305,7 +307,7 @@ func (r *replay) calmStep() time.Duration {
 	return step
 }
 
-// record moves the active firings that meet a condition into the history.
+// record moves the active firings for which `what` returns true into the history.
 func (r *replay) record(what func(*Firing) bool) {
 	for _, g := range r.groups {
 		for key, f := range g.active {

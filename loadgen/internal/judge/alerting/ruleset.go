@@ -42,7 +42,7 @@ func Parse(file string, text []byte) (Ruleset, error) {
 
 var (
 	// position matches the line and the column at the start of a rulefmt error, which may contain
-	// them twice. Both are 0 if unknown.
+	// this prefix twice. An unknown line or column is 0.
 	position = regexp.MustCompile(`^(?:(\d+):\d+: )?(?:(\d+):\d+: )?`)
 	yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
 	noField  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
@@ -133,8 +133,8 @@ func (s Ruleset) records(name string) []rulefmt.Rule {
 	return s.where(func(r rulefmt.Rule) bool { return r.Record == name && name != "" })
 }
 
-// Only returns the rules that the named alerts need: the alerting rules, and the records that they
-// read, directly or through other records.
+// Only returns the named alerting rules and the recording rules that they depend on, directly or
+// through other recording rules.
 func (s Ruleset) Only(names ...string) Ruleset {
 	keep := map[string]bool{} // records
 	all := false
@@ -171,9 +171,9 @@ func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 	return all
 }
 
-// follow visits the selectors of an expression that read scraped metrics, and does the same for the
-// records that the expression reads. It adds the names of these records to seen. any is true if a
-// selector may read the series of any rule: it does not name a metric, or it names ALERTS.
+// follow calls visit for the selectors of an expression that read scraped metrics, directly or
+// through records. It adds the names of these records to seen. any is true if a selector may read
+// series of any rule, because it names no metric or names ALERTS.
 func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.VectorSelector)) (any bool) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// store holds the series that rules write, in memory. It must be used by only one
-// goroutine.
+// store holds the series that rules write in memory. Only one goroutine may use it.
 type store struct {
 	byLabels map[string]*promql.Series
 	byName   map[string][]*promql.Series
@@ -71,7 +70,7 @@ func matches(l labels.Labels, matchers []*labels.Matcher) bool {
 	return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) })
 }
 
-// appender appends to a store. It writes immediately: Commit and Rollback do nothing. The
+// appender appends samples to a store immediately, so Commit and Rollback do nothing. The
 // embedded interface is nil, because rules do not call its other methods.
 type appender struct {
 	storage.Appender
@@ -98,7 +97,8 @@ func (appender) Commit() error                     { return nil }
 func (appender) Rollback() error                   { return nil }
 func (appender) SetOptions(*storage.AppendOptions) {}
 
-// querier selects series by a function. All other methods are those of the embedded querier.
+// querier is a storage.Querier whose Select calls a function. The embedded querier provides the
+// other methods.
 type querier struct {
 	storage.Querier
 	selected func(context.Context, []*labels.Matcher) ([]promql.Series, error)
@@ -137,8 +137,8 @@ type Hidden struct {
 type view struct {
 	inner  storage.Queryable
 	hidden []Hidden
-	// end is the time of the last scrape, and step the interval of its repetitions, both in
-	// milliseconds. Zero means no repetitions.
+	// end is the time of the last scrape, and step the interval at which it is repeated, both
+	// in milliseconds. A step of zero means that it is not repeated.
 	end, step int64
 }
 
@@ -191,7 +191,8 @@ func (v view) samples(s storage.Series, mint, maxt int64) ([]promql.FPoint, erro
 	return slices.DeleteFunc(all, func(p promql.FPoint) bool { return p.T < mint }), nil
 }
 
-// hide removes the hidden points. The first of them becomes the end of the series.
+// hide removes the hidden points of a series. It replaces the first one with a staleness
+// marker, which ends the series.
 func (h Hidden) hide(all []promql.FPoint) []promql.FPoint {
 	from, to := h.From.UnixMilli(), h.To.UnixMilli()
 	var left []promql.FPoint

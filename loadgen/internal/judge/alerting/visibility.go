@@ -17,13 +17,13 @@ import (
 
 // Visibility says which recorded data an alert reads, and whether that data could make it fire.
 type Visibility struct {
-	// Blind says why the alert could not fire under any circumstances. Empty means that it could.
+	// Blind is the reason why the alert could never fire. Empty means that it could.
 	Blind string
 	// Unborn lists metrics that the alert reads and that had no series in the whole run, such as a
 	// counter before its first event.
 	Unborn []string
 	// Instances lists the instances whose metrics the alert reads, sorted. It excludes instances of
-	// which the alert reads only the metric up, because such an alert is about lost scrapes.
+	// which the alert reads only the metric up: such an alert is about lost scrapes.
 	Instances []string
 }
 
@@ -45,8 +45,8 @@ func Known(drop []string) func(metric string) bool {
 	return func(metric string) bool { return known[metric] }
 }
 
-// Look returns what the alerts with the given name can read in an archive. It fails if ctx ends or
-// the archive cannot be read.
+// Look returns the visibility of the alerts with the given name in an archive. It fails if ctx ends
+// or the archive cannot be read.
 func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, known func(metric string) bool) (Visibility, error) {
 	var visible Visibility
 	first, last, err := a.Bounds(ctx)
@@ -95,7 +95,7 @@ func WhyNoSeriesFits(ctx context.Context, a *archive.Archive, first, last time.T
 	return why, lookup.err
 }
 
-// archived queries an archive. After the first error, which it keeps, it queries no more.
+// archived queries an archive until the first error, which it keeps in err.
 type archived struct {
 	ctx         context.Context
 	a           *archive.Archive
@@ -103,7 +103,7 @@ type archived struct {
 	err         error
 }
 
-// whyNoSeriesFits is WhyNoSeriesFits, but stores an error in s.
+// whyNoSeriesFits is like WhyNoSeriesFits, but stores an error in s.err.
 func (s *archived) whyNoSeriesFits(selector []*labels.Matcher) string {
 	jobs, targets := only(selector, model.JobLabel), targetMatchers(selector)
 	switch {
@@ -145,7 +145,7 @@ func (s *archived) ask(of func(context.Context, time.Time, time.Time, ...*labels
 	return found
 }
 
-// targets returns the matching instances that the recorder scraped or tried to scrape.
+// targets returns the matching instances that the recorder scraped, successfully or not.
 func (s *archived) targets(matchers []*labels.Matcher) []string {
 	return s.instances(append([]*labels.Matcher{archive.Equal(model.MetricNameLabel, "up")}, matchers...)...)
 }

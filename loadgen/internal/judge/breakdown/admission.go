@@ -22,10 +22,10 @@ func fixedSchemas() []string {
 	}
 }
 
-// outside is the time that the SLI duration of a call excludes: waiting in priority and fairness, and webhooks
+// outside holds the times that the SLI duration of a call excludes: waits in priority and fairness, and webhooks
 // (endpoints/metrics, MonitorRequest). Times are means per request, in seconds.
 type outside struct {
-	seconds, resolution float64 // seconds below the resolution are meaningless
+	seconds, resolution float64 // values of seconds below resolution are noise
 	fairness, webhooks  bounds
 	asked               bool // a webhook was called for the operation
 }
@@ -67,7 +67,8 @@ func (w window) outside(c call) outside {
 	return o
 }
 
-// waits returns the total time in the queues of priority and fairness of the requests that a load may have sent.
+// waits returns the total time that requests waited in the queues of priority and fairness. It excludes flow schemas that
+// no load's requests match.
 func (w window) waits() float64 {
 	return w.total(famWait, func(l map[string]string) bool {
 		return l["execute"] != "false" && !slices.Contains(fixedSchemas(), l["flow_schema"])
@@ -95,7 +96,7 @@ func (w window) webhooks(operation string) bounds {
 	return bounds{mutating + validating.least, mutating + validating.most}
 }
 
-// durations returns the total duration of all other calls of the operation of c.
+// durations returns the total duration of the calls with the same operation as c, without the calls like c.
 func (w window) durations(c call) float64 {
 	verbs := verbsOf(c.operation)
 	return w.total(famRequest, func(l map[string]string) bool {
@@ -103,8 +104,8 @@ func (w window) durations(c call) float64 {
 	}).sum
 }
 
-// excesses returns the total time by which the durations of all other calls of the operation of c exceed their SLI
-// durations.
+// excesses returns the total time by which calls exceed their SLI durations. It covers the calls with the same operation as
+// c, without the calls like c.
 func (w window) excesses(c call) float64 {
 	type key struct{ verb, group, resource, subresource string }
 	all, sli := map[key]total{}, map[key]total{}
@@ -126,9 +127,9 @@ func (w window) excesses(c call) float64 {
 }
 
 // plugins returns bounds for the time that a request of a call spent in admission plugins and policies, without webhooks.
-// The API server measures this time by operation. All requests of the operation on the resource of c are taken to need the
-// same time. Requests on other resources may have taken any part of the total, up to their whole duration. mean is the mean
-// over all requests of the operation.
+// The API server measures this time by operation. plugins assumes that all requests of the operation on the resource of c
+// took the same time, and that requests on other resources took any part of the total, up to their whole duration. mean is
+// the mean over all requests of the operation.
 func (w window) plugins(c call) (b bounds, mean float64) {
 	verbs := verbsOf(c.operation)
 	of := func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }
@@ -152,8 +153,8 @@ func (w window) plugins(c call) (b bounds, mean float64) {
 	return b, max(all/w.ofOperation(c.operation), b.least)
 }
 
-// served returns the request histogram that is closest to the time in admission plugins: the SLI duration, if it was
-// recorded.
+// served returns the name of the request histogram that bounds the time in admission plugins: the SLI duration, which is
+// closer, if it was recorded.
 func (w window) served() string {
 	if w.recorded(famSLI) {
 		return famSLI
@@ -161,8 +162,8 @@ func (w window) served() string {
 	return famRequest
 }
 
-// stored returns the time that the writes of an operation to a resource spent at etcd, which does not belong to admission.
-// A graceful deletion is an update at etcd, so the time of updates is unknown if there are deletions too; stored then
+// stored returns the time that writes of an operation to a resource spent at etcd. This time does not belong to admission.
+// Because a graceful deletion is an update at etcd, the time of updates is unknown if there were deletions too; stored then
 // returns 0.
 func (w window) stored(o call, operation string) float64 {
 	write := map[string]string{"CREATE": "create", "UPDATE": "update", "DELETE": "delete"}[operation]
@@ -172,17 +173,17 @@ func (w window) stored(o call, operation string) float64 {
 	return w.total(famEtcd, func(l map[string]string) bool { return o.sameResource(l) && l["operation"] == write }).sum
 }
 
-// noticeableShare is the largest difference between a lower and an upper bound that counts as none, as a share of the mean
-// latency of the client.
+// noticeableShare is the maximum difference between a lower and an upper bound that is ignored, as a share of the client's
+// mean latency.
 const noticeableShare = 0.01
 
-// smallShare is the largest uncertainty of the time in plugins and policies for which their mean over all requests of the
-// operation is used, as a share of the mean latency of the client. The time is uncertain if it is unknown on which
-// resources the requests spent it.
+// smallShare is the maximum uncertainty of the time in plugins and policies for which their mean over all requests of the
+// operation is used, as a share of the client's mean latency. The time is uncertain because metrics do not show on which
+// resources requests spent it.
 const smallShare = 0.10
 
-// queues adds to a row the parts for priority and fairness, and for admission. Time that may belong to either becomes a
-// separate part.
+// queues adds to a row a part for priority and fairness, and a part for admission. Time that may belong to either of the
+// two becomes a third part.
 func (w window) queues(b *row, c call, all total, perRequest float64) {
 	o := w.outside(c)
 	tolerance := max(noticeableShare*b.ClientMean/max(perRequest, 1e-9), o.resolution)

@@ -10,8 +10,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// serverParts adds to a row the parts of the API server's time. all is the total of
-// the call c. perRequest is the number of calls per sent request.
+// serverParts adds to a row the parts of the time that the API server took. all is the total
+// over all calls like c. perRequest is the number of calls at the server per request that was
+// sent.
 func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	if w.recorded(famFilter) {
 		b.part(result.PartFilters, w.filters()*perRequest, ofServer, famFilter+" but priorityandfairness", "")
@@ -40,9 +41,8 @@ func (w window) ofOperation(operation string) float64 {
 	return w.total(famRequest, func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }).count
 }
 
-// etcd adds to a row the part for the calls to etcd that belong to the verb and the
-// resource of c. The part is the sum over operations of the calls per request times
-// the mean time of the operation.
+// etcd adds to a row the time of calls to etcd for the verb and the resource of c. This is the
+// sum, over the etcd operations, of the calls per request times the mean time of the operation.
 func (w window) etcd(b *row, c call, perRequest float64) {
 	if !w.recorded(famEtcd) {
 		b.warn("%s was not recorded: etcd is in the unexplained", famEtcd)
@@ -74,8 +74,8 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 	b.part(result.PartEtcd, seconds*perRequest, ofResource, famEtcd, note)
 }
 
-// calls returns the number of requests of a verb for the resource of c. It includes
-// subresources, because they are stored in the same object.
+// calls returns the number of requests of a verb for the resource of c. It includes requests
+// for subresources, because a subresource is stored in the same object.
 func (w window) calls(c call, verb string) float64 {
 	return w.total(famRequest, func(l map[string]string) bool {
 		return verbOf(l) == verb && c.sameResource(l)
@@ -98,11 +98,11 @@ func (w window) shares(c call, operation string, n float64) map[string]float64 {
 	return shares(operation, n, perCollection, requests)
 }
 
-// cache adds to a row the part for waiting until the watch cache is as fresh as a read
-// requires. The metric does not name the verb, so cache attributes the waits for a
-// resource: first at most one to each list, including the list in the deletion of a
-// collection; then at most one to each GET that did not go to etcd. The remaining waits
-// belong to watches that begin with the current state.
+// cache adds to a row the time that a read waits until the watch cache is fresh enough. The
+// metric does not name the verb, so cache attributes the waits for a resource in order: first
+// at most one to each list, including the list in the deletion of a collection; then at most
+// one to each GET that did not read from etcd. The remaining waits belong to watches that begin
+// with the current state.
 func (w window) cache(b *row, c call, perRequest float64) {
 	if c.verb != "LIST" && c.verb != deleteCollection && c.verb != "GET" {
 		return
@@ -134,10 +134,10 @@ type call struct {
 	audit                        string // the verb in audit events
 }
 
-// callOf returns the call of a request, or false if metrics do not distinguish it. The
-// names for metrics follow endpoints/metrics (CleanVerb, CanonicalVerb), which
-// distinguishes an apply from a patch by its content type. The verb for audit follows
-// endpoints/request (RequestInfo), which does not distinguish them.
+// callOf returns the verb and resource of a request in the terms of the API server, or false if
+// metrics do not distinguish such requests. The names for metrics follow endpoints/metrics
+// (CleanVerb, CanonicalVerb), which distinguishes an apply from a patch by its content type.
+// The verb for audit follows endpoints/request (RequestInfo), which does not distinguish them.
 func callOf(r result.Requests) (call, bool) {
 	if strings.HasPrefix(r.Resource, "/") { // a path such as /openapi/v3: metrics do not distinguish them
 		return call{}, false
@@ -160,8 +160,8 @@ func (c call) is(l map[string]string) bool {
 	return verbOf(l) == c.verb && l["group"] == c.group && l["resource"] == c.resource && l["subresource"] == c.subresource
 }
 
-// deleteCollection is our verb for the deletion of a collection. Upstream's metrics have
-// the verb DELETE and a scope other than "resource" for it.
+// deleteCollection is the verb that this package uses for the deletion of a collection.
+// Upstream's metrics use the verb DELETE with a scope other than "resource".
 const deleteCollection = "DELETECOLLECTION"
 
 // verbOf returns the verb of a series of a request histogram.
@@ -182,22 +182,22 @@ func verbsOf(operation string) []string {
 	return map[string][]string{"CREATE": {"POST"}, "UPDATE": {"PUT", "PATCH", "APPLY"}, "DELETE": {"DELETE"}}[operation]
 }
 
-// user is a set of verbs that make an etcd call of some operation. most is the maximum
-// number of such calls per request; zero means no maximum.
+// user is a set of verbs whose requests make etcd calls of one operation. most is the maximum
+// number of these calls per request; zero means no maximum.
 type user struct {
 	verbs []string
 	most  float64
 }
 
-// usersOf returns the verbs that make calls of an operation of
-// etcd_request_duration_seconds, in the order in which calls are attributed to them.
-// The histogram does not name the verb, so the order follows upstream's code
-// (registry/generic/registry/store.go, storage/etcd3/store.go). A DELETE reads the
-// object once; a GET does so too, unless it names a resourceVersion. An update reads
-// only for a retry. An apply or an update may create the object. A graceful delete is
-// an update. The deletion of a collection is a list, and then a read and a delete of
-// each object. perCollection is the number of these objects, or 0 if no object was
-// deleted immediately. Operations that only count objects are left out.
+// usersOf returns the verbs whose requests make calls of an operation of
+// etcd_request_duration_seconds, in the order in which calls are attributed to them. The
+// histogram does not name the verb, so the order follows upstream's code
+// (registry/generic/registry/store.go, storage/etcd3/store.go). A DELETE reads the object once;
+// a GET does so too, unless it names a resourceVersion. An update reads only for a retry. An
+// apply or an update may create the object. A graceful delete is an update. The deletion of a
+// collection is a list, and then a read and a delete of each object. perCollection is the
+// number of objects that such a request deletes, or 0 if no object was deleted immediately.
+// Operations that only count objects are left out.
 func usersOf(operation string, perCollection float64) []user {
 	updates, lists := user{verbs: []string{"PUT", "PATCH", "APPLY"}}, user{verbs: []string{"LIST", deleteCollection}}
 	by := func(verb string, most float64) user { return user{[]string{verb}, most} }

@@ -22,12 +22,12 @@ const (
 	famExecuted = "scheduler_plugin_evaluation_total"
 )
 
-// signPoint is the extension point that computes signatures of pods. The scheduler records its runs in the
-// same way as plugin measurements, so some may be dropped.
+// signPoint is the extension point that computes signatures of pods. The scheduler may drop measurements of
+// this extension point, as it does for plugins.
 const signPoint = "Sign"
 
-// lastPointBucket is the highest finite bucket bound of famPoint, in seconds. Prometheus reports a quantile
-// beyond this bound as the bound itself.
+// lastPointBucket is the highest finite bucket bound of famPoint, in seconds. Prometheus returns this bound for
+// any quantile beyond it.
 const lastPointBucket = 0.2048
 
 // Scheduler splits the time of the scheduler by extension points and plugins, for each phase with scheduling

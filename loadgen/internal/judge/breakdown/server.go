@@ -71,8 +71,8 @@ func (s server) total(family string, want func(l map[string]string) bool) total 
 	return t
 }
 
-// by returns the sums of the histograms of a family that want accepts, grouped by a
-// label. It skips histograms without observations.
+// by adds up the histograms of a family that want accepts, grouped by the values of a label. It
+// skips histograms without observations.
 func (s server) by(family, label string, want func(l map[string]string) bool) map[string]total {
 	all := map[string]total{}
 	for _, one := range s.families[family] {
@@ -172,10 +172,10 @@ func gained(ctx context.Context, a *archive.Archive, job string, p result.Phase,
 	return all, nil
 }
 
-// unfit says why the counters of a job at the boundaries of a phase cannot be compared: a
-// process was not scraped at both, or was replaced. This also holds if a fault is the
-// cause, because the counts of the old process are lost; the text then names the fault.
-// Empty means that the counters can be compared.
+// unfit says why the counters of a job at the start and the end of a phase cannot be compared:
+// a process was not scraped at both times, or was replaced. Empty means that they can be
+// compared. A fault is no excuse, because the counts of the old process are lost; the text then
+// names the fault.
 func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase, outages timeline.Outages) (string, error) {
 	job := archive.Equal("job", kind)
 	instances, err := a.Instances(ctx, p.Start, p.End, archive.Equal(model.MetricNameLabel, "up"), job)
@@ -216,7 +216,7 @@ func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase,
 	return "", nil
 }
 
-// because returns the end of a sentence that names the fault that was the cause, or "".
+// because returns the fault in parentheses, as the end of a sentence, or "" without a fault.
 func because(fault string) string {
 	if fault == "" {
 		return ""

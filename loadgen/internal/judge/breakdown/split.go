@@ -17,17 +17,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Bounds of our share of the requests that the API servers counted for a verb and a
-// resource. With a share s, the mean of the servers is wrong by (1-s) times the difference
-// between the mean of other clients' requests and the mean of ours. For example, at 80% it
-// is wrong by half if theirs take 3.5 times as long. A share well over 1 means that some
-// API servers were not scraped.
+// leastShare and mostShare bound our share of the requests that the API servers counted for a
+// verb and a resource. Outside of them, the servers' metrics are not used. With a share s, the
+// mean of the servers is wrong by (1-s) times the difference between the mean of other clients'
+// requests and the mean of ours. For example, at 80% it is wrong by half if theirs take 3.5
+// times as long. A share well over 1 means that some API servers were not scraped.
 const (
 	leastShare = 0.80
 	mostShare  = 1.20
 )
 
-// mentionShare is the share of requests of other clients from which a warning mentions them.
+// mentionShare is the minimum share of other clients' requests that a warning mentions.
 const mentionShare = 0.02
 
 // Split splits the mean latency of the requests of each load and of measured changes, for
@@ -70,8 +70,8 @@ func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown
 
 type row struct{ result.Breakdown }
 
-// part adds a part to the row. A part is never negative: if the difference that it is
-// computed from is below zero, its terms do not fit together, so part adds 0 and a warning.
+// part adds a part to the row. Instead of a negative part, which shows that the measurements do
+// not fit together, it adds 0 and a warning.
 func (b *row) part(name string, seconds float64, of, source, note string) {
 	const noticeable = -1e-6
 	if seconds < noticeable {
@@ -117,9 +117,9 @@ func (w window) split(r result.Requests) result.Breakdown {
 	return b.Breakdown
 }
 
-// fit sets Unexplained to the mean minus all parts. If the parts add up to more than the
-// mean, some of them are means over other requests too. fit then scales the parts of the
-// API server down by a common factor.
+// fit sets Unexplained to the mean minus all parts. If the parts add up to more than the mean,
+// because some of them are means over other requests too, fit scales the parts of the API
+// server down by a common factor.
 func (b *row) fit() {
 	left, server := b.ClientMean, 0.0
 	ours := func(name string) bool {
@@ -226,8 +226,8 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
 }
 
-// refusal says why the metrics of a call do not represent our requests. Empty means that
-// they do.
+// refusal says why the API server's metrics of a call do not represent our requests. Empty
+// means that they do.
 func (w window) refusal(b *row, c call, all total) string {
 	if w.missing != "" {
 		return w.missing
@@ -282,8 +282,8 @@ func handled(r result.Requests) int64 {
 	return max(answered(r)-r.Outcomes["401"]-r.Outcomes["403"]-r.Outcomes["429"], 0)
 }
 
-// perSent returns the number of requests at the server per sent request. It is less than
-// one if some requests never arrived, and more than one if lists have pages.
+// perSent returns the number of requests at the server per sent request. The number is less
+// than one if some requests never arrived, and more than one if lists have several pages.
 func perSent(r result.Requests, at int64) float64 {
 	return float64(max(at, r.Pages)) / float64(r.Latency.Count)
 }

@@ -93,8 +93,8 @@ func (o Options) judge(values []float64, from, at, to int) Point {
 	return p
 }
 
-// split returns the index at which to split a series so that its two parts are farthest apart, by their energy distance
-// times their sizes.
+// split returns the index at which the two parts of a series differ most, by their energy distance weighted with their
+// sizes. ok is false if the series is too short.
 func split(x []float64) (at int, ok bool) {
 	n := len(x)
 	if n < LeastValues {

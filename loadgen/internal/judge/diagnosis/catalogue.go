@@ -19,7 +19,7 @@ import (
 //go:embed catalogue.yaml
 var catalogueYAML []byte
 
-// catalogue holds the signals and mechanisms that a diagnosis tries.
+// catalogue holds the signals and mechanisms that a diagnosis knows.
 type catalogue struct {
 	// Parts holds PromQL that several signals share, by name.
 	Parts   map[string]string
@@ -30,13 +30,13 @@ type catalogue struct {
 	Exits      exits
 }
 
-// exits lists the signals for exits of API server clients (Signals), and the signals after which such an exit may be a
-// consequence (After).
+// exits says when the exit of an API server client may be a consequence. Signals are the signals that show such an exit. The
+// exit may be a consequence only if a signal of After deviated before.
 type exits struct {
 	Signals, After []string
 }
 
-// signal is a metric of each component, as PromQL, that a mechanism can change.
+// signal is a PromQL expression with a value for each component, which mechanisms can change.
 type signal struct {
 	Name string
 	// Of is the kind of the components: process, webhook or priority level.
@@ -53,9 +53,10 @@ type signal struct {
 	// Source names a signal that has data whenever this signal could have data. If Source has data and this signal has
 	// none, the event did not happen. Empty means that this signal always has data.
 	Source string
-	// Over is a fixed bound: a value above it deviates. Nil means that the value is compared with the calm time.
+	// Over is a fixed bound: a value that reaches it deviates, unless the value was as high in the calm time. Nil means that
+	// the value is compared with the calm time.
 	Over *float64
-	// Level means that Over also applies within the calm time, and that the calm value does not matter.
+	// Level means that Over applies whatever the calm value is, and also within the calm time.
 	Level bool
 	// Limit is an objective: a value that reaches it deviates even if the calm value reached it too. Nil means none.
 	Limit *float64
@@ -64,12 +65,12 @@ type signal struct {
 	// Part means that the signal has data only if the plane has a certain part. If it has no data, this does not count
 	// as missing data.
 	Part bool
-	// Least is the smallest change that matters, and Times the smallest ratio to the calm median.
+	// Least is the minimum change of a value that deviates, and Times its minimum ratio to the calm median.
 	Least, Times float64
-	// Idle is the smallest value that matters if there were no calls in the calm time. Zero means that the calm value
-	// counts as 0 then.
+	// Idle is the minimum value that deviates if there were no calls in the calm time. Zero means that the calm value counts as
+	// 0 in this case.
 	Idle float64
-	// Down means that the signal deviates by falling, by at least Share of the calm median.
+	// Down means that the signal deviates if it falls, by at least Share of the calm median.
 	Down  bool
 	Share float64
 	// Scraper means that the signal comes from the scrape itself, so that it has data even for a process that exposes
@@ -77,7 +78,8 @@ type signal struct {
 	Scraper bool
 	// Event means that a single deviating scrape suffices.
 	Event bool
-	// Hold is the number of consecutive evaluations that must deviate. Zero means two scrapes.
+	// Hold is the number of consecutive evaluations that must deviate. Zero means the default: one for an Event, else two
+	// scrapes.
 	Hold int
 	// Delay is the time for which a cause must last before this signal may follow from it.
 	Delay time.Duration
@@ -96,7 +98,7 @@ func (c catalogue) signal(name string) *signal {
 	return &c.Signals[at]
 }
 
-// signs returns the signals that indicate a cause other than the load.
+// signs returns a map that is true for the signals that indicate a cause other than the load.
 func (c catalogue) signs() map[*signal]bool {
 	all := map[*signal]bool{}
 	for _, m := range c.Mechanisms {
@@ -124,22 +126,22 @@ func (s *signal) hold() int {
 // anyJob matches the jobs of all components.
 var anyJob = fmt.Sprintf("job=~%q", strings.Join(record.Jobs(), "|"))
 
-// query returns the signal's PromQL with a range of rates.
+// query returns the signal's PromQL with its variables replaced. window is the range of rates.
 func (s *signal) query(window time.Duration) string {
 	expr := counts.ReplaceAllString(rates.ReplaceAllString(s.Expr, rateOfNew), countOfNew)
 	duration := func(d time.Duration) string { return model.Duration(d.Truncate(time.Millisecond)).String() }
 	return strings.NewReplacer("$range", duration(window), "$long", duration(2*window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob).Replace(expr)
 }
 
-// rates matches $rate(SELECTOR), which rateOfNew replaces. A counter may appear only when it first counts something;
-// Prometheus computes no rate of that first count, so rateOfNew adds it. It does so only if the process was scraped
-// successfully before, because otherwise the count may be old.
+// rates matches $rate(SELECTOR), which rateOfNew replaces. A counter may appear only when it first counts something; Prometheus
+// computes no rate of that first count, so rateOfNew adds it. rateOfNew adds it only if the process was scraped successfully
+// before; otherwise the count may be old.
 var rates = regexp.MustCompile(`\$rate\(([a-z_]+\{[^}]*\})\)`)
 
 const rateOfNew = `(($1 unless $1 offset $$before) / $$age and on(job, instance) (up{$$any} offset $$before == 1) or rate($1[$$range]))`
 
-// counts matches $count(SELECTOR), and countOfNew replaces it with the counter's growth within a range. Unlike increase it does
-// not extrapolate, which may double the count of a burst.
+// counts matches $count(SELECTOR), and countOfNew replaces it with the counter's growth within a range. Unlike increase,
+// countOfNew does not extrapolate, because extrapolation may double the count of a burst.
 var counts = regexp.MustCompile(`\$count\(([a-z_]+\{[^}]*\})\)`)
 
 const countOfNew = `(($1 unless $1 offset $$before) and on(job, instance) (up{$$any} offset $$before == 1) or clamp_min($1 - $1 offset $$before, 0))`
@@ -177,7 +179,7 @@ func parse(text []byte) (c catalogue, err error) {
 	return c, nil
 }
 
-// expandParts replaces the names of parts with their PromQL, also within parts.
+// expandParts replaces the names of parts in an expression with their PromQL. A part may name other parts.
 func expandParts(parts map[string]string, expr string) string {
 	for partName.MatchString(expr) {
 		expr = partName.ReplaceAllStringFunc(expr, func(name string) string { return parts[partName.FindStringSubmatch(name)[1]] })

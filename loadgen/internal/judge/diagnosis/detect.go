@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// deviations is the number of robust standard deviations of the calm time by which a value must differ.
+	// deviations is the distance from the calm median at which a value deviates, in robust standard deviations of the
+	// calm time.
 	deviations = 5
 	// normalIQR is the distance between the quartiles of a normal distribution, in its standard deviations.
 	normalIQR = 1.349
-	// floorShare bounds the standard deviation from below, as a share of the calm median.
+	// floorShare is the minimum standard deviation, as a share of the calm median.
 	floorShare = 0.01
 	// held is the number of consecutive scrapes that must deviate.
 	held = 2
@@ -23,11 +24,11 @@ const (
 	mostIdle = 15 * time.Second
 )
 
-// starvedBy is the maximum that waiting for processors adds to a latency, as a multiple of each signal that measures
-// the waiting. A latency that grew by less is no evidence against a component. run-queue is the wait that nine of ten
-// goroutines stay below: the fastest requests to etcd of an overloaded API server grew by 8 times as much. run-wait is
-// the mean wait of a thread, which is short for most and long for some: WAL fsync of an etcd without a slow disk, next
-// to a list flood on two busy processors, grew by 12 times as much.
+// starvedBy maps each signal that measures waiting for CPU to a factor: such waiting adds at most factor times the
+// signal to a latency. A latency that grew by less is not evidence against a component. run-queue is the 90th
+// percentile of the wait of goroutines; the fastest requests to etcd of an overloaded API server grew by 8 times that
+// wait. run-wait is the mean wait of a thread, although a few threads wait much longer; WAL fsync of an etcd whose
+// disk was not slow, next to a list flood on two busy processors, grew by 12 times that wait.
 var starvedBy = map[string]float64{"run-queue": 8, "run-wait": 16}
 
 // episode is a time during which a signal of one component deviates.
@@ -37,8 +38,8 @@ type episode struct {
 	calm      *float64 // median
 	under     float64  // median
 	began     time.Time
-	earlier   bool      // it began before the diagnosed time
-	ended     time.Time // zero: it has not ended
+	earlier   bool      // the episode began before the diagnosed time
+	ended     time.Time // zero: the episode has not ended
 	last      time.Time // the time of the last value that deviates
 	strength  float64
 }
@@ -102,8 +103,9 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
 }
 
-// deviates reports whether a value differs from the calm time by a share of the bound: 1 for a deviation, less for a
-// near one. starved is the maximum change of a latency that waiting for processors explains.
+// deviates reports whether a value deviates from the calm time. All bounds are multiplied by share: 1 for a real
+// deviation, less for a value that is only near a bound. starved is the maximum change of a latency that waiting for
+// CPU explains.
 func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	switch {
 	case !finite(v):
@@ -126,7 +128,9 @@ func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	return v-b.median >= max(starved, share*max(deviations*b.deviation, s.Least)) && v >= b.median*share*s.Times
 }
 
-// strength returns the distance of a value from the calm median, in deviations: 5 or more for a value that deviates.
+// strength returns the distance of a value from the calm median, in standard deviations. A value that deviates has a
+// strength of at least 5. For a fixed bound, and for an objective without a calm time, a value at the bound has the
+// strength 5.
 func (s *signal) strength(v float64, b baseline) float64 {
 	one := max(b.deviation, s.Least/deviations)
 	if s.Over != nil {
@@ -141,8 +145,8 @@ func (s *signal) strength(v float64, b baseline) float64 {
 	return math.Abs(v-b.median) / one
 }
 
-// episodesOf lists the episodes of all series, sorted by their beginning, with a share of each bound. Signals with an
-// absolute bound are also searched in the calm time if it ends where the diagnosed time begins.
+// episodesOf returns the episodes of all series, sorted by start. All bounds are multiplied by share. Signals with an
+// absolute bound are also searched in the calm time, if that ends where the diagnosed time begins.
 func episodesOf(all []series, waits starvation, o Options, share float64) (episodes []episode) {
 	for _, one := range all {
 		under := o.Under
@@ -161,7 +165,7 @@ func episodesOf(all []series, waits starvation, o Options, share float64) (episo
 	return episodes
 }
 
-// starvation holds the maximum that waiting for processors adds to a latency, in seconds, by component and time.
+// starvation holds the maximum time that waiting for CPU adds to a latency, in seconds, by component and time.
 type starvation map[string]map[time.Time]float64
 
 func starvationOf(all []series) starvation {
@@ -185,9 +189,9 @@ func starvationOf(all []series) starvation {
 	return waits
 }
 
-// least returns the smallest change of a component's signal that waiting for processors does not explain. It returns 0
-// for symptoms, because they always need an explanation. Latencies of webhooks and the like are measured at the API
-// servers.
+// least returns the maximum change of a component's signal that waiting for CPU explains. It returns 0 for symptoms,
+// because symptoms always need an explanation. For a component without a measured wait, such as a webhook, it uses the
+// longest wait of an API server, because API servers measure the latency of webhooks.
 func (w starvation) least(s *signal, component string, at time.Time) (wait float64) {
 	if _, is := starvedBy[s.Name]; is || s.Symptom || s.Unit != unitSeconds {
 		return 0
@@ -215,7 +219,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	var before, after time.Time
 	var previous time.Time
 	var seen time.Time           // the last value of the run, or the last time without calls after it
-	was, earlier := false, false // whether the previous value, or the one before the run of values, deviated already
+	was, earlier := false, false // was: the previous value deviated; earlier: the value before the run of values deviated
 	end := func() {
 		if len(run) >= s.hold() && !run[len(run)-1].T.Before(before.Add(s.Lasts)) {
 			values := make([]float64, len(run))
@@ -258,7 +262,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 				}
 			}
 			run, gap, after, seen = append(run, p), 0, time.Time{}, p.T
-		case len(run) > 0 && !finite(p.V) && p.T.Sub(run[len(run)-1].T) <= max(mostIdle, 3*step): // a ratio without a call is no calm value
+		case len(run) > 0 && !finite(p.V) && p.T.Sub(run[len(run)-1].T) <= max(mostIdle, 3*step): // a ratio without calls is not a calm value
 			seen = p.T
 		case len(run) > 0:
 			if gap == 0 {
@@ -275,7 +279,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	return all
 }
 
-// byTime sorts episodes by their beginning, and the stronger first if they began together.
+// byTime orders episodes by start. Of episodes that began at the same time, the stronger one comes first.
 func byTime(a, b episode) int {
 	return cmp.Or(a.began.Compare(b.began), cmp.Compare(b.strength, a.strength), cmp.Compare(a.component, b.component), cmp.Compare(a.signal.Name, b.signal.Name))
 }

@@ -3,8 +3,8 @@
 //
 // A signal is a metric of a component. It deviates if it differs from a calm time or breaks an objective. A symptom is a
 // signal whose deviation clients or users of the cluster notice. A mechanism is a known way of failing, which makes several
-// signals deviate together. If the evidence of a mechanism follows from another mechanism, it is a consequence, else it is
-// a cause. Symptoms that follow from no mechanism are listed without a known cause.
+// signals deviate together. A mechanism is a consequence if all of its evidence follows from another mechanism. Otherwise
+// it is a cause. Symptoms that follow from no mechanism are listed without a known cause.
 package diagnosis
 
 import (
@@ -30,11 +30,12 @@ type Source interface {
 type Options struct {
 	// From and To bound the recorded data.
 	From, To time.Time
-	// Cut means that the run was killed or has not ended, so that no phase ends at the end of the data.
+	// Cut means that the run was killed or is in progress, so that the data ends in the middle of a phase.
 	Cut bool
 	// Calm is the time to compare with. Zero means the first quarter of the data, at most a minute.
 	Calm result.Span
-	// CalmByDefault means that the user did not choose Calm. Diagnose then ends it before the first lasting deviation.
+	// CalmByDefault means that the user did not choose Calm. Diagnose then ends the calm time before the first sign of a
+	// cause.
 	CalmByDefault bool
 	// Under is the time to diagnose. Zero means all the time after Calm.
 	Under result.Span
@@ -46,12 +47,13 @@ type Options struct {
 	Reference *archive.Archive
 }
 
-// FailedGate is a gate that failed. It counts as a symptom: the user has set its bound.
+// FailedGate is a gate that failed. A failed gate counts as a symptom, because the user has chosen its bound.
 type FailedGate struct {
 	Name, Detail string
 	// Slow means that the gate is about a latency or a duration, which a busy machine lengthens.
 	Slow bool
-	// Broken holds the times in which the gate broke its bound. Empty means the calm and the diagnosed time.
+	// Broken holds the times in which the gate broke its bound. Empty means from the start of the calm time to the end of
+	// the diagnosed time.
 	Broken []result.Span
 }
 
@@ -63,8 +65,8 @@ const (
 	leastScrapes = 3
 )
 
-// complete sets the defaults of the options. doubts are reasons why nothing can be compared with a calm time. complete
-// fails if there is too little data to diagnose.
+// complete sets the defaults of the options. doubts holds the reasons why values cannot be compared with a calm time.
+// complete fails if there is too little data to diagnose.
 func (o *Options) complete() (doubts []string, err error) {
 	cut := false
 	if o.Calm == (result.Span{}) {
@@ -104,8 +106,8 @@ func (o *Options) complete() (doubts []string, err error) {
 // tooShort reports whether a time has too few scrapes.
 func (o *Options) tooShort(t result.Span) bool { return t.To.Sub(t.From) < (leastScrapes-1)*o.Step }
 
-// Diagnose names the causes of the symptoms in the time o.Under. It fails if there is too little data in that time. If
-// there is no calm time, it judges only by objectives, and adds a doubt.
+// Diagnose names the causes of the symptoms in the time o.Under. It fails if there is too little data in that time. Without
+// a calm time, Diagnose judges signals only by their objectives and fixed bounds, and adds a doubt.
 func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis, err error) {
 	if o.Step == 0 {
 		until := o.To
@@ -153,10 +155,10 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 	return d, err
 }
 
-// window returns the range of rates: two scrapes.
+// window returns the range of rates: two scrape intervals.
 func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
 
-// incomparable returns the reasons why nothing can be compared with the calm time.
+// incomparable returns the reason why values cannot be compared with the calm time, or nil if they can.
 func (o *Options) incomparable(all []series) (doubts []string) {
 	switch {
 	case o.tooShort(o.Calm):
@@ -181,14 +183,14 @@ func haveCommonAPIServer(all []series, o Options) bool {
 // leastCalm is the minimum length to which leaveOut may shorten a calm time.
 const leastCalm = 5 * time.Minute
 
-// settle ends the calm time before the first sign of a cause in it. To find such signs, it compares the second half of the
-// calm time with the first half or, if CalmByDefault is set, the last three quarters with the first quarter. If
-// CalmByDefault is set, settle also removes the time before the first data, and disturbances that are over. If follows is
-// set, the diagnosed time begins at the end of the calm time.
+// settle shortens the calm time so that it ends before its first sign of a cause. To find such signs, it compares the
+// second half of the calm time with the first half. If CalmByDefault is set, it compares the last three quarters with the
+// first quarter, and also moves the start of the calm time: to the first data, and past disturbances that are over. If
+// follows is set, the diagnosed time begins where the calm time ends.
 func (o *Options) settle(known catalogue, all []series, follows bool) {
 	signs := known.signs()
 	part := time.Duration(2)
-	if o.CalmByDefault { // the first quarter of the hour is enough to compare with
+	if o.CalmByDefault { // a quarter of an hour is enough for a comparison
 		part, o.Calm.From = 4, firstOf(all, o.Calm)
 	}
 	least := o.Calm.From.Add((leastScrapes - 1) * o.Step)
@@ -245,8 +247,8 @@ func firstOf(all []series, t result.Span) time.Time {
 	return first
 }
 
-// lacked returns the names of the signals without data in the diagnosed time, or in the calm time if they are compared with
-// it. It skips the signals of the generator if there is no generator, as in the Prometheus of a user.
+// lacked returns the names of the signals that have no data in the diagnosed time, or that are compared with the calm time
+// and have no data there. It skips the signals of the generator if no generator ran, as in the Prometheus of a user.
 func lacked(known catalogue, all []series, o Options) (names []string) {
 	generates := slices.ContainsFunc(all, func(s series) bool { return s.component == generator })
 	for _, s := range known.Signals {
@@ -260,11 +262,11 @@ func lacked(known catalogue, all []series, o Options) (names []string) {
 	return names
 }
 
-// generator is the name of the component loadgen.
+// generator is the component name of the load generator.
 const generator = "loadgen"
 
-// isComparable reports whether a signal has data of some component in the diagnosed time, and also in the calm time if the
-// signal is compared with it.
+// isComparable reports whether a signal has data of some component in the diagnosed time. A signal that is compared with
+// the calm time must have data there too.
 func isComparable(all []series, s *signal, o Options) bool {
 	compared := s.Over == nil && s.Source == ""
 	return slices.ContainsFunc(all, func(one series) bool {
@@ -294,7 +296,7 @@ func (s series) within(t result.Span) bool {
 	return slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) && !p.T.Before(t.From) && !p.T.After(t.To) })
 }
 
-// finite reports whether a value counts as data. A ratio with the denominator 0 is NaN or infinite, and does not.
+// finite reports whether a value counts as data. NaN and infinities do not: they come from ratios with the denominator 0.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // markNew sets fresh in the series of processes that were not scraped in the calm time.
@@ -308,7 +310,7 @@ func markNew(all []series, calm result.Span) {
 	}
 }
 
-// apart is the time between the calm and the diagnosed time from which they are queried separately.
+// apart is the minimum time between the calm and the diagnosed time for which read queries them separately.
 const apart = time.Hour
 
 // read queries all signals of all components.
@@ -344,7 +346,8 @@ func (s series) empty() bool {
 	return !slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) })
 }
 
-// add appends a series to all, or extends the series of the same component if all has one from index at on.
+// add adds a series to all. If all[at:] has a series of the same component that ends earlier, add extends that series
+// instead of appending a new one.
 func add(all []series, at int, one series) []series {
 	if len(one.points) == 0 {
 		return all
@@ -358,10 +361,10 @@ func add(all []series, at int, one series) []series {
 	return append(all, one)
 }
 
-// componentOf returns the name of the component of a series, from the label that the signal names. If the label is the
-// instance and does not contain the job, as in 10.0.0.7:6443, the job is added: "kube-apiserver 10.0.0.7:6443".
+// componentOf returns the name of the component of a series: the value of the label that the signal names. An instance that
+// does not begin with the name of its job, such as 10.0.0.7:6443, gets the job as a prefix: "kube-apiserver 10.0.0.7:6443".
 func componentOf(s archive.Series, of *signal) string {
-	// A zone is "region:\x00:zone-0", and ":\x00:zone-0" without a region.
+	// The label value of a zone is "region:\x00:zone-0", or ":\x00:zone-0" without a region.
 	name := strings.ReplaceAll(strings.Trim(s.Labels[of.Component], ": \x00"), ":\x00:", "/")
 	if job := s.Labels[model.JobLabel]; of.Component == model.InstanceLabel && !strings.HasPrefix(name, job) {
 		return job + " " + name

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// The diagnosed time before now is liveUnder, or liveScrapes scrapes if that is longer.
+	// The diagnosed time is the last liveUnder before now, or the last liveScrapes scrape intervals if these are longer.
 	liveUnder   = 2 * time.Minute
 	liveScrapes = 8
 	// liveCalm is the maximum length of the calm time, and of the diagnosed time during a lasting disturbance.
@@ -17,8 +17,8 @@ const (
 	liveLasts = 24 * time.Hour
 )
 
-// Live chooses the times of a diagnosis that is repeated to watch a running cluster. While a cause lasts, it keeps the calm
-// time before the cause, so that a long disturbance is not compared with itself.
+// Live chooses the calm and the diagnosed time for each diagnosis of a running cluster that is watched. While a disturbance
+// lasts, Live keeps the calm time before it, so that a long disturbance is not compared with itself.
 type Live struct {
 	Since time.Time     // start of the recorded data; zero means no limit
 	Step  time.Duration // the scrape interval
@@ -41,7 +41,7 @@ func (l *Live) Options(now time.Time) Options {
 	return Options{From: calm.From, To: now, Calm: calm, Under: under, CalmByDefault: l.calm == result.Span{}, Step: l.Step}
 }
 
-// Saw records the result of the latest diagnosis.
+// Saw records the result of the latest diagnosis, on which the times of the next one depend.
 func (l *Live) Saw(d result.Diagnosis) {
 	switch {
 	case !lasts(d) || d.Under.To.Sub(l.calm.To) > liveLasts && l.calm != (result.Span{}):

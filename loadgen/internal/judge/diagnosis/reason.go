@@ -14,62 +14,71 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mechanism is a way in which a control plane fails. The catalogue lists the deepest mechanisms first.
+// mechanism is a known way in which a control plane fails. The catalogue lists the deepest mechanisms first: those that
+// cause other mechanisms.
 type mechanism struct {
 	Kind, Title string
-	// The mechanism fires at a component if one signal of Any and all signals of All deviate there at the same time, and
-	// one signal of With, if there are any, at any component. The deviation of the signal of Any is the first evidence.
+	// Any, All and With list the signals that make the mechanism fire at a component: one signal of Any and every signal
+	// of All must deviate at that component at the same time. If With is not empty, one signal of With must also deviate,
+	// at any component. The deviation of the signal of Any is called the first evidence.
 	Any, All, With []string
-	// The mechanism does not fire if a signal of Unless deviates at that component, or a signal of Without at any.
+	// Unless and Without list the signals that keep the mechanism from firing: a signal of Unless by deviating at the
+	// component of the first evidence, a signal of Without by deviating at any component.
 	Unless, Without []string
-	// Exceeds lists signals. If they deviate at that time, their changes at all components must be smaller than the
-	// change of the first evidence.
+	// Exceeds lists signals that must change less than the first evidence. The mechanism does not fire if one of them has
+	// an equal or larger change at the same time, at any component.
 	Exceeds []string
-	// Share is the smallest change of a signal of All or Unless that counts, as a multiple of the change of the first
-	// evidence.
+	// Share is the minimum change of a signal of All or Unless, as a multiple of the change of the first evidence. Smaller
+	// changes are ignored. Zero means no minimum.
 	Share float64
-	// OfLargest is the smallest allowed ratio of the change of the first evidence to the change of the same signal at
-	// any other component.
+	// OfLargest is the minimum ratio of two changes: of the first evidence, and of the same signal at any other component
+	// at that time. Zero means no minimum.
 	OfLargest float64 `yaml:"ofLargest"`
-	// WhenStarved lists signals. If waiting for processors can explain the first evidence, one of them must deviate too.
-	// WhenStarved is ignored if none of its signals was recorded.
+	// WhenStarved lists signals of which one must also deviate, at the same component, if waiting for CPU can explain the
+	// first evidence. The list is ignored if none of its signals was recorded.
 	WhenStarved []string `yaml:"whenStarved"`
 	// Recorded lists signals that must have data for the mechanism to fire.
 	Recorded []string
-	// Proof is a signal that must deviate too if the first evidence lasts longer than ProofAfter.
+	// Proof is a signal that must also deviate, at any component, if the first evidence lasts longer than ProofAfter.
+	// Empty means none.
 	Proof      string
 	ProofAfter time.Duration `yaml:"proofAfter"`
-	// OnlyBy renames the mechanism if one signal of Any is its only evidence. Nil means never.
+	// OnlyBy renames the mechanism if OnlyBy.Signal is the only signal of Any that deviates. Nil means that the mechanism
+	// is never renamed.
 	OnlyBy *renamed `yaml:"onlyBy"`
 	// Except lists components at which the mechanism never fires.
 	Except []string
-	// Load means that the mechanism follows from a growing load or from the machine. It is listed as a limit, and is a
-	// cause only of symptoms that no other cause explains.
+	// Load marks a mechanism that follows from a growing load or from the machine. A diagnosis lists such a mechanism as a
+	// limit. The mechanism counts as a cause only if it explains a failed gate or a symptom of clients that no other cause
+	// explains.
 	Load bool
-	// Slows means that the mechanism only makes processes slow, so that it does not explain a failed gate about a count.
+	// Slows marks a mechanism that only makes processes slow. Such a mechanism explains failed gates on latencies and
+	// durations, but not on counts.
 	Slows bool
-	// Moves lists the signals that follow from the mechanism. Another mechanism with only such evidence is a
-	// consequence of it.
+	// Moves lists the signals that the mechanism makes deviate. Another mechanism whose evidence consists only of these
+	// signals is a consequence of this mechanism.
 	Moves []string
-	// Symptoms lists further symptoms that follow from the mechanism. A mechanism that has them as evidence is not
-	// therefore a consequence.
+	// Symptoms lists symptoms that the mechanism explains in addition to the signals of Moves. Unlike Moves, they do not
+	// make another mechanism a consequence.
 	Symptoms []string
-	// MovesOf holds signals as Moves does, by the kind of the component at which the mechanism fires. Moves then applies
-	// only to kube-apiserver, if MovesOf does not have it; no signals follow from the mechanism at other kinds. Empty
-	// means that Moves applies to all kinds.
+	// MovesOf replaces Moves by a list for each kind of component at which the mechanism can fire. If MovesOf has no entry
+	// for kube-apiserver, Moves applies there. Any other kind without an entry has no such signals. Nil means that Moves
+	// applies to all kinds.
 	MovesOf map[string][]string `yaml:"movesOf"`
-	// Return lists the signals of Moves that follow only from the end of the mechanism at an API server, when clients
-	// reconnect.
+	// Return lists the signals of Moves that deviate only when the mechanism ends at an API server, because clients
+	// reconnect then.
 	Return []string
-	// Stops means that the mechanism ends processes directly, so that exits follow from it without an outage of the API.
+	// Stops marks a mechanism that ends processes directly. Exits of processes can then follow from the mechanism even if
+	// the API is reachable.
 	Stops bool
-	// Consequences may begin from Lead before the first evidence of the mechanism until Lag after the last.
+	// Lead and Lag bound the time in which consequences may begin: from Lead before the first evidence until Lag after the
+	// last deviating value.
 	Lag, Lead time.Duration
-	// Look says what to look at. Page is the name of the page of the incident.
+	// Look is advice on what to examine. Page is the name of the page in docs/incidents about this incident, without .md.
 	Look, Page string
 }
 
-// renamed is the name of a mechanism if Signal is its only evidence.
+// renamed holds the kind, title and advice that a mechanism gets if Signal is the only signal of Any that deviates.
 type renamed struct{ Signal, Kind, Title, Look string }
 
 // firing is a mechanism that fired, with its evidence.
@@ -99,8 +108,8 @@ func newReasoning(known catalogue, recorded []series, o Options, share float64) 
 	return reasoning{catalogue: known, recorded: recorded, all: episodesOf(recorded, waits, o, share), waits: waits, o: o}
 }
 
-// near is the largest time between deviations that count as simultaneous: rates cover two scrapes, and a target may
-// answer late.
+// near returns the maximum time between deviations that count as simultaneous. It is two scrape intervals, because rates
+// cover two scrapes and a target may answer late.
 func (r reasoning) near() time.Duration { return 2 * r.o.Step }
 
 // causes returns the firings that do not follow from another firing. Simultaneous firings of one mechanism are joined into
@@ -126,9 +135,9 @@ func (r reasoning) causes() []firing {
 	return causes
 }
 
-// roots returns the firings from which all others follow. explained lists, for each firing from the deepest up, the
-// firings that follow from it. The roots are the firings that do not follow from another, and the deepest firing of each
-// cycle that does not follow from a firing outside it.
+// roots returns the indices of the firings from which all other firings follow. These are the firings that do not follow
+// from any other and, for each cycle that no firing outside it explains, the deepest firing of the cycle. explained[i]
+// lists the firings that follow from firing i; the firings are sorted by depth, the deepest first.
 func roots(explained [][]int) (all []int) {
 	follows, reached := make([]bool, len(explained)), make([]bool, len(explained))
 	for _, of := range explained {
@@ -158,8 +167,8 @@ func roots(explained [][]int) (all []int) {
 	return all
 }
 
-// explains reports whether b follows from a. If each could follow from the other, the earlier one explains the later one
-// if they began at least a scrape apart. Otherwise the deeper one explains the other.
+// explains reports whether b follows from a. If each could follow from the other, the earlier firing explains the later
+// one. If they began less than a scrape interval apart, the deeper firing explains the other.
 func (r reasoning) explains(a, b firing) bool {
 	if !r.follows(b.evidence, a) {
 		return false
@@ -170,7 +179,8 @@ func (r reasoning) explains(a, b firing) bool {
 	return a.depth < b.depth || !r.follows(a.evidence, b)
 }
 
-// moves reports whether the signal of the episode follows from the mechanism at the components of the firing.
+// moves reports whether the mechanism of the firing can make the signal of the episode deviate, at the episode's
+// component.
 func (f firing) moves(e episode) bool {
 	moves, ok := f.mechanism.MovesOf[f.family()]
 	if !ok && (f.mechanism.MovesOf == nil || slices.ContainsFunc(f.components, isAPIServer)) {
@@ -179,15 +189,15 @@ func (f firing) moves(e episode) bool {
 	return e.isOf(moves) || slices.Contains(f.components, e.component) && slices.Contains(moves, e.signal.Name+"@same")
 }
 
-// returns reports whether the signal of the episode follows only from the end of the mechanism.
+// returns reports whether the signal of the episode deviates only when the mechanism ends at an API server.
 func (f firing) returns(e episode) bool {
 	return slices.Contains(f.mechanism.Return, e.signal.Name) && slices.ContainsFunc(f.components, isAPIServer)
 }
 
 func isAPIServer(component string) bool { return strings.HasPrefix(component, control.KindAPIServer) }
 
-// isOf reports whether names contain the signal of the episode, such as "hangs", or the signal with the kind of the
-// component, such as "hangs@kube-apiserver".
+// isOf reports whether names contain the signal of the episode. A name is a signal, such as "hangs", or a signal and a
+// kind of component, such as "hangs@kube-apiserver".
 func (e episode) isOf(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		name, of, _ := strings.Cut(name, "@")
@@ -204,7 +214,8 @@ func (f *firing) explain(what string, components []string) {
 	f.explains[what] = slices.Compact(all)
 }
 
-// follows reports whether all of the evidence follows from the mechanism of a firing and fits the time of the firing.
+// follows reports whether a firing can have caused all of the evidence, by its mechanism and its time. Without evidence
+// the result is false.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
 		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || f.returns(e) && e.began.Before(f.last.Add(-r.o.Step)) || !r.inTime(e, f) {
@@ -214,15 +225,16 @@ func (r reasoning) follows(evidence []episode, f firing) bool {
 	return len(evidence) > 0
 }
 
-// inTime reports whether an episode began while a firing could cause it, and ended within the aftermath of the firing.
+// inTime reports whether an episode began at a time when the firing could cause it, and did not outlast the firing by more
+// than the allowed time.
 func (r reasoning) inTime(e episode, f firing) bool {
 	return !e.began.Before(r.earliest(e, f)) && !e.began.After(f.last.Add(f.mechanism.Lag+r.near())) && !r.outlasts(e, f)
 }
 
-// aftermath is the longest time for which a consequence may outlast its cause.
+// aftermath is the time for which a consequence may outlast its cause. If the Lag of the mechanism is longer, Lag applies.
 const aftermath = 30 * time.Second
 
-// outlasts reports whether an episode lasts beyond the aftermath of a firing.
+// outlasts reports whether an episode lasts longer after the end of a firing than a consequence may.
 func (r reasoning) outlasts(e episode, f firing) bool {
 	return e.last.After(f.last.Add(max(f.mechanism.Lag, aftermath) + r.near() + e.signal.Delay))
 }
@@ -235,12 +247,13 @@ func (r reasoning) earliest(e episode, f firing) time.Time {
 	return f.began.Add(-r.near() - f.mechanism.Lead)
 }
 
-// renewDeadline is the default of --leader-elect-renew-deadline in Kubernetes. A leader that was paused may exit this long
-// after the pause.
+// renewDeadline is the default of --leader-elect-renew-deadline in Kubernetes. A leader that was paused may exit up to
+// this long after the pause.
 const renewDeadline = 10 * time.Second
 
-// mayFollow reports whether an episode may be a consequence at all. An exit may be a consequence only if the API was
-// unreachable at that time, or the process did not run.
+// mayFollow reports whether an episode may be a consequence of anything. An exit of a process may be a consequence only if
+// the API was unreachable at that time, or if the process had been paused until shortly before. All other episodes may be
+// consequences.
 func (r reasoning) mayFollow(e episode) bool {
 	x := r.catalogue.Exits
 	return !e.isOf(x.Signals) || slices.ContainsFunc(r.all, func(o episode) bool {
@@ -253,7 +266,7 @@ func (r reasoning) mayFollow(e episode) bool {
 	})
 }
 
-// fire returns the firings of a mechanism.
+// fire returns a firing for each episode that meets the conditions of a mechanism.
 func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	if slices.ContainsFunc(m.Recorded, func(name string) bool { return !r.has(name) }) {
 		return nil
@@ -287,8 +300,8 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	return fired
 }
 
-// starved reports whether waiting for processors may explain an episode: a mechanism that slows processes deviates, or the
-// measured waiting explains at least half of the smallest change of the signal that matters, at some time in the episode.
+// starved reports whether waiting for CPU may explain an episode. It may if a signal of a mechanism with Slows deviates at
+// the same time, or if at some time in the episode the measured waiting explains at least half of the signal's Least.
 func (r reasoning) starved(e episode) bool {
 	for _, m := range r.catalogue.Mechanisms {
 		if m.Slows && r.deviates(m.Any, e, false) {
@@ -303,7 +316,8 @@ func (r reasoning) starved(e episode) bool {
 	return false
 }
 
-// gather adds to evidence an episode at the component of first for each signal in All. It reports whether it found all.
+// gather adds to evidence, for each signal of All, an episode at the component and the time of first. It reports whether
+// it found an episode for every signal.
 func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool {
 	for _, name := range m.All {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
@@ -324,8 +338,8 @@ func (r reasoning) prevented(m *mechanism, first episode) bool {
 	})
 }
 
-// beside reports whether e is at the component and the time of first, and its change is at least the mechanism's Share of
-// the change of first.
+// beside reports whether episode e is at the component and the time of first, and has a change of at least Share times the
+// change of first.
 func (r reasoning) beside(e, first episode, m *mechanism) bool {
 	return e.component == first.component && e.overlaps(first, r.near()) && (m.Share == 0 || e.change() >= m.Share*first.change())
 }
@@ -347,8 +361,8 @@ func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	})
 }
 
-// dwarfed reports whether the change of an episode is smaller than the change of the same signal at another component at
-// that time, multiplied by share.
+// dwarfed reports whether the same signal changed much more at another component at that time: the change of e is smaller
+// than share times the other change.
 func (r reasoning) dwarfed(e episode, share float64) bool {
 	return slices.ContainsFunc(r.all, func(o episode) bool {
 		return o.signal == e.signal && o.overlaps(e, r.near()) && e.change() < share*o.change()
@@ -363,7 +377,7 @@ func (r reasoning) exceeds(e episode, signals []string) bool {
 	})
 }
 
-// together is the largest number of scrapes between firings of one mechanism that are joined into one cause.
+// together is the maximum number of scrape intervals between two firings of a mechanism that are joined into one cause.
 const together = 4
 
 // family returns the kind of a process, such as "etcd" for etcd-0, or "" if the component is not a process.
@@ -379,7 +393,8 @@ func (f firing) family() string {
 	return strings.TrimRight(f.components[0], "-0123456789")
 }
 
-// join adds a firing to a cause in all with the same mechanism, family and time, or appends it to all as a new cause.
+// join merges a firing into the cause in all that has the same mechanism and family at about the same time. Without such a
+// cause, it appends the firing to all as a new cause.
 func (r reasoning) join(all []firing, f firing) []firing {
 	for i := range all {
 		g := &all[i]
@@ -406,13 +421,13 @@ func (r reasoning) join(all []firing, f firing) []firing {
 }
 
 const (
-	// nearShare is the share of each bound that must be reached for a mechanism to be listed as a nearest cause.
+	// nearShare is the share of each bound at which a value counts as deviating in the search for nearest causes.
 	nearShare = 0.4
 	// nearest is the maximum number of nearest causes.
 	nearest = 2
 )
 
-// reason names causes, limits and symptoms without a known cause.
+// reason returns a diagnosis with the causes, the limits and the symptoms without a known cause.
 func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	r := newReasoning(known, all, o, 1)
 	causes := r.causes()

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// OfArchive diagnoses a recorded run. If the options do not set the times, it diagnoses from o.From to the last boundary of
-// a phase, or to the last scrape if Cut is set.
+// OfArchive diagnoses a recorded run. The data ends at the last boundary of a phase, or at the last scrape if Cut is set.
+// It begins at o.From if that is within the run, else at the first boundary.
 func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Diagnosis, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -42,8 +42,8 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 	return Diagnose(ctx, source, o)
 }
 
-// referenced is a source that answers from a run and, for earlier times, from a reference run. The reference run is moved
-// in time, as if it had ended more than an hour before the run.
+// referenced is a source that answers from a run and, for earlier times, from a reference run. It shifts the times of the
+// reference run, as if that run had ended more than an hour before the other.
 type referenced struct {
 	run, reference *archive.Archive
 	ends           time.Time     // end of the reference run after the move
@@ -79,9 +79,9 @@ func (r referenced) Range(ctx context.Context, expr string, start, end time.Time
 // intervals are the usual scrape intervals, in seconds.
 var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 
-// Interval returns the longest scrape interval of any job before a time, as the nearest usual interval. The interval of a
-// job is the length of gap in which half of the time lies. This is not the mean, because extra scrapes, such as at the
-// boundaries of phases, split some gaps, and lost scrapes join some.
+// Interval returns the longest scrape interval of all jobs before the time at, rounded to the nearest usual interval. The
+// interval of a job is the median of the gaps between its scrapes, weighted by their lengths. The mean would be wrong,
+// because extra scrapes, such as at the boundaries of phases, split some gaps, and lost scrapes join some.
 func Interval(ctx context.Context, source Source, at time.Time) (longest time.Duration, err error) {
 	known := map[string]bool{} // by job
 	none := true
@@ -109,8 +109,8 @@ func Interval(ctx context.Context, source Source, at time.Time) (longest time.Du
 	return 0, tooLittle(fmt.Sprintf("fewer than %d scrapes were recorded then", leastScrapes))
 }
 
-// UpToDate returns an error if the last scrape before now is too old. Rates have no value then, and gauges seem to keep
-// their last value.
+// UpToDate returns an error if the last scrape before now is older than staleAfter intervals. Rates then have no value, and
+// gauges seem to keep their last value.
 func UpToDate(ctx context.Context, source Source, now time.Time, step time.Duration) error {
 	last, err := source.Range(ctx, fmt.Sprintf("max(timestamp(up{%s}))", anyJob), now, now, step)
 	if err != nil || len(last) == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// unexplained returns the symptoms that no cause explains, and adds each other symptom to the causes that explain it. A
+// unexplained returns the symptoms that no cause explains. It adds every other symptom to the causes that explain it. A
 // limit explains only symptoms that no other cause explains.
 func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	left := []result.Evidence{}
@@ -20,7 +20,7 @@ func (r reasoning) unexplained(causes []firing) []result.Evidence {
 }
 
 // explain adds a symptom to the causes from which it follows, and reports whether there are any. If limits is set, it
-// considers only limits; otherwise it considers only other causes.
+// considers only mechanisms with Load; otherwise only mechanisms without Load.
 func (r reasoning) explain(e episode, causes []firing, limits bool) (explained bool) {
 	for i := range causes {
 		f := &causes[i]
@@ -38,7 +38,7 @@ func (r reasoning) explain(e episode, causes []firing, limits bool) (explained b
 	return explained
 }
 
-// unexplainedGates returns the failed gates that no cause explains, and adds each other failed gate to the causes that
+// unexplainedGates returns the failed gates that no cause explains. It adds every other failed gate to the causes that
 // explain it.
 func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
 	for _, g := range r.o.Failed {
@@ -54,7 +54,7 @@ func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
 }
 
 // explainGate adds a failed gate to the causes during which the gate broke its bound, and reports whether there are any. If
-// limits is set, it considers only limits; otherwise it considers only other causes.
+// limits is set, it considers only mechanisms with Load; otherwise only mechanisms without Load.
 func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (explained bool) {
 	broken := g.Broken
 	if len(broken) == 0 {
@@ -91,8 +91,8 @@ func (r reasoning) disturbedCalm() (doubts []string) {
 	return doubts
 }
 
-// standing returns the signs of a cause that exceed a fixed bound in the diagnosed time but do not deviate, because they
-// exceeded it in the calm time too.
+// standing returns the signs of a cause whose median reaches a fixed bound both in the diagnosed time and in the calm time.
+// Such signals do not deviate.
 func (r reasoning) standing() (all []result.Evidence) {
 	signs := r.catalogue.signs()
 	for _, one := range r.recorded {

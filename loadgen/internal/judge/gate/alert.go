@@ -23,7 +23,7 @@ type alert struct {
 }
 
 // book holds the rulesets whose alerts a gate may name: first the rules given with the gates, then the shipped rules. Each
-// ruleset is replayed once for all gates that name its alerts.
+// ruleset is replayed only once, for all gates that name one of its alerts.
 type book struct {
 	extra *alerting.Ruleset
 	// shipped returns the shipped rules. They are read at the first call, because most scenarios name no alert.
@@ -176,8 +176,9 @@ func describeFiring(f alerting.Firing, w window, end time.Time) string {
 	return text
 }
 
-// lookedBack says how far back the rule looked when its alert fired, and in which phase that range began, because the
-// cause may be over when the alert fires. Empty means that the rule does not look back.
+// lookedBack describes the range of data that the rule read when its alert fired: its length, and the phase in which it
+// began. The cause may lie anywhere in this range, and may be over when the alert fires. Empty means that the rule reads
+// no earlier data.
 func (c Compiled) lookedBack(f alerting.Firing, phases map[string]result.Phase) string {
 	back := c.alert.rules.Hindsight(c.Alert).Whole()
 	if back == 0 {
@@ -209,7 +210,7 @@ func pending(h alerting.History, name string) string {
 
 func span(d time.Duration) string { return show("seconds", d.Seconds()) }
 
-// silenceDoubts returns the reasons why it proves nothing that the alert did not fire.
+// silenceDoubts returns the reasons why the silence of the alert proves nothing.
 func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why []reading, notes []string, err error) {
 	for _, w := range windows {
 		if w.missing != "" {
@@ -254,21 +255,22 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 	return why, notes, nil
 }
 
-// harmless reports whether a lost scrape cannot have silenced an alert: each range that the alert reads still holds two
-// samples, and no pending alert was resolved in the gap. A Prometheus server evaluates rules over such gaps, too.
+// harmless reports whether an alert would also have been silent without the gap that a lost scrape left. This is so if
+// each range that the alert reads still holds two samples, and no pending alert was resolved in the gap. A Prometheus
+// server evaluates rules over such gaps, too.
 func (c Compiled) harmless(gap stretch, h alerting.History) bool {
 	between := gap.to.Sub(gap.from) // between the adjacent scrapes: two intervals
 	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {
 		return false
 	}
 	return !slices.ContainsFunc(h.Firings, func(f alerting.Firing) bool {
-		// A pending alert whose condition ended only because its series were missing might have fired.
+		// A pending alert might have fired if its condition ended only because its series were missing.
 		return f.Alert == c.Alert && f.Fired.IsZero() && !f.Resolved.IsZero() && f.Pending.Before(gap.to) && f.Resolved.After(gap.from) && !f.Resolved.After(gap.to)
 	})
 }
 
-// late returns the reasons why an alert could not fire in the windows: it had too little time, or was not evaluated. first
-// is the time of the first evaluation.
+// late returns the reasons why an alert could not fire in the windows: the time was too short, or the alert was not
+// evaluated. first is the time of the first evaluation.
 func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 	tooShort := func(format string, args ...any) {
 		why = append(why, reading{missing: fmt.Sprintf(format, args...), short: true})
@@ -292,7 +294,7 @@ func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 	return why
 }
 
-// stretches merges the windows of consecutive phases.
+// stretches merges the windows of consecutive phases into one, and skips windows without data.
 func (c Compiled) stretches(windows []window) (all []window) {
 	last := -2 // the index of the previous phase
 	for _, w := range windows {

@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// AllowNoData makes the named gates ignore missing data. A name is the name of a gate or of the alert that it judges.
-// AllowNoData fails if no gate has a name.
+// AllowNoData lets the named gates lack data. A name is the name of a gate or of the alert that the gate judges.
+// AllowNoData fails if a name fits no gate.
 func AllowNoData(gates []Compiled, names []string) error {
 	var errs []error
 	for _, name := range names {

@@ -31,8 +31,8 @@ func (w *window) extend(next window) {
 	w.name, w.end, w.phases = first+" to "+next.name, next.end, append(w.phases, next.phases...)
 }
 
-// windows returns the gate's windows: one for each phase of Over, or one for each
-// sequence of consecutive phases.
+// windows returns the gate's windows: one for each phase of Over or, if the objective has
+// Spans, one for each sequence of consecutive phases.
 func (c Compiled) windows(phases map[string]result.Phase) []window {
 	var all []window
 	joins := false
@@ -126,8 +126,8 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 			return t, err
 		}
 		if len(found) == 0 {
-			// A series with these labels may not exist yet. A metric without any
-			// series was not recorded.
+			// The metric may have series with other labels. A metric without any series was not
+			// recorded.
 			if found, err = a.Instances(ctx, first, last, archive.Equal(model.MetricNameLabel, metric)); err != nil {
 				return t, err
 			}
@@ -223,9 +223,8 @@ func describe(set map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// explainQuantile adds the number of observations and the bucket of a quantile to a
-// reading. It also checks whether the quantile lies beyond the last bucket, where the true
-// value is unknown.
+// explainQuantile adds to a reading the number of observations and the bucket of its quantile.
+// It marks a quantile beyond the last bucket, where the true value is unknown.
 func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w window, group map[string]string, r *reading) error {
 	expr := fill(c.objective.Histogram.buckets(), archive.Window(w.start, w.end), 1)
 	samples, err := a.Instant(ctx, expr, w.end)

@@ -16,7 +16,7 @@ const onBusyMachine = "measured on a busy machine: "
 
 // withholdBusyMachine withholds times that break their upper bound and were measured in a phase in which other programs
 // kept the machine busy: such times depend on the other programs as much as on the cluster. A time that holds its bound
-// passes even then, because a busy machine makes nothing faster. Counts, shares and alerts keep their verdict. bundled
+// still passes, because a busy machine makes nothing faster. Counts, shares and alerts keep their verdict. bundled
 // means that the components ran on the machine of the generator. For the cluster of a user this is unknown, so only the
 // measurements of the generator are withheld.
 func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string]result.Phase) finding {
@@ -35,8 +35,8 @@ func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string
 	return f
 }
 
-// busy says why the machine was busy while a value was measured. Empty means that the machine was not busy. The time
-// before the first phase, in which the nodes register, counts as busy if the first phase was.
+// busy says why the machine was busy while a value was measured. Empty means that the machine was not busy. Before the
+// first phase, when the nodes register, the machine counts as busy if it was busy in the first phase.
 func (c Compiled) busy(r reading, phases map[string]result.Phase) string {
 	in := c.measuredIn(r)
 	if r.of == theRun {
@@ -58,8 +58,8 @@ func busyIn(p result.Phase) string {
 	return p.Machine.Busy + " in " + p.Name
 }
 
-// inSeconds reports whether the value of the gate is a time. The unit of the objective or of the bound decides; if the
-// bound has no unit, the metrics that the PromQL reads decide.
+// inSeconds reports whether the value of the gate is a time. The unit of the objective or of the bound decides this or,
+// if the bound has no unit, the metrics that the PromQL reads.
 func (c Compiled) inSeconds() bool {
 	switch {
 	case c.objective.Unit == scenario.Seconds:

@@ -33,13 +33,13 @@ type Compiled struct {
 	failures []string
 	// reads lists the selectors of the PromQL.
 	reads [][]*labels.Matcher
-	// outages are the outages of the run that is judged.
+	// outages holds the times in which faults made targets of the judged run unreachable.
 	outages timeline.Outages
 	// known reports whether a component is known to have a metric.
 	known func(metric string) bool
 	// alert is the alert that the gate names, or nil.
 	alert *alert
-	// noDataAllowed means that missing data is ignored.
+	// noDataAllowed means that the gate may lack data.
 	noDataAllowed bool
 }
 
@@ -202,7 +202,8 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 	return nil
 }
 
-// running returns the loads that give results of a kind, with the phases in which they run.
+// running returns the loads that give results of the kind `of`, with the phases in which they
+// run.
 func running(s *scenario.Scenario, of scenario.LoadResult) []place {
 	var all []place
 	held := slices.Clone(s.Background)
@@ -245,16 +246,16 @@ func Families(s *scenario.Scenario) []string {
 	return slices.Compact(all)
 }
 
-// Lacks returns the components whose metrics the gate needs and that are not among jobs.
-// If there are any, the gate has no data.
+// Lacks returns the components whose metrics the gate needs but that are not among jobs. If
+// there are any, the gate has no data.
 func (c Compiled) Lacks(jobs []string) []string {
 	return slices.DeleteFunc(slices.Clone(c.objective.Needs), func(job string) bool {
 		return slices.Contains(jobs, job)
 	})
 }
 
-// Figures compiles the figures that a scenario compares, as Compile does its gates. A
-// figure is a gate whose bound does not decide a verdict.
+// Figures compiles the figures that a scenario compares. A figure is compiled like a gate, but
+// has no bound that decides a verdict.
 func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	var all []Compiled
 	var errs []error

@@ -40,8 +40,8 @@ func customFigure(e evidence) finding {
 	return f
 }
 
-// customReading returns the value of a figure, or the reason why its unit does not fit the unit of the bound. A bound
-// without a unit fits any figure.
+// customReading returns the value of a figure, or an error text if the figure and the bound have different units. A
+// bound without a unit fits any figure.
 func (e evidence) customReading(f result.CustomFigure) reading {
 	if u := e.objective.Unit; u != scenario.Number && string(u) != f.Unit {
 		return reading{missing: fmt.Sprintf("figure %s is in %s, and its bound in %s", e.Figure, nameUnit(scenario.Unit(f.Unit)), u)}

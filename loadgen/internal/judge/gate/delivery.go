@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// slowAnswer is the time in seconds from which an answer is slow: the objective of SIG Scalability for mutating calls. If
-	// answers take longer, the cluster is the limit.
+	// slowAnswer is the service time in seconds above which an answer is slow: the objective of SIG Scalability for mutating
+	// calls. If answers take longer, the cluster is the limit.
 	slowAnswer = 1.0
 	// leastMissing is the minimum number of missing arrivals that counts: a single one may be due to rounding.
 	leastMissing = 2
@@ -22,8 +22,8 @@ const (
 	leastLate = 0.5
 )
 
-// deliver returns the phases of a run with Deliveries set: for each load and action, the work that the scenario demanded and the
-// work that was done. Nothing else sets Deliveries. If the scenario is nil, the default bounds apply.
+// deliver returns a copy of the phases of a run with Deliveries set: for each load and action, the work that the scenario
+// demanded and the work that was done. If the scenario is nil, the default bounds apply.
 func deliver(s *scenario.Scenario, gates []Compiled, m result.Measurements) []result.Phase {
 	d := delivering{s: s, gates: gates, m: m}
 	phases := slices.Clone(m.Phases)
@@ -79,8 +79,8 @@ func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
 	return shares, true
 }
 
-// answeredAsTraced returns the number of refusals of a replay that count as answers, because the trace has such refusals too. These
-// are all refusals that depend on the state of objects (404, 409, 410), and other refusals up to their share in the trace, except 429.
+// answeredAsTraced returns the number of refusals of a replay that count as answers. Refusals that depend on the state of
+// objects (404, 409, 410) all count. Other refusals (4xx) count up to their share in the trace. A 429 never counts.
 func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n int64) {
 	total := int64(0)
 	for _, count := range outcomes {
@@ -98,8 +98,8 @@ func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n i
 	return n
 }
 
-// young returns how many arrivals at the end need no answer yet, because they arrived within the last median service time. That
-// time counts as at least least seconds and at most slowAnswer seconds.
+// young returns the number of arrivals at the end of a phase whose answers are not due yet: those within the last median
+// service time. It limits this time to at least least seconds and at most slowAnswer seconds.
 func young(r result.Requests, least float64) int64 {
 	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 }
@@ -109,8 +109,8 @@ func owed(r result.Requests, least float64) int64 {
 	return max(r.Offered-min(r.Backlog, young(r, least)), 0)
 }
 
-// requests compares the due answers of each load of requests in a phase with its answers, over all its verbs, resources and
-// tenants.
+// requests returns a delivery for each load of requests in a phase: how many answers were due and how many came, over all
+// verbs, resources and tenants of the load.
 func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	rows := rundir.Requests(p)
 	var names []string
@@ -133,7 +133,7 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 				refused := answeredAsTraced(r.Outcomes, shares)
 				done, failed = done+refused, failed-refused
 			}
-			overdue := max(r.Overdue-young(r, leastLate), 0) // answers after a load with an end had sent its last request
+			overdue := max(r.Overdue-young(r, leastLate), 0) // answers that came after a load with an end had sent its last request
 			done -= min(done, overdue)
 			out.Asked, out.Done = out.Asked+asked, out.Done+done
 			out.AskedRate, out.DoneRate = out.AskedRate+r.OfferedRate, out.DoneRate+r.AchievedRate
@@ -153,8 +153,8 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// full names the limit on the requests in flight of a load, if a quarter of it or more was in use on average. It returns "" if less
-// was in use: the load then waited for something other than a free slot.
+// full returns the name of a load's limit on requests in flight if on average at least a quarter of the limit was in use.
+// Otherwise it returns "", because the load then did not wait for this limit.
 func (d delivering) full(load string, inFlight float64) string {
 	if d.s == nil {
 		return "maxInFlight"
@@ -188,8 +188,8 @@ func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.P
 	return append(all, out)
 }
 
-// judgeShare returns what kept a share below its minimum, as limit does. It returns "" if the share is not below its minimum, or if
-// the phase was interrupted or changed by the user.
+// judgeShare returns what kept a share below its minimum, and why (see work.limit). Both are empty if the share is not below
+// its minimum, or if the phase was interrupted or changed by the user.
 func judgeShare(out result.Delivery, w work, p result.Phase, during, late float64) (limit, why string) {
 	if out.Share >= out.Least || p.Interrupted || p.Steered() {
 		return "", ""
@@ -197,8 +197,8 @@ func judgeShare(out result.Delivery, w work, p result.Phase, during, late float6
 	return w.limit(p, out.Least, during, late)
 }
 
-// watches compares the number of watches that were due to open by the end of a phase with the number of open watches. Old runs did
-// not record these numbers.
+// watches returns the deliveries of the watches of a phase. It compares the number of watches that were due to open by the end
+// of the phase with the number of open watches. Old runs did not record these numbers.
 func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	for _, seen := range p.Watches {
 		w := work{errors: float64(seen.Failed), backlog: float64(max(seen.Due-seen.Open, 0)), outcomes: seen.Failures}
@@ -209,7 +209,8 @@ func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// actions compares the rounds of each action with the rounds that were due, and the rate of its requests with the demanded rate.
+// actions returns the deliveries of the actions of a phase. It compares the rounds of an action with the rounds that were due,
+// and the rate of its requests with the demanded rate.
 func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 	for _, a := range p.Actions {
 		path := fmt.Sprintf("phases.%s.actions[%d]", p.Name, a.Index)
@@ -251,8 +252,8 @@ func (d delivering) ofAction(phase string, index int) *scenario.Bound {
 	return nil
 }
 
-// overall compares the deliveries that are measured over the whole run: the watches of replays, and histories. They are part of the
-// last phase; for any other phase i, overall returns nothing.
+// overall returns the deliveries that are measured over the whole run: the watches of replays, and histories. They belong to
+// the last phase; for any other phase i, overall returns nothing.
 func (d delivering) overall(i int) (all []result.Delivery) {
 	if i < len(d.m.Phases)-1 {
 		return nil

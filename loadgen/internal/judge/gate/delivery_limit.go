@@ -13,14 +13,14 @@ import (
 // work holds the observations of a load's or an action's requests.
 type work struct {
 	missing, errors, backlog, unsent, late float64
-	// all is the time in seconds that requests took, and slow the minimum part of it spent in requests slower than slowAnswer.
+	// all is the total time of the requests in seconds. slow is a lower bound of the time of requests slower than slowAnswer.
 	all, slow float64
 	p50       float64
 	outcomes  map[string]int64
 	full      string // name of the limit on requests in flight, or ""
-	cut       string // the progress when the phase ended, or "" if the work had finished
+	cut       string // how far the work was when the phase ended, or "" if it had finished
 	queues    bool   // arrivals wait when the limit is reached, instead of being unsent
-	load      bool   // not an action
+	load      bool   // the work belongs to a load, not to an action
 }
 
 // add adds a distribution of service times. The p50 is the largest of all added ones.
@@ -51,12 +51,13 @@ func slowSeconds(l result.Latency) float64 {
 	return sum
 }
 
-// isSlow reports whether the answers of the cluster are slow: the median is over slowAnswer, or at least half of the time was spent
-// in slow answers.
+// isSlow reports whether the cluster answered slowly: the median is over slowAnswer, or requests slower than slowAnswer took at
+// least half of the total time.
 func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
 
-// limit returns what kept work below its minimum share, by the rule in docs/reference/objectives.md. The work took `during` seconds
-// of the phase, which is `late` seconds too long. The generator was the limit if the share would be reached without its own delay.
+// limit returns what kept the work below its minimum share `least`, and why, by the rule in docs/reference/objectives.md. The
+// work took `during` seconds, which is `late` seconds too long. The generator was the limit if the share would be reached
+// without its own delay.
 func (w work) limit(p result.Phase, least, during, late float64) (limit, why string) {
 	half := w.missing / 2
 	stalled := p.StalledSeconds * during / max(p.Seconds(), during)

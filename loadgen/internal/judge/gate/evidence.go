@@ -25,21 +25,21 @@ type reading struct {
 	// measuredIn lists the phases in which the value was measured, unless that was only phase.
 	measuredIn []string
 	value      float64
-	// external is the value without the generator's own delay. Nil means that it is equal to
-	// value, or unknown.
+	// external is the value without the generator's own delay. Nil means that external is
+	// unknown or equal to value.
 	external *float64
-	// withheld means that there is a value, but that it is not judged for the reason in
-	// missing.
+	// withheld means that there is a value that the gate does not judge. missing is the reason.
 	withheld bool
 	// missing says why there is no value. nothing means that there was nothing to
 	// measure.
 	missing string
 	nothing bool
-	// short means that missing is about a run that is too short for an alert.
+	// short means that the value is missing because the run was too short for the alert to
+	// fire.
 	short bool
-	// alike means that missing is reported once for all phases with the same reason.
+	// alike means that the text in missing is reported only once if several phases have it.
 	alike bool
-	// failed makes the gate fail whatever the value is, because a condition was not met.
+	// failed makes the gate fail for any value, because a condition was not met.
 	failed bool
 	// atLeast means that value is only a lower bound of the true value.
 	atLeast bool
@@ -49,8 +49,8 @@ type reading struct {
 type finding struct {
 	readings []reading
 	// whole means that the readings are parts of one value, which is wrong if a part is
-	// missing. summed means that the readings are added up. Otherwise the worst reading
-	// counts.
+	// missing. summed means that the gate judges the sum of the readings; otherwise it judges
+	// the worst reading.
 	whole, summed bool
 }
 
@@ -83,8 +83,9 @@ func (r *reading) without(why string) {
 	}
 }
 
-// perLoad returns a finding with the readings of each expected load in each phase, one for
-// each kind of its requests. A load without data in a phase counts as nothing to measure.
+// perLoad returns a finding with a reading for each measured row (such as a verb and a
+// resource) of each expected load in each phase. A load without rows in a phase gives a reading
+// with nothing to measure.
 func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) string, read func(T) reading) finding {
 	var f finding
 	measured := map[string]bool{}
@@ -129,8 +130,8 @@ func loadsOf(places []place) []string {
 	return all
 }
 
-// lack says why a phase has no data: it was not reached, or did not run as the scenario
-// says. Empty means that it has data.
+// lack returns the reason why a phase has no data, or "" if it has data. A phase has no data if
+// it was not reached, was interrupted, or was changed by the user.
 func lack(name string, phases map[string]result.Phase) string {
 	p, reached := phases[name]
 	switch {
@@ -177,8 +178,8 @@ func (s share) add(o share) share { return share{s.part + o.part, s.of + o.of} }
 
 func (s share) ratio() float64 { return float64(s.part) / float64(max(s.of, 1)) }
 
-// ratioOf returns a finding with one ratio over all loads and phases. external returns the
-// share of a load without the requests that the generator's own delay may have affected.
+// ratioOf returns a finding with a single ratio, over all loads and phases. external returns
+// the share of a load without the requests that the generator's own delay may have affected.
 func (e evidence) ratioOf(noun string, read, external func(result.Requests) share) finding {
 	var all, others share
 	f := e.perRequests(func(r result.Requests) reading {
@@ -206,10 +207,11 @@ func (e evidence) ratioOf(noun string, read, external func(result.Requests) shar
 	return finding{readings: kept, whole: true}
 }
 
-// withholdGeneratorDelay withholds values of client objectives that the generator's own
-// delay may have caused: the generator was saturated in a phase of the value, or the
-// value breaks the bound and would hold it without the delay. Server-side metrics, and
-// facts that a delay cannot cause, keep their verdict.
+// withholdGeneratorDelay withholds values of client objectives for which the generator may be
+// the cause: the generator was saturated in a phase of the value, or the value breaks the bound
+// but would hold it without the generator's own delay. It also withholds values of phases that
+// the user changed. Server-side metrics, and facts that a delay cannot cause, keep their
+// verdict.
 func (e evidence) withholdGeneratorDelay(f finding) finding {
 	if !e.objective.Client {
 		return f
@@ -237,9 +239,9 @@ func (e evidence) withholdGeneratorDelay(f finding) finding {
 	return f
 }
 
-// saturation says why a value cannot be trusted: the generator was saturated while the
-// value was measured. Empty means that it was not. Values of the whole run, such as the
-// registration of nodes, are measured before the first phase.
+// saturation says where the generator was saturated while a value was measured, so that the
+// value cannot be trusted. Empty means that the generator was not saturated. Values of the
+// whole run, such as the registration of nodes, are measured before the first phase.
 func (e evidence) saturation(r reading) string {
 	if r.of == theRun {
 		if outside := e.saturatedOutside(); len(outside) > 0 {

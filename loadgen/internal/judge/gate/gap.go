@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// fitness says how far the scrapes of a target in a window are reliable.
+// fitness says whether the scrapes of a target in a window are reliable.
 type fitness struct {
 	instance string
 	// why says why the scrapes cannot be trusted at all. Empty means that they can.
@@ -20,14 +20,15 @@ type fitness struct {
 	// fault is the kind of fault that made the target unreachable for a time, or lostAtEdge. Empty means that
 	// the target was reachable all the time.
 	fault string
-	// known is the part of the window whose counts are known: the time between the first and the last scrape
-	// of each process. The counts of a process after its last scrape are lost.
+	// window is the length of the window. known is the part of the window whose counts are known: the time
+	// between the first and the last scrape of each process. The counts of a process after its last scrape are
+	// lost.
 	known, window time.Duration
 	// lost is the number of lost scrapes that do not matter.
 	lost int
 }
 
-// whole reports whether all counts of the target in the window are known.
+// whole reports whether the counts of the target are known for the whole window.
 func (f fitness) whole() bool { return f.why == "" && f.known == f.window }
 
 // lostAtEdge is the value of fitness.fault if the scrape at the beginning or the end of a window was lost.
@@ -37,10 +38,10 @@ const lostAtEdge = "lost scrape"
 // stretch is the time between two scrapes.
 type stretch struct{ from, to time.Time }
 
-// fit checks the scrapes of a target in a window. If a fault of the scenario made the target unreachable, lost
-// scrapes and restarts do not count, but the fault is recorded. Otherwise a single lost scrape does not matter
-// if harmless returns true for the time between the scrapes around it; a nil harmless always returns true. Two
-// lost scrapes in a row mean that there is no data.
+// fit checks the scrapes of a target in a window. It excuses lost scrapes and restarts while a fault of the
+// scenario made the target unreachable, and records the fault. Other restarts, and two lost scrapes in a row,
+// mean that there is no data. A single lost scrape is ignored if harmless accepts the gap, which is the time
+// between the scrapes before and after. A nil harmless accepts every gap.
 func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instance string, harmless func(stretch) bool) (f fitness, err error) {
 	f = fitness{instance: instance, window: w.end.Sub(w.start)}
 	// Include the scrapes around the window, because a gap may begin before it.
@@ -120,23 +121,23 @@ func around(up []archive.Point, i int) (gap stretch, alone bool) {
 	return gap, alone
 }
 
-// gapRule says how to judge a value if a fault made a target unreachable for a part of the window, so that
-// some counts of the target are unknown.
+// gapRule says how to judge a value if some counts of a target are unknown, because a fault made the target
+// unreachable for a part of the window.
 type gapRule string
 
 const (
 	// gapEach requires that the counts of each target are known for half of the window.
 	gapEach gapRule = ""
-	// gapShared is for counts that are added up over the instances of a component. It suffices if one instance
-	// is known for the whole window, because that instance served the requests that the others did not.
-	// Otherwise gapEach applies.
+	// gapShared is for counts that are added up over the instances of a component. It suffices if the counts of
+	// one instance are known for the whole window, because that instance served the requests that the others
+	// did not. Otherwise gapEach applies.
 	gapShared gapRule = "shared"
-	// gapCount is for a value that counts events: the known count is a lower bound.
+	// gapCount is for a value that counts events: the known count is a lower bound of the value.
 	gapCount gapRule = "count"
-	// gapCountSeenByAll is gapCount for events that every instance counts. It suffices if one instance is known
-	// for the whole window.
+	// gapCountSeenByAll is like gapCount, for events that every instance counts. The value is exact if the
+	// counts of one instance are known for the whole window.
 	gapCountSeenByAll gapRule = "countSeenByAll"
-	// gapAgainst is for values that missing data makes worse. They are judged unchanged.
+	// gapAgainst is for values that missing data can only make worse. The value is judged as measured.
 	gapAgainst gapRule = "against"
 )
 
@@ -150,8 +151,8 @@ func lostNotes(targets []fitness, of string) (notes []string) {
 	return notes
 }
 
-// gaps applies the rule to the targets of a window. It returns why there is no value, or notes and whether the
-// value is only a lower bound.
+// gaps applies the rule to the targets of a window. It returns the reason why there is no value, if there is
+// none. Otherwise it returns notes, and whether the value is only a lower bound.
 func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []string, atLeast bool) {
 	for _, t := range targets {
 		if t.why != "" {

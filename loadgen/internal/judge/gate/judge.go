@@ -23,7 +23,8 @@ import (
 // Judge judges a run by gates. If the run has no archive, the gates that read it have no data. Judge
 // fails if ctx ends or the archive cannot be read.
 //
-// The verdict is fail if any gate failed, or a phase that a gate covers did not meet its condition.
+// The verdict is fail if a gate failed, if a phase that a gate covers did not meet its condition, if
+// the cluster kept a load from its demanded work, or if a condition in abortOn ended the run.
 // Otherwise it is "no data" if anything could not be judged or there are no gates, and pass in all
 // other cases. A run whose environment failed always exits with 4.
 func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.Result, error) {
@@ -108,7 +109,8 @@ func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map
 }
 
 // weigh returns the reasons why the run fails, and the reasons why the run cannot pass, one line each.
-// lost is the number of lost scrapes of each target for which no fault of the scenario is the cause.
+// lost is the number of scrapes of each target that were lost without a fault of the scenario as the
+// cause.
 func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Measurements, lost map[string]int64) (failures, doubts []string) {
 	var whole []string
 	if run.Aborted != "" {
@@ -174,9 +176,9 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 	return failures, append(whole, doubts...)
 }
 
-// lostScrapes counts the lost scrapes of each target that matter: those next to another lost scrape,
-// unless a fault of the scenario is the cause. A single lost scrape is only one missing sample. If
-// there is no archive, the times are unknown and all lost scrapes count.
+// lostScrapes counts, for each target, the lost scrapes that matter: scrapes next to another lost
+// scrape, unless a fault of the scenario was the cause. A single lost scrape is only one missing
+// sample. If there is no archive, the times are unknown and all lost scrapes count.
 func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outages, s result.Scrapes) (map[string]int64, error) {
 	if a == nil || len(s.Failed) == 0 {
 		return s.Failed, nil
@@ -204,8 +206,8 @@ func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outag
 	return lost, nil
 }
 
-// exits describes each exit of a process that no fault caused in one line: the time (UTC), the phase
-// and the reason.
+// exits returns one line for each exit of a process that no fault caused: the component, the time
+// (UTC), the phase and the reason.
 func exits(unexplained []timeline.Exit, phases []result.Phase) (lines []string) {
 	for _, e := range unexplained {
 		line := fmt.Sprintf("%s at %s", e.Component, e.Time.UTC().Format("15:04:05.0"))

@@ -22,11 +22,11 @@ type Limit struct {
 	// limits read recorded metrics.
 	Client bool
 
-	expr   string // PromQL of a limit that is not the client's; $range is the range of rates
+	expr   string // PromQL of a limit on recorded metrics; $range is the range of rates
 	client func(Client, float64) clientFigure
 }
 
-// clientFigure is the value of a client's limit, compared with a bound.
+// clientFigure is the current value of a client limit, compared with its bound.
 type clientFigure struct {
 	value float64
 	text  string // shown instead of a value that is not known exactly
@@ -41,14 +41,14 @@ type Client struct {
 	Overdue func(time.Duration) int64
 }
 
-// The minimum number of requests for a client's limit: leastRecent within the last samples.Span, and leastBudget in total for
-// the error budget.
+// The minimum numbers of requests that a client limit needs: leastRecent within the last samples.Span or, for the error
+// budget, leastBudget since the start.
 const (
 	leastRecent = 10
 	leastBudget = 100
 )
 
-// Limits returns all limits, first those of the client.
+// Limits returns all limits, the client limits first.
 func Limits() []Limit {
 	share := func(of func(samples.Counts) int64, counts func(Client) samples.Counts, least int64) func(Client, float64) clientFigure {
 		return func(c Client, bound float64) clientFigure {
@@ -77,8 +77,8 @@ func Limits() []Limit {
 	}
 }
 
-// clientLatency returns the p99 of recent requests. Requests that are open for longer than the bound count as the
-// slowest.
+// clientLatency returns the p99 latency of recent requests. Requests that have been open for longer than the bound count as
+// the slowest ones.
 func clientLatency(c Client, bound float64) clientFigure {
 	limit := time.Duration(min(bound, math.MaxInt32) * float64(time.Second))
 	open := c.Overdue(limit)
@@ -125,7 +125,7 @@ func compileLimit(a *scenario.Abort, fail func(field, hint, format string, args 
 // leastRange is the shortest range of rates. It holds three scrapes that are 10 s apart.
 const leastRange = 30 * time.Second
 
-// at returns the PromQL of a limit for a scrape interval.
+// at returns the PromQL of a limit, with a range that fits the scrape interval.
 func (l *Limit) at(interval time.Duration) string {
 	return strings.ReplaceAll(l.expr, "$range", fmt.Sprintf("%dms", max(leastRange, 4*interval).Milliseconds()))
 }

@@ -106,8 +106,8 @@ func measured() map[string]func(evidence) finding {
 	}
 }
 
-// achieved returns the share of the answers due in a phase that came within the phase. It leaves out own
-// arrivals, the number that the generator delayed.
+// achieved returns the share of the answers due in a phase that came within the phase. own is the number of arrivals
+// that the generator delayed; achieved leaves them out.
 func achieved(r result.Requests, own int64) share {
 	of := max(owed(r, 0)-own, 0)
 	return share{min(r.AnsweredInPhase(), of), of}
@@ -115,7 +115,7 @@ func achieved(r result.Requests, own int64) share {
 
 func p99(l result.Latency) float64 { return l.P99 }
 
-// theRun names the source of an objective of the whole run.
+// theRun is the source of a reading for the whole run.
 const theRun = "the run"
 
 // overRun returns a function that reads one value of the whole run and ignores the phases in `over`.
@@ -137,7 +137,7 @@ func duration(p result.Phase) reading {
 	return r
 }
 
-// sinceFailures returns a finding with the time since the node failure, for each phase in which such a time ended.
+// sinceFailures returns a finding with the time from a node failure to a condition, for each phase of Over.
 func (e evidence) sinceFailures(condition string, get func(result.Workload) *float64) finding {
 	f := e.perPhase(func(p result.Phase) reading {
 		r := sinceFailure(p, condition, get)

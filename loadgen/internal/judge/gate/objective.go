@@ -22,7 +22,8 @@ type Objective struct {
 	Name string
 	// Doc describes the value. Source names the origin of the value or its bound.
 	Doc, Source string
-	// Default is the bound that Source states, or else a bound to start with, such as "max: 1s".
+	// Default is a bound to start with, such as "max: 1s": the bound that Source states, if it
+	// states one.
 	Default string
 	// Unit is the unit of the value.
 	Unit scenario.Unit
@@ -30,14 +31,14 @@ type Objective struct {
 	// objective that the generator measures. $window is the length of the window. $hours is
 	// the length in hours, but at least 1.
 	Expr string
-	// Histogram is the quantile that Expr is generated from. Nil means that Expr is written
-	// out or empty.
+	// Histogram is the quantile from which Expr is generated. Nil means that Expr is not
+	// generated.
 	Histogram *histogram
 	// Needs lists the components (jobs) whose metrics the objective reads.
 	Needs []string
-	// Gap says how a value is judged if a fault made a target unreachable.
+	// Gap is the rule for values of a window in which a fault made a target unreachable.
 	Gap gapRule
-	// Spans means that consecutive phases are one window. Sums means that the values of
+	// Spans means that consecutive phases form one window. Sums means that the values of the
 	// windows are added up.
 	Spans, Sums bool
 	// Client means that the generator measured the value from outside the cluster, so that
@@ -46,9 +47,9 @@ type Objective struct {
 	// Results is the kind of load results that the objective judges. Empty means that it
 	// needs no load.
 	Results scenario.LoadResult
-	// Requires names what a scenario must have: pods, nodes, a nodeFailure, a fault of the
-	// control plane, such a fault and several etcd members, signals, or transitions. Empty
-	// means nothing.
+	// Requires says what a scenario must have: "pods", "nodes", "nodeFailure", "fault" (of the
+	// control plane), "members" (such a fault, and several etcd members), "signals" or
+	// "transitions". Empty means nothing.
 	Requires string
 	// Least is the smallest possible value, in Unit.
 	Least float64
@@ -131,8 +132,8 @@ func names() []string {
 	return all
 }
 
-// lacks says what the objective requires and the scenario lacks. hint says how to add it.
-// Both are empty if nothing is lacking.
+// lacks describes what the objective requires but the scenario lacks, with a hint on how to add
+// it. Both are empty if the scenario lacks nothing.
 func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 	const noNodes = "set nodes.count"
 	needsFault := o.Requires == "fault" || o.Requires == "members"
@@ -188,8 +189,9 @@ func withFault(s *scenario.Scenario) []string {
 // longest is the maximum length of a phase, in seconds.
 const longest = 24 * 3600
 
-// impossible says why a gate with the bound b cannot fail or cannot pass, and returns a hint.
-// op is "<=" for max and ">=" for min. The objective expr is not checked.
+// impossible returns the reason why a gate with the bound b cannot fail or cannot pass, and a
+// hint. Both are empty if the gate can do both. op is "<=" for max and ">=" for min. The
+// objective expr is not checked.
 func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string) {
 	if o.Name == "expr" {
 		return "", ""
@@ -254,8 +256,9 @@ func contradictions(s *scenario.Scenario, all []Compiled) []error {
 	return errs
 }
 
-// contradictingAlerts returns an error if c requires an alert to fire and an earlier gate
-// forbids that in the same phases, or the reverse.
+// contradictingAlerts returns an error if one gate requires an alert to fire and another gate
+// requires the alert to stay silent in the same phases. It compares the gate c with the gates
+// before it.
 func contradictingAlerts(s *scenario.Scenario, c Compiled, before []Compiled) []error {
 	for _, other := range before {
 		if other.alert == nil || other.Alert != c.Alert || other.alert.fires == c.alert.fires {
@@ -277,7 +280,7 @@ func sameSet(a, b []string) bool {
 	return !slices.ContainsFunc(a, in(b)) && !slices.ContainsFunc(b, in(a))
 }
 
-// isGate reports whether path is the path of a gate, and not of a figure.
+// isGate reports whether path is the path of a gate in the scenario. Figures have other paths.
 func isGate(path string) bool { return strings.HasPrefix(path, "gates.") }
 
 // unattainable returns an error if the gate can never pass: its bound on a phase duration

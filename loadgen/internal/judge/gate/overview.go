@@ -12,16 +12,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// keyMetric describes how to read one of the four key metrics over the whole run.
+// keyMetric says how to read one of the four key metrics over the whole run.
 type keyMetric struct {
 	name  string
 	label string // distinguishes its rows
 	match string
-	// counter means that the rows are increases and not quantiles.
+	// counter means that the rows hold increases. Otherwise they hold quantiles.
 	counter bool
 }
 
-// keys returns all four, always in this order.
+// keys returns the four key metrics, always in this order.
 func keys() []keyMetric {
 	return []keyMetric{
 		{name: "etcd_disk_wal_fsync_duration_seconds", label: "instance", match: `job="etcd"`},

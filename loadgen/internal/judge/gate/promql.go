@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// vain is the error for PromQL that is valid but never gives a value.
+// vain is the error for valid PromQL that can never give a value.
 type vain struct{ msg, hint string }
 
 func (e *vain) Error() string { return e.msg }
@@ -64,7 +64,7 @@ func selectors(expr string) ([][]*labels.Matcher, error) {
 	return all, err
 }
 
-// inVain returns the reason why a part of PromQL never has a value, or nil.
+// inVain returns an error if the PromQL node n can never have a value, or nil if it can.
 func inVain(n parser.Node) *vain {
 	switch n := n.(type) {
 	case *parser.VectorSelector:
@@ -88,7 +88,7 @@ func inVain(n parser.Node) *vain {
 	return nil
 }
 
-// ownPrefix is the prefix of the metrics of Stormglass' own programs, and of no others.
+// ownPrefix is the prefix of the metrics that only Stormglass' own programs expose.
 const ownPrefix = "stormglass_"
 
 // notOurs returns an error if the metric has our prefix but does not exist.

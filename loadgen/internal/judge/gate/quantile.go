@@ -16,8 +16,8 @@ import (
 )
 
 // quantileOf returns the q-quantile of the distribution l as a reading. external is the same distribution without the
-// generator's own delay; old runs did not record it. If there are fewer samples than the quantile needs, quantileOf reads
-// the maximum, so that no slow sample is left out.
+// generator's own delay; it is empty for old runs. If l has fewer samples than the quantile needs, the value is the maximum,
+// so that no slow sample is left out.
 func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
 	r := reading{value: ofEnough(l, q, get), nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
 	if tooFewFor(l.Count, q) {
@@ -47,8 +47,8 @@ func tooFewFor(n int64, q float64) bool { return n > 0 && n < latency.Needs(q) }
 // quantileName returns a name such as "p99" or "p99.9".
 func quantileName(q float64) string { return fmt.Sprintf("p%.4g", 100*q) }
 
-// upperBoundOf returns the upper confidence bound of a p99 as a reading. The reading has no value if there are too few
-// samples.
+// upperBoundOf returns the upper confidence bound of the p99 of l as a reading. The reading has no value if there are too
+// few samples.
 func upperBoundOf(l, external result.Latency) reading {
 	r := quantileOf(l, external, 0.99, func(l result.Latency) float64 {
 		if l.P99Upper == nil {
@@ -65,9 +65,9 @@ func upperBoundOf(l, external result.Latency) reading {
 	return r
 }
 
-// withhold withholds a scraped value that holds the bound if the slowest observations may break it: a quantile of few
-// observations is interpolated within the bucket of the slowest observation. others are the values by the expression from
-// cautious, which uses the upper edges of such buckets.
+// withhold withholds a scraped quantile that holds the bound although the true quantile may break it. A quantile of few
+// observations is interpolated within the bucket of the slowest observation, so it may be too low. others holds the values
+// of the expression from cautious, which uses the upper edge of that bucket.
 func (c Compiled) withhold(r *reading, labels map[string]string, others []archive.Sample) {
 	for _, o := range others {
 		if r.missing != "" || !maps.Equal(o.Labels, labels) || math.IsNaN(o.V) || !c.holds(r.value) || c.holds(o.V) {
@@ -79,14 +79,15 @@ func (c Compiled) withhold(r *reading, labels map[string]string, others []archiv
 	}
 }
 
-// cautiousValues returns the values of an expression with cautious quantiles, or nil if it has no quantiles.
+// cautiousValues evaluates the expression that cautious makes of expr. It returns nil if cautious leaves expr unchanged, or
+// for a figure.
 func (c Compiled) cautiousValues(ctx context.Context, a *archive.Archive, expr string, w window) ([]archive.Sample, error) {
 	with := cautious(expr)
 	if c.boundless || with == expr {
 		return nil, nil
 	}
 	values, err := a.Instant(ctx, with, w.end)
-	if err != nil { // the cautious expression cannot be evaluated, so nothing speaks against the value
+	if err != nil { // the cautious expression cannot be evaluated, so the value is kept
 		return nil, ctx.Err()
 	}
 	return values, nil

@@ -60,8 +60,8 @@ func recovered() map[string]func(evidence) finding {
 	}
 }
 
-// perHistory returns a function that reads one count of each history. A count of zero proves something
-// only for the part of the history that could be judged.
+// perHistory returns a function that reads one count of each history. A count of zero is evidence only
+// for the part of the history that could be judged.
 func perHistory(count func(result.History) (int64, string)) func(evidence) finding {
 	return func(e evidence) finding {
 		f := finding{summed: true}
@@ -126,7 +126,7 @@ func eachFault(read func(result.FaultRecovery) []reading) func(evidence) finding
 				continue
 			}
 			for _, r := range read(fault) {
-				// The readings have no phase, because a phase in which no fault begins has no data.
+				// The readings have no phase, because phases in which no fault begins have no readings.
 				r.of = strings.TrimSuffix(faultName(fault)+"/"+r.of, "/")
 				f.readings = append(f.readings, r)
 			}
@@ -146,8 +146,9 @@ func faultName(f result.FaultRecovery) string {
 	return name
 }
 
-// perFault returns a function that reads a figure that only some faults have. The finding lacks data if
-// no fault has the figure, or if a fault left the subject of the figure without a leader.
+// perFault returns a function that reads a figure that only some faults have, such as a failover. The
+// finding lacks data if no fault has the figure, or if a fault left a component that the figure is
+// about without a leader.
 func perFault(what string, about func(of string) bool, get func(result.FaultRecovery) *float64) func(evidence) finding {
 	return func(e evidence) finding {
 		f := eachFault(func(f result.FaultRecovery) []reading {

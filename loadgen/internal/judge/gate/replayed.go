@@ -51,7 +51,8 @@ func shareError(code int) func(evidence) finding {
 	})
 }
 
-// perReplay returns a function that reads one value of each replay, over all phases in which the replay ran.
+// perReplay returns a function that reads one value of each replay. The value covers all phases in which the
+// replay ran.
 func perReplay(read func(result.Replay) reading) func(evidence) finding {
 	return func(e evidence) finding {
 		var f finding

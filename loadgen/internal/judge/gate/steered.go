@@ -27,7 +27,8 @@ func SteeredNotes(phases []result.Phase) (notes []string) {
 	return notes
 }
 
-// steered names a phase of the reading that the user changed, and says how. Empty means that the user changed none.
+// steered returns how the user changed one of the phases in which the reading was measured. Empty means that the
+// user changed none of them.
 func (e evidence) steered(r reading) string {
 	for _, name := range r.measuredIn {
 		if why := steered(e.phases[name]); why != "" {

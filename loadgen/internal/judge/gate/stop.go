@@ -17,7 +17,7 @@ import (
 // Stop is a compiled condition that ends a run early.
 type Stop struct {
 	*scenario.Abort
-	// Every is the scrape interval, for the range of a limit's rates.
+	// Every is the scrape interval, from which the range of rates in limits is derived.
 	Every time.Duration
 
 	compiled Compiled // for gates, alerts and expressions
@@ -26,7 +26,7 @@ type Stop struct {
 	follower *alerting.Follower
 
 	since time.Time // when the condition began to hold; zero if it does not hold
-	// Blind says why the latest evaluation was impossible. Empty means that it was possible.
+	// Blind is the reason why the condition could not be evaluated last time. Empty means that it could.
 	Blind string
 }
 
@@ -47,7 +47,7 @@ func Stops(s *scenario.Scenario) (stops []*Stop, err error) {
 	return stopsOf(s, func(i int) string { return fmt.Sprintf("abortOn[%d]", i) }, StopOptions{})
 }
 
-// StopOptions say which alerts flags may name.
+// StopOptions say which alerts a condition that is given by a flag may name.
 type StopOptions struct {
 	Rules alerting.Ruleset // rules that take precedence over the shipped rules
 	// Elsewhere means that a Prometheus evaluates the alerts, by rules that are unknown here.
@@ -131,7 +131,7 @@ func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book, e
 	return stop, nil
 }
 
-// StopFamilies lists the metrics that conditions read, as Families does for gates.
+// StopFamilies returns the names of the metrics that the conditions read.
 func StopFamilies(stops []*Stop) (all []string) {
 	for _, s := range stops {
 		reads := s.compiled.reads
@@ -167,12 +167,12 @@ func (s *Stop) Text() string {
 	return text
 }
 
-// OfClient reports whether the condition is about the generator's own requests. HoldsOf evaluates such a
-// condition, and Holds any other.
+// OfClient reports whether the condition is about the generator's own requests. Such a condition is evaluated
+// by HoldsOf, any other by Holds.
 func (s *Stop) OfClient() bool { return s.limit != nil && s.limit.Client }
 
-// HoldsOf evaluates a condition about the generator's requests at the time at, in a phase that began at start.
-// It returns why the run ends, or "" if the run continues.
+// HoldsOf evaluates a condition about the generator's requests at the time `at`, in a phase that began at
+// start. It returns the reason to end the run, or "" to continue.
 func (s *Stop) HoldsOf(c Client, phase string, start, at time.Time) string {
 	if !slices.Contains(s.over, phase) {
 		return s.sustained("", phase, start, at)
@@ -191,8 +191,8 @@ func (s *Stop) HoldsOf(c Client, phase string, start, at time.Time) string {
 	return s.sustained(why, phase, start, at)
 }
 
-// Holds evaluates the condition at the time at, in a phase that began at start, over the data recorded so far.
-// It returns why the run ends, or "" if the run continues. It fails only if ctx ends.
+// Holds evaluates the condition on the recorded data at the time `at`, in a phase that began at start. It
+// returns the reason to end the run, or "" to continue. It fails only if ctx ends.
 func (s *Stop) Holds(ctx context.Context, a Source, phase string, start, at time.Time) (why string, err error) {
 	s.Blind = ""
 	if !slices.Contains(s.over, phase) {
@@ -213,8 +213,8 @@ func (s *Stop) Holds(ctx context.Context, a Source, phase string, start, at time
 	return s.sustained(why, phase, start, at), nil
 }
 
-// sustained returns why the run ends, or "" if the breach has not lasted long enough. why describes the breach;
-// an empty why means that there is none.
+// sustained returns the reason to end the run, or "" if the breach has not lasted long enough. why describes
+// the breach; an empty why means that the condition does not hold now.
 func (s *Stop) sustained(why, phase string, start, at time.Time) string {
 	switch {
 	case why == "":

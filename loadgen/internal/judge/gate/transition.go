@@ -30,7 +30,7 @@ func quantiles() map[float64]func(result.Latency) float64 {
 
 func (c Compiled) quantile() float64 { return cmp.Or(c.Quantile, defaultQuantile) }
 
-// checkTransition checks the fields of a gate that belong to transitions.
+// checkTransition checks the fields transition and quantile of a gate.
 func (c Compiled) checkTransition(s *scenario.Scenario, path string) error {
 	known := s.TransitionNames()
 	all := strings.Join(known, ", ")
@@ -67,9 +67,9 @@ func (e evidence) perTransition(read func(result.Transition) reading) finding {
 	})
 }
 
-// transitionLatency reads the quantile of a transition. Objects that did not finish have no final time. So the quantile
-// lies between two values: one with the times of these objects so far, and one with infinite times. transitionLatency
-// returns the value of the two that decides the gate, or a lower bound if neither does.
+// transitionLatency reads the quantile of a transition. The final times of objects that did not finish are unknown, so
+// the quantile lies between two values: one with the times of these objects so far, and one with infinite times.
+// transitionLatency returns the value of the two that decides the gate, or a lower bound if neither does.
 func (e evidence) transitionLatency(t result.Transition) reading {
 	q, get := e.quantile(), quantiles()[e.quantile()]
 	r := quantileOf(t.Latency, t.External, q, get)

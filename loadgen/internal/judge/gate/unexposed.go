@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// unexposed returns the metric that a selector reads, with a hint, if no component has that metric. It returns "" if a
-// component has the metric, or if components are of an older release, whose metrics are unknown.
+// unexposed returns the metric that a selector reads, and a hint, if no component exposes that metric. Both are empty
+// if a component exposes it, or if a component is of an older release, whose metrics are unknown.
 func unexposed(s *scenario.Scenario, e metricnames.Exposed, matchers []*labels.Matcher) (hint, metric string) {
 	metric = alerting.MetricOf(matchers)
 	older := func(component string) bool { return s.ControlPlane.ReleaseOf(component) != control.Newest() }

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// decide derives the verdict of the gate from a finding, and returns the deciding reading. It is a pure function.
+// decide returns the gate with its verdict for a finding, and the reading that decided it.
 func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	g = result.Gate{
 		Name: c.Name, Objective: c.objective.Name, Over: c.Over,
@@ -48,7 +48,7 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	return g, worst
 }
 
-// tooShort reports whether the alert is not judged only because the run is too short.
+// tooShort reports whether all missing readings are missing because the run was too short, and at least one is.
 func tooShort(f finding) bool {
 	short := false
 	for _, r := range f.readings {
@@ -88,12 +88,13 @@ func (c Compiled) holds(v float64) bool {
 	return v <= c.bound
 }
 
-// unknown reports whether the reading is only a lower bound of the true value, which does not decide the verdict.
+// unknown reports whether the reading is a lower bound that does not decide the verdict.
 func (c Compiled) unknown(r reading) bool {
 	return r.atLeast && !r.failed && c.holds(r.value) == (c.op == "<=")
 }
 
-// worst returns the reading that decides the gate: the worst one, or the sum of all. n is the number of readings.
+// worst returns the reading that decides the gate: the worst one, or the sum of all. n is the number of readings
+// with a value.
 func (c Compiled) worst(f finding) (worst reading, n int) {
 	var sum float64
 	least := false
@@ -139,7 +140,7 @@ func (c Compiled) missing(f finding, n int) []string {
 			why = append(why, r.missing+" in "+r.phase)
 		case r.missing != "":
 			add(r.missing)
-		case !r.nothing && c.unknown(r): // a bound that looks better may hide the worst value
+		case !r.nothing && c.unknown(r): // the true value of a lower bound may be worse than all other values
 			add(fmt.Sprintf("%s: the true value is %s or more, so whether it is within the bound is not known (%s)",
 				r.of, show(c.objective.Unit, r.value), r.detail))
 		}

@@ -81,17 +81,20 @@ const LeastRuns = 3
 
 // Figure holds the changes of one figure, in the order of the pairs. Positive is worse.
 type Figure struct {
-	// D is ln(B/A) of each pair. If Differences is set, as for a figure that is 0 in some pairs, it is B minus A.
+	// D holds ln(B/A) of each pair. If Differences is set, D holds B minus A, which also works for a figure that is 0 in
+	// some pairs.
 	D           []float64
 	Differences bool
-	// Level is the mean of A, which turns a difference into a share. It is 1 if the differences are shares already.
+	// Level is the mean of A, by which a difference is divided to give a share. It is 1 if the differences are already
+	// shares.
 	Level float64
-	// Gone is the change if B is 0, the largest possible change in that direction: -1, or +1 for a figure for which
-	// higher is better. 0 means that the figure may be negative, so that no such bound exists.
+	// Gone is the change if B is 0, which is the largest possible change in that direction: -1, or +1 if higher values of
+	// the figure are better. 0 means that there is no such bound, because the figure may be negative.
 	Gone float64
 }
 
-// Judge judges figures by their pairs. It judges each figure only at the last look for which the figure has enough pairs.
+// Judge judges figures by their pairs. It judges each figure at the last look for which the figure has enough pairs, with
+// the pairs up to that look.
 func Judge(p result.Plan, figures []Figure) []Judged {
 	tests := make([]test, len(figures))
 	for i, f := range figures {
@@ -109,8 +112,7 @@ type Sets struct {
 	Level, Gone float64
 }
 
-// JudgeSets judges figures of runs that are not paired. If the machine changed between the sets, the effect counts as a
-// change of B.
+// JudgeSets judges figures of runs that are not paired. A change of the machine between the sets counts as a change of B.
 func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	tests := make([]test, len(figures))
 	for i, s := range figures {
@@ -120,8 +122,8 @@ func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	return holm(p, tests)
 }
 
-// holm judges figures that share alpha by Holm's method: the smallest p-value is compared with the smallest share of alpha.
-// If there are no more figures than the plan allows, each figure gets the whole alpha.
+// holm judges several figures that share one alpha, by Holm's method: the figure with the smallest p-value gets the
+// smallest share of alpha. If there are at most as many figures as the plan allows, each one gets the whole alpha.
 func holm(p result.Plan, tests []test) []Judged {
 	all, order := make([]Judged, len(tests)), make([]int, len(tests))
 	for i := range order {
@@ -142,7 +144,7 @@ func holm(p result.Plan, tests []test) []Judged {
 // test is the t-test of one figure at one look. It holds the mean of ln(B/A) or of the differences, the standard error of
 // the mean, and the t-distribution of the mean divided by its standard error.
 type test struct {
-	look              result.Look // the zero value means it is too early for a look
+	look              result.Look // the zero value means that there are too few pairs for a look
 	n                 int
 	mean, spread, err float64
 	dist              distuv.StudentsT

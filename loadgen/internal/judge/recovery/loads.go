@@ -13,7 +13,7 @@ import (
 // canceled is the outcome of requests that were pending when the generator stopped at the end of the run.
 const canceled = "canceled"
 
-// moment holds the counts of one load in one slot.
+// moment holds the counts of one load in one slot of samples.
 type moment struct {
 	from, until time.Time
 	samples.RequestSlot
@@ -66,7 +66,8 @@ type watch struct {
 	pending     tally     // counts of the slots since the last bad slot
 }
 
-// tally counts requests that become part of the error window if another bad slot follows.
+// tally holds the counts of good slots, which become part of the error window if another bad slot
+// follows.
 type tally struct {
 	succeeded int64
 	slowest   float64
@@ -91,7 +92,7 @@ func (w *watch) take(m moment) {
 	}
 }
 
-// spoil adds a slot outside the bound.
+// spoil records a slot in which the load was outside its bound.
 func (w *watch) spoil(m moment) {
 	if !w.r.Affected {
 		w.r.Affected, w.from = true, m.from
@@ -118,8 +119,8 @@ func (w *watch) spoil(m moment) {
 	}
 }
 
-// hold adds a slot inside the bound. After the fault, the load counts as back once such
-// slots fill a time of length stretch.
+// hold records a slot in which the load was inside its bound. After the fault, the load counts as
+// recovered once such slots cover a time of length stretch.
 func (w *watch) hold(m moment) {
 	if m.Succeeded == 0 {
 		return // only canceled requests, which say nothing
@@ -168,8 +169,8 @@ func (w *watch) result() result.LoadRecovery {
 	return r
 }
 
-// notBackFor returns the time after the end of the fault for which the load was observed
-// not to be back, in seconds, or nil if that is unknown.
+// notBackFor returns for how long after the end of the fault the load was observed without recovering, in
+// seconds, or nil if that is unknown.
 func (w *watch) notBackFor() *float64 {
 	if !w.ran || !w.fault.Over(w.last) {
 		return nil
@@ -181,7 +182,7 @@ func (w *watch) notBackFor() *float64 {
 	return seconds(since.Sub(*w.fault.End))
 }
 
-// notBack says why it is unknown whether the load came back.
+// notBack says why it is unknown whether the load recovered.
 func (w *watch) notBack() string {
 	next := "the load ended"
 	if !w.fault.next.IsZero() && !w.last.Before(w.fault.next.Add(-stretch)) {

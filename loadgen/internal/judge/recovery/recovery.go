@@ -25,7 +25,7 @@ const (
 	// listBound is the objective of Kubernetes for lists of a namespace or of the cluster
 	// (30 s, in the same document).
 	listBound = 30 * time.Second
-	// stretch is the time for which a load must hold its bound to be back.
+	// stretch is the time for which a load must stay within its bound to count as recovered.
 	stretch = 5 * time.Second
 	// stormWithin is the time after a fault's end in which relists are attributed to
 	// the fault: client-go's reflectors wait up to 30 s before they try again
@@ -36,13 +36,13 @@ const (
 	// retry every 2 s (component-base/config/options/leaderelectionconfig.go), so a
 	// change that comes later has another reason.
 	settling = 30 * time.Second
-	// settled is the time after a fault's end in which the end of a process is
-	// attributed to the fault. It is needed because the two events come from different
+	// settled is the time after a fault's end in which the end of a process is attributed to
+	// the fault. The times of the two events may differ, because they come from different
 	// sources.
 	settled = time.Second
 )
 
-// run is the recorded run to analyse.
+// run is a recorded run with its timeline and latency bounds.
 type run struct {
 	*rundir.Recorded
 	line *timeline.Timeline
@@ -120,7 +120,7 @@ type span struct {
 	next time.Time // when the next fault begins, which ends this span; zero if none exists
 }
 
-// has reports whether a slot with the end until belongs to the fault.
+// has reports whether a slot of samples that ends at the time until belongs to the fault.
 func (f span) has(until time.Time) bool {
 	return until.After(f.Begin) && (f.next.IsZero() || !until.After(f.next))
 }
@@ -138,8 +138,8 @@ func (in run) phaseAt(at time.Time) string {
 
 func seconds(d time.Duration) *float64 { return new(d.Seconds()) }
 
-// handovers returns the changes of leaders, and the last leader of each kind. The first
-// leader of a kind does not count as a change.
+// handovers returns the changes of leaders, and the last leader by kind. The first leader of a
+// kind does not count as a change.
 func (in run) handovers() (all []result.Handover, last map[string]timeline.Leader) {
 	last = map[string]timeline.Leader{}
 	for _, l := range in.line.Leaders {
@@ -185,9 +185,9 @@ func (in run) lastEnd() time.Time {
 	return time.Time{}
 }
 
-// hit returns the time at which a leader was last hit before until: its process ended,
-// or a fault on the process began that lasted until shortly before until. cause is the
-// fault, or nil if the process ended by itself.
+// hit returns the last time before until at which a leader was disturbed: its process ended, or
+// a fault on its process began that ended at most settling before until, or had not ended.
+// cause is the fault, or nil if the process ended by itself.
 func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, cause *timeline.Fault) {
 	for i, f := range in.line.Faults {
 		if f.Hits(leader.Name) && !f.Begin.Before(leader.Since) && f.Begin.Before(until) && (f.End == nil || !f.End.Add(settling).Before(until)) {
@@ -200,9 +200,9 @@ func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, caus
 	return lost, cause
 }
 
-// restarts returns the restarts: each end of a process with the time at which its successor
-// was ready. It skips processes that end after the last phase, because the plane stops
-// then.
+// restarts returns, for each process that ended, the time of its end and the time at which its
+// successor was ready. It skips processes that end after the last phase, because the plane
+// stops then.
 func (in run) restarts() (all []result.Restart) {
 	stop := in.lastEnd()
 	for _, x := range in.line.Exits {

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// floorShare is the minimum noise, as a share of the largest absolute value of
-	// the steady and the under samples. Without a minimum, any change of a constant
-	// signal would be infinitely many times its noise. With it, no signal moves by
-	// more than 200 times its noise.
+	// floorShare is the minimum noise of a signal, as a share of its largest absolute value in
+	// the steady and under samples. Without a minimum, any change of a constant signal would be
+	// infinitely many times its noise. With this one, no signal moves by more than 200 times
+	// its noise.
 	floorShare = 0.01
 	// leastSamples is the minimum number of samples of a signal in a set of phases:
 	// two samples cannot be split into thirds.
@@ -93,9 +93,9 @@ func window(phases []string, points []result.SignalPoint) result.SignalWindow {
 
 func third(n int) int { return (n + 2) / 3 }
 
-// farThird returns the mean of the highest or of the lowest third of the samples,
-// whichever is farther from mean. A single sample may be an outlier, and the mean of all
-// samples would hide an effect that begins late.
+// farThird returns the mean of the highest or of the lowest third of the samples, whichever is
+// farther from mean. A single sample may be an outlier, and the mean of all samples may hide an
+// effect that begins late.
 func farThird(points []result.SignalPoint, mean float64) float64 {
 	sorted := slices.Clone(points)
 	slices.SortFunc(sorted, func(x, y result.SignalPoint) int { return cmp.Compare(x.Value, y.Value) })

@@ -1,6 +1,7 @@
-// Package arrival computes when the arrivals of an open-loop load are due, with pure functions: no goroutine, no clock. It
-// follows vegeta's pacers (tsenart/vegeta lib/pacer.go), but a pacer here returns the intended time of each arrival rather than
-// the time to wait, because latency counts from the intended time, which a late dispatcher must not move.
+// Package arrival computes when the arrivals of an open-loop load are due. Its functions are pure: they use no
+// goroutine and no clock. The pacers are similar to vegeta's (tsenart/vegeta lib/pacer.go), but return the intended
+// time of each arrival instead of the time to wait. Latency is measured from the intended time, which a late dispatcher
+// must not change.
 package arrival
 
 import (
@@ -10,17 +11,17 @@ import (
 	"time"
 )
 
-// Never is the intended time of an arrival that never comes.
+// Never is the time of an arrival that does not exist.
 const Never = time.Duration(math.MaxInt64)
 
-// MaxRate is the highest rate, in arrivals per second. Latencies have a resolution of a microsecond.
+// MaxRate is the highest rate, in arrivals per second. It corresponds to the microsecond resolution of latencies.
 const MaxRate = 1e6
 
-// Pacer is a schedule of arrivals that depends only on its parameters. Only one goroutine may use it. A call takes constant
-// time if its argument is not less than in the previous call.
+// Pacer is a schedule of arrivals that depends only on its parameters. It is not safe for concurrent use. A call takes
+// constant time if its argument is not less than that of the previous call.
 type Pacer interface {
-	// At returns the intended time of arrival n (from 0) since the start, or Never if there is no such arrival.
-	// It does not decrease with n.
+	// At returns the intended time of arrival n since the start, or Never if there is no such arrival. Arrivals are
+	// numbered from 0. The time does not decrease with n.
 	At(n int64) time.Duration
 	// Due returns the number of arrivals whose intended time is at most elapsed.
 	Due(elapsed time.Duration) int64
@@ -73,10 +74,10 @@ func possible(rate float64) error {
 	return nil
 }
 
-// constant is a Pacer with equal gaps between arrivals, in nanoseconds; infinite at rate 0.
+// constant is a Pacer with equal gaps of gap nanoseconds between arrivals. The gap is infinite at rate 0.
 type constant struct{ gap float64 }
 
-// At multiplies instead of adding up gaps, so it is exact to a nanosecond for 100 days.
+// At returns n times the gap. Because it does not add up gaps, it is exact to a nanosecond for 100 days.
 func (c constant) At(n int64) time.Duration {
 	if math.IsInf(c.gap, 1) {
 		return Never
@@ -88,7 +89,7 @@ func (c constant) Due(elapsed time.Duration) int64 {
 	if elapsed < 0 || math.IsInf(c.gap, 1) {
 		return 0
 	}
-	// The quotient may have a rounding error; compare with At.
+	// The quotient may have a rounding error, so it is corrected by comparisons with At.
 	n := int64(float64(elapsed)/c.gap) + 1
 	for n > 0 && c.At(n-1) > elapsed {
 		n--
@@ -99,7 +100,7 @@ func (c constant) Due(elapsed time.Duration) int64 {
 	return n
 }
 
-// toDuration rounds to a nanosecond. It returns Never for values that a Duration cannot hold.
+// toDuration rounds ns to a Duration. It returns Never if ns is too large for a Duration.
 func toDuration(ns float64) time.Duration {
 	if !(ns < math.MaxInt64) {
 		return Never
@@ -107,14 +108,15 @@ func toDuration(ns float64) time.Duration {
 	return time.Duration(math.Round(ns))
 }
 
-// times returns the time of the next arrival in nanoseconds at each call, never decreasing; infinity when there are no more.
+// times is a generator of arrival times: each call returns the next time in nanoseconds. Times never decrease. After
+// the last arrival it returns infinity.
 type times func() float64
 
-// sequence is a Pacer over times without a closed form. A cursor moves forward for a larger argument and rewinds for a smaller
-// one.
+// sequence is a Pacer for arrival times without a closed form. Each of its cursors moves forward when the argument
+// increases and restarts when it decreases.
 type sequence struct{ at, due cursor }
 
-// newSequence returns a pacer over the times of begin, which must return the same times at each call.
+// newSequence returns a pacer over the times that begin generates. Each call of begin must generate the same times.
 func newSequence(begin func() times) *sequence {
 	s := &sequence{cursor{begin: begin}, cursor{begin: begin}}
 	s.at.rewind()
@@ -173,7 +175,7 @@ func evenly() func() float64 {
 
 // exponential returns a generator of the points of a Poisson process of rate 1.
 func exponential(seed int64) func() float64 {
-	// The second word distinguishes this use of the seed from others.
+	// The second word distinguishes this random sequence from others with the same seed.
 	source := rand.New(rand.NewPCG(uint64(seed), 0x706f6973736f6e))
 	sum := 0.0
 	return func() float64 {
@@ -182,7 +184,7 @@ func exponential(seed int64) func() float64 {
 	}
 }
 
-// warped converts the points of a process of rate 1 to times, with the inverse of the cumulative rate.
+// warped converts the points of a process of rate 1 to arrival times, with the inverse of the cumulative rate.
 func warped(points func() func() float64, inverse func(float64) float64) func() times {
 	return func() times {
 		next := points()

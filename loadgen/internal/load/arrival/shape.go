@@ -7,23 +7,25 @@ import (
 	"time"
 )
 
-// Shape is how a rate changes, as in scenario.Shape. The zero value is a steady rate.
+// Shape describes how a rate changes over time, as scenario.Shape does. The zero value is a steady rate.
 type Shape struct {
 	// Kind: "", "ramp", "step", "burst", "sine" or "replay".
 	Kind string
-	// To is the final rate, per second, of a ramp or step.
+	// To is the final rate of a ramp or of steps, in arrivals per second.
 	To float64
 	// Over is the length of a ramp.
 	Over time.Duration
 	// Steps is the number of equal steps from the first rate to To.
 	Steps int
-	// Every is the length of a step, the period of a sine, or the time between bursts and before the first.
+	// Every is the length of a step, the period of a sine, or the interval between bursts, which also precedes the
+	// first burst.
 	Every time.Duration
-	// Burst is the number of arrivals in a burst, all due at once.
+	// Burst is the number of arrivals in a burst. They are all due at once.
 	Burst int
-	// Amplitude of a sine as a fraction of the rate: greater than 0, at most 1.
+	// Amplitude is the amplitude of a sine as a fraction of the rate: greater than 0, at most 1.
 	Amplitude float64
-	// Times are the arrivals of a replay in seconds, in ascending order. They are divided by Speed.
+	// Times are the times of a replay's arrivals in seconds, in ascending order. Speed is the number by which they are
+	// divided.
 	Times []float64
 	Speed float64
 }
@@ -63,8 +65,8 @@ func (s Shape) validate() error {
 	return nil
 }
 
-// inverse returns the inverse of the cumulative rate: from an expected number of arrivals to the time in nanoseconds when it is
-// reached, infinity if never.
+// inverse returns the inverse of the cumulative rate: a function from an expected number of arrivals to the time, in
+// nanoseconds, at which it is reached. The time is infinite if the number is never reached.
 func (s Shape) inverse(rate float64) func(float64) float64 {
 	seconds := func(u float64) float64 { return linear(u, rate) }
 	switch s.Kind {
@@ -85,7 +87,8 @@ func linear(u, rate float64) float64 {
 	return u / rate
 }
 
-// inverseRamp solves from*t + slope*t*t/2 = u for t up to over. Its formula avoids the difference of nearly equal numbers.
+// inverseRamp returns the t up to over that solves from*t + slope*t*t/2 = u. Its formula does not subtract nearly equal
+// numbers.
 func inverseRamp(u, from, to, over float64) float64 {
 	if full := (from + to) / 2 * over; u >= full {
 		return over + linear(u-full, to)
@@ -98,7 +101,8 @@ func inverseRamp(u, from, to, over float64) float64 {
 	return 2 * u / (from + root)
 }
 
-// inverseSteps finds the step in which u arrivals are reached. The rate to has no end.
+// inverseSteps returns when u arrivals are expected under a rate that changes in steps. After the last step, the rate
+// to lasts forever.
 func inverseSteps(u, from, to float64, steps int, every float64) float64 {
 	for k := range steps {
 		rate := from + (to-from)*float64(k)/float64(steps)
@@ -110,7 +114,7 @@ func inverseSteps(u, from, to float64, steps int, every float64) float64 {
 	return float64(steps)*every + linear(u, to)
 }
 
-// inverseSine finds by bisection when rate*t + rate*a*P/2pi*(1-cos(2pi*t/P)) reaches u.
+// inverseSine finds, by bisection, the t at which rate*t + rate*a*P/2pi*(1-cos(2pi*t/P)) reaches u.
 func inverseSine(u, rate, amplitude, period float64) float64 {
 	if rate == 0 {
 		return math.Inf(1)
@@ -129,7 +133,7 @@ func inverseSine(u, rate, amplitude, period float64) float64 {
 	return high
 }
 
-// withBursts merges the bursts into the arrivals of a base process.
+// withBursts merges bursts with the arrivals of a base process.
 func withBursts(base func() times, s Shape) func() times {
 	return func() times {
 		next := base()

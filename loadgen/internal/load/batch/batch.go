@@ -1,5 +1,5 @@
-// Package batch implements loads of kind "objects": each object of a batch is created once, when its arrival is due.
-// Manifests are rendered ahead of their arrivals, concurrently with the engine.
+// Package batch implements loads of kind "objects", which create each object of a batch once, at its arrival. Manifests
+// are rendered before their arrivals, concurrently with the engine.
 package batch
 
 import (
@@ -18,16 +18,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ahead is how many manifests are rendered before their arrivals.
+// ahead is the maximum number of manifests that are rendered before their arrivals.
 const ahead = 1024
 
-// Load creates the objects of a batch.
+// Load is a load that creates the objects of a batch.
 type Load struct {
 	*request.Requests
 	op *operation
 }
 
-// New returns the load. It sends nothing yet.
+// New returns a load of kind "objects". It sends nothing yet.
 func New(t load.Target, l scenario.Load, all *scenario.Objects, pacer arrival.Pacer) (*Load, error) {
 	op, err := newOperation(t, all)
 	if err != nil {
@@ -40,7 +40,7 @@ func New(t load.Target, l scenario.Load, all *scenario.Objects, pacer arrival.Pa
 	return &Load{requests, op}, nil
 }
 
-// Run creates the objects until ctx ends. It fails if a manifest could not be rendered.
+// Run creates the objects until ctx ends. It fails if rendering a manifest fails.
 func (l *Load) Run(ctx context.Context) error {
 	if err := l.Requests.Run(ctx); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (l *Load) Run(ctx context.Context) error {
 	return l.op.failure()
 }
 
-// limited is a Pacer with only the first n arrivals of another.
+// limited is a Pacer with only the first n arrivals of another Pacer.
 type limited struct {
 	arrival.Pacer
 	n int64
@@ -63,7 +63,7 @@ func (p limited) At(n int64) time.Duration {
 
 func (p limited) Due(elapsed time.Duration) int64 { return min(p.Pacer.Due(elapsed), p.n) }
 
-// operation makes the requests of a batch.
+// operation is the request.Operation that creates the objects of a batch.
 type operation struct {
 	objects   *scenario.Objects
 	options   objects.Options
@@ -102,7 +102,7 @@ func newOperation(t load.Target, all *scenario.Objects) (*operation, error) {
 
 func (o *operation) Kinds() []request.Kind { return o.kinds }
 
-// KindOf returns the kind of object n.
+// KindOf returns the kind of the n-th object.
 func (o *operation) KindOf(n int64) int { return o.objects.KindAt(int(n)) }
 
 // Prepare finds the resources and renders the first objects.
@@ -115,7 +115,7 @@ func (o *operation) Prepare(context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.resources = nil // an earlier attempt may have failed halfway
+	o.resources = nil // an earlier call may have failed halfway
 	for _, first := range firsts {
 		r, err := objects.ResourceOf(mapper, first)
 		if err != nil {
@@ -131,13 +131,15 @@ func (o *operation) Prepare(context.Context) error {
 	return nil
 }
 
-// outline is the text that all objects of one document of a template have in common, with slots for their values.
+// outline is the JSON text that all objects of one document of a template have in common, with a slot for each value
+// that differs.
 type outline struct {
 	json  template.JSON
-	slots int // number of values; the namespace is in one more slot
+	slots int // number of values; one more slot holds the namespace
 }
 
-// outlineOf returns the outline of object n, or nil if its document has no outline. It caches outlines by document.
+// outlineOf returns the outline for object n, or nil if the objects of its document have no common text. It caches
+// outlines by document.
 func (o *operation) outlineOf(n int, r objects.Resource) (*outline, error) {
 	key := o.objects.DocumentAt(n)
 	if known, ok := o.outlines[key]; ok {
@@ -174,7 +176,7 @@ func (o *operation) render(into *rendered) error {
 	return nil
 }
 
-// pathOf returns the path at which objects of a kind are created in a namespace.
+// pathOf returns the path for creating objects of a kind in a namespace.
 func (o *operation) pathOf(kind, namespace int) []byte {
 	key := [2]int{kind, namespace}
 	path, ok := o.paths[key]
@@ -185,8 +187,8 @@ func (o *operation) pathOf(kind, namespace int) []byte {
 	return path
 }
 
-// body appends the manifest of object n as JSON. It fills the slots of the object's outline, or renders the template if there
-// is no outline.
+// body appends the manifest of object n as JSON. It fills in the object's outline or, if there is none, renders the
+// template.
 func (o *operation) body(b []byte, n int, r objects.Resource) (body []byte, namespace int, err error) {
 	common, err := o.outlineOf(n, r)
 	if err != nil {
@@ -214,7 +216,7 @@ func (o *operation) body(b []byte, n int, r objects.Resource) (body []byte, name
 	return append(b, text...), object.Namespace, nil
 }
 
-// Background renders objects ahead of their arrivals, and renews the bearer token.
+// Background renders objects before their arrivals, and renews the bearer token, until ctx ends.
 func (o *operation) Background(ctx context.Context) {
 	var renewal sync.WaitGroup
 	defer renewal.Wait()
@@ -241,12 +243,12 @@ func (o *operation) failure() error {
 	return o.failed
 }
 
-// Next makes the request for object n. It returns false if the object has not been rendered yet: the generator is too slow, and
-// the request counts as unsent.
+// Next fills in the request for object n. It returns false if the object has not been rendered yet because the
+// generator is too slow. The arrival is then unsent.
 func (o *operation) Next(n int64, r *request.Request) bool {
 	for found := false; !found; {
 		more := o.ahead.take(func(one *rendered) {
-			if found = one.n >= n; found { // otherwise the arrival of one was unsent
+			if found = one.n >= n; found { // otherwise the object's arrival was unsent
 				r.Path = append(r.Path[:0], one.path...)
 				r.Body = append(r.Body[:0], one.body...)
 			}
@@ -259,7 +261,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// Data ignores the answer's body.
+// Data ignores the body of the answer.
 func (o *operation) Data(*request.Request, int, []byte) error { return nil }
 
 // Unhurried implements request.Unhurried.

@@ -5,18 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// rendered is one object's request.
+// rendered is the rendered request for one object.
 type rendered struct {
 	n          int64
 	path, body []byte
 }
 
-// stock is a queue of rendered objects between the renderer and the dispatcher. When it is full, the renderer sleeps until half
-// of it is used, because waking the renderer for each object costs more than rendering one. Items reuse their memory.
+// stock is a queue of rendered objects between one renderer and one dispatcher. When the stock is full, the renderer
+// sleeps until half of it is used, because waking the renderer for each object costs more than rendering the object.
+// Items reuse their memory.
 type stock struct {
 	items      []rendered // a ring
 	put, taken atomic.Int64
-	low        chan struct{} // gets a token when half of the stock is used
+	low        chan struct{} // receives a token when half of the stock is used
 }
 
 func newStock(size int) *stock {
@@ -25,7 +26,7 @@ func newStock(size int) *stock {
 
 func (s *stock) full() bool { return s.put.Load()-s.taken.Load() == int64(len(s.items)) }
 
-// fill adds the object that render writes. Only the renderer may call it, and only if the stock is not full.
+// fill adds one object, which render writes. Only the renderer may call it, and only if the stock is not full.
 func (s *stock) fill(render func(*rendered) error) error {
 	at := s.put.Load()
 	if err := render(&s.items[at%int64(len(s.items))]); err != nil {
@@ -35,7 +36,8 @@ func (s *stock) fill(render func(*rendered) error) error {
 	return nil
 }
 
-// awaitRoom waits until half of a full stock is used. It returns false if ctx has ended.
+// awaitRoom waits until half of a full stock is used. It returns immediately if the stock is not full, and false if ctx
+// has ended.
 func (s *stock) awaitRoom(ctx context.Context) bool {
 	for s.full() {
 		select {
@@ -47,8 +49,8 @@ func (s *stock) awaitRoom(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// take removes the oldest object and calls use with it. The object is valid only during the call. It returns false if the stock
-// is empty. Only the dispatcher may call it.
+// take removes the oldest object and calls use with it. The object is valid only during that call. take returns false
+// if the stock is empty. Only the dispatcher may call it.
 func (s *stock) take(use func(*rendered)) bool {
 	at := s.taken.Load()
 	left := s.put.Load() - at - 1

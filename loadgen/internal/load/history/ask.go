@@ -16,7 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// silence is how long a watch's connection may be silent before a ping. Writers need no ping, because their requests time out.
+// silence is the time without data after which the connection of a watch is checked with a PING. Connections of writers
+// are not checked, because their requests have a timeout.
 const silence = 5 * time.Second
 
 func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2conn.Request, error) {
@@ -31,20 +32,20 @@ func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2co
 	return r, nil
 }
 
-// connection is a client's connection, replaced when it is lost. It must be used by one goroutine.
+// connection is a client's connection, which is replaced when it is lost. It is not safe for concurrent use.
 type connection struct {
 	apiclient.Connection
 	to   *apiclient.Endpoint
 	sent prometheus.Counter
 }
 
-// notSent is the error of an operation that was not sent.
+// notSent is the error of an operation whose request was not sent.
 type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
-// ask sends one request, without retries. A notSent error means that the request was not sent. After any other error its
-// outcome is unknown, and ask closes the connection.
+// ask sends a request once. If the error is a notSent, the request was not sent. After any other error, the outcome of
+// the request is unknown, and ask has closed the connection.
 func (c *connection) ask(ctx context.Context, method, path string, body []byte) (*h2conn.Response, error) {
 	r, err := newRequest(c.to, method, path, body)
 	if err != nil {
@@ -62,7 +63,7 @@ func (c *connection) ask(ctx context.Context, method, path string, body []byte) 
 	return answer, err
 }
 
-// close ends the connection, and waits until its goroutines have ended.
+// close ends the connection and waits until its goroutines have ended.
 func (c *connection) close() {
 	c.Drop(false)
 	c.Ended(context.Background())
@@ -90,7 +91,7 @@ func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome 
 	return check.Unknown
 }
 
-// isAbsent reports whether a 404 means that a ConfigMap does not exist, rather than its namespace or the path.
+// isAbsent reports whether a 404 means that a ConfigMap does not exist, and not its namespace or the path.
 func isAbsent(body []byte) bool {
 	var status metav1.Status
 	return json.Unmarshal(body, &status) == nil && status.Reason == metav1.StatusReasonNotFound &&

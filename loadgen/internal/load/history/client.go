@@ -19,7 +19,7 @@ type client struct {
 	number int
 	conn   connection
 	draw   *rand.Rand
-	known  []uint64 // version of each register; 0 if not known
+	known  []uint64 // last known version of each register; 0 if not known
 }
 
 func newClient(l *Load, number int) *client {
@@ -29,8 +29,8 @@ func newClient(l *Load, number int) *client {
 	}
 }
 
-// run handles the client's arrivals until ctx ends. If several arrivals are due during an operation, the last one waits and the
-// earlier ones are skipped.
+// run handles the client's arrivals until ctx ends. If several arrivals become due during an operation, only the last
+// of them is handled, after the operation.
 func (c *client) run(ctx context.Context) {
 	defer c.conn.close()
 	clients := float64(c.load.config.Clients)
@@ -48,7 +48,7 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// arrive handles one arrival. It returns false if the history is full.
+// arrive performs the operations of one arrival. It returns false if the history is full.
 func (c *client) arrive(ctx context.Context) bool {
 	i := c.draw.IntN(len(c.known))
 	blind := c.draw.Float64() < scenario.HistoryBlind && c.known[i] > 0
@@ -67,8 +67,8 @@ func (c *client) read(ctx context.Context, i int, kind check.Kind) bool {
 	return c.do(ctx, check.Operation{Register: i, Kind: kind})
 }
 
-// write replaces the version that the client knows. It does nothing if the client knows none. It returns false if the history
-// is full.
+// write updates a register, naming the version that the client knows. If the client knows no version, it does nothing.
+// It returns false if the history is full.
 func (c *client) write(ctx context.Context, i int) bool {
 	if c.known[i] == 0 {
 		return true
@@ -76,7 +76,7 @@ func (c *client) write(ctx context.Context, i int) bool {
 	return c.do(ctx, check.Operation{Register: i, Kind: check.Write, Expected: c.known[i], Value: c.load.record.value.Add(1)})
 }
 
-// do performs one operation of the load. It returns false if the history is full.
+// do performs one operation and counts it towards the limit of the history. It returns false if the history is full.
 func (c *client) do(ctx context.Context, o check.Operation) bool {
 	if !c.load.record.begin(1) {
 		return false
@@ -111,7 +111,7 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 	case o.Outcome == check.OK && o.Kind != check.CachedRead:
 		c.known[o.Register] = o.Version
 	case o.Kind == check.Write && o.Outcome != check.Refused:
-		c.known[o.Register] = 0 // the version is, or may be, another one now
+		c.known[o.Register] = 0 // the version may be another one now
 	}
 	if o.Outcome == check.Unknown {
 		c.conn.close() // continue as another process, in Jepsen's terms
@@ -120,8 +120,8 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 	return o
 }
 
-// readAnswer reads the state in a 2xx answer. For a write it must equal the written state; otherwise the outcome
-// is unknown.
+// readAnswer reads the state of the register from the body of a 2xx answer. If the answer to a write shows another
+// state than the written one, the outcome becomes unknown.
 func readAnswer(o *check.Operation, body []byte) {
 	var is object
 	if err := json.Unmarshal(body, &is); err != nil {
@@ -136,8 +136,8 @@ func readAnswer(o *check.Operation, body []byte) {
 	o.Version, o.Value = version, is.value()
 }
 
-// sample adds a request to the samples, with its duration since it was sent. good is true for 2xx answers and for conflicts,
-// which clients provoke. Final reads are not sampled.
+// sample adds a request to the samples, with the time since it was sent. good is true for 2xx answers and for
+// conflicts, which clients cause on purpose. Final reads are not sampled.
 func (l *Load) sample(answer *h2conn.Response, err error, good bool, took time.Duration) {
 	own := min(l.stalls.Late(time.Now()), took)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Limits. A history is kept in memory: the operations take about 10 MB, and with the maximum number of watch events 60 MB. A
-// history that exceeds a limit does not pass.
+// Limits of a history, which is kept in memory. The operations take up to about 10 MB and the watch events up to 60 MB.
+// A history that exceeds a limit does not pass.
 const (
 	MaxOperations = scenario.MaxHistory
 	MaxEvents     = 1_000_000
@@ -18,34 +18,36 @@ const (
 	mostRegisters = 1000
 )
 
-// Config configures a history. Zero values mean the defaults in brackets.
+// Config configures a history. A zero value means the default in brackets.
 type Config struct {
-	// Name is the load's name. The names of its ConfigMaps begin with it.
+	// Name is the load's name. It is the prefix of the names of the ConfigMaps.
 	Name string
-	// Clients is the number of clients. Each makes one operation at a time [5].
+	// Clients is the number of clients. Each client performs one operation at a time [5].
 	Clients int
 	// Registers is the number of ConfigMaps that the clients use [5].
 	Registers int
-	// Rate is the number of arrivals per second of all clients together [20]. Most arrivals of writes are a read and a write.
+	// Rate is the number of arrivals per second, of all clients together [20]. Most arrivals that write perform a read
+	// before the write.
 	Rate float64
-	// Watchers is the number of watchers of all registers, each on its own connection [3]. Negative means none.
+	// Watchers is the number of watchers [3]. Each watches all registers, on its own connection. A negative number
+	// means none.
 	Watchers int
-	// Length is the length of the run, to reject a run that would exceed MaxOperations. Zero means unknown.
+	// Length is the length of the run. A run that would exceed MaxOperations is rejected. Zero means unknown.
 	Length time.Duration
-	// Timeout is the time limit of one operation [5s], after which its outcome is unknown.
+	// Timeout is the time limit of an operation [5s]. After it, the outcome of the operation is unknown.
 	Timeout time.Duration
-	// Quiet is the wait before the final reads [2s], in which late writes may arrive.
+	// Quiet is the wait before the final reads [2s]. In this time, writes that are still on the way can be executed.
 	Quiet time.Duration
-	// Drain is how long the watchers may take to reach the final state [30s]. Events that have not arrived by then count as
-	// missed, so it must be longer than a watch cache takes to reconnect to etcd.
+	// Drain is the time limit for the watchers to reach the final state [30s]. Events that have not arrived by then
+	// count as missed, so Drain must be longer than a watch cache needs to reconnect to etcd.
 	Drain time.Duration
-	// JudgeWithin is the time limit of the searches for a linear order of all registers together [60s].
+	// JudgeWithin is the time limit for the searches for a linear order, for all registers together [60s].
 	JudgeWithin time.Duration
-	// Dir is the run directory, to which the evidence of violations is written. Empty means that no evidence is written.
+	// Dir is the run directory, to which evidence of violations is written. If it is empty, no evidence is written.
 	Dir string
 }
 
-// withDefaults sets the defaults of zero values and rejects invalid values.
+// withDefaults returns the Config with defaults for zero values. It returns an error for invalid values.
 func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		field *time.Duration
@@ -79,5 +81,5 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// mostPerArrival is the maximum number of operations of an arrival: a read, and a write over the version that was read.
+// mostPerArrival is the maximum number of operations of one arrival: a read, and a write of the version that was read.
 const mostPerArrival = 2

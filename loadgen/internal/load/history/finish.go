@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// retryAfter is the wait between final reads, and drainLook the wait between checks of the watchers.
+	// retryAfter is the wait between attempts of a final read. drainLook is the interval at which the progress of the
+	// watchers is checked.
 	retryAfter = 200 * time.Millisecond
 	drainLook  = 20 * time.Millisecond
 	// maxReported is the maximum number of violations of each kind in a result.
 	maxReported = 20
 )
 
-// Finish is called after Run and all faults. It reads the final state, waits for the watchers, ends them, and judges the
-// history. It takes Quiet, the time of the final reads, and at most Drain and JudgeWithin (longer if there are violations). If
-// ctx ends earlier, it judges the incomplete history within 5 s, and Unjudged lists what is missing. It fails if the load has
-// not run or the evidence cannot be written.
+// Finish reads the final state, waits for the watchers, ends them, and judges the history. It is called after Run, when
+// all faults have ended. It takes Quiet, the time of the final reads, and at most Drain plus JudgeWithin (longer if
+// there are violations). If ctx ends earlier, Finish judges the incomplete history within 5 s, and Unjudged lists what
+// is missing. It fails if the load has not run or the evidence cannot be written.
 func (l *Load) Finish(ctx context.Context, step func(format string, args ...any)) error {
 	step("judging the history of %s", l.config.Name)
 	if err := l.finish(ctx); err != nil {
@@ -88,8 +89,8 @@ func judgeWithin(ctx context.Context, c Config) time.Duration {
 	return c.JudgeWithin
 }
 
-// finalReads reads each register and then lists all registers. It retries each request until it succeeds or ctx ends. It
-// returns the error of the list.
+// finalReads reads each register and then lists all registers. It retries each request until it succeeds or ctx ends.
+// It returns the error of the list, if any.
 func (l *Load) finalReads(ctx context.Context) error {
 	c := newClient(l, l.reader())
 	defer c.conn.close()
@@ -107,13 +108,13 @@ func (l *Load) finalReads(ctx context.Context) error {
 	}
 }
 
-// finalRead reads a register once. It does not count towards MaxOperations.
+// finalRead reads a register once. The read does not count towards MaxOperations.
 func (c *client) finalRead(ctx context.Context, i int) bool {
 	o := c.exchange(ctx, check.Operation{Register: i, Kind: check.Read, Final: true})
 	return o.Outcome == check.OK
 }
 
-// drain waits until all watchers have reached the newest version, but not longer than Drain. It returns false if ctx ended
+// drain waits until all watchers have reached the newest version, for at most Drain. It returns false if ctx ended
 // first.
 func (l *Load) drain(ctx context.Context) bool {
 	until := time.Now().Add(l.config.Drain)
@@ -138,7 +139,7 @@ func (l *Load) settled() bool {
 	return least >= newest
 }
 
-// result returns the history's result with the violations of a report.
+// result returns the result of the history, with the violations of a report.
 func (l *Load) result(report *check.Report) *result.History {
 	r := l.counts()
 	r.Linearizable, r.Unjudged = report.Linearizable, report.Unjudged
@@ -173,10 +174,10 @@ func (l *Load) counts() *result.History {
 	return r
 }
 
-// AddTo adds the history's result.
+// AddTo adds the result of the history to m.
 func (l *Load) AddTo(m *result.Measurements) { m.Histories = append(m.Histories, l.Results()) }
 
-// Results returns the result of the whole run. Before Finish, the history is not judged.
+// Results returns the result of the whole run. It contains no verdict before Finish has returned.
 func (l *Load) Results() result.History {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,12 +20,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Load records a history. It is a load.Load.
+// Load is the load.Load that records a history.
 type Load struct {
 	load.Plain
 	config    Config
 	to        *apiclient.Endpoint
-	sent      prometheus.Counter // requests sent, without watches
+	sent      prometheus.Counter // counts the requests sent, except watches
 	registers *registers
 	seed      int64
 	record    recorder
@@ -34,7 +34,7 @@ type Load struct {
 	stalls    *stall.Meter
 	pause     *load.Pause
 	first     []check.Register // initial states; set by Prepare
-	events    atomic.Int64     // number of entries of all watchers
+	events    atomic.Int64     // number of entries in the logs of all watchers
 
 	mu           sync.Mutex
 	watchers     []*watcher // set by Run
@@ -47,7 +47,7 @@ type Load struct {
 
 var _ load.Load = (*Load)(nil)
 
-// New returns a load. It sends nothing yet.
+// New returns a load of kind "history". It sends nothing yet.
 func New(t load.Target, c Config) (*Load, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -75,7 +75,7 @@ func New(t load.Target, c Config) (*Load, error) {
 	return l, nil
 }
 
-// Prepare creates the registers, or resets those that an earlier load left behind.
+// Prepare creates the registers. If registers of an earlier run exist, it resets them.
 func (l *Load) Prepare(ctx context.Context) error {
 	conn := connection{to: l.to, sent: l.sent}
 	defer conn.close()
@@ -103,8 +103,9 @@ func (l *Load) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Run writes, reads and watches until ctx ends, and returns when the last operation has ended. The watchers keep watching until
-// Finish or Close. Run fails if it cannot list the registers to get the version to watch from.
+// Run writes and reads the registers and watches them until ctx ends. It returns when the last operation has ended. The
+// watchers continue until Finish or Close. Run fails if it cannot list the registers for the version from which to
+// watch.
 func (l *Load) Run(ctx context.Context) error {
 	if l.first == nil {
 		return fmt.Errorf("load %s: it was not prepared", l.config.Name)
@@ -139,10 +140,11 @@ func (l *Load) Run(ctx context.Context) error {
 	return nil
 }
 
-// beginWithin is how long a control plane may take to recover from a fault of an earlier phase.
+// beginWithin is the time limit for the list at the start. It allows a control plane to recover from a fault of an
+// earlier phase.
 const beginWithin = time.Minute
 
-// begin lists the registers, with retries, and returns the version to watch from.
+// begin lists the registers, with retries. It returns the version from which to watch.
 func (l *Load) begin(ctx context.Context) (uint64, error) {
 	conn := connection{to: l.to, sent: l.sent}
 	defer conn.close()
@@ -162,10 +164,11 @@ func (l *Load) begin(ctx context.Context) (uint64, error) {
 	}
 }
 
-// reader returns the client number of the load itself, after clients and watchers.
+// reader returns the number that identifies the load itself as a client. The numbers of the clients and of the watchers
+// precede it.
 func (l *Load) reader() int { return l.config.Clients + l.config.Watchers }
 
-// list lists all registers with a consistent read, and records a read of each register.
+// list lists all registers with a consistent read, and records the list as a read of each register.
 func (l *Load) list(ctx context.Context, conn *connection, client int, final bool) (version uint64, err error) {
 	call := l.record.now()
 	path := listwatch.AppendQuery([]byte(l.registers.collection), listwatch.FreshList, 0, 0, l.registers.selector)
@@ -186,7 +189,7 @@ func (l *Load) list(ctx context.Context, conn *connection, client int, final boo
 		return 0, err
 	}
 	if !final && !l.record.begin(len(states)) {
-		return version, nil // a state that is not recorded cannot show a violation
+		return version, nil // a state that is not recorded cannot reveal a violation
 	}
 	for _, o := range states {
 		o.Client, o.Final, o.Call, o.Return = client, final, call, end
@@ -195,7 +198,7 @@ func (l *Load) list(ctx context.Context, conn *connection, client int, final boo
 	return version, nil
 }
 
-// BeginPhase does nothing, because a history covers the whole run.
+// BeginPhase does nothing, because the result of a history covers the whole run.
 func (l *Load) BeginPhase(string, time.Time) {}
 
 // Live returns what happened since the last call.
@@ -216,7 +219,7 @@ func (l *Load) Live() load.Live {
 	return live
 }
 
-// Close ends the watchers. Finish calls it too.
+// Close ends the watchers. Finish calls Close too.
 func (l *Load) Close() {
 	l.mu.Lock()
 	stop := l.stopWatching

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// valueKey is the key of a register's value in its ConfigMap's data.
+// valueKey is the key in the data of a ConfigMap under which the register's value is stored.
 const valueKey = "value"
 
 type object struct {
@@ -29,7 +29,7 @@ type metadata struct {
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
 }
 
-// version returns the resourceVersion as a number (KEP-5504).
+// version returns the resourceVersion as a number, which Kubernetes guarantees it to be (KEP-5504).
 func (o *object) version() (uint64, error) {
 	v, err := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
 	if err != nil || v == 0 {
@@ -38,7 +38,7 @@ func (o *object) version() (uint64, error) {
 	return v, nil
 }
 
-// value returns the register's value, or Foreign if it is not a number.
+// value returns the value of the register. It returns Foreign if the stored value is not a number.
 func (o *object) value() uint64 {
 	v, err := strconv.ParseUint(o.Data[valueKey], 10, 64)
 	if err != nil {
@@ -75,7 +75,8 @@ func newRegisters(t load.Target, c Config) (*registers, error) {
 
 func (r *registers) path(i int) string { return r.collection + "/" + url.PathEscape(r.names[i]) }
 
-// body returns the manifest of register i with a value, to replace a version; 0 means any version.
+// body returns the manifest of register i with the given value, for an update that replaces version. Version 0 means
+// that any version is replaced.
 func (r *registers) body(i int, value, version uint64) []byte {
 	o := object{
 		APIVersion: "v1", Kind: "ConfigMap",
@@ -92,8 +93,7 @@ func (r *registers) body(i int, value, version uint64) []byte {
 	return b
 }
 
-// number returns the index of the register with the given name, or -1 if there is no such
-// register.
+// number returns the index of the register with the given name, or -1 if there is none.
 func (r *registers) number(name string) int {
 	if i, ok := r.numbers[name]; ok {
 		return i
@@ -106,7 +106,7 @@ type list struct {
 	Items    []object `json:"items"`
 }
 
-// readList returns a list's version and the states of all registers. Missing registers have
+// readList returns the version of a list and the states of all registers. A register that is missing in the list has
 // version 0.
 func (r *registers) readList(body []byte) (version uint64, states []check.Operation, err error) {
 	var l list

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// recorder records operations, with times on one monotonic clock. It is safe for concurrent use.
+// recorder records operations. Their times are on one monotonic clock. It is safe for concurrent use.
 type recorder struct {
 	base    time.Time
 	value   atomic.Uint64 // the last value that was written
@@ -23,13 +23,13 @@ type recorder struct {
 	operations []check.Operation
 	begun      int
 	counts     [3]result.HistoryOperations // by kind
-	full       bool                        // an operation was refused because the history is full
+	full       bool                        // an operation was rejected because the history was full
 	newest     uint64                      // newest version that was written or read
 }
 
 func (r *recorder) now() time.Duration { return time.Since(r.base) }
 
-// begin reserves room for n operations. It returns false if the history is full.
+// begin reserves space for n operations. It returns false if the history is full.
 func (r *recorder) begin(n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *recorder) end(o check.Operation) {
 	}
 }
 
-// ended returns how many operations have ended, and how many of them succeeded.
+// ended returns the number of operations that have ended, and the number of those that succeeded.
 func (r *recorder) ended() (all, well int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,8 +70,8 @@ func (r *recorder) ended() (all, well int64) {
 	return all, well
 }
 
-// writeEvidence writes the history as JSON, with times in nanoseconds, and the pictures to c.Dir. It returns the names of the
-// files.
+// writeEvidence writes the history and the pictures to the directory c.Dir. The history is JSON with times in
+// nanoseconds. It returns the names of the files.
 func writeEvidence(c Config, h *check.History, pictures []check.Picture) ([]string, error) {
 	var names []string
 	write := func(name string, content []byte) error {

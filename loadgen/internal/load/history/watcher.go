@@ -16,15 +16,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// Waits after a failed watch are shorter than in client-go, because a watcher must be connected at the end of the history.
+// Limits of the wait after a failed watch. The waits are shorter than in client-go, because a watcher must be connected
+// at the end of the history.
 const (
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 2 * time.Second
-	// answerTimeout is the time limit for the headers of a watch, and for a list.
+	// answerTimeout is the time limit for the headers of a watch, and for a complete list.
 	answerTimeout = 30 * time.Second
 )
 
-// watcher holds one watch of all registers, on its own connection.
+// watcher keeps one watch of all registers open, on its own connection.
 type watcher struct {
 	load   *Load
 	number int
@@ -66,7 +67,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// watch opens a watch from the newest known version, and returns how it ended.
+// watch opens a watch from the newest known version and waits until it ends. It returns how the watch ended.
 func (w *watcher) watch(ctx context.Context) listwatch.End {
 	dialing, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -109,14 +110,14 @@ func (w *watcher) watch(ctx context.Context) listwatch.End {
 	return s.end
 }
 
-// known returns the version to resume the watch from.
+// known returns the version from which the watch resumes.
 func (w *watcher) known() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.newest
 }
 
-// relist lists the registers, records them as reads, and makes the watch continue from the list's version.
+// relist lists the registers and records the list as reads. The watch then continues from the version of the list.
 func (w *watcher) relist(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -132,7 +133,7 @@ func (w *watcher) relist(ctx context.Context) error {
 	return nil
 }
 
-// add records an entry. The caller holds mu.
+// add adds an entry to the watcher's log. The caller holds mu.
 func (w *watcher) add(e check.Entry) {
 	if w.full || w.load.events.Add(1) > MaxEvents {
 		w.full = true
@@ -142,7 +143,7 @@ func (w *watcher) add(e check.Entry) {
 	w.newest = max(w.newest, e.Version)
 }
 
-// established reports whether the watch has been established for at least the given time, and every event was recorded.
+// established reports whether the watch has been established for at least the given time and every event was recorded.
 func (w *watcher) established(enough time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,13 +156,13 @@ type watchStream struct {
 	frames  listwatch.Frames
 	header  h2conn.Header
 	headed  chan struct{} // closed when a watch is answered with 200
-	wrong   error         // why the stream was given up
+	wrong   error         // reason for giving up the stream
 	end     listwatch.End // valid once done is closed
-	broke   bool          // it was established and did not end in order; valid once done is closed
+	broke   bool          // the watch was established and did not end in order; valid once done is closed
 	done    chan struct{}
 }
 
-// Header receives the answer's header.
+// Header receives the header of the response.
 func (s *watchStream) Header(h h2conn.Header) {
 	if s.header = h; h.Status != http.StatusOK {
 		return
@@ -197,7 +198,7 @@ func (s *watchStream) End(err error) {
 	}
 	s.watcher.mu.Lock()
 	s.end.Lived = time.Since(s.watcher.up)
-	// A watch ends in order if the server ends it, and not before its timeout.
+	// A watch ends in order if the server ends it after its timeout.
 	s.broke = s.end.Up && (s.end.Err != nil || s.end.Lived < listwatch.ShortestWatch)
 	s.watcher.up = time.Time{}
 	s.watcher.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package kind creates the loads of a scenario. It knows all kinds of load.
+// Package kind builds the loads of a scenario, of all kinds.
 package kind
 
 import (
@@ -36,7 +36,7 @@ func makers() map[string]maker {
 	}
 }
 
-// paced returns a maker that calls f with the pacer of the load's arrivals.
+// paced returns a maker that creates the pacer of the load's arrivals and calls f with it.
 func paced(f func(*making, scenario.PlacedLoad, arrival.Pacer) (load.Load, error)) maker {
 	return func(m *making, at scenario.PlacedLoad) (load.Load, error) {
 		p, err := arrival.NewShaped(at.Arrival, float64(at.Rate), at.Shape.Pace(), m.target.Seed)
@@ -47,7 +47,7 @@ func paced(f func(*making, scenario.PlacedLoad, arrival.Pacer) (load.Load, error
 	}
 }
 
-// making holds what the makers need.
+// making holds the arguments and intermediate results of MakeSome.
 type making struct {
 	scenario *scenario.Scenario
 	target   load.Target
@@ -55,19 +55,19 @@ type making struct {
 	made     map[string]load.Load // by name
 }
 
-// Make creates the loads of a scenario, in the order of Scenario.Loads. They send nothing yet. Histories with violations write
-// their evidence to dir. Errors name the place in the scenario file.
+// Make builds the loads of a scenario, in the order of Scenario.Loads. They send nothing yet. dir is the directory for
+// the evidence of violations in histories. Errors name the place in the scenario file.
 func Make(s *scenario.Scenario, target load.Target, dir string) ([]load.Load, error) {
 	return MakeSome(s, target, dir, func(string) bool { return true })
 }
 
-// MakeSome is like Make, but creates only the loads whose kind satisfies some. The other entries are nil.
+// MakeSome is like Make, but builds only the loads for whose kind some returns true. The entries of the other loads are
+// nil.
 func MakeSome(s *scenario.Scenario, target load.Target, dir string, some func(kind string) bool) ([]load.Load, error) {
 	m := &making{scenario: s, target: target, dir: dir, made: map[string]load.Load{}}
 	places := s.Loads()
 	all := make([]load.Load, len(places))
-	// Loads that name other loads are made after them, regardless of their order in
-	// the file.
+	// Loads that name other loads are built after those, regardless of the order in the file.
 	for _, naming := range []bool{false, true} {
 		for i, at := range places {
 			if (at.Watches != "") != naming || !some(at.Kind) {
@@ -115,7 +115,7 @@ func newReplay(m *making, at scenario.PlacedLoad) (load.Load, error) {
 	return replay.New(m.target, *at.Load)
 }
 
-// streams is a load that opens streams to pods. It watches which pods run as long as it opens streams.
+// streams is a load that opens streams to pods. While it runs, it watches which pods are running.
 type streams struct {
 	*request.Calls
 	caller    *podstream.Caller
@@ -144,10 +144,10 @@ func newHistory(m *making, at scenario.PlacedLoad) (load.Load, error) {
 	})
 }
 
-// drainTimeout is how long no event may arrive after the last write before missing deliveries count as lost.
+// drainTimeout is the time without events, after the last write, after which missing deliveries count as lost.
 const drainTimeout = 10 * time.Second
 
-// changes is a load of requests that write the objects of a load of watches.
+// changes is a load of requests that write to the objects of a load of watches.
 type changes struct {
 	*request.Requests
 	writes  *watch.Changes
@@ -164,10 +164,11 @@ func newChanges(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Lo
 	return &changes{requests, writes, watches}, err
 }
 
-// Settle waits until the watches have delivered the writes. The results of the watches contain the deliveries that are lost.
+// Settle waits until the watches have delivered the writes. It ignores the number of lost deliveries, which is in the
+// results of the watches.
 func (c *changes) Settle(ctx context.Context) { _, _ = c.watches.Drain(ctx, drainTimeout) }
 
-// Parts returns the results by phase, to be merged with other shares.
+// Parts returns the results of this share by phase.
 func (c *changes) Parts() []load.Part {
 	all := c.Requests.Parts()
 	for i := range all {
@@ -176,10 +177,10 @@ func (c *changes) Parts() []load.Part {
 	return all
 }
 
-// Learn records an acknowledged write of another share.
+// Learn records that a write of another worker was acknowledged.
 func (c *changes) Learn(a load.Ack) { c.writes.Learn(a) }
 
-// AddTo adds the requests to the phases, with the number of acknowledged writes.
+// AddTo adds the results of the requests and the number of acknowledged writes to the phases of m.
 func (c *changes) AddTo(m *result.Measurements) {
 	load.AddToPhases(m, c.Results(), func(p *result.Phase, all []result.Requests) {
 		for _, seen := range all {

@@ -7,14 +7,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Divides reports whether loads of a kind are divided among workers. Some kinds stay whole: a history is judged
-// from the order of all its operations, the requests of a trace depend on earlier ones, and a custom load is code
-// of the program that runs the scenario.
+// Divides reports whether loads of a kind are divided among workers. The other kinds cannot be divided: a history is
+// judged by the order of all its operations, the requests of a trace depend on earlier requests, and a custom load is
+// code of the program that runs the scenario.
 func Divides(kind string) bool {
 	return slices.Contains([]string{"requests", "watches", "changes", "objects", "streams"}, kind)
 }
 
-// shared returns a load whose limits are this worker's share of the limits for all workers. A positive limit stays at least 1.
+// shared returns the load with its limits divided by the number of workers. A positive limit stays at least 1.
 func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
 	if s.Whole() {
 		return at
@@ -27,8 +27,8 @@ func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
 	return at
 }
 
-// MostWorkers returns the largest number of workers that a load can be divided among, and the field that limits it. 0 means any
-// number.
+// MostWorkers returns the largest number of workers among which a load can be divided, and the name of the field that
+// limits it. 0 means that there is no limit.
 func MostWorkers(l *scenario.Load) (most int, of string) {
 	least := func(n int, what string) {
 		if most == 0 || n < most {

@@ -16,29 +16,29 @@ var (
 	errNotProtobuf = errors.New("the answer is not Kubernetes protobuf")
 )
 
-// answer checks the answer to one request piece by piece, and keeps the values that the load needs.
+// answer checks the answer to one request piece by piece, and keeps the values in it that the load needs.
 type answer struct {
 	action action
 	tenant int
 
-	// What the request accepts, and the field that the load needs.
+	// Set by call.expect: the encodings that the request accepts, and the field that the load needs.
 	protobuf bool
 	gzip     bool  // the answer may be compressed
-	find     field // the field to find in protobuf; in JSON and CBOR, all fields are found
+	find     field // the field to find in protobuf; in JSON and CBOR all needed fields are found
 
 	begun      bool
 	compressed bool // the answer is compressed and not checked
 	json       document
-	head       []byte // beginning of a protobuf answer: the magic number and, if a field is wanted, more
+	head       []byte // beginning of a protobuf answer: the magic number and, if a field must be found, the metadata
 	found      bool
 	value      []byte // value of the field to find
 }
 
-// longestHead is the number of bytes of a protobuf answer in which a metadata field is searched. Metadata comes first in an
-// answer.
+// longestHead is the number of bytes at the beginning of a protobuf answer in which a metadata field is searched.
+// Metadata is the first part of an object or list.
 const longestHead = longestValue + 4<<10
 
-// begin prepares for the next answer.
+// begin resets a for the next answer.
 func (a *answer) begin() {
 	a.begun, a.compressed, a.found = false, false, false
 	a.json.reset()
@@ -49,8 +49,8 @@ func (a *answer) begin() {
 func (a *answer) write(p []byte) error {
 	if !a.begun {
 		a.begun = true
-		// No answer in JSON, protobuf or CBOR begins with the first byte of gzip. Compressed answers (over 128 KiB) are not
-		// decompressed.
+		// The first byte of gzip cannot be the first byte of JSON, protobuf or CBOR. The API server compresses answers
+		// over 128 KiB; these are not decompressed.
 		a.compressed = a.gzip && p[0] == 0x1f
 	}
 	switch {
@@ -62,7 +62,7 @@ func (a *answer) write(p []byte) error {
 	return a.json.write(p)
 }
 
-// whole is called at the end of a 2xx answer. It fails if the answer is incomplete.
+// whole returns an error if the 2xx answer is incomplete. It is called at the end of the answer.
 func (a *answer) whole() error {
 	switch {
 	case !a.begun:
@@ -97,7 +97,7 @@ func (a *answer) writeProtobuf(p []byte) error {
 	return nil
 }
 
-// token returns metadata.continue of the answer, or "" if it has no token.
+// token returns the continue token in the metadata of the answer, or "" if there is none.
 func (a *answer) token() []byte {
 	if a.protobuf {
 		return a.value
@@ -105,7 +105,7 @@ func (a *answer) token() []byte {
 	return a.json.token
 }
 
-// version returns metadata.resourceVersion of the answer, or 0 if it is missing or not a number.
+// version returns the resourceVersion in the metadata of the answer. It returns 0 if that is missing or not a number.
 func (a *answer) version() uint64 {
 	text := a.json.version
 	if a.protobuf {
@@ -126,9 +126,11 @@ var (
 )
 
 const (
-	// longestKey is longer than any wanted key, even if each letter is written as a \u escape.
+	// longestKey is the maximum length of a key, in bytes. It suffices for all needed keys, even if each letter is
+	// written as a \u escape.
 	longestKey = 128
-	// longestValue is the maximum size of a value that is kept. Continue tokens of etcd have a few hundred bytes.
+	// longestValue is the maximum length of a value that is kept, in bytes. Continue tokens of etcd have a few hundred
+	// bytes.
 	longestValue = 16 << 10
 )
 
@@ -141,15 +143,15 @@ type tokens interface {
 	Complete() bool
 }
 
-// document validates one JSON document as encoding/json.Valid does (see the fuzz test), or one CBOR item, in pieces of any
-// size. It keeps metadata.continue and metadata.resourceVersion.
+// document validates, in pieces of any size, one JSON document as encoding/json.Valid does (see the fuzz test), or one
+// CBOR item. It keeps metadata.continue and metadata.resourceVersion.
 type document struct {
 	binary bool // the document is CBOR
 	json   jsonscan.Scanner
 	cbor   cborscan.Scanner
-	depth  int   // 1 in the document's object, 2 in its metadata
+	depth  int   // 1 in the outermost object, 2 in its metadata
 	field  field // the field whose value the scanner keeps
-	// token and version are empty if they are missing or not strings.
+	// token and version are empty if the field is missing or not a string.
 	token, version []byte
 }
 
@@ -178,7 +180,7 @@ func (d *document) text() tokens {
 	return &d.json
 }
 
-// write reads the next piece. After an error the document must be reset.
+// write reads the next piece. After an error, the document must be reset.
 func (d *document) write(p []byte) error {
 	text := d.text()
 	for len(p) > 0 {
@@ -210,7 +212,7 @@ func (d *document) write(p []byte) error {
 	return nil
 }
 
-// key selects the wanted values. If a key is repeated, its last value counts.
+// key selects whether the value of a key is kept. If a key is repeated, the last value is kept.
 func (d *document) key(text tokens, key string) {
 	switch {
 	case d.depth == 1 && key == "metadata":
@@ -225,7 +227,7 @@ func (d *document) key(text tokens, key string) {
 	}
 }
 
-// whole fails if the document is incomplete.
+// whole returns an error if the document is incomplete.
 func (d *document) whole() error {
 	if d.text().Complete() {
 		return nil
@@ -236,13 +238,13 @@ func (d *document) whole() error {
 // Field numbers (apimachinery, runtime and meta/v1, generated.proto).
 const (
 	unknownRaw        = 2
-	itsMetadata       = 1 // metadata of every object and list
+	itsMetadata       = 1 // number of the metadata field of every object and list
 	listMetaContinue  = 3
 	objectMetaVersion = 6
 )
 
-// metadata finds a field in the metadata of an object or list, from the beginning of its envelope. known means that more bytes
-// would not change the result.
+// metadata finds a field in the metadata of an object or list. head is the beginning of the object's envelope. known
+// reports whether the result is final, so that more bytes would not change it.
 func metadata(head []byte, f field) (value []byte, known bool) {
 	raw, rawWhole, ok := member(head, unknownRaw)
 	if !ok {
@@ -266,11 +268,12 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 	return value, true
 }
 
-// mostBefore is how many fields of a message are searched for a wanted one. It limits the work per answer.
+// mostBefore is the number of fields of a message that are searched for a needed field. It limits the work for an
+// answer.
 const mostBefore = 8
 
-// member finds a field in the beginning of a message. It returns the part of the field's contents that has arrived. whole means
-// that this is all of it.
+// member finds a field in the beginning of a message. It returns the part of the field's contents that has arrived.
+// whole reports whether this is the complete contents.
 func member(b []byte, number protowire.Number) (contents []byte, whole, ok bool) {
 	for range mostBefore {
 		num, typ, n := protowire.ConsumeTag(b)

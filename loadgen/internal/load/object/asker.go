@@ -27,13 +27,13 @@ const (
 	applyQuery = "?fieldManager=stormglass&force=true"
 )
 
-// Rate limit for creating the objects of a load, which is not measured.
+// Rate limit for the requests that create the objects of a load. These requests are not measured.
 const (
 	setupRate  = 500 // per second
 	setupBurst = 50
 )
 
-// Requests that are not measured are retried while the server is overloaded or unreachable.
+// Limits for requests that are not measured. Such a request is retried while the server is overloaded or unreachable.
 const (
 	setupTimeout  = time.Minute
 	setupAttempts = 8
@@ -42,8 +42,8 @@ const (
 	largestAnswer = 256 << 20
 )
 
-// asker sends the requests that are not measured, on its own connections, with client-go's authentication. It uses net/http,
-// which may repeat a request; here that is desirable.
+// asker sends the requests that are not measured, with client-go's authentication, on its own connections. It uses
+// net/http, which may send a request twice; that does no harm here.
 type asker struct {
 	transport *http.Transport
 	client    http.RoundTripper
@@ -80,26 +80,26 @@ func newAsker(config *rest.Config) (*asker, error) {
 	return a, nil
 }
 
-// close closes connections that are not in use; the next request opens one.
+// close closes the connections that are not in use. The next request opens a new connection.
 func (a *asker) close() { a.transport.CloseIdleConnections() }
 
 type query struct {
 	method string
-	path   string // path on the API server, without its prefix; may have a query
+	path   string // path without the prefix of a gateway; may include a query
 	accept string // "" for JSON
-	typ    string // content type of body
+	typ    string // media type of body
 	body   []byte
 }
 
 type reply struct {
 	status int
 	body   []byte
-	wait   time.Duration // the server's Retry-After
+	wait   time.Duration // Retry-After of the server
 }
 
 func (r reply) success() bool { return load.Outcome(r.status).Success() }
 
-// ask sends a query, with retries, until it has an answer. An error names method and path.
+// ask sends a query until it is answered, with retries. Its error names the method and the path.
 func (a *asker) ask(ctx context.Context, q query) (reply, error) {
 	wait := setupBackoff
 	for attempt := 1; ; attempt++ {
@@ -121,7 +121,7 @@ func (a *asker) ask(ctx context.Context, q query) (reply, error) {
 	}
 }
 
-// once sends a query once, without retries.
+// once sends a query without retries.
 func (a *asker) once(ctx context.Context, q query) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
@@ -152,7 +152,7 @@ func (a *asker) once(ctx context.Context, q query) (reply, error) {
 	return r, nil
 }
 
-// failed returns a one-line error for an unsuccessful response, with a hint if one is known.
+// failed returns a one-line error for an unsuccessful response. For some statuses it contains a hint.
 func failed(verb, object string, r reply) error {
 	return fmt.Errorf("%s %s: %w", verb, object, load.Refusal(verb, r.status, r.body))
 }

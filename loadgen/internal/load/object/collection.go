@@ -17,13 +17,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// removeMany deletes the load's own objects in a namespace with one request (deletecollection): all, or those that selectors
-// and a limit choose. A namespace is used again after its missing objects have been recreated, which is not measured.
+// removeMany deletes objects in one namespace with one request (deletecollection): all of the load's objects, or those
+// that selectors and a limit choose. Before the namespace is used again, the missing objects are recreated, which is
+// not measured.
 type removeMany struct {
 	call
 	set   *Set
 	paths []string // paths of the requests, by namespace
-	// whole holds the namespaces that requests may use, emptied those whose objects must be recreated.
+	// whole holds the namespaces that requests may use. emptied holds the namespaces whose objects must be recreated.
 	whole, emptied chan int
 }
 
@@ -46,7 +47,7 @@ func (o *operation) removeMany(x scenario.Operation, s *Set) *removeMany {
 	return d
 }
 
-// ownedQuery selects the objects of a load that a selector matches.
+// ownedQuery returns the query that selects a load's objects, restricted by selector.
 func ownedQuery(loadName, selector string) string {
 	own := load.LoadLabel + "=" + loadName
 	if selector != "" {
@@ -69,7 +70,7 @@ func (d *removeMany) next(_ int64, r *request.Request, a *answer) bool {
 
 func (d *removeMany) done(r *request.Request, _ *answer, o load.Outcome) bool {
 	i := int(r.Key)
-	if o == http.StatusTooManyRequests { // the request deleted nothing
+	if o == http.StatusTooManyRequests { // nothing was deleted
 		d.whole <- i
 	} else {
 		d.emptied <- i
@@ -96,8 +97,8 @@ func (d *removeMany) background(ctx context.Context) {
 	workers.Wait()
 }
 
-// remakeIn recreates the objects that are missing in a namespace. Objects that it cannot create stay missing until the next
-// request.
+// remakeIn recreates the objects that are missing in a namespace. Objects that cannot be created stay missing until the
+// next request to the namespace.
 func (s *Set) remakeIn(ctx context.Context, namespace int) {
 	there, err := s.numbersIn(ctx, namespace)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// aggregatedType is the media type that client-go accepts for /api and /apis: all groups in one document.
+// aggregatedType is the media type of a discovery document for /api or /apis that contains all groups. client-go
+// requests this type.
 const aggregatedType = jsonType + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 // getDocument reads a complete discovery or OpenAPI document, as a client with an empty cache does.

@@ -9,10 +9,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// version holds an object's resourceVersion for its next update.
+// version holds the resourceVersion of an object for its next update.
 type version struct {
 	number atomic.Uint64 // the newest resourceVersion seen
-	busy   atomic.Bool   // an update of the object is in flight, or its version is not known
+	busy   atomic.Bool   // an update of the object is in flight, or the version is not known
 }
 
 // learn records the resourceVersion of an object.
@@ -35,14 +35,14 @@ func (s *Set) learnFrom(i int, r reply) {
 	}
 }
 
-// reserve finds an object of this share for an update, starting at i. No two updates use the same version at once, because the
-// load itself would then cause conflicts.
+// reserve returns an object of this share for an update, the first free one from object i on. No two updates in flight
+// use the same object, because they would cause conflicts. It returns false if no object is free.
 func (s *Set) reserve(i int) (int, bool) {
 	own := s.share.Part(len(s.versions))
 	if own == 0 {
 		return 0, false
 	}
-	// Start with the first object of the share from i on.
+	// Start with the first object of this share that is not before i.
 	at := s.share.Part(i) % own
 	for range own {
 		i = s.share.Number(at)
@@ -56,8 +56,8 @@ func (s *Set) reserve(i int) (int, bool) {
 	return 0, false
 }
 
-// release makes an object available again after an update. After any failure except a 429, such as a conflict or an unknown
-// outcome, its version is read first.
+// release makes an object available again after an update. If the update failed with anything but a 429, such as a
+// conflict or an unknown outcome, the object's version is read first.
 func (s *Set) release(i int, o load.Outcome) {
 	if o.Success() || o == http.StatusTooManyRequests {
 		s.versions[i].busy.Store(false)
@@ -66,7 +66,7 @@ func (s *Set) release(i int, o load.Outcome) {
 	s.stale <- i // does not block: there is room for every object
 }
 
-// deletable prepares the set for deletes: all its objects may be deleted.
+// deletable prepares the set for deletes, which may take any of its objects.
 func (s *Set) deletable() {
 	if s.whole != nil {
 		return
@@ -77,7 +77,7 @@ func (s *Set) deletable() {
 	}
 }
 
-// keep recreates deleted objects and reads versions, until ctx ends.
+// keep recreates deleted objects, and reads versions that are not known, until ctx ends.
 func (s *Set) keep(ctx context.Context) {
 	if s.gone == nil && s.stale == nil {
 		return
@@ -102,7 +102,8 @@ func (s *Set) keep(ctx context.Context) {
 	workers.Wait()
 }
 
-// remake recreates a deleted object. If it fails, the next request for the object gets a 404, which is counted.
+// remake recreates a deleted object. If that fails, the next request for the object is answered with 404 and counted as
+// such.
 func (s *Set) remake(ctx context.Context, i int) {
 	body := s.appendObject(nil, s.made, i, 0, 0)
 	r, err := s.asker.once(ctx, query{method: http.MethodPost, path: s.paths[s.home[i]], typ: jsonType, body: body})
@@ -111,7 +112,8 @@ func (s *Set) remake(ctx context.Context, i int) {
 	}
 }
 
-// refresh reads an object's version. If it fails, the next update gets a conflict, which is counted.
+// refresh reads the version of an object. If that fails, the next update is answered with a conflict and counted as
+// such.
 func (s *Set) refresh(ctx context.Context, i int) {
 	r, err := s.asker.once(ctx, query{method: http.MethodGet, path: string(s.AppendPath(nil, i))})
 	if err == nil && r.success() {

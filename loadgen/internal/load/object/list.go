@@ -17,14 +17,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// list lists a collection: in one namespace per request, or in all namespaces at once.
+// list is the action that lists a collection, either in one namespace per request or in all namespaces at once.
 type list struct {
 	call
 	prefix string // path prefix of a server behind a gateway
 	draw   stream
 	pages  bool
 	exact  *exactVersion // nil if requests name no exact version
-	// Paths with their queries, by namespace: for the first page, and the common part for other pages.
+	// Paths with queries, by namespace. first is for the first page. open is the part that the paths of the other pages
+	// have in common.
 	first, open []string
 }
 
@@ -92,7 +93,7 @@ func (l *list) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// done requests the next page with the continue token, which includes resourceVersion and its match rule.
+// done requests the next page with the continue token, which contains the resourceVersion and the match rule.
 func (l *list) done(r *request.Request, a *answer, o load.Outcome) bool {
 	if o == http.StatusGone && l.exact != nil {
 		l.exact.outdated()
@@ -131,7 +132,7 @@ func appendEscaped(b, value []byte) []byte {
 // renewPause is the minimum time between two renewals of an exact version.
 const renewPause = time.Second
 
-// exactVersion is the exact resourceVersion that lists request. It is read from an earlier list, and again after a 410.
+// exactVersion is the resourceVersion for lists at an exact version. It is read with a list, and again after a 410.
 type exactVersion struct {
 	asker   *asker
 	name    string

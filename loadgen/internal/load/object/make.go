@@ -12,7 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// accountsWithin is the time limit for the ServiceAccounts of new namespaces. The API server refuses pods until they exist.
+// accountsWithin is the time limit for the ServiceAccounts of new namespaces. Without its ServiceAccount, the API
+// server refuses a pod.
 const (
 	accountsWithin = 30 * time.Second
 	accountsPoll   = 100 * time.Millisecond
@@ -38,7 +39,8 @@ func (s *Set) makeAll(ctx context.Context) error {
 	return nil
 }
 
-// makeNamespaces creates the load's namespaces, except the run's own. If that is forbidden, they must exist already.
+// makeNamespaces creates the namespaces of the load, except the run's namespace. If it may not create namespaces, they
+// must exist already.
 func (s *Set) makeNamespaces(ctx context.Context) error {
 	if !s.resource.namespaced {
 		return nil
@@ -62,7 +64,7 @@ func (s *Set) makeNamespaces(ctx context.Context) error {
 	})
 }
 
-// what returns the name of an object in errors, such as configmaps "load-0".
+// what returns the name of object i for error messages, such as configmaps "load-0".
 func (s *Set) what(i int) string { return fmt.Sprintf("%s %q", s.name, fmt.Sprint(s.stem, i)) }
 
 func (s *Set) make(ctx context.Context, i int) error {
@@ -70,7 +72,8 @@ func (s *Set) make(ctx context.Context, i int) error {
 	r, err := s.create(ctx, s.home[i], "", body)
 	verb := "create"
 	if err == nil && r.status == http.StatusConflict {
-		// The object is from an earlier run, or from a request whose answer was lost. An apply needs no resourceVersion.
+		// The object exists from an earlier run, or from a request whose answer was lost. An apply needs no
+		// resourceVersion.
 		verb = "apply"
 		r, err = s.asker.ask(ctx, query{
 			method: http.MethodPatch, path: string(s.AppendPath(nil, i)) + applyQuery, typ: applyPatchType, body: body,
@@ -86,12 +89,13 @@ func (s *Set) make(ctx context.Context, i int) error {
 	return nil
 }
 
-// create creates an object in a namespace of the set, see asker.create.
+// create creates an object in a namespace of the set, with retries as in asker.create.
 func (s *Set) create(ctx context.Context, namespace uint16, options string, body []byte) (reply, error) {
 	return s.asker.create(ctx, query{method: http.MethodPost, path: s.paths[namespace] + options, typ: jsonType, body: body})
 }
 
-// create sends a request that creates an object. While a pod is refused because its ServiceAccount does not exist, it retries.
+// create sends a request that creates an object. It retries while the API server refuses a pod because the
+// ServiceAccount does not exist.
 func (a *asker) create(ctx context.Context, q query) (reply, error) {
 	for until := time.Now().Add(accountsWithin); ; {
 		r, err := a.ask(ctx, q)
@@ -102,7 +106,7 @@ func (a *asker) create(ctx context.Context, q query) (reply, error) {
 	}
 }
 
-// awaitCreate waits until each namespace accepts new objects. It creates none.
+// awaitCreate waits until objects can be created in each namespace. It creates no objects.
 func (s *Set) awaitCreate(ctx context.Context) error {
 	if err := s.makeNamespaces(ctx); err != nil {
 		return err
@@ -122,8 +126,8 @@ func (s *Set) awaitCreate(ctx context.Context) error {
 	})
 }
 
-// learnUpdates finds out with a dry run whether updates must name a resourceVersion. Updates of leases and custom resources
-// must.
+// learnUpdates finds out, with a dry run, whether an update must name a resourceVersion. Updates of leases and of
+// custom resources must.
 func (s *Set) learnUpdates(ctx context.Context) error {
 	own := s.share.Index
 	r, err := s.asker.ask(ctx, query{
@@ -147,7 +151,7 @@ func (s *Set) learnUpdates(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("update %s: %w", s.what(own), err)
 	}
-	if !r.success() && r.status != http.StatusConflict { // a conflict shows that the update is allowed
+	if !r.success() && r.status != http.StatusConflict { // a conflict shows that updates are allowed
 		return failed("update", s.what(own), r)
 	}
 	return nil

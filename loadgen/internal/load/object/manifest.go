@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// PayloadAnnotation is the annotation with the payload, for objects that have no field for it.
+// PayloadAnnotation is the annotation that holds the payload of objects without a field for it.
 const PayloadAnnotation = "stormglass.dev/payload"
 
 // place is where an object holds its payload.
@@ -21,10 +21,10 @@ const (
 	inData             // data.payload, as text
 	inSecret           // data.payload, in base64
 	inSpec             // spec.payload
-	noPlace            // for reviews, which have no payload and no metadata
+	noPlace            // for reviews, which have neither payload nor metadata
 )
 
-// manifest describes the objects of a resource. compile adds name, namespace, labels and payload.
+// manifest is the template for the objects of a resource. compile adds name, namespace, labels and payload.
 type manifest struct {
 	apiVersion, kind string
 	rest             map[string]any
@@ -33,7 +33,8 @@ type manifest struct {
 
 type object = map[string]any
 
-// builtIn returns the built-in manifest for a resource. It is as small as possible and causes no work for controllers.
+// builtIn returns the built-in manifest for a resource. The manifest is as small as possible, and its objects cause no
+// work for controllers.
 func builtIn(resource string) (manifest, bool) {
 	switch resource {
 	case "configmaps":
@@ -41,7 +42,7 @@ func builtIn(resource string) (manifest, bool) {
 	case "secrets":
 		return manifest{"v1", "Secret", object{"type": "Opaque"}, inSecret}, true
 	case "services":
-		// Headless and without a selector, so that controllers write no IPAddress and no EndpointSlice.
+		// A headless Service without a selector, for which controllers write no IPAddress and no EndpointSlice.
 		return manifest{"v1", "Service", object{"spec": object{"clusterIP": "None", "ports": []any{object{"port": 80}}}}, inAnnotation}, true
 	case "serviceaccounts":
 		return manifest{"v1", "ServiceAccount", nil, inAnnotation}, true
@@ -55,8 +56,8 @@ func builtIn(resource string) (manifest, bool) {
 	return manifest{}, false
 }
 
-// podSpec returns the spec of a pod that never runs, because no scheduler has its schedulerName and no node its label. It
-// contains the fields that admission would set, so that an update can send the manifest unchanged.
+// podSpec returns the spec of a pod that never runs, because no scheduler has its schedulerName and no node has its
+// label. It contains the fields that admission sets by default, so that an update can send the manifest unchanged.
 func podSpec() object {
 	tolerate := func(taint string) object {
 		return object{"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
@@ -72,13 +73,13 @@ func podSpec() object {
 	}
 }
 
-// given converts the object that the user gave to the load.
+// given converts the object in the scenario of the load to a manifest.
 func given(from any) (manifest, error) {
 	m, ok := from.(map[string]any)
 	if !ok {
 		return manifest{}, fmt.Errorf("the load's object is not a manifest")
 	}
-	// Copy through JSON, so that the scenario's object stays unchanged.
+	// The copy through JSON leaves the object in the scenario unchanged.
 	text, err := json.Marshal(m)
 	if err != nil {
 		return manifest{}, fmt.Errorf("the load's object cannot be written as JSON: %w", err)
@@ -98,7 +99,8 @@ func given(from any) (manifest, error) {
 	return manifest{apiVersion, kind, rest, inAnnotation}, nil
 }
 
-// compile adds name, namespace, labels and payload to the manifest and, if version is set, the resourceVersion for updates.
+// compile returns the body for requests: the manifest with name, namespace, labels and payload. If version is true, it
+// also contains a resourceVersion, for updates.
 func (m manifest) compile(labels map[string]string, loadName string, namespaced, version bool) (body, error) {
 	all := object{}
 	maps.Copy(all, m.rest)
@@ -133,7 +135,8 @@ func (m manifest) compile(labels map[string]string, loadName string, namespaced,
 	return compile(all)
 }
 
-// child replaces the object at a key with a copy, or with a new object if it is missing, and returns it.
+// child returns a copy of the object at a key of an object, and stores the copy at the key. If the key is missing, it
+// stores and returns a new object.
 func child(of object, key string) object {
 	c, _ := of[key].(object)
 	if c = maps.Clone(c); c == nil {
@@ -143,7 +146,7 @@ func child(of object, key string) object {
 	return c
 }
 
-// letters returns the number of letters of a payload of size bytes.
+// letters returns the number of letters in a payload of size bytes.
 func (p place) letters(size int) int {
 	if p == inSecret { // base64 without padding: a multiple of 4
 		return (size + 2) / 3 * 4
@@ -151,7 +154,7 @@ func (p place) letters(size int) int {
 	return size
 }
 
-// appendPatch appends a JSON merge patch that sets the payload and, if key is not empty, an annotation.
+// appendPatch appends a JSON merge patch that sets the payload. If key is not empty, the patch also sets an annotation.
 func (p place) appendPatch(b []byte, text payload, size int, turn int64, key string, value []byte) []byte {
 	b = append(b, '{')
 	if p == inAnnotation || key != "" {

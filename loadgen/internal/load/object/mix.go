@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// mix draws the operation and the tenant of each arrival of a load of requests.
+// mix draws an operation and a tenant for each arrival of a load of requests.
 type mix struct {
 	asked   []scenario.Operation
 	weights shares
@@ -49,10 +49,10 @@ func newMix(seed int64, l scenario.Load) *mix {
 	return m
 }
 
-// Kinds returns one kind for each operation of the mix and each tenant.
+// Kinds returns one kind for each pair of operation and tenant.
 func (m *mix) Kinds() []request.Kind { return m.kinds }
 
-// KindOf returns the kind of arrival n. It draws operation and tenant.
+// KindOf returns the index in Kinds for the operation and the tenant of arrival n.
 func (m *mix) KindOf(n int64) int {
 	which, tenant := m.draw(n)
 	return m.kindOf[which*len(m.tenants)+tenant]
@@ -68,7 +68,7 @@ func (m *mix) draw(n int64) (which, tenant int) {
 	return which, tenant
 }
 
-// Count returns how many of the first n arrivals of a load of requests have each verb and resource.
+// Count returns the number of requests among the first n arrivals of a load of requests, by verb and resource.
 func Count(seed int64, l scenario.Load, n int64) map[[2]string]int64 {
 	m, all := newMix(seed, l), map[[2]string]int64{}
 	if len(m.asked) == 1 {

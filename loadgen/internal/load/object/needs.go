@@ -7,19 +7,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Need is one permission that a load needs.
+// Need is an RBAC permission that a load needs.
 type Need struct {
 	Verb, Group, Resource string
-	// Name is the only object that the permission is for; "" means all objects.
+	// Name is the name of the only object that the permission is needed for. "" means all objects.
 	Name string
-	// Cluster is set if the permission is needed in all namespaces, or the resource is not namespaced.
-	// Otherwise it is needed in the namespaces of Load.NamespacesIn.
+	// Cluster means that the permission is needed in all namespaces, or that the resource is cluster-scoped. Otherwise
+	// the permission is needed only in the namespaces of Load.NamespacesIn.
 	Cluster bool
 }
 
-// Needs returns the permissions that a load of requests or watches needs. Tenants need the permissions of the measured
-// requests; the load's own identity needs all. The permissions to create namespaces, and to get and create the definition of
-// widgets, are not needed if these exist already.
+// Needs returns the permissions that a load of requests or watches needs. Tenants need only the permissions for the
+// measured requests. The load's own identity needs all permissions, with two exceptions: those to create namespaces
+// that exist already, and those to get and create the definition of widgets if it exists already.
 func Needs(l scenario.Load) []Need {
 	var all []Need
 	add := func(need Need) {
@@ -61,7 +61,7 @@ func Needs(l scenario.Load) []Need {
 	return all
 }
 
-// measured returns the RBAC verb of an operation.
+// measured returns the RBAC verb for the measured requests of an operation.
 func measured(x scenario.Operation) string {
 	if x.Verb == "apply" {
 		return "patch"
@@ -69,7 +69,7 @@ func measured(x scenario.Operation) string {
 	return x.Verb
 }
 
-// verbsOf returns the RBAC verbs of one operation, or of watches and their changes.
+// verbsOf returns the RBAC verbs that one operation needs, or a load of watches with its changes.
 func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 	var verbs []string
 	switch {
@@ -90,7 +90,7 @@ func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 		verbs = []string{x.Verb}
 	}
 	if own {
-		// Objects are created, applied if they exist, and recreated after a delete.
+		// Objects are created, applied if they exist already, and recreated after a delete.
 		verbs = append(verbs, "create", "patch")
 	}
 	return verbs

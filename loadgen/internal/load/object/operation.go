@@ -28,19 +28,20 @@ type operation struct {
 	actions []action // by operation; set by Prepare
 }
 
-// action makes the requests of one operation of the mix.
+// action creates the requests of one operation of the mix.
 type action interface {
-	// next fills in path and body, and prepares a for the answer. It returns false if no object is free.
+	// next fills in the path and the body of arrival n, and prepares a for the answer. It returns false if no object is
+	// free.
 	next(n int64, r *request.Request, a *answer) bool
-	// done is called at the end of a request. It returns true to send r again with the contents that done has set.
+	// done is called at the end of a request. If it returns true, r is sent again with the contents that done has set.
 	done(r *request.Request, a *answer, o load.Outcome) bool
-	// background works concurrently with the load until ctx ends.
+	// background does work beside the requests until ctx ends.
 	background(ctx context.Context)
-	// template returns the template of a tenant's requests.
+	// template returns the request template for a tenant.
 	template(tenant int) *request.Template
 }
 
-// NewOperation returns the operation or the mix of operations of a load of requests. It sends nothing.
+// NewOperation returns the operation of a load of requests, which may be a mix of operations. It sends nothing.
 func NewOperation(t load.Target, l scenario.Load) (request.Operation, error) {
 	o, err := newOperation(t, l)
 	if err != nil {
@@ -69,7 +70,7 @@ func newOperation(t load.Target, l scenario.Load) (*operation, error) {
 	return o, nil
 }
 
-// add adds one operation of the mix, and creates the set of its resource if none exists.
+// add adds one operation to the mix. If there is no set for the operation's resource, it creates one.
 func (o *operation) add(t load.Target, x scenario.Operation) error {
 	if !slices.Contains(scenario.Verbs, x.Verb) {
 		return fmt.Errorf("unknown verb %q; there are %s", x.Verb, strings.Join(scenario.Verbs, ", "))
@@ -104,7 +105,7 @@ func (o *operation) add(t load.Target, x scenario.Operation) error {
 
 func writes(verb string) bool { return verb != "get" && verb != "list" }
 
-// Prepare finds the resources and creates the objects. After an error it can be called again.
+// Prepare finds the resources and creates the objects. If it fails, it can be called again.
 func (o *operation) Prepare(ctx context.Context) error {
 	defer o.asker.close()
 	o.actions = nil
@@ -113,7 +114,7 @@ func (o *operation) Prepare(ctx context.Context) error {
 			return err
 		}
 		if s.manifest == nil {
-			s.count = 0 // the load's object belongs to another resource of the mix
+			s.count = 0 // the load's own object is of another resource of the mix
 		}
 		if err := s.makeAll(ctx); err != nil {
 			return err
@@ -141,7 +142,8 @@ func (o *operation) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Background renews bearer tokens, names and versions, and recreates deleted objects.
+// Background renews bearer tokens, names of existing objects and versions, and recreates deleted objects, until ctx
+// ends.
 func (o *operation) Background(ctx context.Context) {
 	defer o.asker.close()
 	var all sync.WaitGroup
@@ -175,7 +177,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// Data checks each piece of a 2xx answer. An empty piece marks its end.
+// Data checks a piece of a 2xx answer. An empty piece marks the end of the answer.
 func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	if !load.Outcome(status).Success() {
 		return nil
@@ -187,7 +189,7 @@ func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	return a.write(p)
 }
 
-// Done records the answer. It returns true to request the next page of a list.
+// Done passes the end of a request to the operation's action. It returns true to request the next page of a list.
 func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) bool {
 	a := r.State.(*answer)
 	if !a.action.done(r, a, outcome) {
@@ -198,7 +200,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	return true
 }
 
-// call holds what all actions have in common: a template for each tenant, and how answers are read.
+// call holds what all actions have in common: a request template for each tenant, and how answers are read.
 type call struct {
 	templates []*request.Template
 	protobuf  bool
@@ -210,7 +212,8 @@ func (c *call) template(tenant int) *request.Template { return c.templates[tenan
 
 func (c *call) background(context.Context) {}
 
-// expect prepares a for an answer in the encoding that the request accepts. find is the field that is needed.
+// expect prepares a for an answer in the encoding that the request accepts. find is the field of the answer that the
+// load needs.
 func (c *call) expect(a *answer, find field) {
 	a.protobuf, a.json.binary, a.gzip, a.find = c.protobuf, c.cbor, c.gzip, find
 }
@@ -219,11 +222,11 @@ func (o *operation) call(method string, x scenario.Operation, contentType string
 	return o.callAs(method, x, accept(x), contentType)
 }
 
-// callAs returns a call that accepts a media type.
+// callAs returns a call whose requests accept the given media type.
 func (o *operation) callAs(method string, x scenario.Operation, media, contentType string) call {
 	c := call{protobuf: x.Encoding == "protobuf", cbor: x.Encoding == "cbor"}
-	// The API server does not compress answers to writes. Lists of all pages are not compressed, because their tokens must be
-	// read.
+	// The API server does not compress answers to writes. A load that reads all pages of a list cannot accept
+	// compressed answers, because it must read their tokens.
 	c.gzip = o.gzip && method == http.MethodGet && !x.AllPages
 	for _, t := range o.tenants {
 		extra := http.Header{}

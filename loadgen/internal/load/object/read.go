@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// accept returns the Accept header of an operation. It has no second choice, so that the server cannot answer in another
-// encoding.
+// accept returns the Accept header of an operation. It contains no alternative, so that the server cannot answer in
+// another encoding.
 func accept(o scenario.Operation) string {
 	media := jsonType
 	switch o.Encoding {
@@ -46,7 +46,7 @@ func accept(o scenario.Operation) string {
 	return media
 }
 
-// action returns the action of one operation. The operation's resource and objects must exist.
+// action returns the action of one operation. Its resource must have been found and its objects created.
 func (o *operation) action(ctx context.Context, x scenario.Operation, s *Set) (action, error) {
 	picks := newStream(o.seed, o.load.Name, "object of "+x.Resource)
 	own := s.count > 0 && o.load.OwnObjects(x)
@@ -92,7 +92,7 @@ func (g *getOwn) next(n int64, r *request.Request, a *answer) bool {
 
 func (g *getOwn) done(*request.Request, *answer, load.Outcome) bool { return false }
 
-// How the names of existing objects are renewed.
+// Settings for reading the names of existing objects.
 const (
 	renewNames   = 10 * time.Second
 	renewNoNames = time.Second
@@ -100,7 +100,8 @@ const (
 	noSuchObject = "stormglass-no-such-object"
 )
 
-// getAny reads one of the existing objects in the run's namespace or, if there is no namespace, in any.
+// getAny is the action that reads an existing object in the run's namespace or, if the run has no namespace, in any
+// namespace.
 type getAny struct {
 	call
 	set   *Set
@@ -114,7 +115,7 @@ func (g *getAny) prepare(ctx context.Context) error {
 	return g.renew(ctx)
 }
 
-// renew lists a page of names. It keeps the old names if the page is empty.
+// renew lists one page of names. If the page is empty, it keeps the old names.
 func (g *getAny) renew(ctx context.Context) error {
 	r, err := g.set.asker.ask(ctx, query{
 		method: http.MethodGet, path: g.set.resource.collection(g.set.namespace) + "?limit=" + strconv.Itoa(mostNames),
@@ -149,7 +150,7 @@ func (g *getAny) background(ctx context.Context) {
 		if !apiclient.Pause(ctx, wait) {
 			return
 		}
-		// After a failure the old names stay in use. The measured requests show it.
+		// If this fails, the old names stay in use, and the measured requests show whether the server works.
 		_ = g.renew(ctx)
 	}
 }

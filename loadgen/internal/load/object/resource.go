@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// resource is a resource of the API server, from discovery.
+// resource describes a resource that discovery has found.
 type resource struct {
 	name       string // plural with the group, such as deployments.apps
 	root       string // /api/v1 or /apis/apps/v1
@@ -22,11 +22,11 @@ type resource struct {
 	kind       string
 	namespaced bool
 	verbs      []string
-	// subresources holds the verbs of each subresource.
+	// subresources maps each subresource to its verbs.
 	subresources map[string][]string
 }
 
-// collection returns the path of the resource in a namespace; "" means in all namespaces.
+// collection returns the path of the resource's objects in a namespace. "" means all namespaces.
 func (r *resource) collection(namespace string) string {
 	if namespace == "" || !r.namespaced {
 		return r.root + "/" + r.plural
@@ -34,7 +34,8 @@ func (r *resource) collection(namespace string) string {
 	return r.root + "/namespaces/" + url.PathEscape(namespace) + "/" + r.plural
 }
 
-// can returns an error if the verb is not supported by the resource or, if one is given, by its subresource.
+// can returns an error if the resource does not support the verb. If subresource is not empty, the subresource must
+// support the verb instead.
 func (r *resource) can(verb, subresource string) error {
 	if verb == "apply" {
 		verb = "patch"
@@ -52,8 +53,8 @@ func (r *resource) can(verb, subresource string) error {
 	return nil
 }
 
-// resolve finds a resource, written as "pods" or "deployments.apps", in the given apiVersion or, if that is empty, in the
-// group's preferred version.
+// resolve finds a resource by its name, such as "pods" or "deployments.apps", in the given apiVersion. If apiVersion is
+// empty, it uses the group's preferred version.
 func resolve(ctx context.Context, a *asker, name, apiVersion string) (*resource, error) {
 	r := &resource{name: name, apiVersion: apiVersion}
 	var group string
@@ -107,7 +108,7 @@ func discover(ctx context.Context, a *asker, path, name string, into any) error 
 	return nil
 }
 
-// UnknownError means that the API server lacks a resource.
+// UnknownError means that the API server does not serve a resource.
 type UnknownError struct{ Resource string }
 
 func (e *UnknownError) Error() string {

@@ -12,8 +12,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Set is the objects of one resource that a load works on: LOAD-0 to LOAD-(n-1), with the target's labels and load.LoadLabel,
-// spread over namespaces, each with its own payload size. It is empty if the load uses existing objects.
+// Set holds the objects of one resource that a load uses, named LOAD-0 to LOAD-(n-1). They have the target's labels and
+// load.LoadLabel, are spread over namespaces, and each have their own payload size. The Set is empty if the load uses
+// existing objects.
 type Set struct {
 	asker     *asker
 	load      scenario.Load
@@ -47,7 +48,7 @@ type Set struct {
 	stale    chan int  // objects whose version must be read again
 }
 
-// NewSet returns the set of a load of watches. It sends nothing.
+// NewSet returns the Set of a load of watches. It sends nothing.
 func NewSet(t load.Target, l scenario.Load) (*Set, error) {
 	a, err := newAsker(t.Config)
 	if err != nil {
@@ -91,7 +92,7 @@ func newSet(a *asker, t load.Target, l scenario.Load, name string) (*Set, error)
 	return s, nil
 }
 
-// own makes the set contain the load's own objects.
+// own sets up the set for objects that the load creates itself.
 func (s *Set) own() error {
 	if s.namespace == "" {
 		return errors.New("no namespace for the load's objects")
@@ -102,7 +103,7 @@ func (s *Set) own() error {
 	return nil
 }
 
-// Prepare finds the resource and creates the objects, or applies them if they exist.
+// Prepare finds the resource, and creates the objects. Objects that exist already are applied.
 func (s *Set) Prepare(ctx context.Context) error {
 	defer s.asker.close()
 	if err := s.find(ctx); err != nil {
@@ -111,7 +112,7 @@ func (s *Set) Prepare(ctx context.Context) error {
 	return s.makeAll(ctx)
 }
 
-// find finds the resource and the manifest of its objects.
+// find finds the resource and the manifest for its objects.
 func (s *Set) find(ctx context.Context) error {
 	if s.name == scenario.WidgetResource {
 		if err := defineWidgets(ctx, s.asker, s.labels); err != nil {
@@ -147,7 +148,7 @@ func (s *Set) find(ctx context.Context) error {
 	if !s.resource.namespaced {
 		s.namespaces, s.spread = s.namespaces[:1], even(1)
 	}
-	s.paths = nil // an earlier attempt may have set them
+	s.paths = nil // an earlier call may have set them
 	for _, ns := range s.namespaces {
 		s.paths = append(s.paths, s.resource.collection(ns))
 	}
@@ -157,7 +158,7 @@ func (s *Set) find(ctx context.Context) error {
 	return s.compile()
 }
 
-// givenManifest returns the load's own manifest, if its group matches the resource.
+// givenManifest returns the manifest in the scenario of the load, if its group matches that of the resource.
 func (s *Set) givenManifest() (*manifest, error) {
 	if s.load.Object == nil {
 		return nil, nil
@@ -197,10 +198,10 @@ func (s *Set) compile() (err error) {
 	return nil
 }
 
-// Len returns the number of the load's own objects; 0 means that it uses existing objects.
+// Len returns the number of objects that the load creates itself. 0 means that the load uses existing objects.
 func (s *Set) Len() int { return s.count }
 
-// Collection returns the path to watch. Call it and the methods below only after Prepare.
+// Collection returns the path of the collection to watch. Call it only after Prepare.
 func (s *Set) Collection() string {
 	if s.cluster || s.count > 0 && len(s.namespaces) > 1 {
 		return s.resource.collection("")
@@ -208,19 +209,19 @@ func (s *Set) Collection() string {
 	return s.resource.collection(s.namespace)
 }
 
-// AppendPath appends the path of object i, without the prefix of a gateway.
+// AppendPath appends the path of object i, without the prefix of a gateway. Call it only after Prepare.
 func (s *Set) AppendPath(b []byte, i int) []byte {
 	b = append(append(b, s.paths[s.home[i]]...), '/')
 	return strconv.AppendInt(append(b, s.stem...), int64(i), 10)
 }
 
-// AppendPatch appends a JSON merge patch of object i. It sets the payload of the given turn and, unless key is empty, an
-// annotation, which is not escaped.
+// AppendPatch appends a JSON merge patch for object i that sets the payload of the given turn. Unless key is empty, the
+// patch also sets an annotation, whose key and value are not escaped. Call it only after Prepare.
 func (s *Set) AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte {
 	return s.manifest.payload.appendPatch(b, s.payload, s.sizeOf(int64(i)), turn+1, key, value)
 }
 
-// sizeOf returns the payload size, in letters, of the object with a number.
+// sizeOf returns the payload size, in letters, of the n-th object.
 func (s *Set) sizeOf(n int64) int {
 	if len(s.sizes) == 1 {
 		return s.sizes[0]
@@ -228,7 +229,7 @@ func (s *Set) sizeOf(n int64) int {
 	return s.sizes[s.sized.pick(s.drawSize.unit(n))]
 }
 
-// appendObject appends the body of object i at a turn. Objects are created at turn 0.
+// appendObject appends the body of object i with the payload of a turn. Objects are created at turn 0.
 func (s *Set) appendObject(b []byte, of body, i int, turn int64, version uint64) []byte {
 	v := values{
 		stem: s.stem, number: int64(i), namespace: s.namespaces[s.home[i]],
@@ -237,7 +238,7 @@ func (s *Set) appendObject(b []byte, of body, i int, turn int64, version uint64)
 	return of.append(b, &v)
 }
 
-// appendNew appends the body of a new object in a namespace, for a create.
+// appendNew appends the body for a create of a new object in a namespace.
 func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
 	v := values{
 		stem: s.newStem, number: n, namespace: s.namespaces[namespace],
@@ -246,7 +247,8 @@ func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
 	return s.made.append(b, &v)
 }
 
-// collections returns the paths that lists read: those with the load's own objects, or the run's namespace.
+// collections returns the paths that lists read: those of the namespaces with the load's own objects if own is true,
+// otherwise that of the run's namespace.
 func (s *Set) collections(own bool) []string {
 	if own {
 		return s.paths

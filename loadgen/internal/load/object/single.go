@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client creates single objects, unmeasured and with retries. The replay of traces uses it because its objects do not form a
-// Set: each has its own name and resource.
+// Client creates single objects with requests that are not measured and are retried. Replays of traces use it instead
+// of a Set, because each of their objects has its own name and resource.
 type Client struct{ asker *asker }
 
-// NewClient returns a client. It sends nothing.
+// NewClient returns a Client. It sends nothing.
 func NewClient(config *rest.Config) (*Client, error) {
 	a, err := newAsker(config)
 	if err != nil {
@@ -26,18 +26,18 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{a}, nil
 }
 
-// Close closes connections that are not in use.
+// Close closes the connections that are not in use.
 func (c *Client) Close() { c.asker.close() }
 
-// Resource is a resource that the API server offers.
+// Resource is a resource that the API server serves.
 type Resource struct {
 	found  *resource
 	client *Client
 }
 
-// Resource finds a resource, written as "pods", "deployments.apps" or "deployments/scale.apps", in an apiVersion such as
-// "apps/v1" or "v1" or, if that is empty, in the group's preferred version. If the API server lacks it, the error is an
-// *UnknownError.
+// Resource finds a resource by its name, such as "pods", "deployments.apps" or "deployments/scale.apps", in an
+// apiVersion such as "apps/v1" or "v1". If apiVersion is empty, it uses the group's preferred version. If the API
+// server does not serve the resource, the error is an *UnknownError.
 func (c *Client) Resource(ctx context.Context, name, apiVersion string) (*Resource, error) {
 	found, err := resolve(ctx, c.asker, name, apiVersion)
 	if err != nil {
@@ -49,13 +49,13 @@ func (c *Client) Resource(ctx context.Context, name, apiVersion string) (*Resour
 // Namespaced reports whether the resource is namespaced.
 func (r *Resource) Namespaced() bool { return r.found.namespaced }
 
-// Can reports whether the API server offers a verb for the resource.
+// Can reports whether the API server supports a verb for the resource.
 func (r *Resource) Can(verb string) bool { return r.found.can(verb, "") == nil }
 
-// APIVersion returns the group and version in which the resource was found.
+// APIVersion returns the group and version in which the resource was found, such as "apps/v1".
 func (r *Resource) APIVersion() string { return r.found.apiVersion }
 
-// AppendCollection appends the path of the resource in a namespace; "" means in all namespaces.
+// AppendCollection appends the path of the resource's objects in a namespace. "" means all namespaces.
 func (r *Resource) AppendCollection(b []byte, namespace string) []byte {
 	b = append(b, r.found.root...)
 	if namespace != "" && r.found.namespaced {
@@ -64,7 +64,8 @@ func (r *Resource) AppendCollection(b []byte, namespace string) []byte {
 	return append(append(b, '/'), r.found.plural...)
 }
 
-// List returns the names of up to most objects in a namespace ("" means all), and the list's resourceVersion.
+// List returns the names of at most most objects in a namespace, and the resourceVersion of the list. The namespace ""
+// means all namespaces.
 func (r *Resource) List(ctx context.Context, namespace string, most int) (names []string, version uint64, err error) {
 	answer, err := r.client.asker.ask(ctx, query{
 		method: http.MethodGet, path: r.found.collection(namespace) + "?limit=" + strconv.Itoa(most),
@@ -87,16 +88,16 @@ func (r *Resource) List(ctx context.Context, namespace string, most int) (names 
 	return names, version, nil
 }
 
-// Created is the answer to a create.
+// Created is the answer to the creation of an object.
 type Created struct {
 	Status  int
 	Version uint64 // the object's version; 0 if unknown
-	// Refusal explains in one line why there is no object; nil if there is one.
+	// Refusal is the reason, in one line, why the object was not created, or nil if it was created.
 	Refusal error
 }
 
-// Create tries to create an object in a namespace. If a pod is refused because its ServiceAccount does not exist yet, it
-// retries. It fails only if a request has no answer.
+// Create tries to create an object in a namespace. It retries while the API server refuses a pod because its
+// ServiceAccount does not exist yet. It returns an error only if a request is not answered.
 func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dryRun bool) (Created, error) {
 	path := r.found.collection(namespace)
 	if dryRun {
@@ -118,23 +119,24 @@ func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dr
 	return made, nil
 }
 
-// NamespaceSlot is a placeholder for the object's namespace in the fields of a manifest.
+// NamespaceSlot is a placeholder in the fields of a manifest for the namespace of the object.
 const NamespaceSlot = string(slotNamespace)
 
-// Payload is text that fills objects. It differs at every turn.
+// Payload is text that fills objects. The text differs at every turn.
 type Payload = payload
 
-// NewPayload returns text for payloads of up to largest bytes.
+// NewPayload returns a Payload for sizes of up to largest bytes.
 func NewPayload(largest int, seed int64) Payload { return newPayload(inSecret.letters(largest), seed) }
 
-// Template renders objects of a resource.
+// Template renders the objects of a resource.
 type Template struct {
 	manifest        manifest
 	payload         Payload
 	made, versioned body
 }
 
-// Template returns a template of the resource's built-in manifest or, if there is none, of rest. Objects get the labels.
+// Template returns a template of the resource's built-in manifest. If there is none, rest is the manifest without
+// metadata. The objects get the labels.
 func (r *Resource) Template(rest map[string]any, labels map[string]string, loadName string, text Payload) (*Template, error) {
 	m, ok := builtIn(r.found.name)
 	if !ok {
@@ -149,13 +151,13 @@ func (r *Resource) Template(rest map[string]any, labels map[string]string, loadN
 	return t, err
 }
 
-// Name identifies an object. Its name is the stem followed by the number.
+// Name is the name of an object: the namespace, and a stem followed by a number.
 type Name struct {
 	Namespace, Stem string
 	Number          int64
 }
 
-// Append appends an object with a payload of size bytes. If version is not 0, it is the object's resourceVersion.
+// Append appends an object with a payload of size bytes. If version is not 0, the object names this resourceVersion.
 func (t *Template) Append(b []byte, name Name, size int, turn int64, version uint64) []byte {
 	from := t.made
 	if version > 0 {
@@ -168,7 +170,7 @@ func (t *Template) Append(b []byte, name Name, size int, turn int64, version uin
 	return from.append(b, &v)
 }
 
-// AppendMergePatch appends a merge patch that sets the payload. It is also a valid strategic merge patch.
+// AppendMergePatch appends a JSON merge patch that sets the payload. The patch is also a valid strategic merge patch.
 func (t *Template) AppendMergePatch(b []byte, size int, turn int64) []byte {
 	return t.manifest.payload.appendPatch(b, t.payload, t.letters(size), turn, "", nil)
 }
@@ -186,22 +188,23 @@ func (t *Template) AppendJSONPatch(b []byte, size int, turn int64) []byte {
 	return append(t.payload.append(b, t.letters(size), turn), `"}}]`...)
 }
 
-// letters returns the number of letters of a payload of size bytes, limited by the available text.
+// letters returns the number of letters in a payload of size bytes, but at most the size for which the text was
+// created.
 func (t *Template) letters(size int) int {
 	return min(t.manifest.payload.letters(size), len(t.payload.text)/2)
 }
 
-// Answer reads the answer to one request.
+// Answer reads the answer to one request at a time.
 type Answer struct{ is answer }
 
-// Begin prepares for the next answer. gzip means that it may be compressed.
+// Begin prepares for the next answer. gzip means that the answer may be compressed.
 func (a *Answer) Begin(gzip bool) {
 	a.is.begin()
 	a.is.gzip = gzip
 }
 
-// Data reads the next piece of a 2xx answer; an empty piece marks its end. It fails if the answer is not complete
-// JSON.
+// Data reads the next piece of a 2xx answer. An empty piece marks the end of the answer. It returns an error if the
+// answer is not one complete JSON document.
 func (a *Answer) Data(p []byte) error {
 	if len(p) == 0 {
 		return a.is.whole()
@@ -209,8 +212,8 @@ func (a *Answer) Data(p []byte) error {
 	return a.is.write(p)
 }
 
-// Token returns the continue token of a list, or "" if it has no token.
+// Token returns the continue token of a list, or "" if there is none.
 func (a *Answer) Token() []byte { return a.is.token() }
 
-// Version returns the resourceVersion of the answer, or 0 if it is missing or not a number.
+// Version returns the resourceVersion in the metadata of the answer. It returns 0 if that is missing or not a number.
 func (a *Answer) Version() uint64 { return a.is.version() }

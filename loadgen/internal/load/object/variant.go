@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// variant returns the options that distinguish an operation from others with its verb and resource, such as "rv=0 limit=500
-// table". It is "" if all options have their defaults.
+// variant returns, as text, the options in which an operation differs from the defaults, such as "rv=0 limit=500
+// table". It distinguishes operations with the same verb and resource in the results.
 func variant(x scenario.Operation) string {
 	var words []string
 	say := func(holds bool, word string) {

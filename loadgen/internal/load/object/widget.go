@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The custom resource that is defined for runs that use it.
+// The custom resource widgets, which is defined if a run uses it.
 const (
 	widgetGroup   = "load.stormglass.dev"
 	widgetVersion = "v1"
@@ -24,12 +24,13 @@ const (
 
 const (
 	definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	// definedWithin is the time limit until the API server serves widgets, which usually takes a second or two.
+	// definedWithin is the time limit for the API server to serve widgets after they were defined. It usually takes a
+	// second or two.
 	definedWithin = time.Minute
 	definedPoll   = 100 * time.Millisecond
 )
 
-// widgetDefinition returns the CustomResourceDefinition of widgets. Their spec may have any fields.
+// widgetDefinition returns the CustomResourceDefinition of widgets. The spec of a widget may contain any fields.
 func widgetDefinition(labels map[string]string) ([]byte, error) {
 	return json.Marshal(object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -48,8 +49,8 @@ func widgetDefinition(labels map[string]string) ([]byte, error) {
 	})
 }
 
-// defineWidgets waits until the API server serves widgets. If there is no definition, it creates one with the given labels. If
-// it may not get definitions, widgets must be served already.
+// defineWidgets makes the API server serve widgets. If there is no definition, it creates one with the given labels. It
+// waits until widgets are served. If it may not read definitions, widgets must be served already.
 func defineWidgets(ctx context.Context, a *asker, labels map[string]string) error {
 	what := "customresourcedefinition " + scenario.WidgetResource
 	body, err := widgetDefinition(labels)
@@ -106,9 +107,9 @@ func defineOnce(ctx context.Context, a *asker, what string, body []byte) (done b
 		return c.Type == "Established" && c.Status == "True"
 	})
 	if crd.Metadata.DeletionTimestamp != nil || !established {
-		return false, nil // the cleanup of an earlier run may be removing it; create it again afterwards
+		return false, nil // the cleanup of an earlier run may be removing the definition; create it again afterwards
 	}
-	// The condition Established comes first; discovery and the handler follow later.
+	// The condition Established becomes true first. Discovery and the handler follow later.
 	r, err = a.ask(ctx, query{method: http.MethodGet, path: "/apis/" + widgetGroup + "/" + widgetVersion + "/widgets?limit=1"})
 	if err != nil {
 		return false, fmt.Errorf("list %s: %w", scenario.WidgetResource, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// write returns the action of a verb that writes to the load's own objects.
+// write returns the action of an operation that writes to the load's own objects.
 func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, picks stream) (action, error) {
 	if s.manifest == nil {
 		return nil, fmt.Errorf("cannot %s %s: there is no manifest for it (give the load an object of kind %s)", x.Verb, x.Resource, s.resource.kind)
@@ -36,7 +36,7 @@ func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, pic
 		if x.Subresource != "" {
 			return &change{writing: some(http.MethodPost, jsonType), query: below(x), body: given}, nil
 		}
-		// No object is created beforehand, because the creates themselves are measured.
+		// No objects are created beforehand, because the creates are the measured requests.
 		c := &create{some(http.MethodPost, jsonType)}
 		c.draw = newStream(o.seed, o.load.Name, "namespace of new "+x.Resource)
 		return c, s.awaitCreate(ctx)
@@ -67,7 +67,7 @@ type writing struct {
 	draw stream
 }
 
-// begin prepares a for the answer. It reads the version if updates need it.
+// begin prepares a for the answer. If updates must name a resourceVersion, a reads it.
 func (w *writing) begin(a *answer) {
 	w.expect(a, noField)
 	if w.set.versions != nil {
@@ -75,7 +75,7 @@ func (w *writing) begin(a *answer) {
 	}
 }
 
-// pick returns the object of arrival n.
+// pick returns the index of the object for arrival n.
 func (w *writing) pick(n int64) int { return w.draw.among(n, w.set.count) }
 
 func (w *writing) done(r *request.Request, a *answer, o load.Outcome) bool {
@@ -131,7 +131,8 @@ func (u *update) done(r *request.Request, a *answer, o load.Outcome) bool {
 	return false
 }
 
-// change patches a part of an object, or applies the whole object as the owner of all its fields (server-side apply).
+// change is the action that patches a part of an object, or applies the whole object as the owner of all its fields
+// (server-side apply).
 type change struct {
 	writing
 	query string
@@ -147,7 +148,8 @@ func (c *change) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// remove deletes or evicts the object that was created the longest time ago. The object is recreated, which is not measured.
+// remove is the action that deletes or evicts the object that was created the longest time ago. The object is then
+// recreated, which is not measured.
 type remove struct {
 	writing
 	below string
@@ -171,7 +173,7 @@ func (d *remove) next(n int64, r *request.Request, a *answer) bool {
 
 func (d *remove) done(r *request.Request, _ *answer, o load.Outcome) bool {
 	i := int(r.Key)
-	if o == http.StatusTooManyRequests { // the request was not executed
+	if o == http.StatusTooManyRequests { // nothing was deleted
 		d.set.whole <- i
 	} else {
 		d.set.gone <- i

@@ -1,5 +1,5 @@
-// Package podstream opens streams to pods through the API server and their kubelets: logs, exec, attach and port-forward. It
-// sends data to commands and ports, which must echo it.
+// Package podstream opens streams to pods (logs, exec, attach and port-forward) through the API server and the
+// kubelets. It sends data to commands and ports, which must echo the data.
 package podstream
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Caller opens one stream for each call, to a random running pod.
+// Caller is a load.Opener that opens one stream per call, to a random running pod.
 type Caller struct {
 	load   scenario.Load
 	config *rest.Config
@@ -44,7 +44,7 @@ type Caller struct {
 	pods []types.NamespacedName
 }
 
-// New returns the Caller of a load whose defaults are set.
+// New returns the Caller of a load. The defaults of l must be set.
 func New(t load.Target, l scenario.Load) *Caller {
 	return &Caller{load: l, listed: make(chan struct{}), rng: rand.New(rand.NewPCG(uint64(t.Seed), 0x10905+uint64(t.Share.Index)))}
 }
@@ -62,7 +62,8 @@ func (c *Caller) Prepare(_ context.Context, config *rest.Config, _ string, _ map
 	return nil
 }
 
-// Watch keeps track of the running pods of a namespace until ctx ends. Calls wait until it has listed them.
+// Watch keeps track of the running pods of a namespace until ctx ends. Calls wait until the first list of pods is
+// complete.
 func (c *Caller) Watch(ctx context.Context, namespace string) {
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(c.client, "pods", namespace, fields.Everything()), ObjectType: &corev1.Pod{},
@@ -81,7 +82,7 @@ func (c *Caller) Watch(ctx context.Context, namespace string) {
 			},
 		},
 		Transform: func(o any) (any, error) {
-			if p, ok := o.(*corev1.Pod); ok { // nothing else of it is read
+			if p, ok := o.(*corev1.Pod); ok { // the other fields are not used
 				p.Spec, p.Status, p.ManagedFields = corev1.PodSpec{}, corev1.PodStatus{Phase: p.Status.Phase}, nil
 			}
 			return o, nil
@@ -105,7 +106,7 @@ func (c *Caller) change(o any, do func(types.NamespacedName)) {
 	do(name.AsNamespacedName())
 }
 
-// draw returns a random running pod.
+// draw returns a random running pod. It waits for the first list of pods.
 func (c *Caller) draw(ctx context.Context) (types.NamespacedName, error) {
 	select {
 	case <-c.listed:
@@ -123,7 +124,7 @@ func (c *Caller) draw(ctx context.Context) (types.NamespacedName, error) {
 // Do opens a stream and reads it to its end.
 func (c *Caller) Do(ctx context.Context) error { return c.Open(ctx, func() {}) }
 
-// Open opens a stream and reads it to its end, or for the time that the load follows streams. For logs and attach it calls
+// Open opens a stream and reads it to its end, or for the duration Follow of the load. For logs and attach it calls
 // begun at the first byte.
 func (c *Caller) Open(ctx context.Context, begun func()) error {
 	pod, err := c.draw(ctx)
@@ -141,8 +142,8 @@ func (c *Caller) Open(ctx context.Context, begun func()) error {
 	return c.follow(ctx, begun, func(ctx context.Context, to io.Writer) error { return c.logs(ctx, pod, to) })
 }
 
-// follow calls read, which reads a stream to its end. If the load has a time to follow, it ends the stream that long after the
-// first byte.
+// follow calls read, which must read a stream to its end. If the load sets Follow, it ends the stream that long after
+// the first byte.
 func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Context, io.Writer) error) error {
 	if c.load.Follow == 0 {
 		return read(ctx, &firstWrite{do: begun})
@@ -165,7 +166,7 @@ func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Con
 	return nil
 }
 
-// firstWrite discards all data and calls do at the first byte.
+// firstWrite is a Writer that discards all data. It calls do at the first byte.
 type firstWrite struct {
 	do   func()
 	done bool
@@ -202,7 +203,7 @@ func (c *Caller) attach(ctx context.Context, pod types.NamespacedName, to io.Wri
 	return c.stream(ctx, request.URL(), remotecommand.StreamOptions{Stdout: to})
 }
 
-// payload is sent to commands and ports, which must echo it.
+// payload is the data that is sent to commands and ports, which must echo it.
 var payload = bytes.Repeat([]byte("stormglass"), 100)
 
 func echoed(got []byte) error {
@@ -230,7 +231,7 @@ func (c *Caller) stream(ctx context.Context, to *url.URL, options remotecommand.
 	return executor.StreamWithContext(ctx, options)
 }
 
-// port is the port that is forwarded. On simulated nodes, every port answers.
+// port is the forwarded port. Simulated nodes answer on every port.
 const port = 80
 
 func (c *Caller) forward(ctx context.Context, pod types.NamespacedName) error {

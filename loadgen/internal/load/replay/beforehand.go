@@ -2,16 +2,16 @@ package replay
 
 import "github.com/stormglass/stormglass/loadgen/internal/trace"
 
-// Made is an object that has to exist before the replay.
+// Made is an object that must exist before the replay begins.
 type Made struct {
 	Object int32
 	Copy   int16
-	Size   int32 // size of its first body in the trace, in bytes; 0 if unknown
+	Size   int32 // body size of the first request with a body in the trace, in bytes; 0 if unknown
 }
 
-// Beforehand returns the objects that must exist when a schedule begins, in the order of their first requests. These are
-// objects whose first conclusive answer in the trace shows that they existed: they were read, updated, patched or deleted
-// before they were created. A 404, or a create that succeeded, shows that the object did not exist. Entries for which counts
+// Beforehand returns the objects that must exist when a schedule begins, in the order of their first requests. Such an
+// object was read, updated, patched or deleted in the trace before it was created: its first conclusive answer shows
+// that it existed. A 404, or a create that succeeded, shows that the object did not exist. Entries for which counts
 // returns false are ignored.
 func Beforehand(t *trace.Trace, all []Arrival, copies int, counts func(entry int32) bool) []Made {
 	decided := make([]bool, len(t.Objects)*copies)
@@ -50,8 +50,8 @@ const (
 	absent
 )
 
-// presence infers from the answer to a request whether its object existed when the request arrived. A code of 0, in a trace
-// without codes, counts as success.
+// presence infers from the answer to a request whether the object existed when the request arrived. A code of 0, in a
+// trace without codes, means success.
 func presence(s *trace.Shape, code int16) existence {
 	if s.Collective() || s.DryRun {
 		return unknown
@@ -67,7 +67,7 @@ func presence(s *trace.Shape, code int16) existence {
 	case code == 404:
 		return absent
 	case code == 201 && (s.Verb == "patch" || s.Verb == "update") && s.Subresource == "":
-		return absent // an apply, or an update that creates
+		return absent // an apply, or an update that created the object
 	case success, code == 409, code == 304:
 		return present
 	}

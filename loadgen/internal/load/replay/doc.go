@@ -1,6 +1,7 @@
-// Package replay sends the requests of a recorded trace again, each at its time. Each client of the trace becomes a separate
-// user. The objects that the requests need are created beforehand.
+// Package replay sends the requests of a recorded trace again, at the times in the trace. Each client in the trace
+// becomes a separate user. The objects that the requests need are created before.
 //
 // The schedule, the objects to create and the measures of fidelity are pure functions of the trace, the options and the
-// requests sent. Requests go through the open-loop engine of package request. Watches stay open and have their own connections.
+// requests that were sent. Requests are sent by the open-loop engine of package request. Watches use separate
+// connections and stay open.
 package replay

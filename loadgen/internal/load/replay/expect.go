@@ -7,25 +7,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Expected lists the requests that a replay of a certain length sends and the objects that it creates. It assumes that the API
-// server accepts the objects of the replay, and answers as in the trace.
+// Expected is the forecast for a replay of a certain length: the requests that it sends and the objects that it
+// creates. It assumes that the API server accepts the objects of the replay, and answers as in the trace.
 type Expected struct {
 	Requests []ExpectedRequests // in the order of Load's results
-	LeftOut  map[string]int64   // number of requests that are left out, by reason
-	// Made is the number of objects that are created beforehand, and Created the number that requests create, by resource.
+	LeftOut  map[string]int64   // number of requests that are not sent, by reason
+	// Made is the number of objects that are created before the replay, Created the number of objects that requests
+	// create. Both are by resource.
 	Made, Created map[string]int
-	// Last is the time of the last request.
+	// Last is the time of the last request in the schedule.
 	Last time.Duration
 }
 
-// ExpectedRequests is the expected requests of one verb and resource, grouped as in the results.
+// ExpectedRequests are the expected requests with one verb and resource.
 type ExpectedRequests struct {
 	Verb, Resource string
-	Count, Mapped  int64   // number of requests, and how many of them go to ConfigMaps instead
+	Count, Mapped  int64   // number of requests, and the number of those sent to ConfigMaps instead
 	Sent           float64 // mean size of the bodies, in bytes
 }
 
-// Expect returns what a replay sends and creates within the given length. For namespaced see Needs.
+// Expect returns the forecast for a replay of the given length. namespaced is described at Needs.
 func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.Duration) Expected {
 	p := newPlan(t, o, make([]string, Namespaces(t, o.Copies)))
 	for i := range p.actions {
@@ -60,7 +61,7 @@ func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.D
 	return all
 }
 
-// target returns the resource to which the requests go.
+// target returns the resource to which the requests are sent.
 func (act *action) target() string {
 	if act.fate == asConfigMap {
 		return configMaps

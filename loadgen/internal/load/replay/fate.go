@@ -7,16 +7,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// fate is how the replay treats the requests of a shape.
+// fate is what the replay does with the requests of one shape.
 type fate uint8
 
 const (
 	asTraced    fate = iota
-	asConfigMap      // a write that goes to a ConfigMap instead
+	asConfigMap      // a write that is sent to a ConfigMap instead
 	leftOut
 )
 
-// Reasons for leaving requests out.
+// Reasons for not sending the requests of a shape.
 const (
 	reasonLacking     = "resources that the API server lacks"
 	reasonStream      = "streams of pods"
@@ -25,23 +25,23 @@ const (
 	reasonSubresource = "subresources of objects that the replay does not make"
 )
 
-// facts describes a resource as the API server reports it.
+// facts are what the API server reports about a resource.
 type facts struct {
 	lacking, namespaced bool
-	// refuses means that the API server rejects the replay's objects of this resource.
+	// refuses means that the API server refuses objects that the replay creates for this resource.
 	refuses bool
 }
 
-// decide sets how to send a shape's requests.
+// decide sets the fate of the requests of a shape.
 func (act *action) decide(f facts) {
 	act.fate, act.why = fateOf(act.shape, f)
 	act.touches = act.fate != leftOut && (act.shape.Writes() || f.namespaced && !f.refuses)
 }
 
-// fateOf returns how to treat a shape's requests and, if they are left out, the reason.
+// fateOf returns what to do with the requests of a shape. If they are not sent, it also returns the reason.
 //
-// The replay writes no cluster-scoped objects, because the run could not distinguish its own objects from existing ones. Such a
-// write goes to a ConfigMap of the same name, which costs the API server and etcd about the same.
+// The replay writes no cluster-scoped objects, because it could not distinguish its own objects from existing ones.
+// Such a write is sent to a ConfigMap of the same name instead, which costs the API server and etcd about the same.
 func fateOf(s trace.Shape, f facts) (fate, string) {
 	switch {
 	case slices.Contains([]string{"exec", "attach", "portforward", "log", "proxy"}, s.Subresource):

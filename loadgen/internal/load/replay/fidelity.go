@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// count is the number of due requests and of sent requests of one verb, resource and actor.
+// count holds the number of due and of sent requests in one group: one verb, resource and actor.
 type count struct{ due, sent int64 }
 
-// rateError returns the largest difference between sent and due requests of a group, as a share of its due requests, and the
-// index of that group. If no requests were due, the index is -1.
+// rateError returns the largest difference between the sent and the due requests of a group, as a share of the due
+// requests, and the index of that group. If no requests were due, the index is -1.
 func rateError(groups []count) (worst float64, of int) {
 	of = -1
 	for i, c := range groups {
@@ -24,7 +24,7 @@ func rateError(groups []count) (worst float64, of int) {
 }
 
 // dispersion returns the variance of counts divided by their mean (Fano factor): 0 for an even process, 1 for a Poisson
-// process, more for bursts. Without arrivals, or with fewer than two counts, it is 0.
+// process, more for bursts. It returns 0 if there are no arrivals or fewer than two counts.
 func dispersion(counts []int64) float64 {
 	if len(counts) < 2 {
 		return 0
@@ -44,8 +44,9 @@ func dispersion(counts []int64) float64 {
 	return squares / float64(len(counts)-1) / mean
 }
 
-// dispersionError returns the difference of two dispersions as a share of due, the dispersion of the trace. The share is of at
-// least 1, the dispersion of a Poisson process, because for an even trace any difference would be infinite.
+// dispersionError returns the difference between the dispersions of the sent requests and of the trace (due), as a
+// share of due. If due is less than 1, the dispersion of a Poisson process, the share is of 1, because for an even
+// trace any difference would be infinite.
 func dispersionError(due, sent float64) float64 { return math.Abs(sent-due) / max(due, 1) }
 
 // bins counts arrivals by second.
@@ -69,5 +70,5 @@ func (b bins) whole(seconds int) []int64 {
 	return counts
 }
 
-// leastSeconds is the shortest replay whose dispersion is judged.
+// leastSeconds is the length, in seconds, of the shortest replay whose dispersion is compared.
 const leastSeconds = 5

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Load is the replay of a trace.
+// Load is the load.Load that replays a trace.
 type Load struct {
 	*request.Requests
 	load    scenario.Load
@@ -37,7 +37,7 @@ type Load struct {
 
 var _ load.Load = (*Load)(nil)
 
-// New returns a load. It sends nothing yet.
+// New returns a load of kind "replay". It sends nothing yet.
 func New(t load.Target, l scenario.Load) (*Load, error) {
 	if l.Recorded == nil {
 		return nil, fmt.Errorf("load %s: its trace was not read (scenario.Read reads it)", l.Name)
@@ -69,24 +69,25 @@ func New(t load.Target, l scenario.Load) (*Load, error) {
 	return r, nil
 }
 
-// Options of the watches' connections. The ping interval is the same as in client-go (apimachinery/pkg/util/net).
+// Options of the connections for watches. The ping interval is client-go's (apimachinery/pkg/util/net).
 const (
 	watchBuffer = 64 << 10
 	pingAfter   = 30 * time.Second
 )
 
-// now returns the time since the load's start, without pauses.
+// now returns the time since the load's start, without the time of pauses.
 func (r *Load) now() time.Duration {
 	return r.target.Pause.State().Elapsed(time.Unix(0, r.start.Load()), time.Now())
 }
 
-// await waits until at has passed since the load's start, without pauses. It returns false if ctx ended first.
+// await waits until the time at has passed since the load's start, not counting pauses. It returns false if ctx ended
+// first.
 func (r *Load) await(ctx context.Context, at time.Duration) bool {
 	_, due := r.target.Pause.Await(ctx, time.Unix(0, r.start.Load()), at)
 	return due
 }
 
-// prepare completes the plan for the cluster, creates the objects, and makes the headers of all users.
+// prepare adapts the plan to the cluster, creates the objects, and makes the headers of all users.
 func (r *Load) prepare(ctx context.Context) error {
 	defer r.client.Close()
 	p := &preparer{
@@ -147,7 +148,7 @@ func (r *Load) makeHeaders() {
 	}
 }
 
-// Run replays the trace until ctx ends. It returns when the last request has ended.
+// Run replays the trace until ctx ends. It returns when all requests have ended.
 func (r *Load) Run(ctx context.Context) error {
 	r.start.Store(time.Now().UnixNano())
 	var watching sync.WaitGroup
@@ -168,17 +169,17 @@ func (r *Load) Run(ctx context.Context) error {
 	return err
 }
 
-// Live returns what happened since the last call.
+// Live returns the rates and latencies since the previous call, and the number of open watches.
 func (r *Load) Live() load.Live {
 	live := r.Requests.Live()
 	live.Open = r.watches.live()
 	return live
 }
 
-// Backlog returns the number of bytes of answers and events that have not been read.
+// Backlog returns the number of bytes of answers and events that were received but not read yet.
 func (r *Load) Backlog() int64 { return r.Requests.Backlog() + r.watches.pool.Backlog() }
 
-// AddTo adds the requests to the phases, and the result of the replay to m.
+// AddTo adds the results of the requests to the phases of m, and the result of the replay to m.
 func (r *Load) AddTo(m *result.Measurements) {
 	r.Requests.AddTo(m)
 	m.Replays = append(m.Replays, r.Replay())

@@ -12,10 +12,11 @@ import (
 
 type fields = map[string]any
 
-// idle returns labels for the pod templates of workloads without pods, and for selectors that match nothing.
+// idle returns labels for two purposes: for the pod templates of workloads that have no pods, and for selectors that
+// match nothing.
 func idle() fields { return fields{"stormglass.dev/replay": "none"} }
 
-// podTemplate returns the pod template of workloads. Its pods would stay Pending.
+// podTemplate returns the pod template for workloads. A pod that is created from it would stay Pending.
 func podTemplate(restart string) fields {
 	return fields{
 		"metadata": fields{"labels": idle()},
@@ -26,9 +27,9 @@ func podTemplate(restart string) fields {
 	}
 }
 
-// manifestOf returns the fields of a resource's objects, apart from metadata, for resources without a manifest in package
-// object. They are the minimum that the API server accepts, and cause no pods. For an unknown resource it returns an empty
-// spec, which may be refused, and false.
+// manifestOf returns the fields of objects of a resource, without metadata, for resources that have no built-in
+// manifest in package object. The fields are the minimum that the API server accepts, and the objects cause no pods.
+// For an unknown resource it returns an empty spec, which the API server may refuse, and false.
 func manifestOf(resource string) (fields, bool) {
 	workload := func(more fields) fields {
 		spec := fields{"replicas": 0, "selector": fields{"matchLabels": idle()}, "template": podTemplate("Always")}
@@ -49,7 +50,7 @@ func manifestOf(resource string) (fields, bool) {
 	case "replicationcontrollers":
 		return workload(fields{"selector": idle()}), true
 	case "jobs.batch":
-		// With an explicit selector, an update can send the same manifest.
+		// The explicit selector allows an update to send the same manifest.
 		return fields{"spec": fields{"suspend": true, "manualSelector": true, "selector": fields{"matchLabels": idle()}, "template": podTemplate("Never")}}, true
 	case "cronjobs.batch":
 		return fields{"spec": fields{"suspend": true, "schedule": "0 0 1 1 *", "jobTemplate": fields{"spec": fields{"template": podTemplate("Never")}}}}, true
@@ -94,8 +95,8 @@ func manifestOf(resource string) (fields, bool) {
 	return fields{"spec": fields{}}, false
 }
 
-// versioned reports whether updates of a resource must name the object's version. Updates of custom resources and a few
-// built-in resources must.
+// versioned reports whether updates of a resource must name a resourceVersion. That is so for custom resources and a
+// few built-in ones.
 func versioned(resource string) bool {
 	if slices.Contains([]string{"leases.coordination.k8s.io", "poddisruptionbudgets.policy", scenario.WidgetResource}, resource) {
 		return true
@@ -104,7 +105,8 @@ func versioned(resource string) bool {
 	return !known && !slices.Contains(scenario.Manifests, resource)
 }
 
-// fixedBody returns the body of a request whose body is not the object's manifest, or "" for other requests.
+// fixedBody returns the body of a request that does not contain the object's manifest. It returns "" for other
+// requests.
 func fixedBody(s trace.Shape, apiVersion, namespace, name string) string {
 	switch resource := s.GroupResource(); {
 	case s.Subresource == "eviction" && s.Verb == "create":
@@ -121,7 +123,7 @@ func fixedBody(s trace.Shape, apiVersion, namespace, name string) string {
 	return ""
 }
 
-// reviewBody returns the body of a review. The user and the token in it do not exist.
+// reviewBody returns the body of a review. It names a user and a token that do not exist.
 func reviewBody(resource, apiVersion, namespace string) string {
 	about := `{"verb":"get","resource":"pods"}`
 	kind, spec, meta := "", "{}", ""

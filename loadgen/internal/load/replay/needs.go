@@ -8,9 +8,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Needs returns the permissions that the replay of a trace needs, for its users and for the load itself, which creates objects
-// and lists existing ones. namespaced has an entry for each resource of the cluster, such as "deployments.apps": whether it is
-// namespaced.
+// Needs returns the permissions that the replay of a trace needs: those of its users, and those of the load itself,
+// which creates objects and lists existing ones. For each resource of the cluster, such as "deployments.apps",
+// namespaced holds whether the resource is namespaced.
 func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 	var all []object.Need
 	seen := map[object.Need]bool{}
@@ -23,7 +23,7 @@ func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 	for _, verb := range []string{"get", "list", "create", "update", "patch", "delete"} {
 		add(object.Need{Verb: verb, Resource: configMaps})
 	}
-	across := make([]bool, len(t.Shapes)) // whether some request of the shape is for all namespaces
+	across := make([]bool, len(t.Shapes)) // whether any request of the shape covers all namespaces
 	for _, e := range t.Entries {
 		across[e.Shape] = across[e.Shape] || e.Namespace == trace.None
 	}

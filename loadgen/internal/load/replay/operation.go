@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// operation fills in the requests of a plan for the engine of package request.
+// operation is the request.Operation that fills in the requests of a plan.
 type operation struct {
 	*plan
 	ledger    *ledger
@@ -23,29 +23,29 @@ type operation struct {
 	prepare   func(context.Context) error
 
 	versions []atomic.Uint64   // newest version seen, by object and copy, for updates that must name it
-	newest   atomic.Uint64     // newest version of any answer, from which watches begin
-	pages    map[pageKey]*page // for lists that have next pages in the trace
+	newest   atomic.Uint64     // newest version in any answer, from which watches start
+	pages    map[pageKey]*page // for lists whose next pages are in the trace
 	mu       sync.Mutex
 	seconds  bins                 // number of requests sent; guarded by mu
 	now      func() time.Duration // time since the load's start
 	await    func(ctx context.Context, at time.Duration) bool
-	unset    atomic.Int64 // number of exact versions that were left out
-	restarts atomic.Int64 // number of next pages without a token, for which the first page was requested
+	unset    atomic.Int64 // number of requests sent without the exact version that the trace has
+	restarts atomic.Int64 // number of next pages that had no token, for which the first page was requested
 }
 
-// pageKey identifies the lists whose pages belong together.
+// pageKey identifies the lists whose requests are pages of the same list.
 type pageKey struct {
 	chain, actor, namespace, object int32
 	copy                            int16
 }
 
-// page holds the token of the next page.
+// page holds the continue token for the next page of a list.
 type page struct {
 	mu    sync.Mutex
 	token []byte
 }
 
-// state is the state of a request in flight.
+// state is the operation's state for a request in flight.
 type state struct {
 	answer  object.Answer
 	arrival Arrival
@@ -54,16 +54,16 @@ type state struct {
 
 var _ request.Operation = (*operation)(nil)
 
-// Kinds returns the verbs and resources of the trace.
+// Kinds returns one kind for each verb and resource of the trace, except watches.
 func (o *operation) Kinds() []request.Kind { return o.kinds[:o.requests] }
 
-// Prepare completes the plan for the cluster and creates the objects.
+// Prepare adapts the plan to the cluster and creates the objects.
 func (o *operation) Prepare(ctx context.Context) error { return o.prepare(ctx) }
 
-// Background renews the bearer token.
+// Background renews the bearer token until ctx ends.
 func (o *operation) Background(ctx context.Context) { o.templates.Renew(ctx) }
 
-// KindOf returns the kind of arrival n.
+// KindOf returns the index in Kinds for arrival n.
 func (o *operation) KindOf(n int64) int {
 	return o.actions[o.trace.Entries[o.sent[n].Entry].Shape].kind
 }
@@ -94,21 +94,21 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// count counts a request that is being sent.
+// count counts a request that is being sent, by the second of its time.
 func (o *operation) count(at time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seconds.add(at)
 }
 
-// whole returns the number of requests in each of the given seconds.
+// whole returns the numbers of requests sent in each of the first seconds.
 func (o *operation) whole(seconds int) []int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.seconds.whole(seconds)
 }
 
-// appendVersion appends the resourceVersion of a read, or the token of a list's next page.
+// appendVersion appends the resourceVersion of a read or, for the next page of a list, the continue token.
 func (o *operation) appendVersion(b []byte, queried bool, act *action, p *page) []byte {
 	s := &act.shape
 	if s.Paged {
@@ -139,7 +139,8 @@ func (p *page) take() []byte {
 	return append([]byte(nil), p.token...)
 }
 
-// pageOf returns the page that holds the token of a list, or nil if the trace has no next page of the list.
+// pageOf returns the page that holds the continue token of a list. It returns nil if the trace contains no next page of
+// the list.
 func (o *operation) pageOf(act *action, e *trace.Entry, a Arrival) *page {
 	if act.shape.Verb != "list" || act.shape.Limit == 0 && !act.shape.Paged {
 		return nil
@@ -147,7 +148,7 @@ func (o *operation) pageOf(act *action, e *trace.Entry, a Arrival) *page {
 	return o.pages[pageKey{act.chain, e.Actor, e.Namespace, e.Object, a.Copy}]
 }
 
-// keepPages creates a page for each list that has next pages in the trace.
+// keepPages creates a page for each list whose next pages are in the trace.
 func (o *operation) keepPages() {
 	o.pages = map[pageKey]*page{}
 	for _, a := range o.sent {
@@ -161,12 +162,12 @@ func (o *operation) keepPages() {
 	}
 }
 
-// object returns the index of an entry's object in versions.
+// object returns the index in versions of the object of an entry.
 func (o *operation) object(e *trace.Entry, a Arrival) int {
 	return int(e.Object)*o.options.Copies + int(a.Copy)
 }
 
-// header returns the template of an arrival.
+// header returns the request template for an arrival.
 func (o *operation) header(e *trace.Entry, a Arrival, act *action) *request.Template {
 	return o.headers[o.headerIndex(e, a, act)]
 }
@@ -175,7 +176,7 @@ func (o *operation) headerIndex(e *trace.Entry, a Arrival, act *action) int {
 	return (int(e.Actor)*o.options.Copies+int(a.Copy))*len(o.classes) + act.class
 }
 
-// Data reads a piece of a 2xx answer.
+// Data reads a piece of the body of a 2xx answer.
 func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	if !load.Outcome(status).Success() {
 		return nil
@@ -183,7 +184,7 @@ func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	return r.State.(*state).answer.Data(p)
 }
 
-// Done keeps the version and the token of the answer, which later requests need.
+// Done stores the resourceVersion and the continue token of the answer for later requests.
 func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) bool {
 	st := r.State.(*state)
 	a := st.arrival
@@ -206,7 +207,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	return false
 }
 
-// raise sets number to to, unless it is already as large.
+// raise sets number to the maximum of its value and to.
 func raise(number *atomic.Uint64, to uint64) {
 	for old := number.Load(); to > old && !number.CompareAndSwap(old, to); old = number.Load() {
 	}

@@ -13,26 +13,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// action is how the requests of one shape are sent.
+// action describes how the requests of one shape are sent.
 type action struct {
 	shape trace.Shape
 	fate  fate
-	why   string // why the requests are left out; "" if they are sent
+	why   string // reason for not sending the requests; "" if they are sent
 	kind  int    // index in plan.kinds
-	// touches means that the requests use objects that the replay creates. Existing objects, and objects that the API server
-	// refuses, are only read.
+	// touches means that the requests use objects that the replay creates. Otherwise they only read: existing objects,
+	// or objects of a resource for which the API server refuses the replay's objects.
 	touches bool
 
-	resource  *object.Resource // resource of the requests; ConfigMaps for asConfigMap
+	resource  *object.Resource // resource to which the requests are sent; ConfigMaps for asConfigMap
 	template  *object.Template // for writes
-	versioned bool             // updates must name the object's version
+	versioned bool             // updates must name a resourceVersion
 	class     int              // index in plan.classes
 	names     []string         // names of existing objects, for reads of cluster-scoped objects
 	query     string           // the part common to all requests
-	chain     int32            // first shape of the lists whose pages belong together, see chains
+	chain     int32            // first shape of the lists that may be pages of the same list, see chains
 }
 
-// class holds the headers that requests share, apart from their user.
+// class holds the headers that requests have in common, apart from those of their user.
 type class struct {
 	method, contentType string
 	gzip                bool
@@ -58,13 +58,13 @@ func classOf(s trace.Shape, custom bool) class {
 	case "delete", "deletecollection":
 		return class{method: http.MethodDelete}
 	}
-	// Paged lists are not compressed, because their tokens must be read. Watches are not compressed, because events are read as
-	// they arrive.
+	// Pages of lists are not compressed, because their tokens must be read. Watches are not compressed, because their
+	// events are read as they arrive.
 	return class{method: http.MethodGet, gzip: s.Verb == "list" && s.Limit == 0 && !s.Paged}
 }
 
-// patchType returns the content type of a patch: the JSON form of the type in the trace, or a merge patch if that type is
-// unknown or the resource does not accept it.
+// patchType returns the content type of a patch: the JSON form of the type in the trace. It returns the type of a merge
+// patch if the type in the trace is unknown or the resource does not accept it.
 func patchType(traced string, custom bool) string {
 	switch {
 	case strings.Contains(traced, "apply-patch"):
@@ -77,7 +77,8 @@ func patchType(traced string, custom bool) string {
 	return mergeType
 }
 
-// queryOf returns the part of the query that all requests of a shape share, without names, versions and tokens.
+// queryOf returns the part of the query that is the same for all requests of a shape, without names, versions and
+// tokens.
 func queryOf(s trace.Shape) string {
 	var parts []string
 	if s.Limit > 0 {
@@ -101,8 +102,8 @@ func queryOf(s trace.Shape) string {
 	return strings.Join(parts, "&")
 }
 
-// chains returns, for each shape, the index of the first shape that differs only in Paged and ResourceVersion. Lists with the
-// same first shape may be pages of one list.
+// chains returns, for each shape, the index of the first shape that differs from it at most in Paged and
+// ResourceVersion. Lists whose shapes have the same index may be pages of the same list.
 func chains(shapes []trace.Shape) []int32 {
 	of := map[trace.Shape]int32{}
 	all := make([]int32, len(shapes))
@@ -117,7 +118,7 @@ func chains(shapes []trace.Shape) []int32 {
 	return all
 }
 
-// plan is a prepared replay: the actions by shape, and the schedule.
+// plan is a prepared replay: the actions by shape, and the schedules of requests and watches.
 type plan struct {
 	trace    *trace.Trace
 	options  Options
@@ -126,17 +127,17 @@ type plan struct {
 	requests int            // number of kinds of requests
 	classes  []class
 
-	namespaces []string // the run's namespaces, by copy and namespace of the trace; the last one is for cluster-scoped objects
+	namespaces []string // the run's namespaces by copy and namespace of the trace, followed by one for cluster-scoped objects
 	all        []Arrival
 	sent       []Arrival // all requests except watches
 	watches    []Arrival
 
-	leftOut map[string]int64 // requests of the trace, by reason
-	mapped  map[string]int64 // requests that go to ConfigMaps instead, by resource
-	refused []string         // errors that explain why resources were refused
+	leftOut map[string]int64 // number of requests of the trace that are not sent, by reason
+	mapped  map[string]int64 // number of requests that are sent to ConfigMaps instead, by resource
+	refused []string         // errors with which the API server refused objects of resources
 }
 
-// newPlan returns a plan with the kinds, which do not depend on the cluster.
+// newPlan returns a plan with the kinds of requests, which do not depend on the cluster.
 func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
 	p := &plan{trace: t, options: o, namespaces: namespaces, leftOut: map[string]int64{}, mapped: map[string]int64{}}
 	known := map[request.Kind]int{}
@@ -161,7 +162,7 @@ func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
 	return p
 }
 
-// schedule computes the arrivals of all requests that are not left out.
+// schedule computes the arrivals of all requests that are sent.
 func (p *plan) schedule() {
 	for _, e := range p.trace.Entries {
 		switch act := &p.actions[e.Shape]; act.fate {
@@ -181,7 +182,7 @@ func (p *plan) schedule() {
 	}
 }
 
-// beforehand returns the objects that must exist before the replay, and an entry of each object.
+// beforehand returns the objects that must exist before the replay, and one entry of the trace for each object.
 func (p *plan) beforehand() (made []Made, first map[int32]int32) {
 	touches := func(entry int32) bool { return p.actions[p.trace.Entries[entry].Shape].touches }
 	first = map[int32]int32{}
@@ -193,11 +194,11 @@ func (p *plan) beforehand() (made []Made, first map[int32]int32) {
 	return Beforehand(p.trace, p.all, p.options.Copies, touches), first
 }
 
-// Namespaces returns how many namespaces a replay uses: the trace's namespaces for each copy, and one for cluster-scoped
-// objects.
+// Namespaces returns the number of namespaces that a replay uses: one per copy for each namespace of the trace, and one
+// for cluster-scoped objects.
 func Namespaces(t *trace.Trace, copies int) int { return len(t.Namespaces)*copies + 1 }
 
-// namespace returns the run's namespace for a namespace of the trace, or "" for trace.None.
+// namespace returns the run's namespace that replaces a namespace of the trace. For trace.None it returns "".
 func (p *plan) namespace(of int32, copy int16) string {
 	if of == trace.None {
 		return ""
@@ -205,7 +206,7 @@ func (p *plan) namespace(of int32, copy int16) string {
 	return p.namespaces[int(copy)*len(p.trace.Namespaces)+int(of)]
 }
 
-// name returns the name of an entry's object, or a new name for a create without one.
+// name returns the name of the object of an entry. A create without an object in the trace gets a new name.
 func (p *plan) name(a Arrival, e *trace.Entry, act *action, n int64) object.Name {
 	name := object.Name{Namespace: p.namespace(e.Namespace, a.Copy), Stem: "o", Number: int64(e.Object)}
 	if e.Object == trace.None {
@@ -221,7 +222,8 @@ func (p *plan) name(a Arrival, e *trace.Entry, act *action, n int64) object.Name
 // absentName is the name of an object that does not exist.
 const absentName = "stormglass-none"
 
-// appendPath appends the path of arrival n and its query without versions and tokens. queried reports whether there is a query.
+// appendPath appends the path of arrival n, with the query but without versions and tokens. queried reports whether
+// there is a query.
 func (p *plan) appendPath(b []byte, a Arrival, n int64) (path []byte, queried bool) {
 	e := &p.trace.Entries[a.Entry]
 	act := &p.actions[e.Shape]
@@ -251,7 +253,8 @@ func (p *plan) appendPath(b []byte, a Arrival, n int64) (path []byte, queried bo
 	return b, queried
 }
 
-// appendName appends the name of an entry's object. Reads of cluster-scoped resources use existing objects.
+// appendName appends the name of the object of an entry. Reads of cluster-scoped resources use the names of existing
+// objects.
 func (p *plan) appendName(b []byte, a Arrival, e *trace.Entry, act *action, n int64) []byte {
 	if act.fate == asTraced && !act.resource.Namespaced() {
 		if e.Code == http.StatusNotFound || len(act.names) == 0 {
@@ -263,7 +266,7 @@ func (p *plan) appendName(b []byte, a Arrival, e *trace.Entry, act *action, n in
 	return strconv.AppendInt(append(b, name.Stem...), name.Number, 10)
 }
 
-// appendParameter appends the beginning of a query parameter, after "?" or "&".
+// appendParameter appends a query parameter, preceded by "?" or "&".
 func appendParameter(b []byte, queried *bool, parameter string) []byte {
 	sign := byte('&')
 	if !*queried {
@@ -289,7 +292,7 @@ func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 	if size == 0 {
 		size = defaultSize
 	}
-	refused := e.Code == http.StatusConflict // it named an old version and must be refused again
+	refused := e.Code == http.StatusConflict // in the trace the update named an old version, and here it must be refused too
 	switch class := &p.classes[act.class]; {
 	case act.shape.Verb == "create":
 		return act.template.Append(b, name, size, n+1, 0)
@@ -307,10 +310,10 @@ func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 	return act.template.AppendMergePatch(b, size, n+1)
 }
 
-// defaultSize is the payload size, in bytes, of bodies whose size is not in the trace.
+// defaultSize is the payload size, in bytes, for bodies whose size is not in the trace.
 const defaultSize = 1 << 10
 
-// watchTimeout returns a timeoutSeconds for a watch that is longer than the watch is held.
+// watchTimeout returns the timeoutSeconds for a watch. It is longer than the time for which the watch is held.
 func watchTimeout(seconds float64) int64 {
 	return int64(max(seconds, listwatch.ShortestWatch.Seconds())) + 60
 }

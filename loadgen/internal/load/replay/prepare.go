@@ -17,16 +17,16 @@ import (
 
 const configMaps = "configmaps"
 
-// preparer completes a plan for a cluster. It finds the resources and creates the objects.
+// preparer adapts a plan to a cluster: it finds the resources and creates the objects.
 type preparer struct {
 	*plan
 	client *object.Client
 	load   string
 	labels map[string]string
-	drop   bool // leave out requests for resources that the API server lacks
+	drop   bool // do not send requests for resources that the API server does not serve
 	text   object.Payload
 
-	resources map[string]*object.Resource // by name and version; nil if the API server lacks it
+	resources map[string]*object.Resource // by name and version; nil if the API server does not serve the resource
 	templates map[string]*object.Template // by name and version
 	refusals  map[string]error            // by name and version: why the API server refuses the objects
 	newest    uint64                      // newest resourceVersion seen
@@ -58,7 +58,8 @@ func (p *preparer) prepare(ctx context.Context) error {
 
 func apiVersion(s trace.Shape) string { return strings.TrimPrefix(s.Group+"/"+s.Version, "/") }
 
-// find looks up a resource in the trace's version, then in the version that the API server prefers.
+// find looks up a resource in the version of the trace and, if that does not exist, in the version that the API server
+// prefers.
 func (p *preparer) find(ctx context.Context, name, version string) error {
 	key := name + " " + version
 	if _, known := p.resources[key]; known {
@@ -79,7 +80,7 @@ func (p *preparer) resource(name, version string) *object.Resource {
 	return p.resources[name+" "+version]
 }
 
-// lacking fails if the API server lacks resources of the trace, unless their requests are dropped.
+// lacking returns an error if the trace uses resources that the API server does not serve, unless drop is set.
 func (p *preparer) lacking() error {
 	if p.drop {
 		return nil
@@ -104,7 +105,7 @@ func (p *preparer) lacking() error {
 		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.trace.Entries)))
 }
 
-// action decides how to send a shape's requests. named means that some of them name an object.
+// action decides how the requests of a shape are sent. named means that some of the requests name an object.
 func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	s := act.shape
 	name, version := s.GroupResource(), apiVersion(s)
@@ -145,10 +146,10 @@ func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	return nil
 }
 
-// mostNames is the maximum number of existing cluster-scoped objects that reads use.
+// mostNames is the maximum number of existing cluster-scoped objects, per shape, whose names reads use.
 const mostNames = 500
 
-// namedShapes reports for each shape whether any of its requests names an object.
+// namedShapes reports, for each shape of the trace, whether any of its requests names an object.
 func namedShapes(t *trace.Trace) []bool {
 	named := make([]bool, len(t.Shapes))
 	for _, e := range t.Entries {
@@ -157,7 +158,7 @@ func namedShapes(t *trace.Trace) []bool {
 	return named
 }
 
-// try creates the template of a resource, and finds out with a dry run whether the API server accepts its objects.
+// try creates the template of a resource and checks, with a dry run, whether the API server accepts its objects.
 func (p *preparer) try(ctx context.Context, name, version string) (refusal, err error) {
 	key := name + " " + version
 	if p.templates[key] != nil {
@@ -182,7 +183,8 @@ func (p *preparer) try(ctx context.Context, name, version string) (refusal, err 
 	return made.Refusal, nil
 }
 
-// make creates the objects that must exist before the replay, and calls learn with their versions. It returns their number.
+// make creates the objects that must exist before the replay. It calls learn with the version of each object, and
+// returns the number of objects.
 func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16, version uint64)) (int, error) {
 	made, first := p.beforehand()
 	if err := p.tryPods(ctx); err != nil {
@@ -201,7 +203,7 @@ func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16
 		switch {
 		case err != nil:
 			return fmt.Errorf("create %s: %w", act.shape.GroupResource(), err)
-		case answer.Refusal != nil && answer.Status != http.StatusConflict: // a conflict means that an earlier answer was lost
+		case answer.Refusal != nil && answer.Status != http.StatusConflict: // a conflict means that the object was created, but the answer was lost
 			return answer.Refusal
 		}
 		learn(m.Object, m.Copy, answer.Version)
@@ -209,7 +211,7 @@ func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16
 	})
 }
 
-// tryPods waits until the API server accepts pods in each namespace, if the replay creates pods.
+// tryPods waits until pods can be created in each namespace. It does nothing if the replay creates no pods.
 func (p *preparer) tryPods(ctx context.Context) error {
 	template := p.templates["pods v1"]
 	if template == nil {

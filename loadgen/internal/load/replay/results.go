@@ -72,7 +72,7 @@ func (r *Load) Replay() result.Replay {
 	return all
 }
 
-// tally counts the due arrivals and their codes in the trace, by kind.
+// tally returns, by kind, the number of due arrivals and their codes in the trace.
 func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 	kinds := make([]result.ReplayKind, len(p.kinds))
 	for i, k := range p.kinds {
@@ -91,7 +91,8 @@ func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 	return kinds
 }
 
-// disperse compares the dispersion of intended and sent requests per whole second, if the load ran for at least leastSeconds.
+// disperse compares the dispersions of due and of sent requests per second. It does nothing if the load ran for less
+// than leastSeconds.
 func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival) {
 	seconds := int(ran / time.Second)
 	if seconds < leastSeconds {
@@ -112,7 +113,7 @@ func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival)
 	all.DispersionError = &e
 }
 
-// result returns the results of the watches of a load that ran for the given time.
+// result returns the results of the watches. ran is how long the load ran.
 func (w *watches) result(ran time.Duration) result.ReplayWatches {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,7 +133,7 @@ func (w *watches) result(ran time.Duration) result.ReplayWatches {
 	return c
 }
 
-// seconds returns the number of watches started in each of the first n seconds.
+// seconds returns the number of watches that were started in each of the first n seconds.
 func (w *watches) seconds(n int) []int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

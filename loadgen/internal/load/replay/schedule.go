@@ -13,37 +13,38 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Options configures a replay.
+// Options configures the schedule of a replay.
 type Options struct {
-	// Name is the load's name. Name and Seed determine the shifts of copies.
+	// Name is the load's name. The shifts of copies are drawn from Name and Seed.
 	Name string
 	Seed int64
-	// Speed divides the times of requests. It must be positive.
+	// Speed is the positive number by which the times of requests are divided.
 	Speed float64
 	// Copies is the number of copies of each actor, at least 1.
 	Copies int
 }
 
-// OptionsOf returns the options of a scenario's load.
+// OptionsOf returns the options of a load.
 func OptionsOf(l scenario.Load, seed int64) Options {
 	return Options{Name: l.Name, Seed: seed, Speed: l.Speed, Copies: l.Copies}
 }
 
-// Arrival is one request of the schedule.
+// Arrival is one request of a schedule.
 type Arrival struct {
 	At    time.Duration
 	Entry int32
 	Copy  int16
 }
 
-// Schedule returns the arrivals of a replay in the order of their times. It omits entries for which keep returns
-// false.
+// Schedule returns the arrivals of a replay in the order of their times. Entries for which keep returns false are not
+// included.
 //
-// The time of a request is its time in the trace divided by the speed. Lease renewals keep their intervals: their times are not
-// divided, those after the end of a faster replay are left out, and in a slower replay they are repeated from the beginning.
-// Copy 0 is the trace itself. Each further copy of an actor is shifted by a random time, uniform over the length of the replay,
-// and wraps around at the end. Actors that name the same object are shifted together if any of them writes it, so that an
-// object that one actor creates exists when another reads it.
+// The time of a request is its time in the trace divided by the speed. Lease renewals are an exception, because they
+// keep their intervals: their times are not divided; those after the end of a faster replay are not sent, and in a
+// slower replay they are repeated from the beginning. Copy 0 of an actor follows the trace. Each further copy is
+// shifted by a random time, uniform over the length of the replay, and wraps around at the end. Actors that name the
+// same object are shifted by the same time if any of them writes the object, so that an object exists when another
+// actor reads it.
 func Schedule(t *trace.Trace, o Options, keep func(entry int) bool) []Arrival {
 	period := compress(t.Last()+1, o.Speed)
 	shifts := drawShifts(together(t), o, period)
@@ -69,12 +70,13 @@ func Schedule(t *trace.Trace, o Options, keep func(entry int) bool) []Arrival {
 	return all
 }
 
-// compress divides a time of the trace by the speed.
+// compress converts a time of the trace to a time of the replay: it divides the time by the speed.
 func compress(at trace.Micros, speed float64) time.Duration {
 	return time.Duration(float64(at.D()) / speed)
 }
 
-// timesOf returns the times of an entry: one, or for a lease renewal none or several.
+// timesOf returns the times of an entry in the replay. There is one time, except for a lease renewal, which may have
+// none or several.
 func timesOf(t *trace.Trace, e *trace.Entry, speed float64, period time.Duration) func(func(time.Duration) bool) {
 	return func(yield func(time.Duration) bool) {
 		if s := &t.Shapes[e.Shape]; !trace.RenewsLease(s.Verb, s.Group, s.Resource) {
@@ -86,7 +88,8 @@ func timesOf(t *trace.Trace, e *trace.Entry, speed float64, period time.Duration
 	}
 }
 
-// drawShifts returns the shift of each actor, by copy. Copy 0 is not shifted. Actors of one group have the same shift.
+// drawShifts returns the time by which each actor is shifted, by copy. Copy 0 is not shifted. All actors of a group are
+// shifted by the same time.
 func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte("shift of " + o.Name)) // never fails
@@ -107,7 +110,8 @@ func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration
 	return shifts
 }
 
-// together returns the group of each actor. Actors that name the same object are in one group if any of them writes it.
+// together returns the group of each actor. Actors that name the same object are in the same group if any of them
+// writes the object.
 func together(t *trace.Trace) []int {
 	parent := make([]int, len(t.Actors))
 	for i := range parent {
@@ -144,7 +148,7 @@ func together(t *trace.Trace) []int {
 	return parent
 }
 
-// pacer is an arrival.Pacer of a schedule. Its arrivals are set before the load runs.
+// pacer is an arrival.Pacer for a schedule. The arrivals must be set before the load runs.
 type pacer struct{ arrivals []Arrival }
 
 // At returns the time of arrival n.

@@ -19,8 +19,9 @@ import (
 // errHeld ends a watch that has been held as long as in the trace.
 var errHeld = errors.New("held to its end")
 
-// watches opens the trace's watches at their times and holds each for its traced duration. The client chose this
-// duration, so the speed does not change it. A watch of unknown duration stays open to the end of the load.
+// watches opens the watches of the trace at their times and holds each as long as in the trace. This duration is not
+// divided by the speed, because it was chosen by the client. A watch whose duration is unknown is held until the end of
+// the load.
 type watches struct {
 	op      *operation
 	pool    *h2conn.Pool
@@ -32,18 +33,18 @@ type watches struct {
 	counts result.ReplayWatches
 	bins   bins
 	opened *latency.Histogram
-	last   sync.WaitGroup // waits for all streams
+	last   sync.WaitGroup // for waiting until all streams have ended
 }
 
-// held is one watch. It handles the watch's stream.
+// held is one watch. It is the handler of the watch's stream.
 type held struct {
 	set      *watches
 	arrival  Arrival
 	length   time.Duration // 0 means until the end of the load
 	stream   h2conn.Stream
-	timer    *time.Timer // limits the time to the answer, then the time that the watch is held
+	timer    *time.Timer // limits the wait for the answer, then the time for which the watch is held
 	status   int
-	up       bool          // it was answered with 200; guarded by set.mu
+	up       bool          // the watch was answered with 200; guarded by set.mu
 	answered time.Duration // time of the answer, since the load's start
 	events   int64
 	bytes    int64
@@ -53,10 +54,10 @@ func newWatches(op *operation, pool *h2conn.Pool, timeout time.Duration) *watche
 	return &watches{op: op, pool: pool, timeout: timeout, open: map[*held]bool{}, opened: latency.New(2 * timeout)}
 }
 
-// lengthOf returns how long a watch is held.
+// lengthOf returns how long a watch is held. 0 means until the end of the load.
 func lengthOf(e *trace.Entry) time.Duration { return e.Took.D() }
 
-// run opens watches until ctx ends. Then it ends all watches and waits for them.
+// run opens watches until ctx ends. Then it ends all watches and waits until they have ended.
 func (w *watches) run(ctx context.Context) {
 	defer w.end()
 	for n, a := range w.op.watches {
@@ -68,7 +69,7 @@ func (w *watches) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// start opens a watch in a separate goroutine, which ends when the request has been sent.
+// start opens a watch in a separate goroutine, which ends when the request was sent.
 func (w *watches) start(ctx context.Context, n int64, a Arrival) {
 	e := &w.op.trace.Entries[a.Entry]
 	act := &w.op.actions[e.Shape]
@@ -103,7 +104,7 @@ func (w *watches) start(ctx context.Context, n int64, a Arrival) {
 	}()
 }
 
-// opening starts the timeout of a watch whose request was sent. If the load has ended, it ends the watch.
+// opening starts the timeout of a watch whose request was sent. If the load has ended, it ends the watch instead.
 func (w *watches) opening(h *held) {
 	w.mu.Lock()
 	under := w.open[h] && !h.up
@@ -117,7 +118,7 @@ func (w *watches) opening(h *held) {
 	}
 }
 
-// Header receives the answer's header.
+// Header receives the header of the response.
 func (h *held) Header(header h2conn.Header) {
 	h.status = header.Status
 	if h.status != http.StatusOK {
@@ -140,7 +141,7 @@ func (h *held) Header(header h2conn.Header) {
 	}
 }
 
-// Data counts events. Each event is a line.
+// Data counts events, each of which is one line.
 func (h *held) Data(p []byte) {
 	h.bytes += int64(len(p))
 	if h.status == http.StatusOK {
@@ -185,7 +186,7 @@ func (h *held) End(err error) {
 	}
 }
 
-// end ends all watches and waits for them.
+// end ends all watches and waits until they have ended.
 func (w *watches) end() {
 	w.mu.Lock()
 	w.ended = true
@@ -194,7 +195,7 @@ func (w *watches) end() {
 	w.last.Wait()
 }
 
-// live returns how many watches are open.
+// live returns the number of open watches.
 func (w *watches) live() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Calls is an open-loop load of calls of a Caller, each in its own goroutine. It has the same results as Requests.
+// Calls is an open-loop load that calls a load.Caller at each arrival, in a separate goroutine. Its results have the
+// same form as those of Requests.
 type Calls struct {
 	measured
 	target load.Target
@@ -24,7 +25,7 @@ type Calls struct {
 
 var _ load.Load = (*Calls)(nil)
 
-// NewCalls returns a load whose defaults are set. It makes no calls yet.
+// NewCalls returns a load of calls. The defaults of l must be set. NewCalls makes no calls.
 func NewCalls(t load.Target, l scenario.Load, caller load.Caller, pacer arrival.Pacer) (*Calls, error) {
 	kinds := []Kind{{Verb: "call", Resource: l.Name}}
 	all, err := newMetrics(t.Registerer, l.Name, kinds)
@@ -41,7 +42,7 @@ func (c *Calls) Prepare(ctx context.Context) error {
 	return c.caller.Prepare(ctx, c.target.Config, c.target.Namespace, c.target.Labels)
 }
 
-// Run makes a call at each arrival until ctx ends. It returns when the last call has ended.
+// Run makes a call at each arrival until ctx ends. It returns when all calls have ended.
 func (c *Calls) Run(ctx context.Context) error {
 	e := c.engine
 	e.begin(ctx)
@@ -82,7 +83,7 @@ func (c *Calls) call(f *flight) {
 	c.engine.inFlight.Add(-1)
 }
 
-// outcomeOfCall returns the outcome of a call: 200 if err is nil, the HTTP status for an error of client-go.
+// outcomeOfCall returns the outcome of a call: 200 if err is nil, and the HTTP status for an error of client-go.
 func outcomeOfCall(err error) load.Outcome {
 	if err == nil {
 		return 200

@@ -6,25 +6,27 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Waking the process for an answer costs several times as much as reading the answer, and an API server sends each answer in
-// two pieces. If a load sends nothing in reaction to an answer, the dispatcher reads its answers when it wakes up for the next
-// arrival. The kernel reports when an answer arrived, and the request ends at that time.
+// Deferred answers save CPU. Waking the process for an answer costs several times as much as reading the answer, and an
+// API server sends each answer in two pieces. A load that sends nothing in reaction to an answer can therefore read its
+// answers when the dispatcher wakes up for the next arrival. The kernel reports when the answer arrived, and this is
+// the time at which the request ends.
 const (
-	// readWithin is the maximum time that an answer waits to be read.
+	// readWithin is the maximum intended wait of an answer before it is read.
 	readWithin = 5 * time.Millisecond
-	// idleRead is the time between reads of connections on which no answer is due. They are read because a server may close
-	// them.
+	// idleRead is the interval at which connections without requests in flight are read, because a server may have
+	// closed them.
 	idleRead = time.Second
-	// goneWithin is the time since the last read after which a connection is read before a request is sent on it, because the
-	// server may have closed the connection.
+	// goneWithin is the time after which a connection must be read again before a request is sent on it, because the
+	// server may have closed it since the last read.
 	goneWithin = 50 * time.Millisecond
-	// Answers are deferred only up to deferredRate and deferredConnections. Then two answers rarely arrive on one connection
-	// between two reads. If they do, both end at the time of the second, because the kernel reports the time of the last byte.
+	// Limits up to which answers are deferred. Up to these limits, two answers rarely arrive on one connection between
+	// two reads. If that happens, both requests end at the arrival of the second answer, because the kernel reports
+	// only the time of the last byte.
 	deferredRate        = 1000 // per second
 	deferredConnections = 8
 )
 
-// defersAnswers reports whether the answers of a load may wait to be read.
+// defersAnswers reports whether a load may defer reading its answers.
 func defersAnswers(l scenario.Load, op Operation, connections int) bool {
 	_, unhurried := op.(Unhurried)
 	return unhurried && l.Rate <= deferredRate && l.Shape.Kind == "" && connections <= deferredConnections
@@ -43,7 +45,7 @@ func (e *engine) receive() {
 	e.pool.Receive(all)
 }
 
-// nextRead returns the time by which deferred answers must be read.
+// nextRead returns when deferred answers must be read at the latest.
 func (e *engine) nextRead() time.Duration {
 	if e.inFlight.Load() > 0 {
 		return e.now() + readWithin
@@ -51,7 +53,8 @@ func (e *engine) nextRead() time.Duration {
 	return e.now() + idleRead
 }
 
-// came returns when an answer that is read at end arrived, and how much of its wait to be read is a stall.
+// came returns the arrival time of an answer that was read at end after it had waited, and the part of the wait that is
+// a stall of the generator.
 func (f *flight) came(end, waited time.Duration) (at, stalled time.Duration) {
 	if !f.stream.Deferred() {
 		return end, waited
@@ -59,8 +62,8 @@ func (f *flight) came(end, waited time.Duration) (at, stalled time.Duration) {
 	return deferredEnd(end, waited, f.sent)
 }
 
-// deferredEnd subtracts the intended wait of an answer, at most readWithin, from end. The rest of the wait is a stall, and part
-// of the latency.
+// deferredEnd returns end minus the intended wait of an answer, which is at most readWithin. The rest of the wait is a
+// stall and part of the latency.
 func deferredEnd(end, waited, sent time.Duration) (at, stalled time.Duration) {
 	meant := min(waited, readWithin)
 	return max(end-meant, sent), waited - meant

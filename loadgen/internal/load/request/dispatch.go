@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/wakeup"
 )
 
-// dispatch sends the arrivals until ctx ends. It returns when no request is in flight.
+// dispatch sends requests at their arrivals until ctx ends. It returns when no request is in flight.
 func (e *engine) dispatch(ctx context.Context) {
 	until := arrival.Never
 	if deadline, ok := ctx.Deadline(); ok {
@@ -51,12 +51,12 @@ func (e *engine) dispatch(ctx context.Context) {
 	<-ctx.Done() // ctx ends now or within a moment
 	e.ended.Store(true)
 	end := min(until, e.now())
-	// If the dispatcher was late, arrivals that were due and not handled count as offered and not sent.
+	// Arrivals that were due but not handled because the dispatcher was late count as offered and not sent.
 	for late := !e.paused() && e.due <= last; late && e.due < end; e.advance() {
 		e.unsent(e.op.KindOf(e.n), true)
 	}
 	e.stop(end)
-	// Requests in flight end by themselves or by their timeout.
+	// The remaining requests end with their answers or by their timeout.
 	for e.inFlight.Load() > 0 {
 		e.receive()
 		e.pump()
@@ -84,12 +84,12 @@ func (e *engine) advance() {
 	e.due = e.next()
 }
 
-// arrive handles the arrival that is due and returns the time afterwards.
+// arrive handles the arrival that is due. It returns the current time.
 func (e *engine) arrive() time.Duration {
 	e.round++
 	kind := e.op.KindOf(e.n)
 	if e.inFlight.Load() >= e.maxInFlight {
-		now := e.now() // current time, so that many such arrivals do not hide the end of the load
+		now := e.now() // the current time, so that a series of such arrivals notices the end of the load
 		e.unsent(kind, e.ownBacklog(now))
 		e.advance()
 		return now
@@ -114,7 +114,7 @@ func (e *engine) arrive() time.Duration {
 	return now
 }
 
-// takeUp counts the arrival that is due as offered and in flight.
+// takeUp counts the arrival that is due as offered, and its request as in flight.
 func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
 	f.stats, f.metrics = (*e.phases.At(e.start.Add(e.due)))[kind], e.metrics[kind]
 	f.stats.offered.Add(1)
@@ -124,7 +124,8 @@ func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
 	f.intended, f.taken = e.due, now
 }
 
-// take returns a flight for an arrival, a used one if possible. There are at most maxInFlight + 1 flights.
+// take returns a flight for an arrival, if possible one that was used before. There are at most maxInFlight + 1
+// flights.
 func (e *engine) take() *flight {
 	if len(e.spare) == 0 {
 		e.collect()
@@ -146,7 +147,7 @@ func (e *engine) collect() {
 	}
 }
 
-// unsent counts the due arrival as not sent. late means that the generator itself may be the cause.
+// unsent counts the arrival that is due as not sent. late means that the generator itself may be the cause.
 func (e *engine) unsent(kind int, late bool) {
 	s := (*e.phases.At(e.start.Add(e.due)))[kind]
 	s.offered.Add(1)
@@ -159,7 +160,8 @@ func (e *engine) unsent(kind int, late bool) {
 	e.samples.Unsent()
 }
 
-// send opens the stream of a request. It returns false if no stream is free now.
+// send opens the stream of a request. It returns false if there is no free stream now. If the request fails, send ends
+// it and returns true.
 func (e *engine) send(f *flight, now time.Duration) bool {
 	first := f.sent == 0
 	if first {
@@ -175,7 +177,7 @@ func (e *engine) send(f *flight, now time.Duration) bool {
 				e.flights.track(f)
 				return true
 			}
-			e.conn = nil // the connection has just gone away or is full; get another one from the pool
+			e.conn = nil // the connection has just gone away or become full; take another one from the pool
 			continue
 		}
 		if first {
@@ -193,8 +195,8 @@ func (e *engine) send(f *flight, now time.Duration) bool {
 	}
 }
 
-// connection returns the connection for the next request. Several requests in a row use the same connection, because together
-// they need only one TLS record and one system call.
+// connection returns the connection for the next request. Consecutive requests use the same connection, up to the limit
+// together, because they are then sent in one TLS record and one system call.
 func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	if e.conn != nil && e.together < together {
 		e.together++
@@ -208,7 +210,7 @@ func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	return e.conn, err
 }
 
-// give ends a request that could not be sent.
+// give ends a request that could not be sent, with err.
 func (e *engine) give(f *flight, err error) {
 	if f.sent == 0 {
 		f.sent = e.now()
@@ -216,7 +218,8 @@ func (e *engine) give(f *flight, err error) {
 	f.End(err)
 }
 
-// pump sends queued requests: next pages, and arrivals that found no free stream. A failed dial ends all queued requests.
+// pump sends the queued requests: next pages of lists, and arrivals that found no free stream. If a dial has failed, it
+// ends all queued requests.
 func (e *engine) pump() {
 	e.collect()
 	if e.queue.len() == 0 {
@@ -244,7 +247,7 @@ func (e *engine) pump() {
 	}
 }
 
-// fifo is a queue that reuses its memory.
+// fifo is a queue of flights that reuses its memory.
 type fifo struct {
 	items []*flight
 	at    int
@@ -272,10 +275,10 @@ func (q *fifo) pop() *flight {
 	return f
 }
 
-// The minimum time between two wake-ups of the dispatcher is sleepEach for each arrival handled since the last one, but at
-// least shortestSleep and at most longestSleep. A wake-up costs as much CPU as several requests, so arrivals that are close
-// together are sent together. The resulting lag is reported. It is at most half a millisecond up to about 10,000 arrivals per
-// second, and one millisecond above.
+// Limits of the dispatcher's sleep. The minimum time between two wake-ups is sleepEach for each arrival that was
+// handled since the previous wake-up, but at least shortestSleep and at most longestSleep. A wake-up costs as much CPU
+// as several requests, so arrivals that are close together are sent together. The lag that this causes is reported: at
+// most half a millisecond up to about 10,000 arrivals per second, and at most one millisecond above.
 const (
 	shortestSleep = 500 * time.Microsecond
 	sleepEach     = 100 * time.Microsecond
@@ -285,10 +288,10 @@ const (
 type sleep struct {
 	timer  *time.Timer
 	wakeup *wakeup.Wakeup
-	last   time.Duration // when the last wake-up was due; a late wake-up does not lengthen the interval
+	last   time.Duration // when the previous wake-up was due, so that a late wake-up does not lengthen the interval
 }
 
-// until waits until t, or until there is work earlier.
+// until sleeps until t, or until there is work.
 func (s *sleep) until(e *engine, t time.Duration) {
 	if e.queue.len() > 0 {
 		t = min(t, e.queue.head().deadline)
@@ -299,7 +302,7 @@ func (s *sleep) until(e *engine, t time.Duration) {
 	interval := max(shortestSleep, min(time.Duration(e.round)*sleepEach, longestSleep))
 	t = max(t, s.last+interval)
 	e.round = 0
-	// Only the select below notices a freed stream.
+	// A freed stream is noticed only by the select below.
 	if wait := t - e.now(); wait > 0 && (e.freed != nil || !s.wakeup.Wait(e.start, t)) {
 		s.timer.Reset(wait)
 		s.wakeup.Set(wait)

@@ -16,31 +16,31 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// together is the maximum number of consecutive requests on one connection.
+// together is the maximum number of consecutive requests on the same connection.
 const together = 8
 
-// batch is the maximum number of consecutive arrivals before queued requests are sent.
+// batch is the maximum number of consecutive arrivals that are handled before queued requests are sent.
 const batch = 64
 
-// engine sends the arrivals of a schedule when they are due, regardless of earlier outcomes: an open loop. One dispatcher
-// sleeps until the next arrival is due, lets the operation fill in the request, and opens a stream on a connection of the pool,
-// all without waiting for the network. The read loops of the connections record the answers. A sweeper cancels requests that
-// have exceeded their timeout.
+// engine sends a request at each arrival of a schedule, whatever happened to earlier requests: an open loop. One
+// dispatcher sleeps until the next arrival is due, makes the operation fill in the request, and opens a stream on a
+// connection of the pool. It never waits for the network. The read loops of the connections record the answers. A
+// sweeper cancels requests that have exceeded their timeout.
 //
-// An arrival that finds no free stream waits in the dispatcher's queue; this time is its connect time. An arrival that finds
-// maxInFlight requests open or waiting is unsent; it never waits.
+// If no stream is free, the request waits in the dispatcher's queue; this wait is its connect time. If maxInFlight
+// requests are already in flight or waiting, the arrival counts as unsent and is not made up for.
 //
-// Memory: maxInFlight flights, each of about 1 KB and the operation's buffers. For each phase and kind in which a request
-// ended, four or five histograms of about 150 KB; the histogram of connect times exists only if a request waited for a stream.
-// Memory does not grow with the number of requests.
+// Memory: up to maxInFlight flights, each with about 1 KB and the buffers of the operation, and four or five histograms
+// of about 150 KB for each phase and kind in which a request ended. (The histogram of connect times exists only if a
+// request waited for a stream.) Memory does not grow with the number of requests.
 type engine struct {
 	pacer       arrival.Pacer
 	maxInFlight int64
 	timeout     time.Duration
 	kinds       []Kind
-	op          Operation              // nil for Calls
-	pool        *h2conn.Pool           // nil for Calls
-	deferred    bool                   // the dispatcher reads answers
+	op          Operation              // nil in Calls
+	pool        *h2conn.Pool           // nil in Calls
+	deferred    bool                   // the dispatcher reads the answers
 	phases      *load.Phases[[]*stats] // by kind
 	metrics     []*metrics             // by kind
 	window      window
@@ -54,8 +54,8 @@ type engine struct {
 	inFlight atomic.Int64  // only the dispatcher increases it, so the limit is exact
 	ended    atomic.Bool   // no further arrivals
 	dry      atomic.Bool   // the schedule has no further arrivals
-	last     atomic.Int64  // nanoseconds since start when the load was ended; 0 while it runs
-	dried    atomic.Int64  // nanoseconds since start when the schedule ended (see runDry); 0 before that
+	last     atomic.Int64  // when the load ended, in nanoseconds since start; 0 while the load runs
+	dried    atomic.Int64  // when the schedule ended (see runDry), in nanoseconds since start; 0 before
 	over     chan struct{} // closed when the schedule has ended and nothing is in flight
 	closing  sync.Once     // closes over
 	woken    chan struct{}
@@ -77,7 +77,7 @@ type engine struct {
 	queue    fifo
 	readAll  time.Duration   // when all connections were last read
 	failures int64           // number of failed dials when the queue's head began to wait
-	freed    <-chan struct{} // closed when the queue's head may be tried again; nil if it does not wait
+	freed    <-chan struct{} // closed when the head of the queue may be tried again; nil if it need not wait
 
 	mu         sync.Mutex
 	begun, end time.Time // time span of the results
@@ -103,7 +103,7 @@ func newEngine(kinds []Kind, pacer arrival.Pacer, all []*metrics, maxInFlight in
 
 func (e *engine) now() time.Duration { return time.Since(e.start) }
 
-// wake makes the dispatcher look for work.
+// wake wakes the dispatcher to look for work.
 func (e *engine) wake() {
 	select {
 	case e.woken <- struct{}{}:
@@ -112,7 +112,7 @@ func (e *engine) wake() {
 	e.wakeup.Ring()
 }
 
-// of sets the fields that depend only on the target.
+// of sets the fields that depend only on the target and on the load's name.
 func (e *engine) of(t load.Target, name string) {
 	e.samples, e.stalls, e.share, e.pause = t.Samples.Requests(name), t.Stalls, t.Share, t.Pause
 	e.n = t.Share.First()
@@ -126,7 +126,8 @@ func (e *engine) begin(ctx context.Context) {
 	e.begun = e.start
 }
 
-// finish records the end of the time in which arrivals are due, for the rates. The earliest end counts.
+// finish records the end of the time in which arrivals were due, which rates are relative to. If it is called several
+// times, the earliest end applies.
 func (e *engine) finish(end time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,14 +136,14 @@ func (e *engine) finish(end time.Duration) {
 	}
 }
 
-// stop records the end of the load. Later answers belong to no phase.
+// stop records the end of the load. Answers that arrive later are not counted in any phase.
 func (e *engine) stop(end time.Duration) {
 	e.last.Store(int64(max(end, 1)))
 	e.finish(end)
 }
 
-// runDry records that the schedule has no further arrivals. The time in which arrivals were due ends one mean gap after the
-// last arrival, so that n arrivals have n gaps. The time until the last answer does not count.
+// runDry records that the schedule has no further arrivals. The time in which arrivals were due ends one mean gap after
+// the last arrival, so that n arrivals have n gaps. The wait for the last answers is not part of this time.
 func (e *engine) runDry() {
 	if n := (e.n - e.share.First()) / e.share.Step(); n > 1 {
 		end := e.before + (e.before-e.first)/time.Duration(n-1)
@@ -184,7 +185,8 @@ func (e *engine) awaitDue(ctx context.Context, timer *time.Timer) bool {
 	return false
 }
 
-// paused reports whether the load is paused. It delays the next arrivals by the pauses that have ended.
+// paused reports whether the load is paused. It also delays the next arrival by pauses that have ended since the
+// previous call.
 func (e *engine) paused() bool {
 	if s := e.pause.State(); s != e.pauses {
 		e.pauses = s
@@ -197,7 +199,7 @@ func (e *engine) paused() bool {
 	return e.pauses.Paused()
 }
 
-// next returns when arrival n is due.
+// next returns when the next arrival is due.
 func (e *engine) next() time.Duration {
 	due := e.pacer.At(e.n)
 	if due >= arrival.Never-e.moved {
@@ -206,7 +208,7 @@ func (e *engine) next() time.Duration {
 	return due + e.moved
 }
 
-// run dispatches until ctx ends and the last request in flight has ended.
+// run sends requests until ctx ends, and returns when none is in flight.
 func (e *engine) run(ctx context.Context) {
 	e.begin(ctx)
 	e.wakeup = wakeup.New()
@@ -252,7 +254,7 @@ func (e *engine) sweep(over <-chan struct{}) {
 	}
 }
 
-// results returns the results by phase, for each kind with arrivals.
+// results returns the results by phase, one for each kind of request that had arrivals in the phase.
 func (e *engine) results(loadName string) map[string][]result.Requests {
 	byPhase := map[string][]result.Requests{}
 	e.each(loadName, func(phase string, r result.Requests, s *stats) {
@@ -262,7 +264,7 @@ func (e *engine) results(loadName string) map[string][]result.Requests {
 	return byPhase
 }
 
-// parts returns the results by phase, to be merged with other shares.
+// parts returns the results of this share by phase.
 func (e *engine) parts(loadName string) []load.Part {
 	var all []load.Part
 	e.each(loadName, func(phase string, r result.Requests, s *stats) {
@@ -275,7 +277,7 @@ func (e *engine) parts(loadName string) []load.Part {
 	return all
 }
 
-// each calls f with the sums of every phase and kind that had arrivals.
+// each calls f for every phase and kind of request that had arrivals, with their counts.
 func (e *engine) each(loadName string, f func(phase string, r result.Requests, s *stats)) {
 	e.mu.Lock()
 	begun, end := e.begun, e.end

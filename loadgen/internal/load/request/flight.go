@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 )
 
-// flight is an arrival from the time the dispatcher handles it until its end. Flights are reused. Times are since the load's
-// start.
+// flight is an arrival and its requests, from the time at which the dispatcher handles the arrival until the end.
+// Flights are reused. Times are relative to the load's start.
 type flight struct {
 	Request
 	engine  *engine
@@ -23,7 +23,7 @@ type flight struct {
 	again                 int64         // requests sent after the first
 	bytes                 int64
 
-	// State of the answer; the read loop uses these fields.
+	// The read loop stores the state of the answer in these fields.
 	status    int
 	malformed bool
 
@@ -31,13 +31,13 @@ type flight struct {
 	place      place
 	prev, next *flight
 	pinned     bool  // the sweeper is about to cancel it
-	after      place // where to put it after that
+	after      place // the list to put it in after that
 }
 
 type place int8
 
 const (
-	elsewhere place = iota // the dispatcher has it, or its stream has just been opened
+	elsewhere place = iota // not in a list: with the dispatcher, or just opened
 	open                   // in the sweeper's list
 	resent                 // to be sent again
 	free
@@ -67,7 +67,7 @@ func (f *flight) End(err error) {
 		o = load.Malformed
 	}
 	var waited time.Duration
-	if err == nil { // otherwise this may not be the read loop
+	if err == nil { // on an error, another goroutine may call End
 		end, waited = f.came(end, f.stream.Waited())
 	}
 	if e.op.Done(&f.Request, o, e.start.Add(end)) {
@@ -79,7 +79,7 @@ func (f *flight) End(err error) {
 	}
 	e.account(f, o, end, e.ownDelay(f, end, waited))
 	e.flights.settle(f, free)
-	// This must come last, because Run returns when it is zero.
+	// This is the last step, because Run returns when inFlight is zero.
 	if e.inFlight.Add(-1) == 0 {
 		if e.dry.Load() {
 			e.close()
@@ -90,7 +90,7 @@ func (f *flight) End(err error) {
 	}
 }
 
-// account records the end of a flight.
+// account records the results of a flight that has ended.
 func (e *engine) account(f *flight, o load.Outcome, end time.Duration, own ownDelay) {
 	f.stats.record(f, o, end, own)
 	e.came(f.Kind, o, end)
@@ -105,7 +105,7 @@ func (e *engine) account(f *flight, o load.Outcome, end time.Duration, own ownDe
 	}
 }
 
-// came counts a finished request in the phase in which it ended. Requests that end after the load belong to no phase.
+// came counts a request in the phase in which it ended. A request that ends after the load is not counted in any phase.
 func (e *engine) came(kind int, o load.Outcome, end time.Duration) {
 	if last := e.last.Load(); last == 0 || end <= time.Duration(last) {
 		dried := e.dried.Load()
@@ -113,7 +113,8 @@ func (e *engine) came(kind int, o load.Outcome, end time.Duration) {
 	}
 }
 
-// flights holds the open flights in the order of their deadlines, the flights to be sent again, and the free flights.
+// flights holds the open flights in the order of their deadlines, the flights whose next request must be sent, and the
+// free flights.
 type flights struct {
 	mu     sync.Mutex
 	open   flight // head of a circular list; open.next is the oldest flight
@@ -123,7 +124,7 @@ type flights struct {
 
 func (l *flights) init() { l.open.prev, l.open.next = &l.open, &l.open }
 
-// track adds a flight with an open stream to the sweeper's list, unless it has already ended.
+// track adds a flight to the sweeper's list after its stream was opened, unless the stream has already ended.
 func (l *flights) track(f *flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +136,7 @@ func (l *flights) track(f *flight) {
 	f.prev.next, f.next.prev = f, f
 }
 
-// settle moves a flight from the sweeper's list to another place. It is called at the end of the flight's stream.
+// settle moves a flight from the sweeper's list to another list. It is called when the flight's stream ends.
 func (l *flights) settle(f *flight, to place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +150,7 @@ func (l *flights) settle(f *flight, to place) {
 	l.put(f, to)
 }
 
-// put adds a flight to the list of a place. The caller holds mu.
+// put adds a flight to the list for the given place. The caller holds mu.
 func (l *flights) put(f *flight, to place) {
 	switch f.place = to; to {
 	case resent:
@@ -159,8 +160,8 @@ func (l *flights) put(f *flight, to place) {
 	}
 }
 
-// expired returns an open flight past its deadline, which is pinned until unpin. If there is none, it returns the time until
-// the next deadline.
+// expired returns an open flight whose deadline has passed, and pins it until unpin. If there is none, it returns the
+// time until the next deadline.
 func (l *flights) expired(now, timeout time.Duration) (*flight, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,8 +187,8 @@ func (l *flights) openFor(d, now time.Duration) (n int64) {
 	return n
 }
 
-// unpin is called after the sweeper has cancelled a flight. If the flight was settled meanwhile, unpin puts it where it
-// belongs.
+// unpin ends the pin of a flight that the sweeper has cancelled. If the flight was settled in the meantime, unpin adds
+// it to its new list.
 func (l *flights) unpin(f *flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +198,7 @@ func (l *flights) unpin(f *flight) {
 	}
 }
 
-// collect moves free flights, and those to be sent again, to the dispatcher's own lists.
+// collect moves the free flights to spare, and the flights whose next request must be sent to again.
 func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,15 +217,15 @@ func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
 // ownDelay is the part of a request's latency that the generator itself may have caused.
 type ownDelay struct {
 	lag     time.Duration // from the intended start until the dispatcher handled the arrival
-	stalled time.Duration // after that: a stall during the request or just before its end, or the wait of its answer to be read
+	stalled time.Duration // the part after lag: a stall during or just before the end of the request, or the wait before its answer was read
 	burst   bool          // the stall was long enough to cause a burst of arrivals
 }
 
 func (d ownDelay) all() time.Duration { return d.lag + d.stalled }
 
-// failed reports whether the generator's own delay may have caused a failure. For a timeout, this is so if the own delay was
-// more than half of the latency; for other failures, if the request was in a burst after a stall. A refused connection never
-// counts.
+// failed reports whether the generator's own delay may have caused the failure of a request. A timeout may be caused by
+// a delay of more than half of the latency. Any other failure may be caused by a stall that was long enough for a burst
+// and lasted more than half of the latency after the lag. A refused connection is never caused by a delay.
 func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	switch {
 	case o == load.TimedOut:
@@ -235,7 +236,7 @@ func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	return d.burst && 2*d.stalled > latency-d.lag
 }
 
-// ownDelay returns the generator's own delay of a flight that ends at end. waited is how long its answer waited to be read.
+// ownDelay returns the generator's own delay of a flight that ends at end, after its answer had waited to be read.
 func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	late := e.stalls.Late(e.start.Add(end))
 	return ownDelay{
@@ -245,7 +246,7 @@ func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	}
 }
 
-// ownBacklog reports whether the due arrival, which found no free slot, is part of a burst that the generator itself caused.
+// ownBacklog reports whether the generator's own stall may be the reason that the due arrival exceeds maxInFlight.
 func (e *engine) ownBacklog(now time.Duration) bool {
 	return now-e.due >= stall.Long || e.stalls.Late(e.start.Add(now)) >= stall.Long
 }

@@ -1,5 +1,5 @@
-// Package request is the open-loop request engine: one dispatcher that sends each arrival of a schedule when it is due,
-// over a few HTTP/2 connections, and accounts for every arrival.
+// Package request is the open-loop request engine. One dispatcher sends a request at each arrival of a schedule, over a
+// few HTTP/2 connections, and accounts for every arrival.
 package request
 
 import (
@@ -10,52 +10,53 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Operation defines the requests of a load. They depend only on the number of their arrival and the seed, not on earlier
-// arrivals that could not be sent.
+// Operation defines the requests of a load. A request depends only on the number of its arrival and on the seed, not on
+// whether earlier arrivals could be sent.
 type Operation interface {
-	// Kinds returns the kinds of requests, which have separate results. Request.Kind is an index into them.
+	// Kinds returns the kinds of requests. Each kind has separate results. Request.Kind is an index into Kinds.
 	Kinds() []Kind
 	// Prepare finds the resources and creates the objects. Its errors name the verb and the object, with a hint.
 	Prepare(ctx context.Context) error
-	// Background works concurrently with the load until ctx ends. It returns immediately if it has no work.
+	// Background does work beside the requests until ctx ends. It returns immediately if there is no such work.
 	Background(ctx context.Context)
-	// KindOf returns the kind of arrival n, an index into Kinds. It depends only on n and the seed.
+	// KindOf returns the index in Kinds of the request of arrival n. It depends only on n and the seed.
 	KindOf(n int64) int
-	// Next fills in r, in which only N, Kind and the buffers are set. It returns false if no object is free; then the arrival
-	// is unsent. It is called in order, only for arrivals that found a free slot, and must not block.
+	// Next fills in r, in which only N, Kind and the buffers are set. It returns false if no object is free; the
+	// arrival is then unsent. It is called in the order of n, and only for arrivals below the limit of requests in
+	// flight. It must not block.
 	Next(n int64, r *Request) bool
-	// Data receives each piece of an answer's body on the read loop, and an empty piece at its end. An error counts the
-	// answer as malformed.
+	// Data receives each piece of an answer's body on the read loop, and an empty piece at the end. If it returns an
+	// error, the answer counts as malformed.
 	Data(r *Request, status int, p []byte) error
-	// Done is called at the end of each request, mostly on the read loop, and must not block. It returns true to send r
-	// again as filled by Done: the next page of a list. The arrival's latency continues to count; its outcome is the
-	// last one.
+	// Done is called at the end of each request, usually on the read loop. It must not block. If it returns true, r is
+	// sent again with the fields that Done has set, to request the next page of a list. The latency then includes all
+	// requests of the arrival, and the outcome is that of the last.
 	Done(r *Request, o load.Outcome, end time.Time) (again bool)
 }
 
-// Kind is the key of a result. Its fields are described at result.Requests.
+// Kind identifies a kind of request in the results. The fields are described at result.Requests.
 type Kind struct{ Verb, Resource, Variant, Tenant string }
 
-// Request is the request of one arrival. The engine owns and reuses it; Path, Body and Scratch keep their memory.
+// Request is the request of one arrival. The engine owns and reuses it. Path, Body and Scratch keep their memory.
 type Request struct {
-	// N is the arrival's number; Key belongs to the operation.
+	// N is the number of the arrival. Key is for the operation's own use.
 	N, Key int64
-	// Kind is Operation.KindOf(N).
+	// Kind is the result of Operation.KindOf(N).
 	Kind int
 	// Template holds the encoded method and headers.
 	Template *h2conn.Template
-	// Path includes the query and is percent-encoded.
+	// Path is the percent-encoded path with the query.
 	Path []byte
-	// Body is the body of a write; empty means no body.
+	// Body is the body of a write, or empty.
 	Body []byte
-	// Scratch belongs to the operation, from Next to Done.
+	// Scratch is a buffer for the operation's own use between Next and Done.
 	Scratch []byte
-	// State belongs to the operation. It is kept from one arrival to the next, and nil in a new Request.
+	// State is for the operation's own use. It is nil in a new Request and is kept when the Request is reused.
 	State any
 }
 
-// Unhurried is an Operation that sends nothing in reaction to an answer: Done always returns false, and later requests do not
-// depend on earlier answers. Its answers may be read a little after they arrive.
+// Unhurried is an Operation that sends nothing in reaction to an answer: Done always returns false, and later requests
+// do not depend on earlier answers. The engine may therefore read the answers a little after they arrive.
 type Unhurried interface {
 	Operation
 	Unhurried()

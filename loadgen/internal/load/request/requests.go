@@ -14,14 +14,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Options of the connections. The ping interval is the same as in client-go (apimachinery/pkg/util/net).
+// Options of the connections. The ping interval is client-go's (apimachinery/pkg/util/net).
 const (
 	readBuffer         = 64 << 10
 	pingAfter          = 30 * time.Second
 	defaultConnections = 4
 )
 
-// Requests is an open-loop load of an Operation's requests.
+// Requests is an open-loop load that sends the requests of an Operation.
 type Requests struct {
 	measured
 	op   Operation
@@ -30,7 +30,7 @@ type Requests struct {
 
 var _ load.Load = (*Requests)(nil)
 
-// New returns a load. It sends nothing yet. Errors name the load.
+// New returns a load of requests. It sends nothing yet. Its errors name the load.
 func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Requests, error) {
 	timeout := l.Timeout.D()
 	if l.MaxInFlight <= 0 || timeout <= 0 {
@@ -58,7 +58,7 @@ func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Re
 	return &Requests{measured: measured{name: l.Name, engine: engine}, op: op, pool: pool}, nil
 }
 
-// Prepare calls Prepare of the operation, and opens the connections.
+// Prepare prepares the operation, and opens the connections.
 func (r *Requests) Prepare(ctx context.Context) error {
 	if err := r.op.Prepare(ctx); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *Requests) Prepare(ctx context.Context) error {
 	return r.pool.Open(ctx)
 }
 
-// Run sends the requests until ctx ends. It returns when the last request has ended.
+// Run sends requests until ctx ends. It returns when all requests have ended.
 func (r *Requests) Run(ctx context.Context) error {
 	defer r.pool.Close()
 	background, cancel := context.WithCancel(ctx)
@@ -78,27 +78,26 @@ func (r *Requests) Run(ctx context.Context) error {
 	return nil
 }
 
-// Over returns a channel that is closed when the schedule has no further arrivals and the last request
-// has ended.
+// Over returns a channel that is closed when the schedule has no further arrivals and all requests have ended.
 func (r *Requests) Over() <-chan struct{} { return r.engine.over }
 
-// Backlog returns the number of bytes of answers that have not been read.
+// Backlog returns the number of bytes of answers that were received but not read yet.
 func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
 
-// measured provides the results of a load's engine.
+// measured implements the methods for results with a load's engine.
 type measured struct {
 	load.Plain
 	name   string
 	engine *engine
 }
 
-// BeginPhase begins a phase. Requests with an intended start from then on belong to it.
+// BeginPhase begins a phase. A request belongs to the phase of its intended start.
 func (r *measured) BeginPhase(name string, at time.Time) { r.engine.phases.Begin(name, at) }
 
-// Live returns what happened since the last call.
+// Live returns the rates and latencies since the previous call.
 func (r *measured) Live() load.Live { return r.engine.window.live(time.Now()) }
 
-// Overdue returns the number of open requests whose intended start is at least d ago.
+// Overdue returns the number of open requests whose intended start was at least d ago.
 func (r *measured) Overdue(d time.Duration) int64 {
 	e := r.engine
 	e.mu.Lock()
@@ -110,11 +109,11 @@ func (r *measured) Overdue(d time.Duration) int64 {
 	return e.flights.openFor(d, time.Since(start))
 }
 
-// Results returns the results by phase, one for each kind. Rates are per second in which arrivals were due in the phase. The
-// results are final after Run.
+// Results returns the results by phase, one for each kind of request. Rates are relative to the time in which arrivals
+// were due in the phase. The results are final after Run.
 func (r *measured) Results() map[string][]result.Requests { return r.engine.results(r.name) }
 
-// Parts returns the results by phase, to be merged with other shares.
+// Parts returns the results of this share by phase.
 func (r *measured) Parts() []load.Part { return r.engine.parts(r.name) }
 
 // AddTo adds the results to the phases of m.

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// stats holds the results of the requests of one kind in one phase.
+// stats holds the results of one kind of request in one phase.
 type stats struct {
 	latency, external           *latency.Histogram
 	service, lag, connect       *latency.Histogram
@@ -27,19 +27,22 @@ type stats struct {
 	bytes      int64
 	pages      int64
 	outcomes   []outcomeCount
-	// ended counts the requests that ended in the phase, whenever they were sent, and answered their 2xx answers.
+	// ended counts the requests that ended in the phase, in whichever phase they were sent. answered counts those with
+	// a 2xx answer.
 	ended, answered int64
-	// overdue counts the 2xx answers that arrived after the schedule had ended.
+	// overdue counts the 2xx answers of the phase that arrived after the schedule had ended.
 	overdue int64
 }
 
-// outcomeCount counts the requests with one outcome. There are few outcomes, so a list of them is cheaper than a map.
+// outcomeCount is the number of requests with one outcome. Counts are kept in a list, which is cheaper than a map for
+// the few outcomes that occur.
 type outcomeCount struct {
 	outcome load.Outcome
 	count   int64
 }
 
-// newStats returns stats with histograms up to twice the timeout, because a lag may precede a timeout.
+// newStats returns stats whose histograms reach up to twice the timeout, because a latency may include a lag before the
+// timeout.
 func newStats(timeout time.Duration) *stats {
 	h := func() *latency.Histogram { return latency.New(2 * timeout) }
 	return &stats{latency: h(), external: h(), service: h(), lag: h(), connect: h()}
@@ -66,7 +69,7 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	}
 }
 
-// came counts a request that ended in the phase. overdue means that the schedule had ended by then.
+// came counts a request that ended in the phase. overdue means that the schedule had already ended.
 func (s *stats) came(o load.Outcome, overdue bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +83,7 @@ func (s *stats) came(o load.Outcome, overdue bool) {
 	}
 }
 
-// count counts an outcome. The caller holds mu.
+// count counts one request with the given outcome. The caller holds mu.
 func (s *stats) count(o load.Outcome) {
 	for i := range s.outcomes {
 		if s.outcomes[i].outcome == o {
@@ -91,8 +94,8 @@ func (s *stats) count(o load.Outcome) {
 	s.outcomes = append(s.outcomes, outcomeCount{o, 1})
 }
 
-// sums returns the counts of a phase in which arrivals were due for the given time. before is the number of requests that were
-// still open when the phase began.
+// sums returns the counts of the phase. length is the time in which arrivals were due in the phase, and before the
+// number of requests that were open when the phase began.
 func (s *stats) sums(length time.Duration, before int64) result.Requests {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +126,7 @@ func (s *stats) part(sums result.Requests) load.RequestsPart {
 	}
 }
 
-// window collects the values of a live display.
+// window collects the values for a live display since the previous call of live.
 type window struct {
 	offered, achieved atomic.Int64
 	latency           *latency.Histogram
@@ -142,7 +145,8 @@ func (w *window) live(now time.Time) load.Live {
 	}
 }
 
-// metrics holds the metrics of one verb and resource. Variants and tenants share them, because each would add a histogram.
+// metrics holds the metrics of one verb and resource. Variants and tenants share these metrics, because each would add
+// a histogram.
 type metrics struct {
 	total   *prometheus.CounterVec           // by code
 	byCode  atomic.Pointer[[]outcomeCounter] // nil before the first outcome
@@ -153,7 +157,7 @@ type metrics struct {
 	lag     prometheus.Observer
 }
 
-// outcomeCounter is the counter of one outcome.
+// outcomeCounter is the Prometheus counter of one outcome.
 type outcomeCounter struct {
 	outcome load.Outcome
 	counter prometheus.Counter
@@ -193,7 +197,7 @@ func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*me
 	return all, err
 }
 
-// counter returns the counter of an outcome, and caches it. There are few outcomes.
+// counter returns the counter of an outcome, from a cache if possible.
 func (m *metrics) counter(o load.Outcome) prometheus.Counter {
 	last := m.byCode.Load()
 	var known []outcomeCounter
@@ -207,7 +211,7 @@ func (m *metrics) counter(o load.Outcome) prometheus.Counter {
 	}
 	counter := m.total.WithLabelValues(o.String())
 	more := append(slices.Clone(known), outcomeCounter{o, counter})
-	m.byCode.CompareAndSwap(last, &more) // if another goroutine was faster, this counter is cached next time
+	m.byCode.CompareAndSwap(last, &more) // if another goroutine stores first, the next call caches this counter
 	return counter
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Templates creates the request templates of a load, with the headers of its identity and of each kind of request. Operations
-// call Renew in their Background.
+// Templates creates the request templates of a load, with the headers of its identity and of each kind of request.
+// Operations must call Renew in their method Background.
 type Templates struct {
 	to *apiclient.Endpoint
 
@@ -24,17 +24,18 @@ type Templates struct {
 	handles  []*Template
 }
 
-// Template is a request template that is updated when the headers of the identity change.
+// Template is a request template. It is updated when the headers of the identity change.
 type Template struct {
 	request h2conn.Request // without the identity
 	extra   http.Header
 	current atomic.Pointer[h2conn.Template]
 }
 
-// Load returns the current template, for Request.Template.
+// Load returns the current value of the template, for Request.Template.
 func (t *Template) Load() *h2conn.Template { return t.current.Load() }
 
-// NewTemplates returns Templates with the current headers of the target's identity. It fails if the configuration is invalid.
+// NewTemplates returns Templates with the current headers of the target's identity. It fails if the target's
+// configuration is invalid.
 func NewTemplates(t load.Target) (*Templates, error) {
 	to, err := apiclient.New(t.Config, &apiclient.Roots{})
 	if err != nil {
@@ -44,15 +45,16 @@ func NewTemplates(t load.Target) (*Templates, error) {
 	return s, s.renew()
 }
 
-// Prefix returns the prefix of all paths, for a server behind a gateway. It does not end with a slash.
+// Prefix returns the prefix of all paths on a server behind a gateway. It does not end with a slash.
 func (s *Templates) Prefix() string { return s.to.Prefix }
 
-// New returns a new template. Empty accept and contentType are left out. Headers in extra replace headers of the identity.
+// New returns a new template. If accept or contentType is empty, the header is omitted. Headers in extra replace
+// headers of the identity.
 func (s *Templates) New(method, accept, contentType string, extra http.Header) *Template {
 	return s.NewAs("", method, accept, contentType, extra)
 }
 
-// NewAs is like New, but sets the User-Agent. Empty means the User-Agent of the configuration.
+// NewAs is like New, but also sets the User-Agent. If agent is empty, the User-Agent of the configuration is used.
 func (s *Templates) NewAs(agent, method, accept, contentType string, extra http.Header) *Template {
 	t := &Template{
 		request: h2conn.Request{Method: method, Accept: accept, ContentType: contentType, UserAgent: cmp.Or(agent, s.to.Agent)},
@@ -76,8 +78,8 @@ func (t *Template) remake(identity http.Header) {
 	t.current.Store(h2conn.NewTemplate(r))
 }
 
-// Renew renews the headers of the identity until ctx ends. While that fails, the old headers stay in use, and a 401 of the
-// server is measured.
+// Renew renews the headers of the identity until ctx ends. If a renewal fails, the old headers stay in use, so that
+// answers with 401 are measured.
 func (s *Templates) Renew(ctx context.Context) {
 	for apiclient.Pause(ctx, apiclient.RenewEvery) {
 		_ = s.renew()
@@ -85,7 +87,7 @@ func (s *Templates) Renew(ctx context.Context) {
 }
 
 func (s *Templates) renew() error {
-	identity, err := s.to.Headers() // without the lock, because a credential plugin may take seconds
+	identity, err := s.to.Headers() // not under the lock, because a credential plugin may take seconds
 	if err != nil {
 		return err
 	}

@@ -13,20 +13,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Bounds of the number of slots in the ledger's ring.
+// Minimum and maximum size of the ledger's ring, in writes.
 const (
 	fewestSlots = 1 << 10
 	mostSlots   = 1 << 13
 )
 
-// Changes are measured writes to the objects of a set of watches: merge patches with a stamp and a new payload, over the
-// objects in turn. Every watch must deliver each acknowledged write (see ledger). A write has the number of its arrival. Its
-// deliveries belong to the phase in which Next makes the write.
+// Changes is the operation of a load of kind "changes": measured writes to the objects of a load of watches. Each write
+// is a merge patch with a stamp and a new payload, to the objects in turn. Every watch must deliver each acknowledged
+// write (see ledger). Deliveries belong to the phase in which Next created the write. The number of a write is the
+// number of its arrival.
 type Changes struct {
 	watches   *Watches
 	ledger    *ledger
 	peers     map[int]*ledger // of the other workers' writes
-	tell      func(load.Ack)  // nil: there are no other workers
+	tell      func(load.Ack)  // nil if there are no other workers
 	name      string
 	templates *request.Templates
 	template  *request.Template
@@ -35,8 +36,8 @@ type Changes struct {
 
 var _ request.Operation = (*Changes)(nil)
 
-// NewChanges returns the operation of a load of kind "changes" on the objects of w, the watches that the load names. It sends
-// nothing.
+// NewChanges returns the operation of a load of kind "changes". It writes to the objects of w, the load of watches that
+// l names. It sends nothing yet.
 func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	if w == nil {
 		return nil, fmt.Errorf("load %s: there are no watches %q", l.Name, l.Watches)
@@ -45,10 +46,10 @@ func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
 	}
-	// The ring has a slot for each write that starts within twice the timeout.
+	// The ring has room for the writes that start within twice the timeout.
 	rate := max(float64(l.Rate), float64(l.Shape.EndRate()))
 	slots := max(fewestSlots, min(mostSlots, int64(rate*2*l.Timeout.D().Seconds())))
-	// The id contains the start time, so that the stamps of an earlier run do not match.
+	// The id contains the current time, so that stamps of an earlier run do not match.
 	id := l.Name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	if !t.Share.Whole() {
 		id = ledgerID(l.Name, t.Share.Run, t.Share.Index)
@@ -82,7 +83,7 @@ func (w *Watches) newLedger(id string, size int64) (*ledger, error) {
 	return l, nil
 }
 
-// ledger returns the ledger with the id of a stamp, or nil if the stamp is not from this run.
+// ledger returns the ledger whose id is in a stamp, or nil if the stamp is not from this run.
 func (w *Watches) ledger(id []byte) *ledger {
 	for _, l := range *w.ledgers.Load() {
 		if l.id == string(id) {
@@ -92,21 +93,22 @@ func (w *Watches) ledger(id []byte) *ledger {
 	return nil
 }
 
-// Kinds returns one kind: patches of the watched objects.
+// Kinds returns the only kind of request: patches of the watched objects.
 func (c *Changes) Kinds() []request.Kind {
 	return []request.Kind{{Verb: "patch", Resource: c.watches.load.Resource}}
 }
 
-// KindOf returns the only kind.
+// KindOf returns 0, the index of the only kind.
 func (c *Changes) KindOf(int64) int { return 0 }
 
-// Prepare does nothing: the watches make their objects.
+// Prepare does nothing, because the load of watches creates the objects.
 func (c *Changes) Prepare(context.Context) error { return nil }
 
 // Background renews the bearer token until ctx ends.
 func (c *Changes) Background(ctx context.Context) { c.templates.Renew(ctx) }
 
-// Next makes a write. It returns false if the ledger's ring is full of writes in flight.
+// Next creates the write of arrival n. It returns false if the write that would have to leave the ledger's ring is
+// still in flight.
 func (c *Changes) Next(n int64, r *request.Request) bool {
 	w := c.watches
 	objects := w.objects.Len()
@@ -134,7 +136,7 @@ func (c *Changes) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// answer reads the version of a written object from the answer, piece by piece.
+// answer reads the resourceVersion from the answer to a write, piece by piece.
 type answer struct {
 	scan *jsonScanner
 	rv   uint64
@@ -147,7 +149,7 @@ func (a *answer) take(e *event) error {
 	return nil
 }
 
-// Data reads the written object.
+// Data reads a piece of the answer, which is the written object.
 func (c *Changes) Data(r *request.Request, status int, p []byte) error {
 	if !load.Outcome(status).Success() {
 		return nil
@@ -155,7 +157,7 @@ func (c *Changes) Data(r *request.Request, status int, p []byte) error {
 	return r.State.(*answer).scan.feed(p)
 }
 
-// Done acknowledges the write, unless the answer has no version.
+// Done records the write as acknowledged if the answer is a complete 2xx with a resourceVersion, otherwise as failed.
 func (c *Changes) Done(r *request.Request, o load.Outcome, end time.Time) bool {
 	w, a := c.watches, r.State.(*answer)
 	defer c.answers.Put(a)
@@ -178,7 +180,7 @@ func (c *Changes) Done(r *request.Request, o load.Outcome, end time.Time) bool {
 	return false
 }
 
-// Acknowledged returns how many writes of each phase were acknowledged, for result.Changes.
+// Acknowledged returns the number of acknowledged writes by phase, for result.Changes.
 func (c *Changes) Acknowledged() map[string]int64 {
 	byPhase := map[string]int64{}
 	now := time.Now()
@@ -190,18 +192,20 @@ func (c *Changes) Acknowledged() map[string]int64 {
 	return byPhase
 }
 
-// Objects are the watched objects, which Changes patches. Paths are percent-encoded and have no query.
+// Objects are the objects that a load of watches watches and that Changes patches. Paths are percent-encoded and have
+// no query.
 type Objects interface {
-	// Prepare makes the objects, or finds the resource. Its errors name the verb and the object. Call it before the other
-	// methods.
+	// Prepare creates the objects, or finds the resource of existing ones. Its errors name the verb and the object. The
+	// other methods may be called only after Prepare.
 	Prepare(ctx context.Context) error
-	// Len returns the number of objects that the load made, with load.LoadLabel. 0 means that it watches existing objects.
+	// Len returns the number of objects with load.LoadLabel that the load created, or 0 if the load watches existing
+	// objects.
 	Len() int
-	// Collection returns the path to watch. It includes all objects that the load made.
+	// Collection returns the path of the collection to watch, which contains all objects that the load created.
 	Collection() string
 	// AppendPath appends the path of object i.
 	AppendPath(b []byte, i int) []byte
-	// AppendPatch appends a JSON merge patch of object i: the payload of the given turn, and the annotation key with the given
-	// value. Neither needs escaping.
+	// AppendPatch appends a JSON merge patch for object i, with the payload of the given turn and an annotation. The
+	// key and value of the annotation must need no escaping.
 	AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte
 }

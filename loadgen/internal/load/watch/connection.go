@@ -13,15 +13,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// connection is an HTTP/2 connection with the counts of its read loop. The loop takes the lock once for each piece of data.
+// connection is an HTTP/2 connection of watches, with the counts of its read loop. The loop locks mu once for each
+// piece of data.
 type connection struct {
 	set  *Watches
 	conn *h2conn.Conn
-	// arrived is when the kernel returned the current read; late is how long the generator may have delayed it.
+	// arrived is when the kernel returned the current read. late is the maximum delay of that time by the generator
+	// itself.
 	arrived, late time.Duration
-	// fresh counts deliveries since the last read. Only the read loop uses it.
+	// fresh is the number of deliveries since the previous read. Only the read loop uses it.
 	fresh int64
-	// full: the connection had no free stream, and no stream has ended since.
+	// full is true if an attempt found no free stream on the connection and no stream has ended since.
 	full atomic.Bool
 
 	mu    sync.Mutex
@@ -29,7 +31,8 @@ type connection struct {
 	run   run
 }
 
-// run counts deliveries with the same latency and lateness: the deliveries of one write that arrived in one read.
+// run counts consecutive deliveries with the same latency and lateness: the deliveries of one write that arrived in one
+// read.
 type run struct {
 	stats *deliveries
 	after time.Duration
@@ -37,13 +40,14 @@ type run struct {
 	n     int64
 }
 
-// timed is the connection's socket. It records when each read returned: the bytes of that read had arrived by then.
+// timed is the connection's socket. It records the time at which each read returned, because the bytes of the read had
+// arrived by then.
 type timed struct {
 	net.Conn
 	connection *connection
 }
 
-// SyscallConn gives access to the socket, to read the lengths of its queues.
+// SyscallConn gives access to the socket, for reading the lengths of the kernel's queues.
 func (t *timed) SyscallConn() (syscall.RawConn, error) {
 	if s, ok := t.Conn.(syscall.Conn); ok {
 		return s.SyscallConn()
@@ -59,7 +63,7 @@ func (t *timed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// delivered counts a first delivery. The caller holds mu.
+// delivered counts a watch's first delivery of a write. The caller holds mu.
 func (l *connection) delivered(d delivery, slow bool) {
 	l.tally.delivered++
 	l.fresh++
@@ -75,7 +79,8 @@ func (l *connection) delivered(d delivery, slow bool) {
 	l.run = run{d.stats, d.after, late, 1}
 }
 
-// countSamples adds the deliveries since its last call to the samples. Only the read loop may call it, or anyone after its end.
+// countSamples adds the deliveries since its previous call to the samples. Only the read loop may call it while the
+// loop runs.
 func (l *connection) countSamples() {
 	if l.fresh > 0 {
 		l.set.samples.Delivered(l.fresh)
@@ -83,7 +88,7 @@ func (l *connection) countSamples() {
 	}
 }
 
-// flush records the run. The caller holds mu.
+// flush records the deliveries of the current run in the histograms. The caller holds mu.
 func (l *connection) flush() {
 	r := l.run
 	if r.n == 0 {
@@ -95,7 +100,7 @@ func (l *connection) flush() {
 	l.set.exposed.observe(r.after, r.n)
 }
 
-// take returns the counts since the last call.
+// take returns the counts since the previous call, and resets them.
 func (l *connection) take() tally {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +110,7 @@ func (l *connection) take() tally {
 	return t
 }
 
-// over reports whether the connection has ended, so that its counts are final.
+// over reports whether the connection has ended. Its counts no longer change then.
 func (l *connection) over() bool {
 	select {
 	case <-l.conn.Done():
@@ -116,12 +121,13 @@ func (l *connection) over() bool {
 }
 
 const (
-	// dialAgain is the time between a failed dial and the next one. Meanwhile, attempts that need a new connection fail
-	// immediately.
+	// dialAgain is the minimum time between a failed dial and the next dial. Until then, attempts that need a new
+	// connection fail immediately.
 	dialAgain = time.Second
-	// ping is how long a connection may be silent before a health check, as in client-go.
+	// ping is the silence on a connection after which it is checked with a PING, as in client-go.
 	ping = 30 * time.Second
-	// sharedBuffer is the read buffer in bytes: large enough for few reads although a hundred watches share a connection.
+	// sharedBuffer is the size of a shared connection's read buffer, in bytes. It keeps the number of reads low for a
+	// hundred watches.
 	sharedBuffer = 64 << 10
 )
 
@@ -147,8 +153,8 @@ func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*connection, erro
 	return l, nil
 }
 
-// shared is a set of connections that watches share. It fills each connection before it opens another. Only one goroutine may
-// use it.
+// shared is a set of connections that watches share. It opens a new connection only when all others are full. It is not
+// safe for concurrent use.
 type shared struct {
 	set         *Watches
 	options     h2conn.Options
@@ -157,8 +163,8 @@ type shared struct {
 	failed      error
 }
 
-// open sends a request. Before each attempt it calls handler with the connection to use; a full connection leads to another
-// attempt.
+// open sends a request on the first connection with a free stream, or on a new connection. Before each attempt on a
+// connection, it calls handler with that connection.
 func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template, path []byte, handler func(*connection) h2conn.Handler) error {
 	var dialled *connection
 	for {

@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// receipt is one stamped event that one watch received.
+// receipt describes one event with a stamp that one watch received.
 type receipt struct {
 	watch int
 	slow  bool // the watch is slow on purpose; no latency includes its deliveries
 	rv    uint64
 	at    time.Duration
-	older bool // the watch has seen a newer version before
-	// late is how long the generator may have delayed the event.
+	older bool // the watch has already received a newer version
+	// late is the maximum delay of the event by the generator itself.
 	late time.Duration
 }
 
-// delivery is the outcome of delivering an event.
+// delivery is the result of matching a receipt with the recorded writes.
 type delivery struct {
-	// foreign: the event belongs to a write that was not acknowledged, or to another client's write that left our stamp in
-	// place.
+	// foreign means that the event is not the delivery of an acknowledged write: the write was not acknowledged, or
+	// another client changed the object and kept the stamp.
 	foreign bool
-	// first: the watch's first delivery of an acknowledged write; after is its latency. The caller counts it in stats.
+	// first means that this is the watch's first delivery of an acknowledged write. after is its latency. The caller
+	// must count it in stats.
 	first bool
 	after time.Duration
-	// ackLate is the part of after that may be a stall of the generator before it saw the acknowledgement.
+	// ackLate is the part of after by which the generator itself may have delayed the acknowledgement.
 	ackLate time.Duration
 	stats   *deliveries
-	// duplicated, reordered: see result.Watches. They are already counted.
+	// duplicated and reordered are defined in result.Watches. They have been counted already.
 	duplicated, reordered bool
 }
 
@@ -66,8 +67,8 @@ func (l *ledger) deliver(seq int64, a receipt) delivery {
 	return delivery{first: true, after: after, ackLate: w.ackLate, stats: w.stats, reordered: w.reorder(a)}
 }
 
-// deliverEarly records a delivery before the write's acknowledgement or, for another worker's write, before notice of it. The
-// caller holds mu.
+// deliverEarly records a delivery that arrived before the write was acknowledged. For a write of another worker (others
+// is true), it arrived before the notice of the acknowledgement. The caller holds mu.
 func (w *write) deliverEarly(a receipt, others bool) delivery {
 	if w.rv != 0 && w.rv != a.rv {
 		return delivery{foreign: true}
@@ -88,14 +89,14 @@ func (w *write) deliverEarly(a receipt, others bool) delivery {
 	return delivery{reordered: w.reorder(a)}
 }
 
-// mark sets a watch's bit. It returns false if the bit was already set.
+// mark sets the bit of a watch. It returns false if the bit was already set.
 func (w *write) mark(watch int) bool {
 	bit := uint64(1) << (watch % 64)
 	return w.seen[watch/64].Or(bit)&bit == 0
 }
 
 func (w *write) duplicate() delivery {
-	if w.state.Load() == givenUp { // just now
+	if w.state.Load() == givenUp { // given up a moment ago
 		w.stats.late.Add(1)
 		return delivery{}
 	}
@@ -116,7 +117,7 @@ func (l *ledger) stamp(b []byte, seq int64) []byte {
 	return strconv.AppendInt(b, seq, 10)
 }
 
-// parseStamp parses a stamp of the form "id:seq"; ok is false for anything else.
+// parseStamp parses a stamp "id:seq". ok is false if the text is not a stamp.
 func parseStamp(stamp []byte) (id []byte, seq int64, ok bool) {
 	i := bytes.LastIndexByte(stamp, ':')
 	if i < 0 || i+1 == len(stamp) || len(stamp)-i > 19 {

@@ -1,54 +1,61 @@
-// Package watch holds tens of thousands of watches open in one process and checks that each delivers every event that it must.
-// Watches is the load; Changes makes the measured writes to the watched objects.
+// Package watch holds tens of thousands of watches open in one process and checks that each watch delivers all the
+// events that it must deliver. Watches is the load. Changes is the operation that writes to the watched objects and
+// measures the deliveries of its writes.
 //
 // # One read loop
 //
-// A watch has no goroutine. The read loop of its connection (package h2conn) scans the events in the bytes of the frames as
-// they arrive. The scanner keeps only an event's type, key, resourceVersion and the stamp of a measured write. A scrape, a
-// result or the end of a phase collects a loop's counts. The deliveries of one write that arrived in one read have the same
-// latency. The time of arrival is when the kernel returned the read.
+// A watch has no goroutine. The read loop of a connection (package h2conn) scans the events in the bytes of the frames
+// as they arrive. The scanner keeps only an event's type, key, resourceVersion and the stamp of a measured write. The
+// arrival time of an event is the time at which the kernel returned the read, so all deliveries of one write in one
+// read have the same latency. The counts of a read loop are collected at a scrape, for a result, and at the end of a
+// phase.
 //
 // # Connections
 //
-// Load.Connect selects which kind of real client is simulated. "shared": all informers of one process that use one client-go
-// configuration share an HTTP/2 connection, and open another when it holds as many streams as the server allows. This is what
-// controllers, operators and control plane components do, and also an API server that proxies for many clients. "each": every
-// kubelet, kube-proxy, CNI agent and kubectl is a separate process with its own connection. A connection costs both sides a TLS
-// handshake and buffers, and a shared connection fills TLS records with the events of many watches, so the two put different
-// load on a server.
+// Load.Connect selects the kind of client to simulate. With "shared", watches share HTTP/2 connections, like the
+// informers of one process that use the same client-go configuration: another connection is opened when one has as many
+// streams as the server allows. Controllers, operators and control plane components work like this, and so does an API
+// server that proxies for many clients. With "each", every watch has its own connection, like a kubelet, kube-proxy,
+// CNI agent or kubectl, each of which is a separate process. The two load a server differently: each connection costs
+// both sides a TLS handshake and buffers, whereas a shared connection fills TLS records with the events of many
+// watches.
 //
 // # Protocol
 //
-// The protocol is the same as in client-go's reflector: bookmarks; a timeout of 5 to 10 minutes, at random; resumption from the
-// last version seen. With start "list", all watches start from one list, a consistent read. With "watchList" each watch
-// requests the initial events itself. If the server refuses that (400, 422), the watch lists for itself from then on.
+// The protocol is that of client-go's reflector: bookmarks, a random timeout of 5 to 10 minutes, and resumption from
+// the newest version seen. With start "list", all watches start from the version of one list, a consistent read. With
+// "watchList", each watch requests the initial events itself. If the server refuses such a request (400, 422), the
+// watch uses its own lists from then on.
 //
-// After a 410, as a status or as an ERROR event, a watch waits and then reads the state again: with its own list that is not
-// older than the known version, or with the initial events if it started with them. A stream that ends or is lost is resumed
-// immediately. A watch waits after a failed attempt, a malformed stream, and a stream that ended within a second without an
-// event. The wait is 0.8 s and doubles to 30 s, each lengthened up to twofold at random, or Retry-After if that is longer.
-// Unlike client-go, which would wait forever, an attempt is given up if it is not answered within a minute, or if the watch has
-// not ended a minute after its timeout.
+// After a 410, as a status or as an ERROR event, a watch waits and then reads the state again: with its own list, which
+// must not be older than the known version, or with initial events if it started with them. A stream that ends or is
+// lost is resumed immediately. A watch also waits after a failed attempt, after a malformed stream, and after a stream
+// that ended within a second without an event. The first wait is 0.8 s. It doubles up to 30 s; each wait is lengthened
+// at random, up to twofold, or replaced by Retry-After if that is longer. An attempt is given up after a minute without
+// an answer, and a watch a minute after its timeout; client-go would wait forever.
 //
 // # What is counted
 //
-// Failed: attempts to open a watch or to list that were refused or broke off, streams that ended within a second without an
-// event, and ERROR events other than 410. Malformed: streams that were given up because they contained something other than an
-// event of a known type with an object that has a version, or that ended in order within an event. Both scanners reject what
-// the standard decoders reject in the parts that they read; their comments describe where they are stricter.
+// Failed counts attempts to open a watch or to list that were refused or broke off, streams that ended within a second
+// without an event, and ERROR events other than 410. Malformed counts streams that were given up because they ended in
+// order within an event, or contained anything other than an event of a known type whose object has a version. In the
+// parts that they read, both scanners reject everything that the standard decoders reject; their comments describe
+// where they are stricter.
 //
-// For Lost, Duplicated and Reordered of measured writes, see ledger. For all other events, Kubernetes guarantees that versions
-// of one resource are comparable integers (KEP-5504), and a watch, once its initial events are over, sends changes in the order
-// of their versions. So an event with an older version than an earlier event on the same watch counts as Reordered, and an
-// event with the same version and the same object as Duplicated, whichever client wrote it, also across reconnections. Two
-// objects may share a version: etcd deletes all keys of an expired lease in one transaction.
+// For Lost, Duplicated and Reordered of measured writes, see ledger. All other events are checked by two guarantees of
+// Kubernetes: versions of one resource are comparable integers (KEP-5504), and a watch sends changes in the order of
+// their versions once its initial events are over. So an event with an older version than an earlier event on the same
+// watch counts as Reordered, and an event with the same version and the same object counts as Duplicated. This applies
+// to the events of all clients, also across reconnections. Two objects may have the same version: etcd deletes all keys
+// of an expired lease in one transaction.
 //
 // # Slow consumers
 //
-// Load.Slow makes a fraction of the watches read their stream's window and then a number of bytes per second, on separate
-// connections. They must deliver like all others, and the server may end them. Delivery, BeforeAck and SlowestPerWatch leave
-// them out, because their latency is intended.
+// Load.Slow makes a fraction of the watches slow consumers, on separate connections: each reads its stream's window and
+// then a fixed number of bytes per second. Slow watches must deliver like all others, and the server may end them.
+// Delivery, BeforeAck and SlowestPerWatch exclude them, because their latency is intended.
 //
-// Package listwatch decides which request a watch makes next, and when. This package handles the streams itself, so that the
-// ledger records each event's stamp on the read loop, under the connection's lock and without an allocation.
+// Package listwatch decides which request a watch sends next, and when. Package watch handles the streams itself, so
+// that the ledger records the stamp of each event on the read loop, under the connection's lock and without an
+// allocation.
 package watch

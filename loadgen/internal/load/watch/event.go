@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// StampAnnotation marks a measured write: "<ledger id>:<sequence number>".
+	// StampAnnotation is the annotation that marks a measured write. Its value is "<ledger id>:<sequence number>".
 	StampAnnotation = "stormglass.dev/stamp"
-	// endAnnotation is on the bookmark that ends a WatchList's initial events.
+	// endAnnotation is the annotation on the bookmark that ends the initial events of a WatchList.
 	endAnnotation = "k8s.io/initial-events-end"
 )
 
@@ -43,16 +43,16 @@ func kindOf(value []byte) eventKind {
 	return unknownEvent
 }
 
-// event holds the values that are read from one watch event, plain object or list.
+// event holds the values that a scanner reads from one watch event, one object or one list.
 type event struct {
 	kind eventKind
 	// rv is object.metadata.resourceVersion; 0 if absent or not a number.
 	rv uint64
 	// code is object.code: the HTTP status of an ERROR event.
 	code int
-	// ends: this bookmark ends the initial events of a WatchList.
+	// ends means that the event is the bookmark that ends the initial events of a WatchList.
 	ends bool
-	// name and namespace are hashes; 0 if absent or empty.
+	// name and namespace are hashes of the object's name and namespace; 0 if absent or empty.
 	name, namespace uint64
 	// stamp is the value of StampAnnotation, valid until take returns.
 	stamp []byte
@@ -61,15 +61,15 @@ type event struct {
 // key is a hash that distinguishes objects of one resource.
 func (e *event) key() uint64 { return e.name ^ bits.RotateLeft64(e.namespace, 32) }
 
-// eventSink receives the events that a scanner finds. An error ends the scan.
+// eventSink receives the events that a scanner finds. If take returns an error, the scan ends.
 type eventSink interface{ take(*event) error }
 
-// scanner finds the events in a stream that arrives in pieces of any size. It keeps only an event's few values,
-// so its memory does not depend on the size of objects.
+// scanner finds the events in a stream that arrives in pieces of any size. It keeps only a few values of an event, so
+// its memory does not depend on the size of objects.
 type scanner interface {
-	// feed reads the next piece. After an error the scanner has to be reset.
+	// feed reads the next piece. After an error, the scanner must be reset.
 	feed(p []byte) error
-	// idle reports whether the stream may end here.
+	// idle reports whether the stream may end at this point.
 	idle() bool
 	reset()
 }
@@ -78,7 +78,7 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", listwatch.ErrMalformed, fmt.Sprintf(format, args...))
 }
 
-// The longest keys and values that are read, in encoded bytes, escapes included.
+// Maximum lengths of keys and values that are read, in encoded bytes, escapes included.
 const (
 	longestKey   = 256
 	longestValue = 4096
@@ -86,7 +86,7 @@ const (
 
 var errLongValue = malformed("a value that must be short is too long")
 
-// hash returns a hash of a name, 0 for an empty name. It multiplies and folds a word at a time.
+// hash returns a hash of b, or 0 if b is empty. It multiplies and folds one word at a time.
 func hash(b []byte) uint64 {
 	if len(b) == 0 {
 		return 0
@@ -108,7 +108,7 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// parseVersion parses a resourceVersion. It returns 0 for anything but a decimal number of 64 bits.
+// parseVersion parses a resourceVersion. It returns 0 if b is not a decimal number of 64 bits.
 func parseVersion(b []byte) (v uint64) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0
@@ -123,7 +123,7 @@ func parseVersion(b []byte) (v uint64) {
 	return v
 }
 
-// level identifies the object being read. Objects nest in the order of the constants.
+// level identifies the object that is being read. The constants are in the order of nesting.
 type level uint8
 
 const (
@@ -146,7 +146,7 @@ const (
 	fieldStamp
 	fieldEnds
 	fieldDescend // the object of the next level
-	// Of protobuf only.
+	// fieldEncoding exists only in protobuf.
 	fieldEncoding
 	fieldKey   // of an annotation
 	fieldValue // of the annotation with the key read last
@@ -195,7 +195,7 @@ func annotation(key []byte) field {
 	return noField
 }
 
-// set stores a field's encoded value; an empty text means no value.
+// set stores the encoded value of a field. An empty text means that the field has no value.
 func (e *event) set(f field, text []byte) {
 	switch f {
 	case fieldType:

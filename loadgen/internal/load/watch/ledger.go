@@ -7,36 +7,37 @@ import (
 	"time"
 )
 
-// ledger records one stream of measured writes: which of them were acknowledged, and which watches have delivered each. It has
-// no clock and no I/O; times count from an origin that the caller chooses.
+// ledger records a sequence of measured writes: which writes were acknowledged, and which watches have delivered each
+// write. It uses no clock and no I/O. All times are relative to an origin that the caller chooses.
 //
-// What must be delivered. Resource versions of one resource are comparable integers, in the order of the writes. A write that
-// was acknowledged with version r must be delivered, exactly once, by every watch that was established from a version below r.
-// The time at which the watch was established does not matter, since a watch delivers all changes after its version. This holds
-// as long as the load runs, also while the watch is disconnected: it resumes from the last version it saw and must not miss an
-// event. After a 410 it must list again. The protocol then skips the changes in between: the list has the state, not the
-// changes. Those changes count as lost here, because the ledger measures undelivered events.
+// What must be delivered: resourceVersions of one resource are comparable integers, in the order of the writes. A write
+// that was acknowledged with version r must be delivered, exactly once, by every watch that was established from a
+// version below r. It does not matter when the watch was established, because a watch delivers all changes after its
+// version. A disconnected watch must deliver the write too: it resumes from the last version that it saw. After a 410,
+// a watch must list again, and the list contains the state without the changes in between. The ledger counts those
+// changes as lost, because it measures events that were not delivered.
 //
-// A write that was not acknowledged (timeout, lost connection, 409, 429, 5xx) may have happened or not. Its
-// delivery is not expected, and is not a fault.
+// A write that was not acknowledged (timeout, lost connection, 409, 429, 5xx) may or may not have been executed. Its
+// delivery is neither expected nor an error.
 //
-// Bounded memory: a ring of the latest writes, each with a bit for each watch: size x (watches/8 + 100) bytes, at 2,000 watches
-// and 1,024 slots 360 KB. A write whose slot is needed for a newer write is given up: deliveries that are missing then are
-// lost, and later deliveries are Late. A write that is still in flight is never given up; the newer write is not sent instead.
+// Memory: the ledger is a ring of the latest writes, with one bit per watch in each write: size x (watches/8 + 100)
+// bytes, or 360 KB for 1,024 writes and 2,000 watches. When a new write needs the place of an old write, the old write
+// is given up: its missing deliveries are lost, and later deliveries count as Late. If the old write is still in
+// flight, it stays, and the new write is not sent.
 //
-// Cost: a delivery of an acknowledged write takes no lock. It finds the write and sets the watch's bit. A write struct is never
-// reused.
+// Cost: the delivery of an acknowledged write takes no lock. It looks up the write and sets the watch's bit. A write
+// struct is never reused.
 type ledger struct {
 	id      string
 	watches *roster
 	slots   []atomic.Pointer[write]
 	step    int64 // between the numbers of consecutive writes; 0 means 1
-	// present returns the deliveries of the current phase, and lost counts deliveries given up. They are set for
-	// the writes of another worker and nil for this worker's own.
+	// present and lost are set only in a ledger for the writes of another worker. present returns the deliveries of the
+	// current phase. lost counts the deliveries that were given up.
 	present func() *deliveries
 	lost    *atomic.Int64
 
-	// closed is set at the end of the load. The delivery of writes that are acknowledged later is not expected.
+	// closed is set at the end of the load. Writes that are acknowledged afterwards need not be delivered.
 	closed atomic.Bool
 	mu     sync.Mutex
 	acks   map[*deliveries]int64 // acknowledged writes
@@ -47,31 +48,34 @@ type write struct {
 	stats *deliveries
 	seen  []atomic.Uint64 // a bit for each watch
 
-	// state is the earliest possible time of the acknowledgement, or one of the constants below.
+	// state is the earliest possible time of the acknowledgement, or one of the constants inFlight, unknown and
+	// givenUp.
 	state atomic.Int64
 	mu    sync.Mutex
-	// rv is the write's version, from its acknowledgement or an earlier delivery. mu guards it while the write is in flight.
+	// rv is the version of the write, learned from its acknowledgement or from an earlier delivery. It is guarded by mu
+	// while the write is in flight.
 	rv uint64
-	// ackLate is how long the acknowledgement may have waited before the generator saw it.
+	// ackLate is the maximum delay of the acknowledgement by the generator itself.
 	ackLate time.Duration
-	// Deliveries before the acknowledgement: early to normal watches, earlySlow to slow ones.
+	// early and earlySlow count deliveries before the acknowledgement, to normal and to slow watches.
 	early, earlySlow int64
-	// pending are the deliveries that arrived before the notice of another worker's acknowledgement. uncertain bounds the error
-	// of the time in that notice.
+	// pending and uncertain are for writes of another worker. pending holds the deliveries that arrived before the
+	// notice of the acknowledgement. uncertain is the maximum error of the time in the notice.
 	pending   []pending
 	uncertain time.Duration
 
-	// counting guards the fields below. A write that all watches have delivered is not counted again until a watch joins.
+	// counting guards the fields below. Once all watches have delivered a write, it is counted again only after another
+	// watch has joined.
 	counting sync.Mutex
 	given    int64 // deliveries given up, as already counted
-	whole    int64 // number of deliveries once all watches have delivered, otherwise 0
-	joined   int64 // roster's generation then
+	whole    int64 // number of expected deliveries if all were made, otherwise 0
+	joined   int64 // roster.joins at that time
 }
 
 const (
 	inFlight int64 = 0
 	unknown  int64 = -1 // not acknowledged
-	givenUp  int64 = -2 // its slot went to a newer one
+	givenUp  int64 = -2 // a newer write took its place in the ring
 )
 
 func newLedger(id string, watches *roster, size int64) *ledger {
@@ -82,8 +86,9 @@ func (l *ledger) slot(seq int64) *atomic.Pointer[write] {
 	return &l.slots[seq/max(l.step, 1)%int64(len(l.slots))]
 }
 
-// begin records a write before it is sent, in order of seq. It returns false if the write in its slot is still in flight. given
-// is the number of missing deliveries of the write that had the slot, which are now lost.
+// begin records a write before it is sent. Writes must begin in the order of seq. It returns false if the write whose
+// place is needed is still in flight. Otherwise it gives up that write and returns its number of missing deliveries,
+// which are now lost.
 func (l *ledger) begin(seq int64, stats *deliveries) (given int64, ok bool) {
 	slot := l.slot(seq)
 	if old := slot.Load(); old != nil {
@@ -101,8 +106,8 @@ func (l *ledger) newWrite(seq int64, stats *deliveries) *write {
 	return &write{seq: seq, stats: stats, seen: make([]atomic.Uint64, (l.watches.size()+63)/64)}
 }
 
-// close gives up a write and sets all its bits, so that a concurrent delivery either is counted here or finds that the write is
-// given up.
+// close gives up a write and sets all its bits. A concurrent delivery is therefore either counted by close or finds
+// that the write was given up.
 func (l *ledger) close(w *write) (given int64) {
 	if w.state.Swap(givenUp) <= 0 {
 		return 0
@@ -121,8 +126,8 @@ func (l *ledger) close(w *write) (given int64) {
 	return w.giveUp(expected - delivered)
 }
 
-// ack records that a write was acknowledged with version rv, at the given time or up to late before it. It returns how many
-// deliveries came earlier, to normal and to slow watches.
+// ack records that a write was acknowledged with version rv, at the time at or up to late before. It returns how many
+// deliveries arrived before the acknowledgement, to normal and to slow watches.
 func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, earlySlow int64) {
 	w := l.slot(seq).Load()
 	w.mu.Lock()
@@ -132,7 +137,7 @@ func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, early
 		return 0, 0
 	}
 	if w.rv != 0 && w.rv != rv {
-		// The early deliveries were of another client's write to the same object, which left our stamp in place.
+		// The early deliveries belong to a write by another client, which changed the same object and kept the stamp.
 		for i := range w.seen {
 			w.seen[i].Store(0)
 		}
@@ -158,15 +163,15 @@ func (l *ledger) fail(seq int64) {
 	w.mu.Unlock()
 }
 
-// acknowledged returns how many writes of a phase were acknowledged.
+// acknowledged returns the number of acknowledged writes of a phase.
 func (l *ledger) acknowledged(stats *deliveries) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.acks[stats]
 }
 
-// tally counts the watches that must deliver a write and those that have. If missing is not nil, tally calls it with the
-// watches that have not, 64 at a time. The caller holds counting.
+// tally returns how many watches must deliver a write, and how many of them have delivered it. It calls missing, which
+// may be nil, with the watches that have not, 64 at a time. The caller holds counting.
 func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expected, delivered int64) {
 	if w.state.Load() <= 0 {
 		return 0, 0
@@ -189,8 +194,8 @@ func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expect
 	return expected, delivered
 }
 
-// count adds up the expected and actual deliveries of a phase's writes in the ring, or of all phases if stats is nil. missing
-// is as in tally.
+// count returns the sums of expected and actual deliveries over the writes in the ring: those of one phase, or all if
+// stats is nil. It passes missing to tally.
 func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)) (expected, delivered int64) {
 	for i := range l.slots {
 		w := l.slots[i].Load()
@@ -205,7 +210,7 @@ func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)
 	return expected, delivered
 }
 
-// awaited returns the number of missing deliveries that were not given up.
+// awaited returns the number of missing deliveries that have not been given up.
 func (l *ledger) awaited() (n int64) {
 	for i := range l.slots {
 		if w := l.slots[i].Load(); w != nil {
@@ -218,7 +223,7 @@ func (l *ledger) awaited() (n int64) {
 	return n
 }
 
-// giveUp gives up all missing deliveries. It returns how many of them had not been given up before.
+// giveUp gives up all missing deliveries. It returns the number of those that had not been given up before.
 func (l *ledger) giveUp() (given int64) {
 	for i := range l.slots {
 		if w := l.slots[i].Load(); w != nil {
@@ -231,7 +236,8 @@ func (l *ledger) giveUp() (given int64) {
 	return given
 }
 
-// giveUp gives up the missing deliveries of w. It returns how many are new. The caller holds counting.
+// giveUp records that missing deliveries of w are given up. It returns how many of them had not been given up before.
+// The caller holds counting.
 func (w *write) giveUp(missing int64) (given int64) {
 	given = max(missing-w.given, 0)
 	w.given += given

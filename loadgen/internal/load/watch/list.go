@@ -13,16 +13,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// The first list is not measured. It is retried while the server is overloaded or unreachable.
+// Limits of the list before the first watches. This list is not measured, and is retried while the server is overloaded
+// or unreachable.
 const (
 	listTimeout  = time.Minute
 	listAttempts = 8
 	listBackoff  = 250 * time.Millisecond
-	// keptRefusal is how many bytes of a failed answer are kept for the error message.
+	// keptRefusal is the maximum number of bytes of an unsuccessful response that are kept for the error message.
 	keptRefusal = 4 << 10
 )
 
-// firstList lists the load's objects with a consistent read and returns the list's version.
+// firstList lists the load's objects with a consistent read. It returns the version of the list.
 func (w *Watches) firstList(ctx context.Context) (uint64, error) {
 	p := newOpener(w).fast
 	defer func() {

@@ -12,7 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// collector exposes the metrics of a load of watches, with the label load. It adds up the counts of connections at each scrape.
+// collector exposes the metrics of a load of watches, with the label "load". At each scrape it adds up the counts of
+// all connections.
 type collector struct{ set *Watches }
 
 func (c collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
@@ -69,8 +70,9 @@ func (m exposedMetric) Write(out *dto.Metric) error {
 	return nil
 }
 
-// exposed is a histogram as metricopts.Latency describes it: classic buckets from 1 ms to 64 s by powers of two, and a native
-// histogram of factor 1.1. Unlike the histogram of client_golang, it can count many equal values at once.
+// exposed is a histogram with the buckets of metricopts.Latency: classic buckets from 1 ms to 64 s, each twice the one
+// before, and native buckets with a factor of 1.1. Unlike a histogram of client_golang, it can record many equal values
+// at once.
 type exposed struct {
 	since time.Time
 
@@ -83,8 +85,8 @@ type exposed struct {
 }
 
 const (
-	// Bucket i of schema 3 holds values over 2^((i-1)/8) up to 2^(i/8) seconds. Its factor is the largest of any schema that is
-	// at most 1.1. The buckets range from 1 us to 18 hours.
+	// Bucket i of schema 3 holds values above 2^((i-1)/8) and up to 2^(i/8) seconds. Of all schemas with a factor of at
+	// most 1.1, schema 3 is the coarsest. The buckets cover 1 us to 18 hours.
 	nativeSchema = 3
 	nativeLow    = -160
 	nativeHigh   = 128
@@ -95,7 +97,7 @@ const (
 
 func newExposed(now time.Time) *exposed { return &exposed{since: now} }
 
-// observe counts d n times.
+// observe records d n times.
 func (h *exposed) observe(d time.Duration, n int64) {
 	if n <= 0 {
 		return
@@ -124,7 +126,7 @@ func (h *exposed) observe(d time.Duration, n int64) {
 
 func classicEdge(i int) float64 { return math.Ldexp(0.001, i) }
 
-// nativeBucket returns the bucket of a value. It corrects for rounding errors of the logarithm.
+// nativeBucket returns the index of the bucket for a value, corrected for rounding errors of the logarithm.
 func nativeBucket(v float64) int {
 	edge := func(i int) float64 { return math.Exp2(float64(i) / (1 << nativeSchema)) }
 	i := int(math.Ceil(math.Log2(v) * (1 << nativeSchema)))
@@ -150,7 +152,7 @@ func (h *exposed) write(m *dto.Metric) {
 		sum += n
 		out.Bucket = append(out.Bucket, &dto.Bucket{UpperBound: proto.Float64(classicEdge(i)), CumulativeCount: proto.Uint64(sum)})
 	}
-	// Spans list the buckets that are not empty. Each count is the difference to the count before.
+	// Spans list the buckets that are not empty. Each count is encoded as the difference from the previous one.
 	last, next := int64(0), int32(0)
 	for i, n := range h.native {
 		if n == 0 {

@@ -7,24 +7,25 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// The watches of all workers must deliver the writes of each worker. Each worker has a ledger for the writes of every other
-// worker: a write is recorded when its first delivery or the notice of its acknowledgement arrives, whichever comes first.
-// Deliveries before the notice are kept with their times. They belong to the phase in which the write was recorded.
+// With several workers, the watches of each worker must also deliver the writes of the other workers. So each worker
+// has a ledger for the writes of every other worker. Such a write is recorded when its first delivery or the notice of
+// its acknowledgement arrives, whichever comes first. Deliveries before the notice are kept with their times. All
+// deliveries belong to the phase in which the write was recorded.
 
-// pending is a delivery that arrived before the notice of the write's acknowledgement.
+// pending is a delivery of another worker's write that arrived before the notice of the acknowledgement.
 type pending struct {
 	watch    int
 	slow     bool
-	at, late time.Duration // late: how long the generator may have delayed it
+	at, late time.Duration // late: maximum delay of the event by the generator itself
 }
 
-// ledgerID returns the id of the ledger for one worker's writes. It includes the run, so that stamps of other runs do not
-// match.
+// ledgerID returns the id of the ledger for the writes of one worker. The id contains the run, so that stamps of other
+// runs do not match.
 func ledgerID(loadName, run string, worker int) string {
 	return loadName + "-" + run + "-" + strconv.Itoa(worker)
 }
 
-// newPeers returns new ledgers for the other workers' writes, by worker.
+// newPeers returns new ledgers for the writes of the other workers, by the worker's index.
 func (w *Watches) newPeers(loadName string, size int64) (map[int]*ledger, error) {
 	peers := map[int]*ledger{}
 	for i := range w.share.Of {
@@ -41,7 +42,7 @@ func (w *Watches) newPeers(loadName string, size int64) (map[int]*ledger, error)
 	return peers, nil
 }
 
-// Learn records an acknowledged write of another worker.
+// Learn records that a write of another worker was acknowledged.
 func (c *Changes) Learn(a load.Ack) {
 	l := c.peers[a.From]
 	if l == nil {
@@ -58,8 +59,9 @@ func (c *Changes) Learn(a load.Ack) {
 	w.see(a.RV)
 }
 
-// find returns the write in the slot of seq, which may be a newer write. It records an unknown write of another worker. For
-// this worker's own writes it returns nil if the slot is empty.
+// find returns the write at the place of seq in the ring, which may be a newer write than seq. In a ledger for another
+// worker's writes, it first records write seq if the ring has no write at least as new. In a worker's ledger for its
+// own writes, it returns nil if the place is empty.
 func (l *ledger) find(seq int64) *write {
 	w := l.slot(seq).Load()
 	if l.present == nil || w != nil && seq <= w.seq {
@@ -72,7 +74,7 @@ func (l *ledger) find(seq int64) *write {
 		return w
 	}
 	if w != nil {
-		// A write without a notice was not acknowledged.
+		// There was no notice, so the write was not acknowledged.
 		w.state.CompareAndSwap(inFlight, unknown)
 		l.lost.Add(l.close(w))
 	}
@@ -81,12 +83,13 @@ func (l *ledger) find(seq int64) *write {
 	return w
 }
 
-// learn records the acknowledgement of another worker's write, at a time that may be wrong by uncertain. It returns the
-// latencies of the deliveries that arrived before the notice, and the number of those to slow watches, which have no latency.
+// learn records that a write of another worker was acknowledged at a time with an error of at most uncertain. It
+// returns the latencies of the deliveries to normal watches that arrived before the notice, and the number of those to
+// slow watches, whose latencies are not measured.
 func (l *ledger) learn(seq int64, rv uint64, at, late, uncertain time.Duration) (early []time.Duration, slow int64) {
 	w := l.find(seq)
 	if w == nil || w.seq != seq {
-		return nil, 0 // a newer write has its slot
+		return nil, 0 // a newer write took its place
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

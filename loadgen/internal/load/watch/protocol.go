@@ -11,7 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Time limits for a server that does not answer, or does not end a watch. client-go waits forever.
+// Time limits for a server that does not answer a request, or does not end a watch after its timeout. client-go waits
+// forever.
 const (
 	answerTimeout = time.Minute
 	endGrace      = time.Minute
@@ -19,7 +20,7 @@ const (
 
 var errOverdue = errors.New("the API server did not answer, or did not end the watch, when it should have")
 
-// requests holds the parts that all requests of the watches have in common.
+// requests holds what all requests of the watches have in common.
 type requests struct {
 	path      string // of the collection, with its prefix
 	selector  string // "&labelSelector=...", or empty
@@ -66,8 +67,8 @@ func newRequests(prefix string, w *Watches) requests {
 	return r
 }
 
-// accept returns the Accept headers of client-go's typed and metadata clients, without their second choice: otherwise the
-// server could answer in another encoding unnoticed.
+// accept returns the Accept headers for watches and lists, as in client-go's typed and metadata clients. Unlike those,
+// the headers contain no alternative, so that the server cannot answer in another encoding unnoticed.
 func accept(encoding, form string) (watch, list string) {
 	as := func(kind string) string {
 		if form != "metadata" {
@@ -78,13 +79,13 @@ func accept(encoding, form string) (watch, list string) {
 	if encoding == "protobuf" {
 		return protobuf.ContentType + as("PartialObjectMetadata") + ";stream=watch", protobuf.ContentType + as("PartialObjectMetadataList")
 	}
-	// A watch in CBOR requests the media type of a single item and is answered as application/cbor-seq. The server
-	// refuses a request for application/cbor-seq (apiserver, endpoints/handlers/watch.go).
+	// In CBOR, a watch requests the media type of a single object, and the server answers with application/cbor-seq.
+	// The server refuses a request for application/cbor-seq (apiserver, endpoints/handlers/watch.go).
 	media := "application/" + cmp.Or(encoding, "json")
 	return media + as("PartialObjectMetadata"), media + as("PartialObjectMetadataList")
 }
 
-// appendPath appends the path and query of a request. rv is the known version; 0 means none yet.
+// appendPath appends the path and query of a request. rv is the newest known version, or 0 if none is known.
 func (r *requests) appendPath(b []byte, q listwatch.Question, rv uint64, timeout time.Duration) []byte {
 	return listwatch.AppendQuery(append(b, r.path...), q, rv, timeout, r.selector)
 }

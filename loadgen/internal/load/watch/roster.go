@@ -9,13 +9,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 )
 
-// roster records which watches have been established, and from which version.
+// roster records for each watch whether it has been established, and from which version.
 type roster struct {
 	count int
 
 	mu         sync.RWMutex
 	from       []uint64 // by watch
-	joined     []uint64 // a bit for each watch, set if it was established
+	joined     []uint64 // a bit for each watch, set once it was established
 	newest     uint64   // the newest version in from
 	generation int64
 }
@@ -26,7 +26,7 @@ func newRoster(count int) *roster {
 
 func (r *roster) size() int { return r.count }
 
-// join records that a watch was established for the first time.
+// join records that a watch was established for the first time, from version rv.
 func (r *roster) join(watch int, rv uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,14 +36,14 @@ func (r *roster) join(watch int, rv uint64) {
 	r.generation++
 }
 
-// joins returns a number that increases when a watch joins.
+// joins returns a number that changes whenever a watch joins.
 func (r *roster) joins() int64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.generation
 }
 
-// each calls f with the watches that must deliver a write of version rv, 64 at a time.
+// each calls f with the watches that must deliver a write of version rv, as bits of 64 watches at a time.
 func (r *roster) each(rv uint64, f func(word int, owing uint64)) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -59,25 +59,26 @@ func (r *roster) each(rv uint64, f func(word int, owing uint64)) {
 	}
 }
 
-// deliveries counts all deliveries of one phase's writes.
+// deliveries holds the counts and latencies of all deliveries of one phase's writes.
 type deliveries struct {
 	delivery, external *latency.Histogram
-	// Expected and actual deliveries of writes that were given up; for the other writes they are counted in the ring.
+	// expected and delivered count the deliveries of writes that left the ring. Those of writes in the ring are counted
+	// there.
 	expected, delivered         atomic.Int64
 	duplicated, reordered, late atomic.Int64
 	beforeAck                   atomic.Int64
 
 	once    sync.Once
-	slowest []atomic.Int64 // by watch: its slowest delivery plus 1 ns; 0: no delivery
+	slowest []atomic.Int64 // by watch: its slowest delivery plus 1 ns, or 0 without a delivery
 	mu      sync.Mutex
-	lost    []int64 // by watch, of writes given up
+	lost    []int64 // by watch, for writes that left the ring
 }
 
 func newDeliveries() *deliveries {
 	return &deliveries{delivery: latency.New(longestDelivery), external: latency.New(longestDelivery)}
 }
 
-// ready allocates the counts by watch, with the first write of a phase.
+// ready allocates the counts by watch. It is called at each write of the phase and allocates only once.
 func (d *deliveries) ready(watches int) {
 	d.once.Do(func() {
 		d.mu.Lock()
@@ -86,14 +87,14 @@ func (d *deliveries) ready(watches int) {
 	})
 }
 
-// slow updates a watch's slowest delivery. For each watch, only one goroutine may call it at a time.
+// slow updates the slowest delivery of a watch. Calls for the same watch must not be concurrent.
 func (d *deliveries) slow(watch int, after time.Duration) {
 	if own := &d.slowest[watch]; own.Load() <= int64(after) {
 		own.Store(int64(after) + 1)
 	}
 }
 
-// lose counts a lost delivery for each of the watches whose bit is set.
+// lose counts one lost delivery for each watch whose bit is set.
 func (d *deliveries) lose(word int, watches uint64) {
 	if watches == 0 {
 		return
@@ -103,15 +104,15 @@ func (d *deliveries) lose(word int, watches uint64) {
 	addEach(d.lost, word, watches)
 }
 
-// addEach adds one to the count of each of 64 watches whose bit is set.
+// addEach increments the count of each of 64 watches whose bit is set.
 func addEach(counts []int64, word int, watches uint64) {
 	for ; watches != 0; watches &= watches - 1 {
 		counts[64*word+bits.TrailingZeros64(watches)]++
 	}
 }
 
-// perWatch returns the distribution of each watch's slowest delivery, and the number of deliveries that each watch lost. Both
-// are empty in a phase without writes.
+// perWatch returns the distribution of the slowest delivery of each watch, and the number of lost deliveries of each
+// watch. In a phase without writes, both are empty.
 func (d *deliveries) perWatch() (slowest *latency.Histogram, lost []int64) {
 	slowest = latency.New(longestDelivery)
 	d.mu.Lock()

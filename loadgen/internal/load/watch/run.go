@@ -13,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
-// Run opens the watches and holds them until ctx ends. Call Drain before, otherwise events that have not arrived count as lost.
-// Run fails if it cannot list the state to start from. At the end it closes the ledgers and connections, and records the number
-// of open watches.
+// Run opens the watches and holds them until ctx ends. It fails if the list before the first watches fails. At the end
+// it records the number of open watches, and closes the ledgers and the connections. Call Drain before ctx ends,
+// otherwise events that are still on the way count as lost.
 func (w *Watches) Run(ctx context.Context) error {
 	defer w.closeConnections()
 	w.mu.Lock()
@@ -32,7 +32,7 @@ func (w *Watches) Run(ctx context.Context) error {
 		}
 		w.see(rv)
 	}
-	// The watches outlive ctx until the open ones are counted.
+	// The watches continue after ctx has ended, until the open watches are counted.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var helpers sync.WaitGroup
@@ -67,7 +67,7 @@ func (w *Watches) Run(ctx context.Context) error {
 	return nil
 }
 
-// end records the end of the load and how many watches are open then.
+// end records the end of the load, and the number of open watches at that time.
 func (w *Watches) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,7 @@ func (w *Watches) end() {
 	w.running.end = time.Now()
 }
 
-// begin queues each watch for the openers at its intended time.
+// begin adds each watch to the openers' queue at its intended time.
 func (w *Watches) begin(ctx context.Context) {
 	start := load.StartOf(ctx)
 	for i := range w.watchers {
@@ -97,7 +97,7 @@ func (w *Watches) begin(ctx context.Context) {
 	}
 }
 
-// state returns the request of a watch that has no version to resume from.
+// state returns the request of a watch that knows no version to resume from.
 func (w *Watches) state() listwatch.Question {
 	if w.load.Start == "watchList" && !w.listFirst.Load() {
 		return listwatch.WatchList
@@ -121,11 +121,11 @@ func (w *Watches) closeConnections() {
 	w.gather()
 }
 
-// eachOpeners is the number of openers if each watch has its own connection, since each opener waits for the network. Shared
-// connections have one opener.
+// eachOpeners is the number of openers if each watch has its own connection: an opener waits for the network while it
+// dials. With shared connections there is only one opener.
 const eachOpeners = 16
 
-// opener makes the attempts of watches, one at a time.
+// opener opens the streams of watches, one at a time.
 type opener struct {
 	set        *Watches
 	fast, slow *shared
@@ -164,7 +164,8 @@ func (o *opener) open(ctx context.Context, v *watcher, s *h2conn.Stream, t *h2co
 	})
 }
 
-// openOwn opens a stream on the watch's own connection, which it replaces if it accepts no more streams.
+// openOwn opens a stream on the watch's own connection. It dials a new connection if the old one accepts no more
+// streams.
 func (o *opener) openOwn(ctx context.Context, v *watcher, s *h2conn.Stream, t *h2conn.Template) error {
 	if v.connection != nil {
 		err := v.connection.conn.TryOpen(s, t, o.path, nil, v)
@@ -193,7 +194,8 @@ const (
 	giveBack  = 100 * time.Millisecond
 )
 
-// endOverdue ends overdue streams until ctx ends. A timer for each stream would cost more.
+// endOverdue ends overdue streams until ctx ends. It checks all watches at an interval, because a timer for each stream
+// would cost more.
 func (w *Watches) endOverdue(ctx context.Context) {
 	for apiclient.Pause(ctx, lookAfter) {
 		w.overdue(w.now())
@@ -211,11 +213,11 @@ func (w *Watches) overdue(now time.Duration) {
 	}
 }
 
-// slowDown lets slow watches read their bytes per second, until ctx ends.
+// slowDown makes slow watches read their number of bytes per second, until ctx ends.
 func (w *Watches) slowDown(ctx context.Context) {
 	begin, given := w.now(), int64(0)
 	for apiclient.Pause(ctx, giveBack) {
-		// Computed from the clock, because ticks may be late.
+		// The amount is computed from the clock, because ticks may be late.
 		due := int64(float64(w.load.Slow.BytesPerSecond) * (w.now() - begin).Seconds())
 		for i := range w.watchers {
 			v := &w.watchers[i]

@@ -17,8 +17,8 @@ type tokens interface {
 	Reset()
 }
 
-// jsonScanner reads watch events, a list or an object, in JSON or in CBOR. It accepts what encoding/json accepts, but a
-// document must be an object and the few kept values must be short.
+// jsonScanner reads watch events, lists or objects in JSON or CBOR. It accepts what encoding/json accepts, with two
+// restrictions: a document must be an object, and the values that it keeps must be short.
 type jsonScanner struct {
 	sink eventSink
 	root level // of the outermost object
@@ -31,7 +31,8 @@ type jsonScanner struct {
 
 func newJSONEvents(sink eventSink) *jsonScanner { return newJSON(sink, levelEvent) }
 
-// newJSONObjects returns a scanner of plain objects and lists. It reads rv, the code of a Status, and stamp.
+// newJSONObjects returns a scanner for plain objects and lists. Of an event's values it sets rv, code (for a Status)
+// and stamp.
 func newJSONObjects(sink eventSink) *jsonScanner { return newJSON(sink, levelObject) }
 
 func newJSON(sink eventSink, root level) *jsonScanner {
@@ -40,7 +41,8 @@ func newJSON(sink eventSink, root level) *jsonScanner {
 	}}
 }
 
-// newCBOR returns a scanner of CBOR: of events (levelEvent), or of objects and lists (levelObject).
+// newCBOR returns a scanner for CBOR. root selects what it reads: events (levelEvent), or objects and lists
+// (levelObject).
 func newCBOR(sink eventSink, root level) *jsonScanner {
 	return &jsonScanner{sink: sink, root: root, text: &cborscan.Scanner{
 		Stream: true, LongestKey: longestKey, LongestValue: longestValue,
@@ -95,7 +97,8 @@ func (s *jsonScanner) feed(p []byte) error {
 	return nil
 }
 
-// key handles an object's key. If its value matters, the scanner keeps it, and an earlier value of the same key is dropped.
+// key handles the key of a field. If the field is needed, the scanner keeps its value and drops the value of an earlier
+// field with the same key.
 func (s *jsonScanner) key(text []byte) {
 	s.field = fieldOf(s.level, text)
 	switch s.field {

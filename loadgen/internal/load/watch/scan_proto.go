@@ -2,9 +2,10 @@ package watch
 
 import "github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 
-// protoScanner reads a stream of watch events, or one list. It accepts what apimachinery's generated decoders accept (see the
-// fuzz test), skips other fields by their length, and refuses what Kubernetes never writes: a message that occurs twice,
-// groups, an encoding of the object, an annotation's value before its key, and long values of the fields that it reads.
+// protoScanner reads a stream of watch events, or one list, in protobuf. It accepts what apimachinery's generated
+// decoders accept (see the fuzz test), and skips unneeded fields by their length. It rejects what Kubernetes never
+// writes: a message that occurs twice, groups, an object with another encoding, an annotation's value before its key,
+// and long values of the fields that it reads.
 type protoScanner struct {
 	sink eventSink
 	root protoLevel
@@ -13,14 +14,14 @@ type protoScanner struct {
 	state protoState
 	level protoLevel
 	left  [protoLevels]uint64 // remaining bytes of each open message
-	had   [protoLevels]bool   // messages that were opened in this event
+	had   [protoLevels]bool   // messages that have occurred in this event
 	value uint64              // of the number being read
-	count uint8               // its bytes read so far
+	count uint8               // number of its bytes read so far
 	field field
 	need  uint64 // remaining bytes of a string, or of data to skip
 	entry field  // which annotation the key names
 	named bool   // the key was read
-	// partial holds the string's earlier pieces.
+	// partial holds the pieces of the current string that have arrived.
 	partial []byte
 }
 
@@ -44,10 +45,10 @@ const (
 	wire32     = 5
 )
 
-// magic precedes every object (apimachinery, serializer/protobuf).
+// magic is the prefix of every object (apimachinery, serializer/protobuf).
 const magic = "k8s\x00"
 
-// unbounded is the length of a message that ends with its stream.
+// unbounded is the length of a message that extends to the end of the stream.
 const unbounded = 1 << 62
 
 func newProtoEvents(sink eventSink) *protoScanner {
@@ -56,7 +57,7 @@ func newProtoEvents(sink eventSink) *protoScanner {
 	return s
 }
 
-// newProtoList returns a scanner of one list, which reports the list's version as soon as it has read it.
+// newProtoList returns a scanner for one list. It reports the list's version as soon as the version has been read.
 func newProtoList(sink eventSink) *protoScanner {
 	s := &protoScanner{sink: sink, root: protoEnvelope}
 	s.reset()
@@ -129,7 +130,7 @@ func (s *protoScanner) length(c byte) error {
 	return nil
 }
 
-// number reads one byte of a varint: a tag, a length, or a field's value.
+// number reads one byte of a varint, which is a tag, a length or the value of a field.
 func (s *protoScanner) number(c byte) error {
 	if s.left[s.level] == 0 {
 		return malformed("a message that ends within a field")
@@ -168,7 +169,7 @@ func (s *protoScanner) tag(v uint64) error {
 	}
 	s.field = s.meaning(number)
 	if s.field == fieldCode && wire != wireVarint {
-		s.field = noField // a field of another kind
+		s.field = noField // a field with another wire type
 	}
 	if s.field != noField && (wire == wireBytes) == (s.field == fieldCode) {
 		return malformed("wire type %d of field %d", wire, number)
@@ -191,7 +192,7 @@ func (s *protoScanner) tag(v uint64) error {
 	return nil
 }
 
-// content starts the n bytes of a field's content.
+// content begins the content of a field, which is n bytes long.
 func (s *protoScanner) content(n uint64) error {
 	if n > s.left[s.level] {
 		return malformed("a field of %d bytes where %d are left", n, s.left[s.level])
@@ -241,7 +242,7 @@ func (s *protoScanner) content(n uint64) error {
 	return s.ended()
 }
 
-// kept reads more of a string that is kept.
+// kept reads the next bytes of a string whose value is needed.
 func (s *protoScanner) kept(p []byte) (int, error) {
 	n := int(min(s.need, uint64(len(p))))
 	token := p[:n]

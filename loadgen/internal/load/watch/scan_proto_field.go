@@ -1,6 +1,6 @@
 package watch
 
-// protoLevel identifies the message being read. Messages nest in the order of the constants.
+// protoLevel identifies the message that is being read. The constants are in the order of nesting.
 type protoLevel uint8
 
 const (
@@ -13,7 +13,7 @@ const (
 	protoLevels
 )
 
-// protoFields maps the field numbers of generated.proto that matter.
+// protoFields maps the numbers of the needed fields in generated.proto to their meanings, by message.
 var protoFields = [protoLevels][13]field{
 	protoEvent:     {1: fieldType, 2: fieldDescend},
 	protoExtension: {1: fieldDescend},
@@ -23,7 +23,7 @@ var protoFields = [protoLevels][13]field{
 	protoEntry:     {1: fieldKey, 2: fieldValue},
 }
 
-// meaning returns what the field with a number is, at the current level.
+// meaning returns the meaning of the field with the given number in the current message.
 func (s *protoScanner) meaning(number int32) field {
 	switch {
 	case s.level == protoMetadata && s.root == protoEnvelope: // a ListMeta

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// tally holds a read loop's counts since the last call of take.
+// tally holds the counts of one or more read loops since the previous call of take.
 type tally struct {
 	events, bookmarks, bytes int64
 	// delivered counts first deliveries of acknowledged writes.
@@ -24,10 +24,10 @@ func (t *tally) add(o tally) {
 	t.delivered += o.delivered
 }
 
-// rare holds counts of events that are too rare to collect per connection.
+// rare holds counts that change too rarely to be kept per connection.
 type rare struct {
 	malformed, reconnects, relists atomic.Int64
-	// Events that are not of measured writes.
+	// duplicated and reordered count events other than measured writes.
 	duplicated, reordered atomic.Int64
 }
 
@@ -35,24 +35,25 @@ type rare struct {
 type watchStats struct {
 	*deliveries // of the phase's writes
 	rare
-	tally       tally // under Watches.mu
+	tally       tally // guarded by Watches.mu
 	openLatency *latency.Histogram
-	openAtEnd   int // under Watches.mu
-	dueAtEnd    int // the same
+	openAtEnd   int // guarded by Watches.mu
+	dueAtEnd    int // guarded by Watches.mu
 
 	mu       sync.Mutex
 	failures map[load.Outcome]int64
-	refusals map[string]int64 // by status and message; nil until the first
+	refusals map[string]int64 // by status and message; nil before the first refusal
 }
 
 func newWatchStats() *watchStats {
 	return &watchStats{deliveries: newDeliveries(), openLatency: latency.New(longestOpen), failures: map[load.Outcome]int64{}}
 }
 
-// mostRefusals is the maximum number of distinct refusal messages with their own count. Further messages share one count.
+// mostRefusals is the maximum number of distinct refusal messages that are counted separately. All further messages
+// share one count.
 const mostRefusals = 10
 
-// fail counts a failed attempt and the server's error message; message is "" if the server sent none.
+// fail counts a failed attempt by its outcome and by the server's message, which is "" if there is none.
 func (s *watchStats) fail(o load.Outcome, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +70,7 @@ func (s *watchStats) fail(o load.Outcome, message string) {
 	s.refusals[message]++
 }
 
-// failed returns the number of failed attempts, in total, by kind and by refusal message.
+// failed returns the number of failed attempts, the numbers by kind of failure, and the numbers by refusal message.
 func (s *watchStats) failed() (all int64, byKind, refusals map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +90,8 @@ type totals struct {
 	relists, reconnects, malformed int64
 }
 
-// sums returns a phase's counts and the distribution of each watch's slowest delivery. Call gather first.
+// sums returns the counts of a phase, and the distribution of the slowest delivery of each watch. Call gather first, so
+// that the counts are current.
 func (w *Watches) sums(s *watchStats) (result.Watches, *latency.Histogram) {
 	slowest, lost := s.perWatch()
 	expected, delivered := s.expected.Load(), s.delivered.Load()

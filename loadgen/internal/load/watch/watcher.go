@@ -11,41 +11,42 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 )
 
-// watcher is one watch through all its reconnections. It handles its streams and has no goroutine. The opener's goroutine and
-// the read loop use its fields in turn; the connection and the queue order their accesses.
+// watcher is one watch, through all its reconnections. It is the handler of its streams and has no goroutine. The
+// opener's goroutine and the read loop use the fields in turn. The connection and the queue order their accesses.
 type watcher struct {
 	set        *Watches
 	id         int
 	slow       bool
 	connection *connection
-	// scan is the attempt's scanner; watching is the scanner for watches.
+	// scan is the scanner of the current attempt. watching is the scanner for watch events.
 	scan, watching scanner
 
 	rv  uint64 // newest version seen, from which the watch resumes
-	key uint64 // of the object of that version
-	// intended is the intended start of the watch, for its opening latency.
+	key uint64 // of the object with that version
+	// intended is the intended start of the watch, from which its opening latency is measured.
 	intended time.Duration
 
-	joined bool // it must deliver writes
-	timed  bool // its opening was timed
+	joined bool // recorded in the roster: the watch must deliver writes
+	timed  bool // the opening latency was recorded
 
 	machine   listwatch.Machine
 	asked     listwatch.Question
 	relisting bool // the state must be read again because of a 410
 	up        bool // counted as open
-	listing   bool // the initial events of a WatchList are coming in
+	listing   bool // the initial events of a WatchList are arriving
 	stream    *h2conn.Stream
 	began     time.Duration
 	events    int
-	// failed is why the stream was given up; nil if it was not.
+	// failed is the reason for giving up the stream, or nil if the stream was not given up.
 	failed error
-	// refusal is an answer with a status other than 200, or nil; refused is the beginning of its body.
+	// refusal is a response with a status other than 200, or nil. refused is the beginning of its body.
 	refusal *listwatch.Refusal
 	refused []byte
 
 	// opening is held while an attempt is being made.
 	opening sync.Mutex
-	// The open stream, the deadline for its answer or its end, and the timer of a backoff. The goroutines of Watches use them.
+	// current is the open stream, deadline the time limit for its answer or its end. The goroutines of Watches use
+	// these fields and the timer of a backoff.
 	current  atomic.Pointer[h2conn.Stream]
 	deadline atomic.Int64
 	timer    atomic.Pointer[time.Timer]
@@ -87,7 +88,7 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 	v.current.Store(s)
 }
 
-// Header receives the answer to the request.
+// Header receives the header of the response.
 func (v *watcher) Header(h h2conn.Header) {
 	if h.Status != http.StatusOK {
 		v.refusal = &listwatch.Refusal{Status: h.Status, RetryAfter: h.RetryAfter}
@@ -115,7 +116,7 @@ func (v *watcher) established() {
 		v.listing = true
 		return
 	}
-	v.relisting = false // the list was counted
+	v.relisting = false // the list was counted when it was made
 	if !v.joined {
 		v.join()
 	}
@@ -126,7 +127,7 @@ func (v *watcher) Data(p []byte) {
 	if v.failed != nil {
 		return
 	}
-	if v.refusal != nil { // keep the message; the rest may never end
+	if v.refusal != nil { // keep the beginning of the message only, because the body may never end
 		v.refused = append(v.refused, p[:min(len(p), keptRefusal-len(v.refused))]...)
 		if len(v.refused) == keptRefusal {
 			v.giveUp(v.refusal)
@@ -145,13 +146,13 @@ func (v *watcher) Data(p []byte) {
 	}
 }
 
-// giveUp cancels the stream. End is called after the current callback has returned.
+// giveUp cancels the stream because of err. End is called after the current callback has returned.
 func (v *watcher) giveUp(err error) {
 	v.failed = err
 	v.stream.CancelWith(err)
 }
 
-// take handles each event of the stream. The connection's lock is held.
+// take handles an event of the stream. The connection's lock is held.
 func (v *watcher) take(e *event) error {
 	if v.asked >= listwatch.List {
 		v.rv = max(v.rv, e.rv)
@@ -194,8 +195,8 @@ func (v *watcher) take(e *event) error {
 	return nil
 }
 
-// deliver records a stamped event in the ledger that its stamp names. It returns false if the event is not the delivery of a
-// measured write.
+// deliver records an event with a stamp in the ledger that the stamp names. It returns false if the event is not the
+// delivery of a measured write.
 func (v *watcher) deliver(e *event) bool {
 	w := v.set
 	id, seq, ok := parseStamp(e.stamp)
@@ -221,7 +222,7 @@ func (v *watcher) deliver(e *event) bool {
 	return true
 }
 
-// foreign checks the order of events that are not measured writes. The package comment describes what Kubernetes guarantees.
+// foreign checks the order of events that are not deliveries of measured writes, as described in the package comment.
 func (v *watcher) foreign(e *event, key uint64) {
 	switch {
 	case e.rv < v.rv:
@@ -233,7 +234,7 @@ func (v *watcher) foreign(e *event, key uint64) {
 	}
 }
 
-// listed handles the end of a WatchList's initial events; changes follow.
+// listed handles the end of the initial events of a WatchList. Changes follow.
 func (v *watcher) listed(rv uint64) {
 	v.listing, v.machine.Next = false, listwatch.Watch
 	v.rv, v.key = max(v.rv, rv), 0

@@ -22,14 +22,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The upper ends of the histograms. Opening a watch includes its retries, and a delivery may follow a reconnection.
+// Upper ends of the histograms. The opening latency of a watch includes its retries, and a delivery may be delayed by a
+// reconnection.
 const (
 	longestOpen     = 5 * time.Minute
 	longestDelivery = 5 * time.Minute
 )
 
-// Watches is a load.Load that opens watches at a rate and holds them. With several workers it opens only the watches of its
-// share. It is safe for concurrent use.
+// Watches is a load.Load that opens watches at a rate and holds them. It opens only the watches of this worker's share.
+// It is safe for concurrent use.
 type Watches struct {
 	load.Plain
 	load      scenario.Load
@@ -48,7 +49,8 @@ type Watches struct {
 	share     load.Share
 	pause     *load.Pause
 	stalls    *stall.Meter
-	// queue holds the watches that need an attempt. It has room for all watches, so that read loops never wait.
+	// queue holds the watches whose streams must be opened. It has room for all watches, so that read loops never block
+	// on it.
 	queue chan *watcher
 
 	newest      atomic.Uint64 // newest known resourceVersion
@@ -113,12 +115,12 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 	return w, collector{w}.register(t.Registerer)
 }
 
-// isSlow reports whether watch i is slow. Slow watches are spread evenly.
+// isSlow reports whether watch i is slow. The slow watches are spread evenly over all watches.
 func isSlow(i int, fraction float64) bool {
 	return int64(float64(i+1)*fraction) > int64(float64(i)*fraction)
 }
 
-// now returns the time since New. All times of the load count from New.
+// now returns the time since New. All times in this package are relative to New.
 func (w *Watches) now() time.Duration { return time.Since(w.base) }
 
 func (w *Watches) since(t time.Time) time.Duration { return t.Sub(w.base) }
@@ -129,7 +131,7 @@ func (w *Watches) random() float64 {
 	return w.draw.Float64()
 }
 
-// Prepare makes the load's objects, or finds its resource.
+// Prepare creates the load's objects, or finds the resource of existing ones.
 func (w *Watches) Prepare(ctx context.Context) error {
 	if err := w.objects.Prepare(ctx); err != nil {
 		return err
@@ -138,7 +140,7 @@ func (w *Watches) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// BeginPhase begins a phase. Deliveries belong to the phase in which their write began.
+// BeginPhase begins a phase. Deliveries belong to the phase in which their write was created.
 func (w *Watches) BeginPhase(name string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +149,7 @@ func (w *Watches) BeginPhase(name string, at time.Time) {
 	w.phases.Begin(name, at)
 }
 
-// endPhase records how many watches were due and open at the phase's end. The caller holds mu.
+// endPhase records how many watches were due and how many were open at the end of the phase. The caller holds mu.
 func (w *Watches) endPhase() {
 	if w.running.end.IsZero() {
 		now := w.phases.Now()
@@ -155,11 +157,12 @@ func (w *Watches) endPhase() {
 	}
 }
 
-// openWithin is the time within which a due watch must be open. It is SIG Scalability's objective for other requests.
+// openWithin is the time in which a due watch must open. It equals SIG Scalability's latency objective for
+// single-object requests.
 const openWithin = time.Second
 
-// dueBy returns how many watches must be open at the given time. The schedule starts with the load, even if the first list has
-// not been answered. The caller holds mu.
+// dueBy returns how many watches must be open at the given time. The schedule starts with the load, even if the list
+// before the first watches has not been answered. The caller holds mu.
 func (w *Watches) dueBy(at time.Time) int {
 	if w.running.start.IsZero() {
 		return 0
@@ -172,17 +175,17 @@ func (w *Watches) dueBy(at time.Time) int {
 	return min(w.share.Part(int(due)), w.load.Count)
 }
 
-// gather adds the counts of all connections to the current phase. The caller holds mu.
+// gather adds the counts of all connections since the previous gather to the current phase. The caller holds mu.
 func (w *Watches) gather() {
 	w.connectionsMu.Lock()
 	connections := slices.Collect(maps.Keys(w.connections))
 	w.connectionsMu.Unlock()
 	var sum tally
 	for _, l := range connections {
-		over := l.over() // checked before take, so that no count is missed
+		over := l.over() // before take, so that no count is missed
 		sum.add(l.take())
 		if over {
-			l.countSamples() // the read loop has ended and cannot do it
+			l.countSamples() // the read loop has ended and no longer does this
 			w.connectionsMu.Lock()
 			delete(w.connections, l)
 			w.connectionsMu.Unlock()
@@ -192,7 +195,7 @@ func (w *Watches) gather() {
 	w.phases.Now().tally.add(sum)
 }
 
-// totals returns the counts of all phases so far.
+// totals returns the counts so far, summed over all phases.
 func (w *Watches) totals() totals {
 	w.mu.Lock()
 	w.gather()
@@ -205,13 +208,13 @@ func (w *Watches) totals() totals {
 	return t
 }
 
-// Open returns how many watches are established.
+// Open returns the number of watches that are established now.
 func (w *Watches) Open() int { return int(w.open.Load()) }
 
-// AllOpen returns a channel that is closed when every watch has been established once.
+// AllOpen returns a channel that is closed when every watch has been established at least once.
 func (w *Watches) AllOpen() <-chan struct{} { return w.allOpen }
 
-// Backlog returns the number of bytes on the watches' connections that have not been read.
+// Backlog returns the number of bytes that the watches' connections have received but not read yet.
 func (w *Watches) Backlog() int64 {
 	w.connectionsMu.Lock()
 	defer w.connectionsMu.Unlock()
@@ -224,16 +227,17 @@ func (w *Watches) Backlog() int64 {
 
 const (
 	drainLook = 50 * time.Millisecond
-	// longestDrain is the longest drain, as a multiple of its quiet time. Without it, watches that are refused again and again
-	// would prolong a drain.
+	// longestDrain is the maximum length of a drain, as a multiple of its quiet time. It ends a drain whose watches are
+	// refused again and again.
 	longestDrain = 12
 )
 
-// progress is a snapshot of a drain. Two equal snapshots mean that nothing arrived between them.
+// progress is the state of a drain. If two successive states are equal, nothing arrived between them.
 type progress struct{ awaited, open, events int64 }
 
-// drained returns the current progress. Events count only while watches are missing, because those receive initial events
-// first. Once all are open, events may be bookmarks or other clients' writes.
+// drained returns the current progress. Events are included only while some watches are not open, because a watch that
+// opens may receive initial events first. When all watches are open, events may also be bookmarks or the writes of
+// other clients.
 func (w *Watches) drained() (now progress) {
 	for _, l := range *w.ledgers.Load() {
 		now.awaited += l.awaited()
@@ -244,9 +248,10 @@ func (w *Watches) drained() (now progress) {
 	return now
 }
 
-// Drain waits, after the last write, until every expected event has been delivered or no event has arrived for the quiet time.
-// Missing events are then lost and are not awaited again. It returns how many are lost. Time in which this process stood still
-// does not count as quiet, because it could not receive events.
+// Drain waits until every expected event has been delivered, until no event has arrived for the quiet time, or until
+// longestDrain times the quiet time has passed. Call it after the last write. Events that are still missing then are
+// lost and no longer awaited. Drain returns their number. Time in which this process did not run is not quiet time,
+// because the process could not receive events.
 func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, err error) {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
@@ -273,12 +278,12 @@ func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, e
 	}
 }
 
-// Live returns what happened since the last call.
+// Live returns the number of open watches and of deliveries.
 func (w *Watches) Live() load.Live {
 	return load.Live{Open: w.Open(), Delivered: w.totals().delivered}
 }
 
-// Results returns the results by phase in which the watches ran. They are final after Drain.
+// Results returns the results of each phase in which the load ran. The results are final after Drain.
 func (w *Watches) Results() map[string]result.Watches {
 	byPhase := map[string]result.Watches{}
 	w.each(func(name string, r result.Watches, s *watchStats, slowest *latency.Histogram) {
@@ -289,7 +294,7 @@ func (w *Watches) Results() map[string]result.Watches {
 	return byPhase
 }
 
-// Parts returns the results by phase, to be merged with other shares.
+// Parts returns the results of this share by phase.
 func (w *Watches) Parts() []load.Part {
 	var all []load.Part
 	w.each(func(name string, r result.Watches, s *watchStats, slowest *latency.Histogram) {
@@ -301,7 +306,8 @@ func (w *Watches) Parts() []load.Part {
 	return all
 }
 
-// each calls f for every phase in which the watches ran, with the sums and the distribution of each watch's slowest delivery.
+// each calls f for every phase in which the load ran, with the sums and the distribution of the slowest delivery of
+// each watch.
 func (w *Watches) each(f func(name string, r result.Watches, s *watchStats, slowest *latency.Histogram)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -327,12 +333,12 @@ func (w *Watches) each(f func(name string, r result.Watches, s *watchStats, slow
 	})
 }
 
-// AddTo adds the results to the phases.
+// AddTo adds the results to the phases of m.
 func (w *Watches) AddTo(m *result.Measurements) {
 	load.AddToPhases(m, w.Results(), func(p *result.Phase, seen result.Watches) { p.Watches = append(p.Watches, seen) })
 }
 
-// see records the newest known version, from which new watches start.
+// see records rv if it is the newest known version. New watches start from the newest known version.
 func (w *Watches) see(rv uint64) {
 	for {
 		known := w.newest.Load()

@@ -1,18 +1,18 @@
-// Package promimport records from a Prometheus that already scrapes the cluster, instead of scraping it a second time.
-// It copies the samples into the run's archive. So judging needs no network, and samples that were not copied count as
-// missing data.
+// Package promimport records from a Prometheus that already scrapes the cluster, instead of scraping the cluster a
+// second time. It copies the samples into the run's archive. Judging therefore needs no network, and samples that were
+// not copied count as missing data.
 //
 // # Boundaries
 //
-// At a phase boundary the run pauses the phase's load until every target was scraped once more. These scrapes are copied
-// a second time with the boundary's timestamp, so that all targets have samples of one moment, as in package record.
-// Activity of other clients between a scrape and the boundary counts as after the boundary.
+// At a phase boundary, the run pauses the phase's load until the Prometheus has scraped every target once more. These
+// scrapes are copied a second time with the boundary's timestamp, so that all targets have samples of one moment, as in
+// package record. Activity of other clients between a scrape and the boundary counts as activity after the boundary.
 //
 // # Reconstruction
 //
-// A query returns samples, but not the times of their scrapes; those come from the samples of up. A series that is
-// missing from a scrape gets a staleness marker. A counter that first appears gets a 0 at the previous scrape if the
-// process was the same. up is 0 where no scrape arrived for two and a half intervals, or where a part of the copy
+// A query returns samples without the times of their scrapes, so these times are taken from the samples of up. A series
+// that is missing from a scrape gets a staleness marker. A counter that first appears gets a 0 at the previous scrape if
+// the process was the same. up is 0 where no scrape arrived for two and a half intervals, or where a part of the copy
 // failed.
 //
 // Times are shifted by the difference between the two clocks, which is measured once.
@@ -48,19 +48,18 @@ type Config struct {
 	// API of Prometheus works.
 	URL string
 	// HTTPConfig is a file with credentials and TLS settings, in the format of promtool's --http.config.file. Empty
-	// means none are needed.
+	// means no credentials.
 	HTTPConfig string
-	// Jobs maps our jobs to the values of the label job in the Prometheus: {"kube-apiserver": "apiserver"}. The defaults
-	// are the names in KubePrometheusStack, or our names if the Prometheus has those instead. An empty value omits the
-	// job.
+	// Jobs maps our job names to values of the label job in the Prometheus, such as {"kube-apiserver": "apiserver"}. The
+	// default is the name in KubePrometheusStack, or our name if the Prometheus has our name instead. An empty value
+	// omits the job.
 	Jobs map[string]string
-	// Ours is set if the jobs in the Prometheus already have our names, as with `loadgen observe` and `loadgen run
-	// --observe`.
+	// Ours is true if the Prometheus uses our job names, as `loadgen observe` and `loadgen run --observe` do.
 	Ours bool
-	// Match has matchers, as in PromQL, that select the series of the cluster: `cluster="prod", prometheus_replica="a"`.
-	// Empty means that all series belong to the cluster.
+	// Match is a list of PromQL matchers that select the series of the cluster, such as `cluster="prod",
+	// prometheus_replica="a"`. Empty means that all series belong to the cluster.
 	Match string
-	// Now is our clock. Nil means time.Now.
+	// Now returns the time on this machine. Nil means time.Now.
 	Now func() time.Time
 }
 
@@ -84,14 +83,14 @@ type Source struct {
 	ours  bool              // the Prometheus' jobs have our names
 	match []*labels.Matcher
 	clock func() time.Time // our clock
-	// ingestion is the longest time, with remote write, from a scrape until a query returns its samples.
+	// ingestion is the maximum delay, caused by remote write, from a scrape until a query returns its samples.
 	ingestion time.Duration
 
 	targets []Target
 	ahead   int64 // how far the Prometheus' clock is ahead of our clock, in ms
 }
 
-// New returns the Source for a Config. It sends no request. The user can fix the cause of every error that it returns.
+// New returns the Source for a Config. It sends no request. Every error has a cause that the user can fix.
 func New(c Config) (*Source, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -140,8 +139,9 @@ func Transport(file string) (http.RoundTripper, error) {
 	return transport, nil
 }
 
-// httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that it names, with
-// paths relative to its directory, because Prometheus' client would read a device without end.
+// httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that are named in
+// this file, with paths relative to its directory: if one of them is a device, Prometheus' client would never stop
+// reading.
 func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
@@ -188,7 +188,8 @@ func checkNamed(n *yaml.Node, dir string) error {
 	return nil
 }
 
-// theirJobs returns our job for each job label in the Prometheus. It inverts named and adds the defaults.
+// theirJobs returns a map from the values of the label job in the Prometheus to our job names. It inverts named and adds
+// the defaults.
 func theirJobs(named map[string]string) (map[string]string, error) {
 	jobs := KubePrometheusStack()
 	for ours, theirs := range named {

@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// chunk limits the time range of one query. In five minutes, an API server with 30,000 series that is scraped twice a
-// minute has 300,000 samples, or about 20 MB.
+// chunk is the maximum time range of one query. In five minutes, an API server with 30,000 series that is scraped twice
+// a minute has 300,000 samples, or about 20 MB.
 const chunk = 5 * time.Minute
 
 // copy copies the scrapes between the boundaries into the archive. A missing scrape counts as failed. copy returns an
@@ -71,8 +71,8 @@ func (s *Source) types(ctx context.Context) (map[string]model.MetricType, error)
 	return known, err
 }
 
-// withNew returns the targets, including those that appeared during the run. A target that appeared during a phase was
-// not scraped at the start of the phase, so no gate on it passes.
+// withNew returns the targets of the Source and the targets that appeared during the run. A target that appeared during
+// a phase has no scrape at the start of the phase, so gates on it have no data.
 func (s *Source) withNew(found map[key][]history) []Target {
 	all := slices.Clone(s.targets)
 	known := map[key]bool{}
@@ -91,8 +91,8 @@ func (s *Source) withNew(found map[key][]history) []Target {
 	return all
 }
 
-// merged returns the scrapes of a target in chronological order. A target has several histories if its other labels
-// changed, such as the name of its pod.
+// merged returns the scrapes of a target in chronological order. A target has several histories if its other labels,
+// such as the name of its pod, changed.
 func merged(all []history) []tick {
 	var ticks []tick
 	for _, h := range all {
@@ -151,7 +151,7 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// parts divides moments into one part for each query. Scrapes with the same source scrape stay in one part.
+// parts divides moments into one part for each query. Moments with the same source scrape are in the same part.
 func parts(moments []moment) [][]moment {
 	var all [][]moment
 	begin := 0
@@ -166,7 +166,7 @@ func parts(moments []moment) [][]moment {
 	return all
 }
 
-// fetch queries the samples of all scrapes in a part, including the duration of failed scrapes.
+// fetch queries the samples of all scrapes in a part, and the durations of the scrapes, including failed ones.
 func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (model.Matrix, error) {
 	var first, last int64
 	for _, m := range part {
@@ -185,7 +185,7 @@ func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (mode
 		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, pattern+"|"+scrapeDuration))
 }
 
-// scrapeDuration is a metric that Prometheus stores for each scrape, like up.
+// scrapeDuration is the metric that Prometheus stores for each scrape, in addition to up.
 const scrapeDuration = "scrape_duration_seconds"
 
 func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, dropped func(string) bool, round int) error {
@@ -206,7 +206,7 @@ func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, 
 	return app.Commit()
 }
 
-// each adds the samples of every series of a part.
+// each calls add with the samples of every series in a part.
 func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) bool, round int, add func(labels.Labels, []point) error) error {
 	seconds := map[int64]float64{} // durations of the scrapes, by their time in the Prometheus
 	for _, s := range matrix {
@@ -268,7 +268,7 @@ func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) b
 	return nil
 }
 
-// started returns the start time of the target's process at each moment; 0 is unknown.
+// started returns the start time of the target's process at each moment, or 0 if it is unknown.
 func started(part []moment, matrix model.Matrix) []float64 {
 	all := make([]float64, len(part))
 	for _, s := range matrix {
@@ -285,7 +285,7 @@ func started(part []moment, matrix model.Matrix) []float64 {
 	return all
 }
 
-// archived returns the labels of a series in the archive, with our job and instance labels of the target.
+// archived returns the labels of a series for the archive, with our job and instance labels of the target.
 func (c *copier) archived(m model.Metric) labels.Labels {
 	b := labels.NewScratchBuilder(len(m))
 	for name, v := range m {

@@ -15,7 +15,7 @@ import (
 
 type boundary struct {
 	at int64 // time of the boundary's samples in the archive, in ms by our clock
-	// seen is the scrape that the run waited for at the boundary, in ms by the Prometheus' clock; 0 if none came.
+	// seen is the scrape for which the run waited at the boundary, in ms by the Prometheus' clock; 0 if there was none.
 	seen int64
 }
 
@@ -29,12 +29,12 @@ type moment struct {
 // patience is the number of intervals after which a scrape counts as missing.
 const patience = 2.5
 
-// moments returns the scrapes of one target from shortly before the first boundary to the last, in chronological order:
-// the target's own scrapes, shifted by the difference of the clocks; the boundaries, each with the scrape that the run
-// waited for; and a missing scrape for each interval of a gap that is too long.
+// moments returns the scrapes of one target, in chronological order, from shortly before the first boundary to the last.
+// The result contains the target's own scrapes, shifted by the difference of the clocks; the boundaries, each with the
+// scrape for which the run waited; and a missing scrape for each interval of a gap that is too long.
 //
-// The scrape that the run waited for comes before its boundary, and later scrapes after it. This holds even if the
-// difference of the clocks, which is known to a few milliseconds, says otherwise.
+// The scrape for which the run waited is always before its boundary, and later scrapes are after it, even if the
+// difference of the clocks says otherwise. That difference is only accurate to a few milliseconds.
 func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Duration) []moment {
 	if len(boundaries) == 0 {
 		return nil
@@ -74,8 +74,7 @@ func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Durati
 	return all
 }
 
-// filled inserts missing scrapes, one per interval, into every gap between first and end that is longer than patience
-// allows.
+// filled adds missing scrapes, one per interval, to every gap between first and end that is longer than patience.
 func filled(all []moment, first, end, every int64) []moment {
 	var out []moment
 	before := first
@@ -99,22 +98,24 @@ type point struct {
 	v  float64
 }
 
-// past describes the earlier samples of a series.
+// past describes the earlier scrapes of a series.
 type past struct {
 	seen    bool // some scrape had the series
 	present bool // the last scrape had the series
 }
 
-// before is the last moment before a part. It is zero if there is no earlier moment.
+// before is the last moment before the current part of the copy. It is zero if there is no earlier moment.
 type before struct {
 	moment
 	started float64 // process_start_time_seconds at that moment; 0 if unknown
 }
 
-// place assigns the samples of a series to the moments of its target, and finds where the series began and ended.
-// started has the start time of the process at each moment, because a cumulative series only grows while the process
-// lives. samples and moments are in chronological order. A sample belongs to the first moment with the same or a later
-// source scrape. If a moment has several samples, the last one counts.
+// place assigns the samples of a series to the moments of its target, and adds a zero or a staleness marker where the
+// series begins or ends. samples and moments are in chronological order. A sample belongs to the first moment with the
+// same or a later source scrape. If a moment has several samples, place uses the last one.
+//
+// started holds the start time of the process at each moment, because a cumulative series only grows while the process
+// lives.
 func place(samples []model.SamplePair, moments []moment, started []float64, b before, p *past, cumulative bool) []point {
 	var all []point
 	next := 0
@@ -143,8 +144,8 @@ func place(samples []model.SamplePair, moments []moment, started []float64, b be
 	return all
 }
 
-// counts reports whether a series only grows while its process lives. It uses the type of the series' family or, if the
-// type is unknown, its name.
+// counts reports whether the series only grows while its process lives. It uses the type of the metric family or, if the
+// type is unknown, the name of the series.
 func counts(series string, types map[string]model.MetricType) bool {
 	switch types[series] {
 	case model.MetricTypeCounter:

@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// Range evaluates PromQL over the cluster's series, at start, start+step, ... end. The expression and the result use our
-// job names.
+// Range evaluates PromQL on the series of the cluster, at start, start+step, ... end. The expression and the result use
+// our job names.
 func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error) {
 	theirs := expr
 	if !s.ours {
@@ -46,8 +46,8 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 // mostSplits is the maximum number of times that queries are split in half.
 const mostSplits = 100
 
-// unambiguous evaluates PromQL over a range, except at steps at which a target exists twice, such as the moment when a
-// pod takes over another pod's address. At such a step, matching the target with itself is an error.
+// unambiguous evaluates PromQL over a range. It skips steps at which a target exists twice, such as the moment when a
+// pod takes over the address of another pod. At such a step, matching the target with itself is an error.
 func (s *Source) unambiguous(ctx context.Context, expr string, r v1.Range, splits *int, add func(model.Matrix)) error {
 	matrix, err := s.matrix(ctx, expr, r)
 	switch {
@@ -72,7 +72,7 @@ func (s *Source) unambiguous(ctx context.Context, expr string, r v1.Range, split
 	return s.unambiguous(ctx, expr, half, splits, add)
 }
 
-// isAmbiguous reports whether a query failed because several series have the same matching labels.
+// isAmbiguous reports whether a query failed because several series have the same labels for matching.
 func isAmbiguous(err error) bool {
 	return strings.Contains(err.Error(), "duplicate") || strings.Contains(err.Error(), "multiple matches for labels")
 }
@@ -126,7 +126,8 @@ func appendPoints(all []archive.Point, values []model.SamplePair) []archive.Poin
 	return all
 }
 
-// translate replaces our job names by those in the Prometheus, and restricts each selector to the cluster.
+// translate replaces our job names in an expression by the job names in the Prometheus, and restricts each selector to
+// the cluster.
 func (s *Source) translate(expr string) (string, error) {
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -148,8 +149,8 @@ func (s *Source) translate(expr string) (string, error) {
 	return root.String(), nil
 }
 
-// theirJob returns a matcher for the Prometheus' names of the jobs that ours matches. It matches nothing for a component
-// that was omitted. Jobs that are not components keep their names.
+// theirJob converts a matcher for our job names to a matcher for the job names in the Prometheus. If the user omitted
+// the component, the result matches nothing. Jobs that are not components keep their names.
 func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 	var names []string
 	for theirs, name := range s.jobs {

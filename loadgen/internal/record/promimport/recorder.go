@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// At a boundary, the recorder queries for new scrapes this many times per interval, or every pollAtLeast if that is
-	// more often.
+	// polls is the number of queries for new scrapes per scrape interval at a boundary. pollAtLeast is the maximum time
+	// between two such queries.
 	polls       = 10
 	pollAtLeast = 2 * time.Second
 	// copyTimeout is the time limit for the copy at the end of a run.
 	copyTimeout = 4 * time.Minute
 )
 
-// Recorder records a run's metrics from a Prometheus, and scrapes the generator's own metrics. It has the methods of
-// record.Recorder that a run uses.
+// Recorder records the metrics of a run from a Prometheus, and scrapes the generator's own metrics. It has the methods
+// of record.Recorder that a run uses.
 type Recorder struct {
 	source *Source
 	own    *record.Recorder
@@ -32,14 +32,15 @@ type Recorder struct {
 	failed     error          // error of our own storage
 }
 
-// boundaryScrapes is a boundary with the scrape of each target that the run waited for, in ms by the Prometheus' clock.
+// boundaryScrapes is a boundary and the scrape of each target for which the run waited. The times of the scrapes are in
+// ms by the Prometheus' clock.
 type boundaryScrapes struct {
 	at      int64
 	scrapes map[key]int64
 }
 
-// Record creates the archive in dir, as record.Open does. Call Find first. The Recorder scrapes only the Registry of
-// Options. From the targets it copies the samples that record.Recorder would keep.
+// Record creates the archive in dir, as record.Open does. Call Find first. The Recorder scrapes only o.Registry. From
+// the Prometheus, it copies those samples of the targets that a record.Recorder would keep.
 func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 	own, err := record.Open(dir, nil, o)
 	if err != nil {
@@ -54,7 +55,7 @@ func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 // Own returns the recorder of the generator's own metrics.
 func (r *Recorder) Own() *record.Recorder { return r.own }
 
-// Run scrapes the generator until ctx ends, and then copies the samples between the first and the last boundary. Samples
+// Run scrapes the generator until ctx ends. It then copies the samples between the first and the last boundary. Samples
 // that cannot be copied count as lost. Run returns an error only if our own storage fails.
 func (r *Recorder) Run(ctx context.Context) error {
 	err := r.own.Run(ctx)
@@ -67,9 +68,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return err
 }
 
-// ScrapeNow waits until every target was scraped once more. It returns the time after that, which is the boundary of a
-// phase. A target that is not scraped in time counts as lost when the samples are copied. An error means that ctx ended
-// or storing failed.
+// ScrapeNow waits until the Prometheus has scraped every target once more, and returns the time after these scrapes: the
+// boundary of a phase. A target that is not scraped in time counts as lost when the samples are copied. An error means
+// that ctx ended or storing failed.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	began := r.source.clock()
 	asked, err := r.source.now(ctx)
@@ -89,8 +90,8 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	return at, nil
 }
 
-// await waits, for a limited time, until every target was scraped after asked by the Prometheus' clock, and returns the
-// times of those scrapes.
+// await waits until the Prometheus has scraped every target after asked (by the Prometheus' clock), and returns the
+// times of those scrapes. The wait is limited to the time after which a scrape counts as missing.
 func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	every := r.source.Interval()
 	window := time.Duration(patience*float64(every)) + r.source.ingestion
@@ -125,7 +126,7 @@ func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	}
 }
 
-// without returns the instance of a target that has no scrape, or "".
+// without returns the instance of a target without a scrape, or "" if all targets have one.
 func (s *Source) without(scrapes map[key]int64) string {
 	for _, t := range s.targets {
 		if scrapes[t.key] == 0 {
@@ -135,7 +136,8 @@ func (s *Source) without(scrapes map[key]int64) string {
 	return ""
 }
 
-// Scrapes returns the number of scrapes of the generator and, once the samples are copied, of the targets.
+// Scrapes returns the number of scrapes of the generator. After the samples are copied, it also includes the scrapes of
+// the targets.
 func (r *Recorder) Scrapes() result.Scrapes {
 	all := r.own.Scrapes()
 	r.mu.Lock()

@@ -25,14 +25,14 @@ const (
 	rangeTimeout = 2*time.Minute + askTimeout
 	// lookBack is the window before now in which Find searches for targets and measures their scrape intervals.
 	lookBack = 10 * time.Minute
-	// usualInterval is the default scrape interval of Prometheus. It applies to a target that was scraped only once so
-	// far.
+	// usualInterval is the default scrape interval of Prometheus. It is assumed for a target that was scraped only once
+	// so far.
 	usualInterval = time.Minute
 )
 
 // Target is a target that the Prometheus scrapes.
 type Target struct {
-	// Job is the component's kind. Instance is its instance label in our archive, which is unique among the targets.
+	// Job is the kind of the component. Instance is the instance label in our archive; it is unique among the targets.
 	Job, Instance string
 	// Interval is the time between scrapes of the target.
 	Interval time.Duration
@@ -75,8 +75,8 @@ func (s *Source) Find(ctx context.Context) error {
 	return nil
 }
 
-// Ambiguous describes the clusters that the user must choose from, judged by the targets that were scraped at a time. It
-// returns "" if there is at most one cluster.
+// Ambiguous lists the clusters from which the user must select one. It considers the targets that the Prometheus scraped
+// in the 10 minutes before at. It returns "" if there is at most one cluster.
 func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, err error) {
 	if s.ours {
 		return "", nil
@@ -97,7 +97,7 @@ func (s *Source) URL() string { return s.url }
 // Targets returns the targets, sorted by job and instance.
 func (s *Source) Targets() []Target { return s.targets }
 
-// Jobs returns the kinds of component with available metrics, sorted.
+// Jobs returns the component kinds that have at least one target, sorted.
 func (s *Source) Jobs() []string {
 	all := map[string]bool{}
 	for _, t := range s.targets {
@@ -106,7 +106,7 @@ func (s *Source) Jobs() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Interval returns the longest scrape interval of a target.
+// Interval returns the longest scrape interval of all targets.
 func (s *Source) Interval() time.Duration {
 	longest := time.Duration(0)
 	for _, t := range s.targets {
@@ -139,7 +139,7 @@ type history struct {
 	ticks  []tick
 }
 
-// ups returns the scrapes of all targets of our jobs in the window that ends at to.
+// ups returns the scrapes of all targets that have one of our jobs, in the window that ends at to.
 func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (map[key][]history, error) {
 	var jobs []string
 	for theirs := range s.jobs {
@@ -180,13 +180,13 @@ func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration
 	return withValues(matrix), nil
 }
 
-// withValues removes series without numbers, such as native histograms and empty series from foreign servers.
+// withValues removes series without values: native histograms, and the empty series that some servers return.
 func withValues(matrix model.Matrix) model.Matrix {
 	return slices.DeleteFunc(matrix, func(s *model.SampleStream) bool { return s == nil || len(s.Values) == 0 })
 }
 
-// incomplete is the error for an answer that lacks part of the data, such as an answer of Thanos while a store is down.
-// Its text is the Prometheus' warning.
+// incomplete is the error for a response that lacks part of the data, such as a response of Thanos while a store is
+// down. Its text is the warning in the response.
 type incomplete string
 
 func (e incomplete) Error() string {
@@ -203,8 +203,8 @@ func checkComplete(warnings v1.Warnings) error {
 	return nil
 }
 
-// current removes the targets that are no longer scraped. It returns an error if two targets had the same job and
-// instance at the same time, such as two replicas or clusters: the user must select one.
+// current removes the targets that are no longer scraped. It returns an error if two targets have the same job and
+// instance at the same time, for example targets of two replicas or clusters. The user must then select one.
 func current(found map[key][]history, now time.Time) error {
 	for _, k := range sortedKeys(found) {
 		all := slices.DeleteFunc(found[k], func(h history) bool {
@@ -237,7 +237,7 @@ func overlap(a, b history) bool {
 // clusterLabel is the label that conventionally names the cluster of a series in Prometheus agents, Thanos and Mimir.
 const clusterLabel = "cluster"
 
-// oneCluster returns an error if the targets belong to several clusters: the user must name one.
+// oneCluster returns an error if the targets belong to several clusters. The user must then select one.
 func oneCluster(found map[key][]history) error {
 	all := map[string]bool{}
 	for _, histories := range found {
@@ -267,7 +267,8 @@ func differences(a, b model.Metric) string {
 	return strings.Join(parts, ", ")
 }
 
-// name converts found to Targets with unique instances, because gates identify a target by its instance alone.
+// name converts found to Targets. It makes their instances unique, because gates identify a target by its instance
+// alone.
 func (s *Source) name(found map[key][]history) []Target {
 	shared := map[string]int{}
 	for k := range found {
@@ -304,7 +305,7 @@ func interval(ticks []tick) time.Duration {
 	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
 }
 
-// theirs returns the names of the jobs in the Prometheus, or nil if it does not answer.
+// theirs returns the job names in the Prometheus, or nil if the Prometheus does not answer.
 func (s *Source) theirs(ctx context.Context) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -318,8 +319,8 @@ func (s *Source) theirs(ctx context.Context) (names []string) {
 	return names
 }
 
-// NameJobs uses our own name for a job instead of the usual one if the user has not named the job and the Prometheus has
-// only our name. The Prometheus of `loadgen observe` does.
+// NameJobs uses our name for a job instead of the usual name if the user has not named the job and the Prometheus has
+// only our name. The Prometheus of `loadgen observe` has our names.
 func (s *Source) NameJobs(ctx context.Context) {
 	if s.ours {
 		return
@@ -333,12 +334,12 @@ func (s *Source) NameJobs(ctx context.Context) {
 	}
 }
 
-// Scrapes reports whether the Prometheus has at least one of the jobs that we look for.
+// Scrapes reports whether the Prometheus has at least one of the jobs of this Source.
 func (s *Source) Scrapes(ctx context.Context) bool {
 	return slices.ContainsFunc(s.theirs(ctx), func(name string) bool { _, ours := s.jobs[name]; return ours })
 }
 
-// FoundNone returns an error that says that no target was found, and lists the jobs that the Prometheus has.
+// FoundNone returns the error for a Prometheus without matching targets. The error lists the jobs of the Prometheus.
 func (s *Source) FoundNone(ctx context.Context) error {
 	has := "it has no matching jobs"
 	if names := s.theirs(ctx); len(names) > 0 {

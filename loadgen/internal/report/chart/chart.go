@@ -23,13 +23,13 @@ type Subject struct {
 	Key       string        `json:"-"`                  // the name of the key metric that the chart shows, or ""
 	Unit      scenario.Unit `json:"unit"`
 	Log       bool          `json:"log,omitempty"`                // a logarithmic axis: latencies span five decades
-	Dips      bool          `json:"-"`                            // low values matter, as for Ready nodes, not high ones as for latency
+	Dips      bool          `json:"-"`                            // low values matter, as for Ready nodes; otherwise high values do, as for latency
 	Level     float64       `json:"level,omitempty" yaml:"guide"` // a reference level, drawn as a line with its reason; 0 means none
 	LevelText string        `json:"-" yaml:"guideText"`
 }
 
-// Chart is a chart of lines over the time of a run. Draw sets the fields from Series
-// on. The JSON form contains the data that a script needs to draw the chart.
+// Chart is a chart of lines over the time of a run. Draw sets Series and all fields after it. The JSON
+// form contains the data that a script needs to draw the chart.
 type Chart struct {
 	ID string `json:"-"`
 	Subject
@@ -46,14 +46,14 @@ type Chart struct {
 	scale   Scale
 }
 
-// New returns a chart of a subject. The address of the chart is made from name.
+// New returns a chart of a subject. The ID of the chart is made from name.
 func New(name string, of Subject) Chart { return Chart{ID: ID(Slug(name)), Subject: of} }
 
 // Mark is a label at a position in percent.
 type Mark struct{ At, Label string }
 
-// Draw draws lines, which must be sorted by peak, the highest first. when returns the
-// name of a point of the axis.
+// Draw draws lines, which must be sorted by peak, the highest first. when returns the text for the time of
+// a point of the axis.
 func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	colour(lines)
 	d.scale = d.scaleOf(lines)
@@ -106,7 +106,7 @@ func (d *Chart) scaleOf(lines []Line) Scale {
 	return newScale(low, high, d.Log, d.Unit)
 }
 
-// ID returns the address of a chart on the page, from its name.
+// ID returns the HTML id of a chart on the page, from its name.
 func ID(name string) string { return "chart-" + name }
 
 // Slug converts a title to a name: lower-case words of letters and digits, joined by dashes.
@@ -115,13 +115,13 @@ func Slug(title string) string {
 	return strings.Join(words, "-")
 }
 
-// Name returns the chart's address without the common prefix.
+// Name returns the chart's ID without the common prefix.
 func (d Chart) Name() string { return strings.TrimPrefix(d.ID, ID("")) }
 
-// MostSeries is the maximum number of lines in a chart, as many as a reader can distinguish.
+// MostSeries is the maximum number of lines in a chart. Readers cannot distinguish more.
 const MostSeries = 8
 
-// Line is one drawn series. Colour is an index in the palette. The peak is always shown.
+// Line is one drawn series. Colour is an index in the palette.
 type Line struct {
 	Name   string  `json:"name"`
 	Path   string  `json:"-"` // SVG path of the line
@@ -161,7 +161,7 @@ func NewLine(name string, values []float64) Line {
 	return l
 }
 
-// Last returns the last value that is a number.
+// Last returns the last value that is not NaN, or NaN if there is none.
 func Last(values []float64) float64 {
 	for _, v := range slices.Backward(values) {
 		if !math.IsNaN(v) {
@@ -182,8 +182,8 @@ func peak(values []float64) (at int) {
 	return at
 }
 
-// SplitZero returns the lines that are not always zero, and the names of the others. A line
-// along the axis would hide other lines, so its name is enough.
+// SplitZero separates the lines that are always zero. It returns the other lines, and the names of the
+// zero lines as text, because a line along the axis would hide other lines.
 func SplitZero(lines []Line) (rest []Line, names string) {
 	var zero []string
 	for _, l := range lines {

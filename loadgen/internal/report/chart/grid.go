@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// MaxPoints is the maximum number of points of a series: about one for each pixel
-// of a chart on a wide screen.
+// MaxPoints is the maximum number of points of a series: about one for each pixel of a wide
+// chart.
 const MaxPoints = 600
 
 // Grid is the time axis that all charts of a report share.
@@ -73,8 +73,8 @@ func (g Grid) Sample(points []Point, dips bool) []float64 {
 	return values
 }
 
-// Round6 rounds to six significant digits. This is more than a reader needs, and ensures
-// that the page and its script show the same rounded number.
+// Round6 rounds v to six significant digits, which is more than a reader needs. Rounding here
+// ensures that the page and its script show the same number.
 func Round6(v float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
 	if err != nil {
@@ -86,8 +86,8 @@ func Round6(v float64) float64 {
 // Source answers range queries over the recorded metrics of a run. Several goroutines may
 // use it at the same time.
 type Source interface {
-	// Range evaluates a PromQL expression at start, start+step, ... end. A
-	// series has points only where it has values.
+	// Range evaluates a PromQL expression at start, start+step, ... end. Series have points
+	// only at times with a value.
 	Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]Series, error)
 }
 

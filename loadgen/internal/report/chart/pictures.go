@@ -107,10 +107,10 @@ type axis struct {
 	x0, x1 float64
 }
 
-// at returns the horizontal position of a share of the axis.
+// at returns the horizontal position of a point on the axis. share is its position from 0 to 1.
 func (a axis) at(share float64) float64 { return a.x0 + share*(a.x1-a.x0) }
 
-// plotted returns the horizontal position of a coordinate of a plot.
+// plotted converts a horizontal coordinate of a plot to a position on the sheet.
 func (a axis) plotted(x float64) float64 { return a.at(x / PlotWidth) }
 
 func (a axis) phases() {
@@ -141,7 +141,8 @@ func (a axis) bars(t Track) {
 		fill := map[string]string{"fault": faultInk, "lead": "#99488f", "restart": "#5c636e"}[b.Class]
 		x, w, y := a.plotted(b.from), max(a.plotted(b.to)-a.plotted(b.from), 2.5), a.y+barHigh*float64(b.Row)
 		a.rect(min(x, a.x1-w), y+1, w, barHigh-3, fill, 1)
-		// A sheet cannot show a name under the pointer, so a shortened name is better than none.
+		// A separate picture cannot show the name under the pointer, so show at least a
+		// shortened name.
 		in, after := w-8, a.plotted(b.room)-x-w-8
 		switch {
 		case max(in, after) < leastName:
@@ -181,7 +182,7 @@ func (a axis) marks() (listed []Event) {
 	return listed
 }
 
-// ground draws the phases, faults and marks in the background, from y down.
+// ground draws the phases, faults and marks in the background of a chart. Its top is at y.
 func (a axis) ground(y, height float64) {
 	for _, b := range a.time.Bands {
 		if b.Odd {

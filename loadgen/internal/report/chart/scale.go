@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The size of a plot in its own coordinates. They are not pixels, because the page
-// stretches the plot to its place; lines keep their width (vector-effect).
+// PlotWidth and plotHeight are the size of a plot in its own coordinates. These are not pixels, because the
+// page stretches the plot to fit; lines keep their width (vector-effect).
 const (
 	PlotWidth  = 1000.0
 	plotHeight = 100.0
@@ -86,7 +86,8 @@ func logScale(low, high float64) Scale {
 	return s
 }
 
-// TimeTicks returns round times, in seconds, that divide an axis of the given length into at most most parts.
+// TimeTicks returns round times, in seconds, that divide an axis of the given length into at most `most`
+// parts.
 func TimeTicks(length float64, most int) []float64 {
 	steps := []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400}
 	step := steps[len(steps)-1]
@@ -103,7 +104,7 @@ func TimeTicks(length float64, most int) []float64 {
 	return ticks
 }
 
-// tickLabel formats the label of a tick. It is short, because ticks are round.
+// tickLabel formats the label of a tick. Labels are short, because ticks are round numbers.
 func tickLabel(u scenario.Unit, v float64) string {
 	switch u {
 	case UnitCores:
@@ -127,8 +128,8 @@ func RoundStep(v float64) float64 {
 	return 10 * p
 }
 
-// path returns SVG paths for values: a line that is broken at gaps, and dots for
-// points without neighbours. Dots are lines of length 0 with round ends.
+// path returns two SVG paths for values: line, which is broken at gaps, and dots, for points without
+// neighbours. A dot is a line of length 0 with round ends.
 func path(values []float64, s Scale, width, height float64) (line, dots string) {
 	var b, lone strings.Builder
 	dx := width / max(float64(len(values)-1), 1)
@@ -160,9 +161,9 @@ func Coordinate(v float64) string {
 // PercentAt formats a share from 0 to 1 as a number of percent.
 func PercentAt(f float64) string { return strconv.FormatFloat(f*100, 'f', 2, 64) }
 
-// CompactPath returns SVG path data for values, one for each unit of width. To be short, it
-// has relative steps in whole numbers. It is broken at gaps. A point without neighbours is a
-// line of length 0, which round ends make a dot.
+// CompactPath returns short SVG path data for values, which are one unit apart. The path has relative steps
+// in whole numbers, and is broken at gaps. A point without neighbours is a line of length 0, which shows as a
+// dot if line ends are round.
 func CompactPath(values []float64, y func(float64) int) string {
 	var b strings.Builder
 	lastX, lastY, pen := 0, 0, false

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Colours and sizes of separate pictures. They are set in each element, because GitHub and
-// mail readers show pictures without a style sheet. The colours are the light colours of
-// page/style.css.
+// The colours and fonts of separate pictures, which are the light colours of page/style.css. Each SVG element
+// sets them itself, because GitHub and mail readers show pictures without a style sheet.
 const (
 	paper      = "#ffffff"
 	ink        = "#1b1f24"
@@ -72,7 +71,7 @@ func dashed(dash string) string {
 	return ` stroke-dasharray="` + dash + `"`
 }
 
-// words describes the style of a text. The zero value means body size, the colour ink, and text that begins at x.
+// words is the style of a text. The zero value means bodySize, the colour ink, and text that begins at x.
 type words struct {
 	size   float64
 	fill   string
@@ -102,8 +101,8 @@ func escape(text string) string {
 	return b.String()
 }
 
-// widthOf estimates the width of a text in an unknown font. The estimate is rather too
-// large, so that the text is not cut off.
+// widthOf estimates the width of a text, whose font is not known. The estimate is slightly too large, so that the
+// text is not cut off.
 func widthOf(text string, size float64) float64 { return 0.58 * size * float64(TextWidth(text)) }
 
 // fit shortens a text to a width.
@@ -122,7 +121,7 @@ func (s *sheet) paragraph(text string, most int, w words) {
 	}
 }
 
-// head writes the head of the sheet: the title, a note, and what the picture shows.
+// head writes the head of the sheet: the title, a note, and a sentence on what the picture shows.
 func (s *sheet) head(title, note, tells string) {
 	s.y = sheetMargin
 	s.text(sheetMargin, s.y+15, fit(title, 17, sheetWidth-2*sheetMargin-widthOf(note, bodySize)-12), words{size: 17, bold: true})

@@ -2,15 +2,15 @@ package chart
 
 import "time"
 
-// Timeline is the time axis of a run on a page or a picture, with phases, the marks of
-// actions and events, and tracks for what lasts.
+// Timeline is the time axis of a run on a page or a picture, with phases, marks for actions and
+// events, and tracks of bars for faults, leaders and restarts.
 type Timeline struct {
 	Grid
 	Bands     []Band
 	Events    []Event
 	TimeTicks []Mark
 	Tracks    []Track
-	Origin    string // the line about the run in a separate picture
+	Origin    string // the line that names the run, in a separate picture
 }
 
 // Band is a phase on the time axis. Left and Width are in percent, X and W in
@@ -80,7 +80,8 @@ const FaultsTrack = "Faults"
 // needs returns the width that the text of the bar needs, in the coordinates of a plot.
 func (b trackBar) needs() float64 { return 9*float64(TextWidth(b.Text)) + 12 }
 
-// within reports whether the text fits inside the bar. Otherwise it is placed after the bar.
+// within reports whether the text fits inside the bar. Text that does not fit is placed after
+// the bar.
 func (b trackBar) within() bool { return b.to-b.from >= b.needs() }
 
 // Height returns the height of the drawing of the track.
@@ -112,8 +113,9 @@ func (x *Timeline) AddBar(t *Track, class string, from, to time.Time, text, titl
 	})
 }
 
-// Label places the name of each bar inside the bar, or after it if there is room. Names without
-// room are left out; they are in the titles of the bars and in the tables.
+// Label places the name of each bar inside the bar, or after the bar if there is room only
+// there. It leaves out names without room; the titles of the bars and the tables have all
+// names.
 func (t *Track) Label() {
 	for i := range t.Bars {
 		b := &t.Bars[i]

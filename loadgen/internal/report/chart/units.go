@@ -13,10 +13,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// None is shown for a missing value.
+// None is the text that is shown for a missing value.
 const None = "–"
 
-// UnitCores is a unit that only charts have, and no gate.
+// UnitCores is a unit that only charts use, not gates.
 const UnitCores scenario.Unit = "cores"
 
 // Format formats v in a unit of result.Gate for readers: "1.24 s", "340 ms",
@@ -50,7 +50,7 @@ func FormatDigits(u scenario.Unit, v float64, n int) string {
 	return Number(v, n)
 }
 
-// resolution is the resolution of times in seconds. The histograms do not distinguish smaller times.
+// resolution is the shortest time, in seconds, that the histograms distinguish.
 const resolution = 1e-6
 
 // Seconds formats a duration in seconds: "85 µs", "340 ms", "1.24 s", "2m 05s", "5m", "1h 02m".
@@ -87,8 +87,8 @@ func minus(below bool) string {
 	return ""
 }
 
-// Scaled formats v with the unit that fits its size. Each unit is 1,000 times the one before,
-// as for the sizes in a scenario file.
+// Scaled formats v with the one of units that fits its size. Each unit is 1,000 times the previous
+// one, as for the sizes in a scenario file.
 func Scaled(v float64, n int, units []string) string {
 	i := 0
 	for ; math.Abs(v) >= 999.5 && i < len(units)-1; i++ {

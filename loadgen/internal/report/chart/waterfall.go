@@ -7,9 +7,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Waterfall shows the path of a change through the control plane: a bar for each hop,
-// from its first piece to its last piece. Times are in seconds since just before the
-// change was sent.
+// Waterfall shows the path of a change through the control plane. It has a bar for each hop, from the time of the
+// hop's first piece (an object, such as a pod) to its last. Times are in seconds since just before the change was
+// sent.
 type Waterfall struct {
 	ID, Title, Where string
 	Note, Summary    string
@@ -57,7 +57,7 @@ func (b hopBar) Inside() bool { return b.side == inside }
 // Height returns the height of the drawing.
 func (w Waterfall) Height() int { return 10 * len(w.Bars) }
 
-// Rems returns the height on the page in rem. Rows are as high as those of a track.
+// Rems returns the height of the drawing on the page in rem. Rows have the same height as in a track.
 func (w Waterfall) Rems() string { return Coordinate(1.5 * float64(len(w.Bars))) }
 
 // Hop is a step of a waterfall.
@@ -68,7 +68,7 @@ type Hop struct {
 	Short       bool     // not all pieces arrived
 }
 
-// NewWaterfall returns the waterfall of hops. Its address is made from name; title, where and note are shown as text.
+// NewWaterfall returns the waterfall of hops. Its ID is made from name; title, where and note are texts to show.
 func NewWaterfall(name, title, where, note string, hops []Hop) Waterfall {
 	w := Waterfall{ID: ID(name), Name: name, Title: title, Where: where, Note: note}
 	longest := 0.0
@@ -112,7 +112,7 @@ func newHopBar(h Hop, row int, high float64) hopBar {
 	return b
 }
 
-// place sets the position of the text, which has the width needs.
+// place sets the position of the text of the bar. needs is the width of the text.
 func (b *hopBar) place(needs float64) {
 	b.Left = ""
 	switch {

@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// Span is the examined part of a recording.
+// Span is the part of a recording that panels show.
 type Span struct {
 	Start, End time.Time
 	// Scrape is the interval between scrapes.
@@ -32,8 +32,8 @@ type Span struct {
 // panel is only a few hundred pixels wide.
 const mostPoints = 150
 
-// step returns the time between points so that there are at most most points. It is a
-// number of whole seconds, and at least one scrape interval.
+// step returns the time between points, so that the span has at most `most` points. The step is
+// a whole number of seconds, and not shorter than the scrape interval.
 func (s Span) step(most int) time.Duration {
 	step := max(s.Scrape, time.Second, s.End.Sub(s.Start)/time.Duration(most-1)).Round(time.Second)
 	for s.points(step) > most {
@@ -50,7 +50,7 @@ func (s Span) window(step time.Duration) dashboards.Window {
 	return dashboards.Window{Rate: max(4*s.Scrape, step+s.Scrape), Interval: step, Range: s.End.Sub(s.Start)}
 }
 
-// answer is the answer of a recording to one query of a panel.
+// answer is the result of one query of a panel on a recording.
 type answer struct {
 	dashboard dashboards.Dashboard
 	panel     dashboards.Panel
@@ -59,8 +59,8 @@ type answer struct {
 	err       error
 }
 
-// finite counts the points with finite numbers and those with infinite numbers. It does not
-// count NaN, which is the quantile of an empty histogram.
+// finite returns the number of points with finite values, and the number with infinite values.
+// It ignores NaN, which is the quantile of an empty histogram.
 func (a answer) finite() (numbers, infinite int) {
 	for _, s := range a.series {
 		for _, p := range s.Points {
@@ -75,8 +75,8 @@ func (a answer) finite() (numbers, infinite int) {
 	return numbers, infinite
 }
 
-// ask runs every query of every panel, in order. The error of a query is in its answer; ask
-// itself fails only if the dashboards cannot be read or ctx ends.
+// ask runs every query of every panel, in order. The error of a query becomes part of its
+// answer; ask itself fails only if the dashboards cannot be read or ctx ends.
 func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) ([]answer, error) {
 	boards, err := dashboards.Load()
 	if err != nil {

@@ -14,8 +14,8 @@ type Checked struct {
 	Query            string // RefID of the query
 	// Numbers is the number of finite points in the answer.
 	Numbers int
-	// Excuse is the accepted reason why there are no numbers. Empty means that there is
-	// none.
+	// Excuse is the accepted reason why the answer has no numbers. Empty means that there is no
+	// such reason.
 	Excuse string
 	// Problem says what is wrong: the query fails, its answer is infinite, or its answer is
 	// empty without an excuse that holds in this recording. Empty means that nothing is
@@ -28,9 +28,9 @@ func (c Checked) String() string {
 	return fmt.Sprintf("%s: %s %s: %s", c.Dashboard, c.Panel, c.Query, what)
 }
 
-// Check runs every query of every dashboard. Each query must have a finite answer, or an
-// accepted reason for having none that the recording does not refute. Check fails if the
-// dashboards cannot be read, if the query that may refute a reason fails, or if ctx ends.
+// Check runs every query of every dashboard. Each query must have a finite answer. An empty
+// answer is excused by an accepted reason that the recording does not refute. Check fails if
+// the dashboards cannot be read, if the query that may refute a reason fails, or if ctx ends.
 func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) {
 	step := span.step(mostPoints)
 	answers, err := ask(ctx, src, span, step)
@@ -70,7 +70,7 @@ func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) 
 	return all, nil
 }
 
-// happened reports whether an expression has an answer at any time of the span.
+// happened reports whether an expression has a value at any time of the span.
 func happened(ctx context.Context, src chart.Source, span Span, expr string) (bool, error) {
 	series, err := src.Range(ctx, expr, span.Start, span.End, span.step(4*mostPoints))
 	if err != nil {

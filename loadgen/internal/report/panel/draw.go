@@ -52,7 +52,8 @@ type level struct {
 
 type figure struct{ Name, Value, Colour string }
 
-// state is a row of a state timeline. Spans holds, for each colour, the times with that colour as path data.
+// state is a row of a state timeline. Spans holds, for each colour, path data for the times with that
+// colour.
 type state struct {
 	Name  string
 	Spans []colouredPath
@@ -104,7 +105,8 @@ func (a artist) draw(answers []answer) picture {
 	return out
 }
 
-// nothing returns the text for a panel without data: the error of a query, or why there may be no data.
+// nothing returns the text for a panel without data: the error of a query, or the reason why there may be no
+// data.
 func nothing(answers []answer) string {
 	for _, a := range answers {
 		if a.err != nil {
@@ -207,7 +209,7 @@ func (out *picture) stats(lines []line) {
 	}
 }
 
-// colourOf returns the CSS class for the colour of the highest step that v reaches.
+// colourOf returns the CSS class for the colour of the highest threshold that v reaches.
 func colourOf(steps []dashboards.Step, v float64) string {
 	colour := ""
 	for _, s := range steps {
@@ -221,8 +223,8 @@ func colourOf(steps []dashboards.Step, v float64) string {
 	return colour
 }
 
-// timeline draws a row for each line, coloured by threshold. Rows are in the order in which
-// the lines begin, as for phases.
+// timeline draws a row for each line, coloured by threshold. The rows are sorted by the first value of the
+// line, so that phases appear in order.
 func (out *picture) timeline(lines []line) {
 	slices.SortStableFunc(lines, func(x, y line) int { return cmp.Or(cmp.Compare(x.first(), y.first()), cmp.Compare(x.Name, y.Name)) })
 	if len(lines) > mostRows {
@@ -264,7 +266,8 @@ func name(legend string, labels map[string]string) string {
 	return chart.Shorten(cmp.Or(s, "(no label)"), 60)
 }
 
-// threshold formats the value from which a warning applies. For some rates, that is any value above zero.
+// threshold formats the value above which a panel warns. For a rate with a threshold of almost zero, it
+// returns "any".
 func threshold(unit string, v float64) string {
 	if v <= 0.001 && (unit == "reqps" || unit == "ops" || unit == "cps") {
 		return "any"

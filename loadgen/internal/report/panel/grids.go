@@ -66,8 +66,8 @@ const (
 	shades      = 5
 )
 
-// heatmap draws buckets: a row for each bucket and a column for each interval of time. The
-// more observations, the stronger the colour. The answers are cumulative in le.
+// heatmap draws a histogram over time: a row for each bucket and a column for each interval of time. Cells with
+// more observations have a stronger colour. The counts in the answers are cumulative in le.
 func (out *picture) heatmap(answers []answer, a artist) {
 	type bucket struct {
 		edge   float64
@@ -133,7 +133,7 @@ func (out *picture) heatmap(answers []answer, a artist) {
 	out.Note = "A stronger colour means more of them in that time."
 }
 
-// used returns all without the elements at both ends for which has returns false.
+// used returns all, without the elements at its start and its end for which has returns false.
 func used[B any](all []B, has func(B) bool) []B {
 	first := slices.IndexFunc(all, has)
 	if first < 0 {

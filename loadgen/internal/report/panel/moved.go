@@ -12,40 +12,42 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// Mark is a time in a run with a name: a phase, or a fault with its kind as the name.
+// Mark is a named period of a run: a phase, or a fault, which is named by its kind.
 type Mark struct {
 	Name       string
 	Begin, End time.Time
 }
 
 const (
-	// visible is the share of the height of a panel by which a line must move to be visible:
-	// about the height of a line of text.
+	// visible is the minimum distance that a line must move to be visible, as a share of the
+	// height of the panel. It is about the height of a line of text.
 	visible = 0.1
-	// surely is the minimum share of pairs of a value during a cause and a value before it in
-	// which the first is higher, or in which it is lower. This is the U statistic of Mann and
-	// Whitney, divided by the number of pairs. In healthy runs, at times without any cause, 5
-	// to 15% of panels move this much by chance (see Calm). Under a simpler rule, a highest
-	// value 10% above all values before, 30% of panels moved by chance.
+	// surely is the minimum share of value pairs that must differ in the same direction. A pair
+	// consists of a value during a cause and a value before it. The share is the U statistic of
+	// Mann and Whitney, divided by the number of pairs. In healthy runs, at times without any
+	// cause, 5 to 15% of panels move this much by chance (see Calm). Under a simpler rule, a
+	// highest value 10% above all values before, 30% of panels moved by chance.
 	surely = 0.9
-	// flat is the share of the height within which a line counts as at rest. If a line was at
-	// rest, a short peak counts as motion just as a step does.
+	// flat is the maximum distance between the lowest and the highest value of a line at rest, as
+	// a share of the height of the panel. If a line was at rest, a short peak also counts as
+	// motion.
 	flat = 0.02
 )
 
 // Motion says how a panel reacted to a cause that it is about.
 type Motion struct {
 	Dashboard, Panel, Claim string
-	// By is how far the line that shows the cause best moved, as a share of the height of
-	// the panel. It is measured from the median before the cause to the median during the
-	// cause or, if the line was at rest, by how far its values left their earlier range.
+	// By is how far a line moved, as a share of the height of the panel, for the line that shows
+	// the cause best. This is the distance from its median before the cause to its median during
+	// the cause. For a line at rest, it may instead be the distance by which the values left
+	// their earlier range.
 	By float64
 	// Surely is the share of pairs of a value during the cause and a value before it that
 	// differ in the same direction, from 0.5 to 1.
 	Surely float64
-	// Came means that a line appeared where there was no line before, or no line that moved.
+	// Came means that a line appeared in a panel that had no line before, or only lines at rest.
 	Came bool
-	// Seen means that the motion is large enough for a reader to see it.
+	// Seen means that the motion is large and clear enough for a reader to notice.
 	Seen bool
 }
 
@@ -105,7 +107,7 @@ func same(a, b answer) bool {
 	return a.dashboard.UID == b.dashboard.UID && a.panel.Title == b.panel.Title
 }
 
-// windows holds the times in which a claim is examined.
+// windows holds the time before the causes of a claim and the times of these causes.
 type windows struct {
 	artist
 	before Mark
@@ -116,11 +118,11 @@ type windows struct {
 	under, core []Mark
 }
 
-// watched returns the windows of a claim, or false if the run has no such cause or too little
-// time before it and before the first fault. The window before begins with the last phase
-// that leaves enough time. It leaves out the first range of a rate in that phase, because
-// rates include the previous phase there. If a window is not longer than the range of a rate,
-// it begins with an earlier phase, or with the start of the run.
+// watched returns the windows of a claim, or false if the run has no such cause, or too little
+// time before the cause and the first fault. The window before begins one range of a rate after
+// the start of a phase, because until then rates include the previous phase. It uses the last
+// phase for which the window is longer than the range of a rate; the start of the run counts as a
+// phase too.
 func watched(run Run, step time.Duration, claim string) (windows, bool) {
 	rate := run.window(step).Rate
 	w := windows{artist: artist{span: run.Span, step: step, points: run.points(step)}}
@@ -153,7 +155,8 @@ func watched(run Run, step time.Duration, claim string) (windows, bool) {
 // the panel.
 type stretches struct{ before, under, core []float64 }
 
-// motion returns the motion of the line that shows a cause best, or false if no line has a value.
+// motion returns the motion of the line of a panel that shows a cause best, or false if no line
+// has a value.
 func (w windows) motion(p dashboards.Panel, answers []answer) (Motion, bool) {
 	lines, any := w.heights(p, answers)
 	if !any {
@@ -187,7 +190,8 @@ func (w windows) motion(p dashboards.Panel, answers []answer) (Motion, bool) {
 	return best, true
 }
 
-// heights returns the lines of a panel in each window, and whether there are any.
+// heights returns the values of each line of a panel in each window, and whether the panel has
+// any line.
 func (w windows) heights(p dashboards.Panel, answers []answer) (lines []stretches, any bool) {
 	var values [][]float64
 	for _, a := range answers {
@@ -228,9 +232,9 @@ func within(at time.Time, marks []Mark) bool {
 	return slices.ContainsFunc(marks, func(m Mark) bool { return !at.Before(m.Begin) && !at.After(m.End) })
 }
 
-// beyond returns the share of pairs of a value and an earlier value in which the value is
-// higher, or the share in which it is lower, whichever is larger. A pair of equal values
-// counts half for both.
+// beyond compares each value with each earlier value. It returns the share of pairs in which the
+// later value is higher, or the share in which it is lower, whichever is larger. A pair of equal
+// values counts half for both.
 func beyond(values, before []float64) float64 {
 	over := 0.0
 	for _, v := range values {
@@ -247,7 +251,8 @@ func beyond(values, before []float64) float64 {
 	return max(share, 1-share)
 }
 
-// excursion returns how far values leave the range of the values in before.
+// excursion returns how far the values lie outside the range of the values in before. It is
+// negative if they lie inside.
 func excursion(before, values []float64) float64 {
 	return max(slices.Max(values)-slices.Max(before), slices.Min(before)-slices.Min(values))
 }
@@ -265,11 +270,11 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// Calm measures how often Moved sees a motion by chance, when there is no cause. It divides
-// the longest phase in which nothing begins or ends into parts, and runs Moved on each part
-// with an invented cause. A part consists of a time of length rest and a cause of length last.
-// Calm returns the number of panels that seem to have moved (seen), and the number of panels
-// that it examined (looked).
+// Calm measures how often Moved reports a motion by chance, without a cause. It divides the
+// longest phase in which nothing begins or ends into parts, and runs Moved on each part with an
+// invented cause. A part consists of a time of length rest and a cause of length last. Calm
+// returns the number of panels that seem to have moved (seen), and the number of panels that it
+// examined (looked).
 func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Duration) (seen, looked int, err error) {
 	claims, err := allClaims()
 	if err != nil {

@@ -26,7 +26,7 @@ func Style() string { return style }
 // MostBytes is the maximum size of the output of HTML. If a run needs more, HTML draws fewer points.
 const MostBytes = 1 << 20
 
-// leastPoints is the minimum number of points of a line. A line with fewer points would show nothing.
+// leastPoints is the minimum number of points of a line to which HTML reduces the drawings.
 const leastPoints = 20
 
 type section struct {

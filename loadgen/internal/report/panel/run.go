@@ -18,7 +18,7 @@ import (
 type Run struct {
 	Span
 	Phases []Mark
-	// Zero is the time from which the page counts. The zero value means Start.
+	// Zero is the time from which times on the page count. The zero value means Start.
 	Zero time.Time
 	// Causes holds the faults and, in the result of Recorded, the loads.
 	Causes []Cause
@@ -35,7 +35,8 @@ func (r Run) Faults() []Mark {
 	return all
 }
 
-// RunOf returns the run with a result, a timeline and an interval between scrapes.
+// RunOf returns the Run of a result and its timeline, with its faults as causes. scrape is the
+// interval between scrapes.
 func RunOf(r result.Result, events []result.Event, scrape time.Duration) Run {
 	run := Run{Span: Span{Start: r.Run.Started, End: r.Run.Ended, Scrape: scrape}}
 	phases := r.Measurements.Phases
@@ -51,8 +52,8 @@ func RunOf(r result.Result, events []result.Event, scrape time.Duration) Run {
 	return run
 }
 
-// Recorded returns a recorded run, with its loads. The run need not have a result, so that
-// the recording of a killed run can be used too.
+// Recorded returns the Run of a recorded run, with its faults and its loads as causes. The run
+// needs no result, so the recording of a killed run works too.
 func Recorded(rec *rundir.Recorded) (Run, error) {
 	if err := errors.Join(rec.Damage...); err != nil {
 		return Run{}, err
@@ -119,13 +120,13 @@ func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	return all
 }
 
-// mayFail reports whether faults of a kind can fail in different ways, as webhooks can.
+// mayFail reports whether the faults of a kind have the field fails, as webhook faults do.
 func mayFail(kind string) bool {
 	k, _ := control.FaultKindOf(kind)
 	return k.Has("fails")
 }
 
-// failures returns the ways in which the faults of a kind in a phase fail.
+// failures returns the details of faults of a kind in a phase: how a webhook fails.
 func failures(kind string, faults []scenario.Fault) []string {
 	var all []string
 	for _, f := range faults {
@@ -144,7 +145,8 @@ func failures(kind string, faults []scenario.Fault) []string {
 	return all
 }
 
-// manners returns the details of a load that the claim of a panel may name.
+// manners returns the details of a load that a panel's claim may name: its verbs, and "slow"
+// for slow watches.
 func manners(l scenario.Load) []string {
 	var all []string
 	if l.Slow.Fraction > 0 {

@@ -59,7 +59,7 @@ func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
 	return a.write(ctx, trace.Header{Source: fmt.Sprintf("%d audit logs, %d events", len(o.Logs), a.events)})
 }
 
-// audit is the state while audit logs are being recorded.
+// audit is the state of a recording of audit logs.
 type audit struct {
 	*recorder
 	o        AuditOptions
@@ -69,7 +69,7 @@ type audit struct {
 	reads    bool // a request was a get, list or watch
 }
 
-// nothing returns the error for logs that contain no events.
+// nothing returns the error for logs without events.
 func (a *audit) nothing() error {
 	what := "the logs are empty"
 	if len(a.notes) > 0 {
@@ -142,7 +142,7 @@ func (a *audit) readEvents(ctx context.Context, r *auditlog.Reader, log int) err
 	return nil
 }
 
-// add stores the fields of an event that a trace needs.
+// add stores the fields of an event that are needed for a trace.
 func (a *audit) add(log int, e *auditlog.Event) {
 	user := a.strings.number(e.User)
 	if len(e.UserUID) > 0 && bytes.HasPrefix(e.User, []byte("system:serviceaccount:")) {
@@ -164,7 +164,7 @@ func (a *audit) add(log int, e *auditlog.Event) {
 	a.records.add(rec)
 }
 
-// reason returns why a request is left out, or "" if it is kept.
+// reason returns the reason why a request is left out, or "" if it is kept.
 func (a *audit) reason(e *auditlog.Event) string {
 	if len(e.Object.Resource) == 0 {
 		return forNoResource
@@ -182,7 +182,7 @@ func (a *audit) reason(e *auditlog.Event) string {
 	return systemSource(string(e.User), string(e.UserAgent))
 }
 
-// describe stores the fields of a request that is kept.
+// describe stores the fields of a kept request.
 func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) {
 	number := a.strings.number
 	s.user, s.as, s.agent = user, number(e.As), number(e.UserAgent)
@@ -199,8 +199,8 @@ func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) 
 	rec.size = uint32(min(e.Body.Size, math.MaxUint32))
 }
 
-// patchType returns the content type of a patch if its query or its body shows it, or "". Audit events do not contain
-// the content type.
+// patchType returns the content type of a patch, or "" if it is unknown. Audit events do not contain the content type,
+// so patchType derives it from the query and the body.
 func patchType(e *auditlog.Event, q *query) string {
 	switch {
 	case q.forced, e.Body.Typed && q.manager: // only server-side apply uses force, or requires kind in the body

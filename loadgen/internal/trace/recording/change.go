@@ -6,10 +6,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 )
 
-// unknownUser is the user name of actors for which only the program is known.
+// unknownUser is the user name of an actor for which only the program is known.
 const unknownUser = "unknown"
 
-// change is a write that was derived from its effect. actor is a program. reason is why the write is left out, or "".
+// change is a write that was derived from its effect on an object. actor is the program that wrote. reason is the reason
+// why the write is left out of the trace, or "".
 type change struct {
 	at                                              int64 // microseconds since 1970
 	actor, verb, group, version, resource           string
@@ -17,7 +18,7 @@ type change struct {
 	code, size                                      int
 }
 
-// change adds a write. Its duration is unknown.
+// change records a write. The duration of the write is unknown.
 func (rec *recorder) change(c change) {
 	number := func(text string) uint32 { return rec.strings.number([]byte(text)) }
 	s := shape{dropped: c.reason}

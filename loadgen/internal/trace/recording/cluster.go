@@ -24,7 +24,7 @@ import (
 
 // ClusterOptions configure a recording of a cluster. Out and For are required.
 type ClusterOptions struct {
-	// For is how long the recording watches for changes.
+	// For is the length of the recording.
 	For time.Duration
 	Out string
 	// KeepNames and KeepSystem have the same meaning as in AuditOptions.
@@ -33,9 +33,9 @@ type ClusterOptions struct {
 	Step func(string)
 }
 
-// Cluster counts the objects of a cluster and records a trace of the changes during For. The trace has no reads, because
-// watches do not show them. Cluster lists metadata in pages, some objects of each resource to measure their sizes, and
-// the pods to count them per node.
+// Cluster counts the objects of a cluster, watches their changes during o.For, and records the changes as a trace. The
+// trace contains no reads, because watches do not show reads. Cluster lists the metadata of all objects in pages, some
+// complete objects of each resource to measure their sizes, and the pods to count them per node.
 func Cluster(ctx context.Context, cfg *rest.Config, o ClusterOptions) (*Recording, error) {
 	resources, notes, err := watchable(cfg)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *clusterRecording) step(format string, args ...any) {
 	}
 }
 
-// resourceStart is a resource and the resourceVersion from which its changes are watched.
+// resourceStart is a resource and the resourceVersion from which it is watched.
 type resourceStart struct {
 	schema.GroupVersionResource
 	revision string
@@ -180,7 +180,7 @@ func (w watcher) WatchWithContext(ctx context.Context, o metav1.ListOptions) (wa
 	return w.Watch(ctx, o)
 }
 
-// add converts a change to a request.
+// add converts a change of an object to a request.
 func (c *clusterRecording) add(s seen) {
 	c.events++
 	ch := change{
@@ -197,7 +197,7 @@ func (c *clusterRecording) add(s seen) {
 			ch.verb, ch.patchType = "patch", "application/apply-patch+yaml"
 		}
 	case watch.Deleted:
-		// The object does not show who deleted it.
+		// The object does not show which client deleted it.
 		ch.verb, last.Manager = "delete", ""
 	default:
 		return
@@ -223,8 +223,8 @@ func lastManager(object runtime.Object) (last metav1.ManagedFieldsEntry) {
 	return last
 }
 
-// managerSource returns the part of the control plane or of a node that made a change, or "" for other clients. It uses
-// the name of the field manager or, for a deletion, the object and its controller.
+// managerSource returns the part of the control plane or of a node that made a change, or "" for another client. It
+// decides by the name of the field manager or, for a deletion, by the object and its controller.
 func managerSource(verb, manager string, object metav1.Object, resource schema.GroupResource) string {
 	switch manager {
 	case "kubelet":

@@ -12,7 +12,8 @@ import (
 // until it is recreated.
 type accounts struct {
 	seen map[accountUID]*sighting
-	// last is the account of the previous event, and at is the entry of last in seen. They save a lookup.
+	// last is the account of the previous event, and at is its entry in seen. These two fields save a lookup for the
+	// next event of the same account.
 	last accountUID
 	at   *sighting
 }
@@ -20,7 +21,7 @@ type accounts struct {
 // accountUID is a service account and one of its UIDs, as numbers in the string table.
 type accountUID struct{ user, uid uint32 }
 
-// sighting is where and when events of an account with a UID occurred.
+// sighting records where and when events of an account with one UID occurred.
 type sighting struct {
 	logs        []int // indexes of the logs, ascending
 	first, last int64 // microseconds since 1970
@@ -45,13 +46,13 @@ func (a *accounts) note(log int, user, uid uint32, at int64) {
 	}
 }
 
-// overlap is the longest time for which two UIDs of an account may occur in a cluster at once, because kube-apiserver
-// caches tokens for 10 seconds.
+// overlap is the maximum time for which two UIDs of a service account may occur in one cluster at the same time. They
+// may occur together because kube-apiserver caches tokens for 10 seconds.
 const overlap = time.Minute
 
-// check returns an error if the logs come from several clusters. This is the case if a service account has two UIDs at
-// the same time, or if all service accounts that occur in two logs have a different UID in each. compared is false if no
-// two logs share a service account.
+// check returns an error if the logs come from several clusters. The logs do if a service account has two UIDs at the
+// same time, or if no service account that occurs in two logs has the same UID in both. compared is false if no two logs
+// contain the same service account.
 func (a *accounts) check(text func(uint32) string, logs []string) (compared bool, err error) {
 	byUser := map[uint32][]accountUID{}
 	for key := range a.seen {

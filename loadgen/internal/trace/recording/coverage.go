@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// span is the time from the first event of a log to the last, in microseconds since 1970.
+// span is the time from the first to the last event of a log, in microseconds since 1970.
 type span struct{ from, to int64 }
 
-// Thresholds below which missing logs are ignored.
+// Thresholds below which gaps in the logs are ignored.
 const (
 	shortestGap   = time.Minute
 	smallestShare = 0.05
@@ -18,7 +18,7 @@ const (
 )
 
 // coverage returns notes about gaps in the logs, and about times for which only some of several API servers have logs.
-// It cannot detect the latter if a log was given twice.
+// It cannot detect such times if a log was given twice.
 func coverage(spans []span, twice bool) (notes []string) {
 	type edge struct {
 		at   int64
@@ -28,7 +28,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 	for _, s := range spans {
 		edges = append(edges, edge{s.from, 1}, edge{s.to, -1})
 	}
-	// If a log begins where another ends, there is no gap.
+	// If one log begins where another ends, there is no gap between them.
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.step, a.step)) })
 	type stretch struct {
 		span
@@ -44,8 +44,8 @@ func coverage(spans []span, twice bool) (notes []string) {
 		}
 		logs += e.step
 	}
-	// The number of servers is the largest number of logs that cover the same time, for a significant part of the total
-	// time.
+	// The number of servers is the maximum number of logs that cover the same time. A number of logs counts only if it
+	// applies to a significant part of the total time.
 	times := map[int]int64{}
 	servers := 0
 	for _, s := range stretches {
@@ -77,5 +77,5 @@ func coverage(spans []span, twice bool) (notes []string) {
 	return notes
 }
 
-// clock formats a time as --from and --to accept it.
+// clock formats a time in the syntax of --from and --to.
 func clock(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339) }

@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// unpacker reads MessagePack values one after another (github.com/msgpack/msgpack, spec.md).
+// unpacker reads a sequence of MessagePack values (github.com/msgpack/msgpack, spec.md).
 type unpacker struct {
 	from interface {
 		io.Reader
@@ -17,7 +17,7 @@ type unpacker struct {
 	depth int
 }
 
-// Limits of a value. A value beyond them means that the file is damaged.
+// Limits of a value. If a value exceeds them, the file is damaged.
 const (
 	deepestValue  = 200
 	longestString = 16 << 20
@@ -156,7 +156,7 @@ func (u *unpacker) mapLength() (int, error) { return u.head(0x80, 0xde) }
 // arrayLength reads the head of an array and returns its length. The caller then reads the values.
 func (u *unpacker) arrayLength() (int, error) { return u.head(0x90, 0xdc) }
 
-// head reads the head of a map or an array, in its short form or with a length of 16 or 32 bits.
+// head reads the head of a map or an array. The head has a short form, or a length of 16 or 32 bits.
 func (u *unpacker) head(short, long byte) (int, error) {
 	c, err := u.from.ReadByte()
 	switch {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// query holds the query parameters of a request that a trace needs.
+// query holds the query parameters of a request that are needed for a trace.
 type query struct {
 	labels, fields, revision     []byte
 	limit                        int64
@@ -15,7 +15,7 @@ type query struct {
 	scratchLabels, scratchFields []byte
 }
 
-// parse parses the query of a URI. It keeps values that cannot be unescaped unchanged.
+// parse parses the query of a URI. If a value cannot be unescaped, parse keeps it unchanged.
 func (q *query) parse(raw []byte) {
 	*q = query{scratchLabels: q.scratchLabels, scratchFields: q.scratchFields}
 	for len(raw) > 0 {
@@ -49,7 +49,7 @@ func (q *query) parse(raw []byte) {
 	}
 }
 
-// unescape returns the unescaped value. It stores the result in scratch if value has escapes.
+// unescape returns the unescaped value. If value contains escapes, the result is stored in scratch.
 func unescape(scratch *[]byte, value []byte) []byte {
 	if bytes.IndexByte(value, '%') < 0 && bytes.IndexByte(value, '+') < 0 {
 		return value

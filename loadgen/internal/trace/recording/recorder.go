@@ -48,7 +48,7 @@ func (rec *recorder) note(format string, args ...any) {
 	rec.notes = append(rec.notes, fmt.Sprintf(format, args...))
 }
 
-// micros returns t in microseconds since 1970. The zero time becomes the smallest value.
+// micros returns t in microseconds since 1970. For the zero time it returns the smallest int64.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MinInt64
@@ -59,8 +59,8 @@ func micros(t time.Time) int64 {
 // window is the time that a trace covers, in microseconds since 1970.
 type window struct{ start, end int64 }
 
-// window returns the window between --from and --to. Before the window begins, the logs lack requests that had already
-// ended; so by default it begins when the request that ended first was received. By default it ends at the last event.
+// window returns the time that the trace covers: from --from to --to. By default, it starts when the request that ended
+// first was received, because the logs lack requests that ended before that. By default, it ends at the last event.
 func (rec *recorder) window() (w window) {
 	first := int64(math.MaxInt64)
 	w.start, w.end = math.MaxInt64, math.MinInt64
@@ -86,7 +86,7 @@ func (rec *recorder) window() (w window) {
 	return w
 }
 
-// placed is a request relative to the window.
+// placed is a request with times relative to the window.
 type placed struct {
 	at, took  trace.Micros
 	dropped   string
@@ -95,7 +95,7 @@ type placed struct {
 	stillOpen bool // a long-running request that was open when the window ended
 }
 
-// place returns the position of a request in the window, or why the request is left out.
+// place returns the times of a request relative to the window, or the reason why the request is left out.
 func (w window) place(r *record, s *shape) (p placed) {
 	p.dropped = s.dropped
 	at, end := r.at, r.end
@@ -123,12 +123,12 @@ func (w window) place(r *record, s *shape) (p placed) {
 	return p
 }
 
-// actor identifies a client by the numbers of its strings in the string table.
+// actor identifies a client. Its fields are indexes into the string table.
 type actor struct{ user, as, agent uint32 }
 
 func (s *shape) actor() actor { return actor{s.user, s.as, s.agent} }
 
-// write writes the trace of all records. h has the header fields that only the source knows.
+// write writes the trace of all records. h holds the header fields that depend on the source of the records.
 func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, error) {
 	duplicates := rec.records.pair()
 	w := rec.window()
@@ -193,7 +193,7 @@ func count(yes bool) int64 {
 	return 0
 }
 
-// actors numbers the actors by descending number of requests.
+// actors numbers the actors in descending order of their number of requests.
 func (rec *recorder) actors(requests map[actor]int64, names *names) (of map[actor]int, all []trace.Actor) {
 	keys := make([]actor, 0, len(requests))
 	for key := range requests {
@@ -251,8 +251,7 @@ func (rec *recorder) writeRequests(ctx context.Context, h trace.Header, w window
 	return tally.Summary(h.Length), nil
 }
 
-// described returns a function that returns the fields that all requests of a shape have in common. The function caches
-// them.
+// described returns a function that returns, from a cache, the fields that all requests of a shape have in common.
 func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) trace.Request {
 	made := map[uint32]trace.Request{}
 	text := rec.strings.string
@@ -276,5 +275,5 @@ func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) 
 	}
 }
 
-// mostMade is the maximum number of shapes in the cache of described.
+// mostMade is the maximum number of shapes in the cache of the function that described returns.
 const mostMade = 1 << 14

@@ -8,22 +8,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 )
 
-// record is an event or, after pair, a request. It is small and has no pointers.
+// record is an event or, after pair was called, a request. It is small and has no pointers.
 type record struct {
 	id uint64 // hash of the auditID
-	// at is when the request was received, and end is the time of the stage, in microseconds since 1970. After pair, end
-	// is zero if the request has not ended.
+	// at is the time at which the request was received, and end is the time of the stage. Both are in microseconds since
+	// 1970. After pair was called, end is zero if the request has not ended.
 	at, end int64
-	// shape is the number of a shape. name and revision are numbers in the string table.
+	// shape is an index into records.shapes. name and revision are indexes into the string table.
 	shape, name, revision uint32
 	size                  uint32
 	code                  uint16
 	stage                 auditlog.Stage
 }
 
-// shape holds the fields that many requests have in common, as numbers in the string table.
+// shape holds the fields that many requests have in common, as indexes into the string table.
 type shape struct {
-	// dropped is why the requests are left out. If it is set, all other fields except longRunning are empty.
+	// dropped is the reason why the requests are left out. If it is set, all other fields except longRunning are empty.
 	dropped     string
 	longRunning bool
 
@@ -35,8 +35,8 @@ type shape struct {
 	paged, initialEvents, dryRun                bool
 }
 
-// buckets is the number of parts into which the records are divided by id. All events of a request are in the same part.
-// When a part grows, only that part is copied.
+// buckets is the number of parts into which the records are divided by their id. All events of a request are in the same
+// part. When a part grows, only that part is copied.
 const buckets = 64
 
 // records holds all events of the logs.
@@ -64,7 +64,7 @@ func (r *records) add(rec record) {
 	*part = append(*part, rec)
 }
 
-// shape returns the number of a shape.
+// shape returns the index of a shape. It adds the shape if the shape is new.
 func (r *records) shape(s shape) uint32 {
 	number, ok := r.numbers[s]
 	if !ok {
@@ -75,7 +75,7 @@ func (r *records) shape(s shape) uint32 {
 	return number
 }
 
-// pair merges all events of a request into one record. It returns the number of duplicate events.
+// pair merges the events of each request into one record. It returns the number of duplicate events.
 func (r *records) pair() (duplicates int64) {
 	for i, part := range r.parts {
 		slices.SortFunc(part, func(a, b record) int {
@@ -101,7 +101,7 @@ func (r *records) pair() (duplicates int64) {
 	return duplicates
 }
 
-// merge returns the later of two events of a request, and adds the fields that only the earlier event has.
+// merge returns the later of two events of a request, with the fields that only the earlier event has.
 func merge(earlier, later record) record {
 	if later.name == 0 {
 		later.name = earlier.name
@@ -115,7 +115,7 @@ func merge(earlier, later record) record {
 	return later
 }
 
-// each calls visit for all records in chronological order.
+// each calls visit for each record in chronological order.
 func (r *records) each(visit func(*record) error) error {
 	var cursors cursors
 	for _, part := range r.parts {
@@ -138,7 +138,7 @@ func (r *records) each(visit func(*record) error) error {
 	return nil
 }
 
-// cursors is a heap of the unvisited records of the parts, ordered by the first record of each.
+// cursors is a heap of the unvisited records of each part, ordered by the first of these records.
 type cursors [][]record
 
 func (c cursors) Len() int      { return len(c) }

@@ -28,8 +28,8 @@ type SimKubeOptions struct {
 // simKubeVersion is the version of SimKube's trace format, according to sk-core/src/trace in release 2.7.
 const simKubeVersion = 2
 
-// SimKube converts a SimKube trace to a trace. The first apply of an object becomes a create, and later ones become
-// updates. An invalid file causes a usage error.
+// SimKube converts a SimKube trace to Stormglass's trace format. The first apply of an object becomes a create, and
+// later ones become updates. If the file is invalid, SimKube returns a usage error.
 func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	f, err := userfile.Open(o.File, math.MaxInt64)
 	if err != nil {
@@ -58,7 +58,7 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	return s.write(ctx, trace.Header{Source: fmt.Sprintf("SimKube trace, %d events", s.events)})
 }
 
-// simKube is the state while a SimKube trace is being converted.
+// simKube is the state of a conversion.
 type simKube struct {
 	*recorder
 	in          unpacker

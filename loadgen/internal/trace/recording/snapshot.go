@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// page is the maximum number of objects that one request lists. sample is the maximum number of objects of a resource
+// page is the maximum number of objects in one page of a list. sample is the maximum number of objects of a resource
 // that are read to measure their size.
 const (
 	page   = 500
@@ -94,7 +94,7 @@ func (c *clusterRecording) count(ctx context.Context, r schema.GroupVersionResou
 	}
 }
 
-// sizes measures the first objects of a resource, ordered by name. It does not read Secrets.
+// sizes measures the sizes of the first objects of a resource, ordered by name. It does not read Secrets.
 func (c *clusterRecording) sizes(ctx context.Context, client rest.Interface, r schema.GroupVersionResource, count *trace.ResourceCount) error {
 	if r.Group == "" && r.Resource == "secrets" {
 		return nil
@@ -145,7 +145,7 @@ func podsPerNode(ctx context.Context, client kubernetes.Interface, nodes int64) 
 	return quantiles(each), nil
 }
 
-// quantiles returns quantiles of numbers by the nearest rank.
+// quantiles returns quantiles by the nearest-rank method.
 func quantiles(all []int64) trace.Quantiles {
 	if len(all) == 0 {
 		return trace.Quantiles{}

@@ -2,7 +2,7 @@ package recording
 
 import "hash/maphash"
 
-// stringTable assigns numbers to strings, with an overhead of a few bytes for each. Number 0 is the empty string.
+// stringTable assigns numbers to strings. Its overhead is a few bytes for each string. Number 0 is the empty string.
 type stringTable struct {
 	seed  maphash.Seed
 	bytes []byte
@@ -14,7 +14,7 @@ func newStringTable() *stringTable {
 	return &stringTable{seed: maphash.MakeSeed(), slots: make([]uint32, 1024)}
 }
 
-// number returns the number of a string. It adds the string if it is new.
+// number returns the number of a string. If the string is new, number adds it to the table.
 func (t *stringTable) number(text []byte) uint32 {
 	if len(text) == 0 {
 		return 0
@@ -31,7 +31,7 @@ func (t *stringTable) number(text []byte) uint32 {
 	return t.slots[slot]
 }
 
-// slot returns the slot of a string, or the free slot for it.
+// slot returns the index of a string in the hash table, or the free index for it.
 func (t *stringTable) slot(text []byte) int {
 	mask := len(t.slots) - 1
 	at := int(maphash.Bytes(t.seed, text)) & mask
@@ -62,5 +62,5 @@ func (t *stringTable) text(number uint32) []byte {
 
 func (t *stringTable) string(number uint32) string { return string(t.text(number)) }
 
-// full reports whether the strings are close to the limit of their 32-bit offsets.
+// full reports whether the table is almost full: its offsets have only 32 bits.
 func (t *stringTable) full() bool { return len(t.bytes) > 3<<30 }

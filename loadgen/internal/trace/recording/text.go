@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// mostRows is the maximum number of rows in a table. A further row sums the rest.
+// mostRows is the maximum number of rows in a table. One more row sums up all other groups.
 const mostRows = 10
 
 // WriteText writes a recording as text for a terminal.
@@ -40,7 +40,7 @@ func WriteText(to io.Writer, r *Recording) error {
 	return err
 }
 
-// dropped returns how many requests were left out for each reason, with percentages of all requests.
+// dropped returns the number of requests that were left out for each reason, with the percentage of all requests.
 func dropped(reasons map[string]int64, kept ...int64) string {
 	total := int64(0)
 	for _, n := range reasons {
@@ -78,7 +78,7 @@ func table[K cmp.Ordered](to io.Writer, title string, rows []trace.Share[K], nam
 	_ = w.Flush() // writes to memory, so it cannot fail
 }
 
-// clean replaces control characters, which a terminal would interpret.
+// clean replaces control characters, because a terminal would interpret them.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 {

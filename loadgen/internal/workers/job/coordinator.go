@@ -22,35 +22,38 @@ import (
 )
 
 const (
-	// coordinatorNamespace is the namespace that is created if the options have no Namespace.
+	// coordinatorNamespace is the namespace that is created if Options.Namespace is empty.
 	coordinatorNamespace = "stormglass-run"
 	// scenarioDir and resultsDir are the directories of the scenario and of the runs in the coordinator's pod.
 	scenarioDir, scenarioFile = "/scenario", "scenario.yaml"
 	resultsDir                = "/results"
-	// windUp is the grace period of the pod, in seconds, in which an ending run removes what it created.
+	// windUp is the termination grace period of the pod, in seconds. In this time, a run that is ending removes what it
+	// created.
 	windUp = 6 * 60
-	// largestFiles is the API server's limit for the data of a ConfigMap, in bytes.
+	// largestFiles is the maximum size of a ConfigMap's data, in bytes. The API server sets this limit.
 	largestFiles = 1 << 20
 )
 
-// Coordinator is a run inside the cluster that it loads: a Job in the same namespace as the run's workers.
+// Coordinator describes a run inside the cluster that it loads. The run is a Job in the same namespace as its workers.
 type Coordinator struct {
-	// Options of the workers. The run itself also uses Image, Namespace, PullSecret, NodeSelector and Tolerations. If
-	// Namespace is empty, one is created.
+	// Options are the options of the workers. Image, Namespace, PullSecret, NodeSelector and Tolerations also apply to
+	// the run itself. If Namespace is empty, a namespace is created.
 	Options
-	// Workers is the number of workers that divide the loads. With 0, the run's own process sends all requests.
+	// Workers is the number of workers that divide the loads. If it is 0, the run's own process generates all load.
 	Workers int
 	// Scenario is the scenario to run, with overrides and defaults applied. It is stored in a ConfigMap.
 	Scenario *scenario.Scenario
-	// Rules are the RBAC rules that the run itself needs (cluster.RunRules), without those for its workers.
+	// Rules are the RBAC rules that the run itself needs (cluster.RunRules). They do not include the rules for its
+	// workers.
 	Rules cluster.Rules
 	// Args are additional arguments of `loadgen run`.
 	Args []string
-	// Claim names a PersistentVolumeClaim for the run's directory. If it is empty, the directory is lost with the pod.
+	// Claim is the name of a PersistentVolumeClaim for the run's directory. If it is empty, the directory is lost with
+	// the pod.
 	Claim string
 }
 
-// Check returns an error for invalid fields. It names the flags that set them.
+// Check returns an error if a field is invalid. The error names the flag that sets the field.
 func (c Coordinator) Check() error {
 	errs := []error{c.Options.Check()}
 	if c.Claim != "" {
@@ -64,7 +67,7 @@ func (c Coordinator) Check() error {
 	return errors.Join(errs...)
 }
 
-// in returns the namespace of the run's own objects.
+// in returns the namespace of the objects that belong to the run.
 func (c Coordinator) in() string {
 	if c.Namespace == "" {
 		return coordinatorNamespace
@@ -72,7 +75,7 @@ func (c Coordinator) in() string {
 	return c.Namespace
 }
 
-// name returns the name of the run's objects. It contains the scenario's name because runs of other scenarios may use
+// name returns the name of the run's objects. It contains the scenario's name, because runs of other scenarios may use
 // the same namespace.
 func (c Coordinator) name() string { return "stormglass-" + c.Scenario.Name }
 
@@ -92,7 +95,7 @@ func (c Coordinator) AllRules() cluster.Rules {
 	return all.Compact()
 }
 
-// Objects returns the objects in the order of their creation.
+// Objects returns the objects of the run in the order in which they must be created.
 func (c Coordinator) Objects() (all []runtime.Object, err error) {
 	files, err := c.files()
 	if err != nil {
@@ -122,7 +125,7 @@ func (c Coordinator) YAML() ([]byte, error) {
 	return manifest.YAML(objects)
 }
 
-// files returns a ConfigMap with the scenario and, under their names, the files that it refers to.
+// files returns a ConfigMap with the scenario and the files that the scenario refers to, under their names.
 func (c Coordinator) files() (*corev1.ConfigMap, error) {
 	named := c.Scenario.Bundle()
 	text, err := c.Scenario.Resolved()
@@ -148,7 +151,7 @@ func (c Coordinator) files() (*corev1.ConfigMap, error) {
 	return m, nil
 }
 
-// args returns the run's arguments. The kubelet replaces $(POD_IP) by the pod's address.
+// args returns the arguments of the run's container. The kubelet replaces $(POD_IP) by the pod's address.
 func (c Coordinator) args() []string {
 	args := []string{"run", scenarioDir + "/" + scenarioFile, "--current-cluster", "--yes", "--summary=" + corev1.TerminationMessagePathDefault}
 	if c.Workers > 0 {
@@ -168,9 +171,9 @@ func (c Coordinator) args() []string {
 	return args
 }
 
-// resources returns the resources that the run requests: one core, and memory for the simulated nodes (0.3 MiB each,
-// loadgen/lab/records/performance.md), for the watches if there are no workers (30 KiB each), and the same amount again
-// for recorded data.
+// resources returns the resource requests of the run's container: one core, and 1 GiB of memory plus an amount for the
+// scenario. That amount is 0.3 MiB per simulated node (loadgen/lab/records/performance.md) and, without workers, 30 KiB
+// per watch, doubled for the recorded data.
 func (c Coordinator) resources() corev1.ResourceList {
 	watches := 0
 	if c.Workers == 0 {
@@ -210,7 +213,7 @@ func (c Coordinator) job() (*batchv1.Job, error) {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels: c.meta("", "").Labels,
-					// An autoscaler that moves the pod would end the run.
+					// An autoscaler that evicts the pod would end the run.
 					Annotations: map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"},
 				},
 				Spec: pod,

@@ -18,7 +18,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// forward connects to a port of a pod through the API server, as `kubectl port-forward` does.
+// forward opens a connection to a port of a pod through the API server, as `kubectl port-forward` does.
 func forward(ctx context.Context, config *rest.Config, client kubernetes.Interface, namespace, pod string) (net.Conn, error) {
 	url := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(config)
@@ -36,7 +36,7 @@ func forward(ctx context.Context, config *rest.Config, client kubernetes.Interfa
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = connection.Close() }) // makes carry fail
+	stop := context.AfterFunc(ctx, func() { _ = connection.Close() }) // carry then fails
 	defer stop()
 	c, err := carry(connection)
 	if err != nil {
@@ -45,8 +45,8 @@ func forward(ctx context.Context, config *rest.Config, client kubernetes.Interfa
 	return c, nil
 }
 
-// carry opens the two streams of a forwarded port and copies their data. Unlike a stream, the connection that it returns
-// supports deadlines.
+// carry opens the two streams of a forwarded port and copies the port's data. It returns a connection for the data,
+// which supports deadlines, unlike a stream.
 func carry(connection httpstream.Connection) (net.Conn, error) {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))
@@ -76,7 +76,7 @@ func carry(connection httpstream.Connection) (net.Conn, error) {
 	return c, nil
 }
 
-// carried is a connection that reports why it failed.
+// carried is a connection for a forwarded port. Its Read returns the reason why the forwarding failed.
 type carried struct {
 	net.Conn
 	mu  sync.Mutex
@@ -89,7 +89,7 @@ func (c *carried) fail(err error) {
 	c.why = err
 }
 
-// Read reads data. At the end of the stream it returns the kubelet's error, if there is one.
+// Read reads data. At the end of the data it returns the kubelet's error if there is one, otherwise io.EOF.
 func (c *carried) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()

@@ -1,11 +1,11 @@
-// Package job runs the workers of a run in a cluster, as the pods of an Indexed Job. It also creates manifests for a run
-// that itself runs as a Job in the cluster (Coordinator).
+// Package job runs the workers of a run in a cluster, as the pods of an Indexed Job. It also creates the manifests of a
+// run that is itself a Job in the cluster (Coordinator).
 //
 //	Options -> Namespace, ServiceAccount, Job, Secret with the run's credentials -> pods, one worker each
 //	coordinator <- one TLS connection -> pod: the pod connects, or the API server forwards the connection to the pod's port
 //
-// The pods have a ServiceAccount without permissions and without a token. The coordinator sends them the loads, and the
-// credentials for the target.
+// The pods have a ServiceAccount without permissions, whose token is not mounted. The coordinator sends the loads and
+// the credentials for the target to the workers.
 package job
 
 import (
@@ -27,41 +27,41 @@ import (
 )
 
 const (
-	// DefaultResources are the resources that each worker requests by default.
+	// DefaultResources are the resource requests of a worker if Options.Resources is empty.
 	DefaultResources = "cpu=1,memory=512Mi"
-	// account is the name of the workers' ServiceAccount, and of objects that do not belong to a run.
+	// account is the name of the workers' ServiceAccount, and of the objects that belong to no particular run.
 	account = "stormglass-workers"
-	// port is the port at which a worker waits for its coordinator, on the loopback address of its pod.
+	// port is the port on which a worker listens for its coordinator, on the loopback address of its pod.
 	port = 7443
 	// credentials is the mount path of the Secret in a pod.
 	credentials = "/credentials"
-	// keptAfterEnd is how long the Job is kept after its end if the coordinator is gone, in seconds.
+	// keptAfterEnd is the time, in seconds, after which an ended Job is deleted if the coordinator has not deleted it.
 	keptAfterEnd = 5 * 60
-	// longest is the maximum duration of a Job, in seconds. It ends Jobs whose coordinator is gone.
+	// longest is the maximum duration of a Job, in seconds. It ends a Job whose coordinator is gone.
 	longest = 7 * 24 * 60 * 60
-	// endWithin is the grace period of a deleted pod, in seconds.
+	// endWithin is the termination grace period of a worker's pod, in seconds.
 	endWithin = 5
 )
 
-// Options configure workers in a cluster.
+// Options configures workers in a cluster.
 type Options struct {
-	// Image is the container image. Its entry point must be loadgen.
+	// Image is the container image of the workers. Its entry point must be loadgen.
 	Image string
-	// Namespace is the workers' namespace, which must exist. Empty means that the run creates one.
+	// Namespace is the workers' namespace, which must exist. If it is empty, the run creates a namespace.
 	Namespace string
-	// PullSecret names a Secret in Namespace that holds the credentials for the registry. Empty means none.
+	// PullSecret is the name of a Secret in Namespace with the credentials for the image registry. It may be empty.
 	PullSecret string
-	// Resources are the resources that each worker requests, such as cpu=1,memory=512Mi. The memory is also its limit.
-	// Empty means DefaultResources.
+	// Resources are the resource requests of each worker, such as cpu=1,memory=512Mi. The memory request is also the
+	// limit. If Resources is empty, DefaultResources apply.
 	Resources string
-	// NodeSelector is the node selector of the pods, as key=value,key=value.
+	// NodeSelector is the node selector of the pods, in the form key=value,key=value.
 	NodeSelector string
-	// Tolerations are the taints that the pods tolerate, as KEY=VALUE:EFFECT,KEY:EFFECT,KEY. A KEY without a value
-	// tolerates any value, and a taint without EFFECT tolerates all effects.
+	// Tolerations are the pods' tolerations, in the form KEY=VALUE:EFFECT,KEY:EFFECT,KEY. A toleration without VALUE
+	// tolerates all values of the key, and one without EFFECT tolerates all effects.
 	Tolerations string
 }
 
-// Check returns an error for invalid options. It names the flags that set them.
+// Check returns an error if an option is invalid. The error names the flag that sets the option.
 func (o Options) Check() error {
 	errs := []error{manifest.CheckImage(o.Image)}
 	if o.Namespace != "" {
@@ -116,7 +116,7 @@ func (o Options) nodeSelector() (map[string]string, error) {
 }
 
 // Manifests describes workers that the user creates with kubectl. If Coordinator, the coordinator's address, is empty,
-// the workers wait for a coordinator to connect to their port. The objects do not include the workers' Secret, because
+// the workers wait for the coordinator to connect to their port. The workers' Secret is not among the objects, because
 // it belongs to one run.
 type Manifests struct {
 	Options
@@ -124,7 +124,7 @@ type Manifests struct {
 	Coordinator string
 }
 
-// Check returns an error for invalid fields. It names the flags that set them.
+// Check returns an error if a field is invalid. The error names the flag that sets the field.
 func (m Manifests) Check() error {
 	var errs []error
 	if m.Count < 1 || m.Count > workers.Most {
@@ -136,7 +136,7 @@ func (m Manifests) Check() error {
 	return errors.Join(append(errs, m.Options.Check())...)
 }
 
-// Objects returns the objects in the order of their creation.
+// Objects returns the objects in the order in which they must be created.
 func (m Manifests) Objects() ([]runtime.Object, error) {
 	p := plan{Options: m.Options, name: account, namespace: m.Namespace, count: m.Count, coordinator: m.Coordinator, makes: m.Namespace == ""}
 	if p.makes {
@@ -154,14 +154,14 @@ func (m Manifests) YAML() ([]byte, error) {
 	return manifest.YAML(objects)
 }
 
-// plan describes the objects to create for one run, or for manifests.
+// plan describes the objects to create for one run or for Manifests.
 type plan struct {
 	Options
 	name, namespace string // of the Job and its Secret
-	makes           bool   // create the namespace
+	makes           bool   // the namespace is created too
 	count           int
 	coordinator     string
-	run             string // id of the run; empty means any run
+	run             string // id of the run; empty if the objects are for any run
 }
 
 func (p plan) meta(namespace, name string) metav1.ObjectMeta {
@@ -186,7 +186,8 @@ func (p plan) objects() (all []runtime.Object, err error) {
 	), nil
 }
 
-// account returns the name of the ServiceAccount. It is the run's own if other runs may use the namespace.
+// account returns the name of the ServiceAccount. If the namespace existed before, other runs may use it too, so the
+// name is the run's own.
 func (p plan) account() string {
 	if p.makes {
 		return account
@@ -229,8 +230,8 @@ func (p plan) job() (*batchv1.Job, error) {
 		Spec: batchv1.JobSpec{
 			CompletionMode: new(batchv1.IndexedCompletion), Completions: new(int32(p.count)), Parallelism: new(int32(p.count)),
 			BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: new(int64(longest)), TTLSecondsAfterFinished: new(int32(keptAfterEnd)),
-			// The Job replaces a pod that is drained before it has joined. If a joined pod restarts, the coordinator
-			// refuses it.
+			// The Job replaces a pod that was drained before its worker joined. A pod that restarts after its worker
+			// has joined is refused by the coordinator.
 			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 				Action:          batchv1.PodFailurePolicyActionIgnore,
 				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
@@ -243,7 +244,7 @@ func (p plan) job() (*batchv1.Job, error) {
 // jobLabel is the label on a Job's pods that holds the Job's name.
 const jobLabel = batchv1.JobNameLabel
 
-// secret returns the Secret with the run's credentials. The Job owns it, so it is deleted with the Job.
+// secret returns the Secret with the run's credentials. The Job is its owner, so the Secret is deleted with the Job.
 func (p plan) secret(job *batchv1.Job, ca, token string) *corev1.Secret {
 	m := p.meta(p.namespace, p.name)
 	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID}}

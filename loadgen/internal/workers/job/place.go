@@ -31,7 +31,8 @@ func (o Options) tolerations() (all []corev1.Toleration, err error) {
 	return all, nil
 }
 
-// place configures a pod's scheduling by the options. The pod never runs on simulated nodes, which run no containers.
+// place sets the scheduling fields of a pod according to the options. The pod never runs on simulated nodes, because
+// they run no containers.
 func (o Options) place(pod *corev1.PodSpec) (err error) {
 	if o.PullSecret != "" {
 		pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: o.PullSecret}}
@@ -50,7 +51,7 @@ func (o Options) place(pod *corev1.PodSpec) (err error) {
 	return nil
 }
 
-// limit sets the requests of a container, and its memory limit to the requested memory.
+// limit sets the resource requests of a container, and its memory limit to the memory request.
 func limit(c *corev1.Container, requests corev1.ResourceList) {
 	c.Resources.Requests = requests
 	if memory, ok := requests[corev1.ResourceMemory]; ok {

@@ -25,22 +25,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 )
 
-// Starter starts workers as pods of a Job.
+// Starter is a workers.Starter that starts workers as the pods of a Job.
 type Starter struct {
 	Options
 	// Kubeconfig selects the cluster in which the workers run.
 	Kubeconfig cluster.Kubeconfig
-	// OfTarget is set if the workers run in the cluster that receives the load. They then reach its API server through
-	// the Service kubernetes.
+	// OfTarget means that the workers run in the cluster under load. They then reach its API server through the Service
+	// "kubernetes".
 	OfTarget bool
 }
 
 var _ workers.Starter = Starter{}
 
-// oldest is the minimum Kubernetes version for workers: Indexed Jobs are stable since 1.24.
+// oldest is the minimum Kubernetes version for workers. Indexed Jobs are stable since this version.
 var oldest = version.MustParseGeneric("1.24")
 
-// runJob is the Job of one run and the objects that were created for it.
+// runJob is the Job of one run, with the other objects that were created for the run.
 type runJob struct {
 	plan
 	workers.Invitation
@@ -52,14 +52,14 @@ type runJob struct {
 	ctx    context.Context // canceled by stop
 	cancel context.CancelFunc
 	all    sync.WaitGroup
-	made   []func(context.Context) error // remove the created objects; called last first
+	made   []func(context.Context) error // functions that remove the created objects, called in reverse order
 
 	mu      sync.Mutex
-	reached map[types.UID]bool // pods to whose port a connection is being made
+	reached map[types.UID]bool // pods to which a connection is being made
 	gone    map[types.UID]bool // pods that were reported as ended
 }
 
-// Start creates the Job and the objects that it needs.
+// Start creates the Job and the objects that the Job needs.
 func (s Starter) Start(ctx context.Context, i workers.Invitation, ended func(index int, why error)) (workers.Started, error) {
 	config, where, err := s.Kubeconfig.Config()
 	if err != nil {
@@ -97,7 +97,7 @@ func (s Starter) plan(count int, run, coordinator string) plan {
 	return p
 }
 
-// make creates the objects. Its error names the object that was refused, and the remedy.
+// make creates the objects. If the API server refuses an object, the error names the object and the remedy.
 func (c *runJob) make(ctx context.Context) error {
 	if err := c.checkVersion(); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (c *runJob) checkVersion() error {
 	return nil
 }
 
-// create creates an object and remembers how to remove it.
+// create creates an object, and registers the function that removes it.
 func (c *runJob) create(ctx context.Context, o runtime.Object) (err error) {
 	core := c.client.CoreV1()
 	remove := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
@@ -161,11 +161,12 @@ func (c *runJob) create(ctx context.Context, o runtime.Object) (err error) {
 	return err
 }
 
-// removeWithin is the time limit for removing each object: a namespace disappears a few seconds after its last pod.
+// removeWithin is the time limit for removing each object. A namespace disappears only a few seconds after its last
+// pod.
 const removeWithin = time.Minute
 
-// remember registers the removal of an object that was created (err is nil). The removal waits until get no longer finds
-// the object; with a nil get it does not wait.
+// remember registers the removal of an object if err, the error of creating the object, is nil. The removal waits until
+// get returns that the object is gone. If get is nil, the removal does not wait.
 func (c *runJob) remember(err error, what string, remove, get func(context.Context) error) {
 	if err != nil {
 		return
@@ -195,14 +196,14 @@ func (c *runJob) remember(err error, what string, remove, get func(context.Conte
 	})
 }
 
-// stop ends the pods that still run, and removes the created objects.
+// stop ends the pods that are still running, and removes the objects that were created.
 func (c *runJob) stop() error {
 	c.cancel()
 	c.all.Wait()
 	var errs []error
 	made := c.made
 	if c.makes && len(made) > 1 {
-		made = made[:1] // deleting the namespace deletes the other objects
+		made = made[:1] // deleting the namespace deletes the objects in it
 	}
 	for i := len(made) - 1; i >= 0; i-- {
 		errs = append(errs, made[i](context.WithoutCancel(c.ctx)))
@@ -210,7 +211,7 @@ func (c *runJob) stop() error {
 	return errors.Join(errs...)
 }
 
-// explain adds the remedy to the error about a refused object.
+// explain adds the remedy to the error of a refused request, if the remedy is known.
 func (c *runJob) explain(err error) error {
 	switch {
 	case err == nil:
@@ -223,10 +224,11 @@ func (c *runJob) explain(err error) error {
 	return fmt.Errorf("cluster %s: %w", c.where, err)
 }
 
-// rootCA is a ConfigMap in every namespace. It holds the CA of the API server behind the Service kubernetes.
+// rootCA is the name of a ConfigMap in every namespace. It contains the CA of the API server behind the Service
+// "kubernetes".
 const rootCA = "kube-root-ca.crt"
 
-// api returns how pods of this cluster reach its API server.
+// api returns the address and CA with which pods of this cluster reach its API server.
 func (c *runJob) api(ctx context.Context) (*workers.API, error) {
 	service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
@@ -254,13 +256,13 @@ func (c *runJob) api(ctx context.Context) (*workers.API, error) {
 }
 
 const (
-	// dialAgain is the pause between attempts to connect to a pod's port.
+	// dialAgain is the pause between attempts to connect to the port of a pod.
 	dialAgain = 500 * time.Millisecond
-	// tellAfter is the time after which reach reports that a running container has no worker listening.
+	// tellAfter is the time after which reach reports that no worker listens in a running container.
 	tellAfter = 10 * time.Second
 )
 
-// reach connects to the worker of a pod, retries until the worker has joined, and serves it.
+// reach connects to the worker in a pod and serves it. It retries until the worker has joined.
 func (c *runJob) reach(pod string) {
 	told, since := false, time.Now()
 	for c.ctx.Err() == nil {
@@ -275,7 +277,7 @@ func (c *runJob) reach(pod string) {
 		case c.ctx.Err() != nil:
 			return
 		case apierrors.IsNotFound(err):
-			return // the pod is gone; watchPods reports its end
+			return // the pod is gone, which watchPods reports
 		case told:
 		case apierrors.IsForbidden(err):
 			told = true
@@ -288,7 +290,7 @@ func (c *runJob) reach(pod string) {
 	}
 }
 
-// Needs returns the RBAC rules that a run needs to start these workers. carried is set if the run reaches their pods
+// Needs returns the RBAC rules that a run needs to start these workers. carried means that the run reaches the pods
 // through port forwarding.
 func (s Starter) Needs(carried bool) cluster.Rules {
 	r, at := cluster.Rules{}, s.Namespace
@@ -312,7 +314,7 @@ func (s Starter) Needs(carried bool) cluster.Rules {
 	return r
 }
 
-// indexOf returns the index of a pod's worker.
+// indexOf returns the index of the worker that runs in a pod.
 func indexOf(p *corev1.Pod) (int, bool) {
 	index, err := strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation])
 	return index, err == nil

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchPods follows the workers' pods until stop. It also processes all pods again from time to time, because no event
-// reports that a pod's kubelet is dead.
+// watchPods handles changes of the workers' pods until stop. It also handles all pods again at an interval, because no
+// event reports that the kubelet of a pod is dead.
 func (c *runJob) watchPods() {
 	factory := c.informers(tellAfter, func(o *metav1.ListOptions) { o.LabelSelector = jobLabel + "=" + c.name })
 	see := func(object any) {
@@ -25,7 +25,7 @@ func (c *runJob) watchPods() {
 	c.follow(factory, factory.Core().V1().Pods().Informer(), see)
 }
 
-// watchEvents follows the Events that say why pods of the Job cannot be created, until stop.
+// watchEvents handles Events that explain why pods of the Job cannot be created, until stop.
 func (c *runJob) watchEvents() {
 	factory := c.informers(0, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.Set{"involvedObject.kind": "Job", "involvedObject.name": c.name, "reason": "FailedCreate"}.String()
@@ -45,14 +45,14 @@ func (c *runJob) informers(again time.Duration, which func(*metav1.ListOptions))
 func (c *runJob) follow(factory informers.SharedInformerFactory, of cache.SharedIndexInformer, see func(any)) {
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, now any) { see(now) }}
 	if _, err := of.AddEventHandler(handler); err != nil {
-		panic(err) // only a stopped informer returns an error; this one has not started
+		panic(err) // only a stopped informer returns an error, and this one has not started
 	}
 	factory.Start(c.ctx.Done())
 	<-c.ctx.Done()
 	factory.Shutdown()
 }
 
-// hopeless has a remedy for each reason of a waiting container that does not resolve itself.
+// hopeless maps the reasons of waiting containers that do not resolve themselves to remedies.
 var hopeless = map[string]string{
 	"ImagePullBackOff":           "name an image that the nodes can pull by --image, or give --image-pull-secret",
 	"ErrImageNeverPull":          "load the image on the nodes first",
@@ -62,7 +62,7 @@ var hopeless = map[string]string{
 	"RunContainerError":          "the image must have loadgen as its entry point",
 }
 
-// seePod processes the state of a pod.
+// seePod handles the current state of a pod.
 func (c *runJob) seePod(p *corev1.Pod) {
 	index, ok := indexOf(p)
 	if !ok {
@@ -103,8 +103,8 @@ func (c *runJob) seePod(p *corev1.Pod) {
 	}
 }
 
-// end reports once that a pod has ended. If the pod was drained before its worker joined, the Job replaces it, and end
-// only tells the user.
+// end reports that a pod has ended, once per pod. If the pod was drained before its worker joined, the Job replaces the
+// pod, and end only informs the user.
 func (c *runJob) end(p *corev1.Pod, index int, why error) {
 	c.mu.Lock()
 	told := c.gone[p.UID]
@@ -116,7 +116,7 @@ func (c *runJob) end(p *corev1.Pod, index int, why error) {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue {
 			c.Tell("pod %s/%s has ended: %s", p.Namespace, p.Name, oneLine(condition.Message))
-			return // if the worker had joined, its closed connection ends the run
+			return // the closed connection of a worker that had joined ends the run
 		}
 	}
 	c.ended(index, why)
@@ -135,8 +135,8 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// seeRefusal processes an Event that a pod of the Job could not be created. A refusal by a quota or Pod Security is
-// permanent.
+// seeRefusal handles an Event that reports that a pod of the Job could not be created. A refusal by a quota or by Pod
+// Security is permanent.
 func (c *runJob) seeRefusal(message string) {
 	text := oneLine(message)
 	remedy := ""

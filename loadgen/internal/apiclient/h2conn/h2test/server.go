@@ -1,5 +1,5 @@
-// Package h2test is an HTTP/2 server for tests of clients. It works on frames, does not decode requests, and can violate the
-// protocol.
+// Package h2test provides an HTTP/2 server for tests of clients. The server works on frames. It does not decode
+// requests, and it can violate the protocol.
 package h2test
 
 import (
@@ -22,29 +22,29 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Server is a server on 127.0.0.1 with its own certificate.
+// Server is an HTTP/2 server on 127.0.0.1 with its own certificate.
 type Server struct {
-	// Asked is the number of requests, Connections the number of accepted connections.
+	// Asked is the number of requests. Connections is the number of accepted connections.
 	Asked, Connections atomic.Int64
 
 	options Options
-	http    *httptest.Server // accepts connections and hands them to serve
+	http    *httptest.Server // accepts connections and passes them to serve
 }
 
 // Options configures a server. All fields are optional.
 type Options struct {
-	// Answer is called for each complete request, on the connection's read
-	// loop. Nil means that the server never answers.
+	// Answer is called for each complete request, on the connection's read loop. If it is nil, the server never
+	// answers.
 	Answer func(p *Peer, stream uint32)
-	// Frame is called for every frame, before any other handling.
+	// Frame is called for every frame, before the server handles it.
 	Frame func(p *Peer, f http2.Frame)
-	// Settings are sent in the first frame.
+	// Settings are the settings in the server's first frame.
 	Settings []http2.Setting
-	// Greet is called instead of sending the first frame, SETTINGS.
+	// Greet replaces the sending of the server's first frame, SETTINGS.
 	Greet func(p *Peer)
 }
 
-// Peer is one client's connection.
+// Peer is the server's side of one connection.
 type Peer struct {
 	// Number is the number of the connection, from 1.
 	Number int64
@@ -56,7 +56,7 @@ type Peer struct {
 	out    *bufio.Writer
 }
 
-// New starts a server; Close ends it.
+// New starts a server. The caller must call Close.
 func New(o Options) *Server {
 	s := &Server{options: o, http: httptest.NewUnstartedServer(nil)}
 	s.http.TLS = &tls.Config{NextProtos: []string{"h2"}, DynamicRecordSizingDisabled: true}
@@ -66,7 +66,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve starts a server that ends with the test.
+// Serve starts a server that is closed at the end of the test.
 func Serve(t testing.TB, o Options) *Server {
 	t.Helper()
 	s := New(o)
@@ -74,20 +74,20 @@ func Serve(t testing.TB, o Options) *Server {
 	return s
 }
 
-// Addr returns host:port.
+// Addr returns the server's address, host:port.
 func (s *Server) Addr() string { return s.http.Listener.Addr().String() }
 
-// CA returns the certificate that clients must trust, in PEM.
+// CA returns, in PEM, the certificate that clients must trust.
 func (s *Server) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
 
-// TLS returns a client's configuration.
+// TLS returns a TLS configuration for a client that trusts the server.
 func (s *Server) TLS() *tls.Config {
 	return s.http.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 }
 
-// Close ends the server and waits for its connections.
+// Close stops the server and waits until its connections have ended.
 func (s *Server) Close() { s.http.Close() }
 
 // Drop ends all connections abruptly.
@@ -136,20 +136,20 @@ func (p *Peer) serve() {
 		if ended && p.server.options.Answer != nil {
 			p.server.options.Answer(p, f.Header().StreamID)
 		}
-		if in.Buffered() == 0 { // answer requests that arrived together in one write
+		if in.Buffered() == 0 { // answer together the requests that arrived together
 			p.Send(func(*http2.Framer) {})
 		}
 	}
 }
 
-// Queue writes frames. They are sent when all received data has been read.
+// Queue queues the frames that write writes. They are sent when all received data has been read.
 func (p *Peer) Queue(write func(*http2.Framer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	write(p.w)
 }
 
-// Send writes and sends frames immediately. It is safe for concurrent use.
+// Send sends the frames that write writes immediately. It is safe for concurrent use.
 func (p *Peer) Send(write func(*http2.Framer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,8 @@ func (p *Peer) Send(write func(*http2.Framer)) {
 // Hang ends the connection abruptly.
 func (p *Peer) Hang() { p.nc.Close() }
 
-// Block returns the header block of an answer. If length is negative, it has no content-length.
+// Block returns the header block of an answer with a content-length of length. If length is negative, there is no
+// content-length.
 func Block(status, length int) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
@@ -178,7 +179,7 @@ func Block(status, length int) []byte {
 	return b.Bytes()
 }
 
-// Respond returns an Answer that responds to every request with the given status and body.
+// Respond returns a function for Options.Answer that responds to every request with the given status and body.
 func Respond(status int, body []byte) func(*Peer, uint32) {
 	headers := Block(status, len(body))
 	return func(p *Peer, id uint32) {
@@ -189,7 +190,7 @@ func Respond(status int, body []byte) func(*Peer, uint32) {
 	}
 }
 
-// Await waits for a condition, at most half a minute.
+// Await waits until met returns true. After half a minute the test fails.
 func Await(t testing.TB, what string, met func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)

@@ -6,24 +6,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Report holds the violations found in a history.
+// Report is the result of checking a history.
 type Report struct {
-	// Violations are in the order of the checks. The history passes if Violations and Unjudged are empty.
+	// Violations are the violations found, in the order of the checks. The history passes if Violations and Unjudged
+	// are empty.
 	Violations []result.Violation
-	// Linearizable is "yes", "no", or "unknown" if a search took too long and no register is wrong.
+	// Linearizable is "yes", "no" or "unknown". It is "unknown" if a search took too long and no register was found to
+	// be wrong.
 	Linearizable string
-	// Unjudged lists, one line each, what could not be judged.
+	// Unjudged lists what could not be judged, one line for each reason.
 	Unjudged []string
-	// Hidden is the number of changes that relists skipped, and CachedOld the number of cached reads that were older than what
-	// the client knew. Both are allowed.
+	// Hidden is the number of changes that relists skipped. CachedOld is the number of cached reads that returned an
+	// older version than the client knew. Kubernetes allows both.
 	Hidden, CachedOld int64
 	// UnknownHappened is the number of writes of unknown outcome whose effect was observed.
 	UnknownHappened int64
-	// Pictures shows the first few registers that are not linearizable.
+	// Pictures show the first few registers that are not linearizable.
 	Pictures []Picture
 }
 
-// Picture is an HTML page with the operations up to the first one that fits no linear order.
+// Picture is an HTML page with the operations on a register, up to the first operation that fits no linear order.
 type Picture struct {
 	Register string
 	HTML     []byte
@@ -31,8 +33,8 @@ type Picture struct {
 
 const mostPictures = 3
 
-// Check judges a history. The searches for a linear order take at most limit, which must be positive, in total. To find the
-// first wrong operation, Check may take longer.
+// Check judges a history. limit, which must be positive, is the time limit for all searches for a linear order
+// together. Check may take longer to find the first wrong operation.
 func Check(h *History, limit time.Duration) Report {
 	s, wrong := observedStates(h)
 	r := Report{Violations: wrong, UnknownHappened: s.unknownHappened()}

@@ -1,8 +1,9 @@
-// Package check judges a history: what clients and watchers of a few registers observed during faults. A register is an object
-// that is written only by compare-and-set: each write names the version that it replaces and carries a unique value. So every
-// observed state identifies the write that made it, and the writes of a register form a chain.
+// Package check judges a history: the operations of clients and the events of watchers on a few registers during
+// faults. A register is an object that is written only by compare-and-set: each write names the version that it
+// replaces and writes a unique value. So every observed state identifies the write that made it, and the writes of a
+// register form a chain.
 //
-// What is checked, each by a pure function:
+// The following is checked, each by a pure function:
 //
 //   - linear.go: there is an order of a register's operations that agrees with
 //     their times and in which every answer is right (Herlihy and Wing 1990);
@@ -13,11 +14,9 @@
 //   - watchers.go: a watch delivers every change once and in order;
 //   - states.go: every observed state was made by a write.
 //
-// Versions are Kubernetes' resourceVersions and are compared as numbers.
-// Kubernetes guarantees this since 1.35 (KEP-5504, comparable resource
-// versions). Before, they were etcd's revisions, which grow with each write.
+// Versions are resourceVersions and are compared as numbers. Kubernetes guarantees that they can be compared since 1.35
+// (KEP-5504). Before, they were in fact etcd's revisions, which grow with each write.
 //
-// Report.Unjudged lists what could not be judged: a search that took too long,
-// a register without a final read, a watcher that was not connected at the end.
-// These do not pass.
+// Report.Unjudged lists what could not be judged: a search that took too long, a register without a final read, or a
+// watcher that was not connected at the end. A history with an entry in Unjudged does not pass.
 package check

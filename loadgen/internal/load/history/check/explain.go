@@ -13,11 +13,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// pictured is how many operations a picture shows. Its memory grows with their square.
+// pictured is the maximum number of operations in a picture. The memory of a picture grows with their square.
 const pictured = 60
 
-// explain finds, by binary search, the first operation of the last part that fits no order, and draws the operations before it.
-// Each search may take limit.
+// explain finds, by binary search, the first operation of the last part that fits no linear order, and draws the
+// operations up to it. limit is the time limit of each search.
 func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	part := parts[len(parts)-1]
 	begin, all := part.begin, slices.Clone(part.all)
@@ -48,8 +48,8 @@ func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	return wrong, draw(begin, all)
 }
 
-// until returns the history up to the return of its n-th operation. all is sorted by return. It includes the writes in flight
-// at that time, which may have happened.
+// until returns the part of a history until the return of its n-th operation. It includes the writes in flight at that
+// time, which may have happened. all must be sorted by return time.
 func until(all []porcupine.Operation, n int) []porcupine.Operation {
 	some := slices.Clone(all[:n])
 	end := all[n-1].Return
@@ -63,7 +63,8 @@ func until(all []porcupine.Operation, n int) []porcupine.Operation {
 	return some
 }
 
-// draw returns an HTML page with the last operations, or nil if these alone do not show the violation.
+// draw returns an HTML page with the last operations. It returns nil if these operations alone do not show the
+// violation.
 func draw(begin register, all []porcupine.Operation) []byte {
 	if cut := len(all) - pictured; cut > 0 {
 		all, begin = all[cut:], register{anything: true}
@@ -78,7 +79,7 @@ func draw(begin register, all []porcupine.Operation) []byte {
 		}
 	}
 	for i := range all {
-		if all[i].Return == horizon { // draw it in a separate row, up to the right edge
+		if all[i].Return == horizon { // it never returned: draw it in its own row, up to the right edge
 			all[i].ClientId, all[i].Return = rows, end+1
 			rows++
 		}

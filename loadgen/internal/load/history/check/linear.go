@@ -7,12 +7,13 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// step is an operation as the search for a linear order represents it.
+// step is an operation in the form that the search for a linear order uses.
 type step struct {
 	kind     stepKind
 	expected uint64
-	made     state // the state that a write makes or a read returns
-	// perhaps is set for a write that may not have happened: it does nothing if the version is not the expected one.
+	made     state // the state that the write makes or the read returns
+	// perhaps marks a write that may not have happened. It has no effect if the register's version is not the expected
+	// one.
 	perhaps bool
 }
 
@@ -28,17 +29,17 @@ const (
 // unobservedVersion is the version of a write whose effect was not observed.
 const unobservedVersion = math.MaxUint64
 
-// horizon is the return time of operations that never returned.
+// horizon is the return time of an operation that never returned.
 const horizon = math.MaxInt64
 
-// register is the known state of one register. If anything is set, the state is not known.
+// register is the state of a register during the search. anything means that the state is not known.
 type register struct {
 	state
 	anything bool
 }
 
-// model returns the porcupine model of a register whose writes compare and set. Every step has one outcome, so that the search
-// branches only on the order.
+// model returns the porcupine model of a register with compare-and-set. Each step has exactly one outcome, so the
+// search branches only on the order of the steps.
 func model(begin register) porcupine.Model {
 	return porcupine.Model{
 		Init:              func() any { return begin },

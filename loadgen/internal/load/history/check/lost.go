@@ -6,8 +6,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// lost finds acknowledged writes that are not in the chain of versions that leads to a register's final state: they were
-// undone, or another write replaced the same version. Registers without a final read cannot be judged.
+// lost finds acknowledged writes that are not in the chain of versions that leads to the final state of a register.
+// Such a write was undone, or another write replaced the same version. A register without a final read cannot be
+// judged.
 func lost(s *states) (wrong []result.Violation, unjudged []string) {
 	final := make([]*Operation, len(s.h.Registers))
 	acknowledged := make([][]*Operation, len(s.h.Registers))
@@ -50,8 +51,9 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 	return wrong, unjudged
 }
 
-// chain follows the writes that led to a state back to the register's first version, and returns their values by version. They
-// are complete above low: at version low, chain found a state that no client wrote, or that was never observed.
+// chain follows the writes that led to a state back to the first version of the register. It returns their values by
+// version. The values are complete above version low, at which chain found a state that no client wrote or that was
+// never observed.
 func (s *states) chain(register int, end state) (values map[uint64]uint64, low uint64) {
 	values = map[uint64]uint64{}
 	first := s.h.Registers[register].Version

@@ -8,13 +8,15 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// mostTogether is how many operations of one register may overlap without a gap. The search then takes 50 MB.
+// mostTogether is the maximum number of operations of one register that overlap without a gap. Searching that many
+// takes 50 MB.
 const mostTogether = 20_000
 
-// explainWithin is the time limit for each search for the first wrong operation.
+// explainWithin is the time limit of each search in the binary search for the first wrong operation.
 const explainWithin = 2 * time.Second
 
-// order judges each register separately, which suffices (Herlihy and Wing 1990, theorem 1).
+// order checks that each register is linearizable. Checking registers separately suffices (Herlihy and Wing 1990,
+// theorem 1).
 func (r *Report) order(s *states, limit time.Duration) {
 	operations := make([][]Operation, len(s.h.Registers))
 	for _, o := range s.h.Operations {
@@ -25,7 +27,7 @@ func (r *Report) order(s *states, limit time.Duration) {
 	end := time.Now().Add(limit)
 	for i, at := range s.h.Registers {
 		all := steps(s, operations[i], newest[i])
-		// Time that one register does not use is available to the next ones.
+		// The time that one register does not use is available to the registers after it.
 		share := time.Until(end) / time.Duration(len(s.h.Registers)-i)
 		parts := segments(register{state: state{at.Version, at.Value}}, all)
 		verdict, bad := judge(parts, share)
@@ -47,8 +49,8 @@ func (r *Report) order(s *states, limit time.Duration) {
 	}
 }
 
-// judge returns the index of the first part without a linear order. If a part is not decided in time, it still judges the later
-// parts.
+// judge returns the verdict on all parts, and the index of the first part without a linear order. If a part is not
+// decided in time, the later parts are still judged.
 func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult, bad int) {
 	end := time.Now().Add(limit)
 	verdict = porcupine.Ok
@@ -68,7 +70,8 @@ func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult,
 	return verdict, -1
 }
 
-// search searches for a linear order. A limit below 1 ns becomes 1 ns, because 0 means no limit for porcupine.
+// search searches for a linear order of operations. It raises limit to at least 1 ns, because porcupine has no time
+// limit if it is 0.
 func search(begin register, all []porcupine.Operation, limit time.Duration) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(model(begin), slices.Clone(all), max(limit, 1))
 }

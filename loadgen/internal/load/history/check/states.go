@@ -17,25 +17,27 @@ type observation struct {
 	at       time.Duration
 }
 
-// states holds all states that were observed through an acknowledgement, a read or an event.
+// states holds all states of registers that were observed in an acknowledgement, a read or an event.
 type states struct {
 	h *History
-	// writes maps each written value to the index of its operation.
+	// writes maps each written value to the index of the operation that wrote it.
 	writes map[uint64]int
-	// byValue holds the first observation of each value, and byVersion the first observation of each version. A version belongs
-	// to one object only.
+	// byValue holds the first observation of each value, byVersion the first observation of each version. Two objects
+	// never have the same version.
 	byValue, byVersion map[uint64]observation
-	// all holds the states of a register at one version. There are several if the store lost its last writes.
+	// all holds the observed states of a register at one version. There are several states at one version if the store
+	// lost its last writes.
 	all map[place][]observation
 }
 
-// place identifies a version of a register.
+// place identifies one version of one register.
 type place struct {
 	register int
 	version  uint64
 }
 
-// observedStates collects the observed states. It returns a violation for each state that no write can have made.
+// observedStates collects the observed states of a history. It returns a violation for each state that no write can
+// have made.
 func observedStates(h *History) (*states, []result.Violation) {
 	s := &states{h: h, writes: map[uint64]int{}, byValue: map[uint64]observation{}, byVersion: map[uint64]observation{}, all: map[place][]observation{}}
 	for i, o := range h.Operations {
@@ -77,7 +79,7 @@ func observedStates(h *History) (*states, []result.Violation) {
 	return s, wrong
 }
 
-// add records an observation. If no write can have made the state, it returns the reason, otherwise "".
+// add records an observation. If no write can have made the observed state, it returns the reason, otherwise "".
 func (s *states) add(v observation) string {
 	if v.register < 0 || v.register >= len(s.h.Registers) {
 		return "it does not belong to a register"
@@ -130,8 +132,8 @@ func (s *states) happened() []observation {
 	return all
 }
 
-// replaced returns the state that a write replaced: the last one that was observed at its expected version before its call. ok
-// is false if none exists.
+// replaced returns the state that a write replaced: the state last observed at the write's expected version before its
+// call. ok is false if there is no such state.
 func (s *states) replaced(w Operation) (is state, ok bool) {
 	all := slices.Clone(s.all[place{w.Register, w.Expected}])
 	if len(all) == 0 {
@@ -154,7 +156,7 @@ func (s *states) unknownHappened() (n int64) {
 	return n
 }
 
-// newest returns the highest observed version of each register.
+// newest returns the highest version that was observed of each register.
 func (s *states) newest() []uint64 {
 	high := make([]uint64, len(s.h.Registers))
 	for i, r := range s.h.Registers {

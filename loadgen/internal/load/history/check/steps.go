@@ -66,15 +66,15 @@ func steps(s *states, operations []Operation, newest uint64) []porcupine.Operati
 	return all
 }
 
-// segment is a part of a register's history, with the state in which it begins.
+// segment is a part of a register's history. begin is the register's state at its start.
 type segment struct {
 	begin register
 	all   []porcupine.Operation
 }
 
-// segments splits a history wherever no operation is in flight. The state there is known: the write with the highest version
-// made it. The history is linearizable if and only if each part is. The memory of a search grows with the square of the part's
-// length.
+// segments splits a history at each time at which no operation is in flight. The register's state at that time is
+// known, because the write with the highest version made it. The history is linearizable if and only if each part is
+// linearizable. The memory of a search grows with the square of the length of the part.
 func segments(begin register, all []porcupine.Operation) []segment {
 	var parts []segment
 	from, open, now := 0, int64(-1), begin

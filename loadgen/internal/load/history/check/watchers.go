@@ -6,12 +6,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// span is the range of versions after from, up to and including to.
+// span is the range of versions greater than from and at most to.
 type span struct{ from, to uint64 }
 
-// watched finds the changes whose events a watcher missed, and events that arrived twice or after a newer version. Changes that
-// a relist skipped are hidden, which the API allows. For a watcher that was not connected at the end, changes after its last
-// event cannot be judged.
+// watched finds changes whose events a watcher missed, and events that arrived twice or after a newer version. Changes
+// that a relist skipped are only counted, as hidden, because the API allows this. If the watcher was not connected at
+// the end, changes after its last event cannot be judged.
 func watched(s *states, number int, happened []observation) (wrong []result.Violation, hidden int64, unjudged []string) {
 	w := s.h.Watchers[number]
 	tell := func(kind string, register int, version uint64, at float64, format string, args ...any) {

@@ -48,7 +48,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// tell prints the requested report on the run in dir, and returns the number of wrong queries.
+// tell prints the requested report on the run in dir, and returns the number of queries with a
+// problem.
 func tell(ctx context.Context, dir string, quiet, verbose bool, out io.Writer) (wrong int, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -65,8 +66,8 @@ func tell(ctx context.Context, dir string, quiet, verbose bool, out io.Writer) (
 	return check(ctx, rec, run, verbose, out)
 }
 
-// calm prints how many panels move by chance in a run, for times before a cause and causes
-// that are as long as in the scenarios.
+// calm prints how many panels of a run move by chance. The invented causes, and the times
+// before them, are as long as in the scenarios.
 func calm(ctx context.Context, rec *rundir.Recorded, run panel.Run, out io.Writer) error {
 	seen, looked := 0, 0
 	for _, d := range [][2]time.Duration{{30 * time.Second, 60 * time.Second}, {30 * time.Second, 140 * time.Second}, {60 * time.Second, 100 * time.Second}} {
@@ -80,7 +81,8 @@ func calm(ctx context.Context, rec *rundir.Recorded, run panel.Run, out io.Write
 	return nil
 }
 
-// check prints the problems of the panels in a run, and returns the number of wrong queries.
+// check prints the problems of the panels in a run, and returns the number of queries with a
+// problem.
 func check(ctx context.Context, rec *rundir.Recorded, run panel.Run, verbose bool, out io.Writer) (wrong int, err error) {
 	checked, err := panel.Check(ctx, rec.Archive, run.Span)
 	if err != nil {
