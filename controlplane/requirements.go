@@ -57,7 +57,7 @@ func needOf(cfg control.Config, resumed bool) resources {
 const memoryShared = 128 << 20
 
 // memoryOf returns the private memory that one component of a kind uses when a plane has just become ready, plus a
-// margin. The figures are those of `controlplane status`.
+// margin. `controlplane status` prints the same figures.
 func memoryOf(kind string) uint64 {
 	alone := map[string]uint64{control.KindAPIServer: 256 << 20, control.KindControllerManager: 64 << 20}
 	return cmp.Or(alone[kind], 48<<20)
@@ -75,7 +75,7 @@ func checkResources(dir string, cfg control.Config, resumed bool) error {
 	return needOf(cfg, resumed).check(dir, resources{descriptors: limit, disk: free, memory: process.AvailableMemory()})
 }
 
-// check returns an error for the first resource of which the machine (m) has less than the need n. The error contains
+// check returns an error for the first resource that the machine (m) has less of than the need n. The error contains
 // the missing amount.
 func (n resources) check(dir string, m resources) error {
 	if m.descriptors < n.descriptors {

@@ -13,7 +13,7 @@ import (
 )
 
 type (
-	// Fuse has conditions that end a run early and limits on what the run sends, in addition to those of the scenario.
+	// Fuse has conditions that end a run early and limits on what the run sends, in addition to the conditions of the scenario.
 	Fuse = run.Fuse
 	// Preview describes what a run would create and send.
 	Preview = cluster.Preview

@@ -187,14 +187,14 @@ type Load interface {
 // Action performs an action of kind "custom".
 type Action interface {
 	// Do performs the action and returns when the action is done. The phase's next action starts after that. The
-	// arguments are the same as those of Load.Prepare. An error ends the run with exit code 4.
+	// arguments are the same as in Load.Prepare. An error ends the run with exit code 4.
 	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 }
 
 // Measurement measures custom figures in each phase.
 type Measurement interface {
 	// Prepare starts the work that lasts for the whole run. The run calls it before the first phase. The arguments are
-	// the same as those of Load.Prepare, but ctx ends after the last phase. An error ends the run with exit code 4.
+	// the same as in Load.Prepare, but ctx ends after the last phase. An error ends the run with exit code 4.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 	// Start begins the measurement of a phase. The run calls it before it starts the phase's loads and actions.
 	Start(ctx context.Context, phase string) error

@@ -98,7 +98,7 @@ func (s settings) refusal(problems []control.Problem) error {
 	return errors.Join(errs...)
 }
 
-// lastConfig returns the config of the stopped plane in dir, or the default config if there is none.
+// lastConfig returns the config of the stopped plane in dir, or the default config if none exists.
 func lastConfig(dir string, progress io.Writer) (config control.Config, err error) {
 	file := controlplane.ConfigFile(dir)
 	data, err := os.ReadFile(file)

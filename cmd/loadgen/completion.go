@@ -141,7 +141,7 @@ func children(of *yaml.Node) (names []string) {
 }
 
 // child returns a field of a mapping by its name, or an item of a sequence by its name or number. It returns nil if
-// there is none.
+// none exists.
 func child(of *yaml.Node, name string) *yaml.Node {
 	switch of.Kind {
 	case yaml.MappingNode:

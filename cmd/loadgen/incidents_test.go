@@ -138,9 +138,10 @@ func (small small) run(t *testing.T) {
 		t.Error("no gate was judged")
 	}
 	for _, g := range r.Gates {
-		// If the generator got too little CPU, so did the plane. Its steady phase is then too noisy to compare with, and the
-		// run reports this and does not pass.
-		noisy := len(r.Measurements.Generator.Saturated) > 0 && r.Verdict != result.Pass && (g.Objective == "signal-moved" || g.Verdict == result.NoData)
+		// If the generator got too little CPU, so did the plane. Its steady phase is then too noisy to compare with, its API server
+		// may end watches of clients that are late, and the run reports this and does not pass.
+		noisy := len(r.Measurements.Generator.Saturated) > 0 && r.Verdict != result.Pass &&
+			(g.Objective == "signal-moved" || g.Objective == "watches-open" || g.Verdict == result.NoData)
 		if g.Verdict != result.Pass && !noisy && !shows(g, r.Signals) {
 			t.Errorf("gate %s: %s (%s)\n%s", g.Name, g.Verdict, g.Detail, strings.Join(r.Reasons, "\n"))
 		}

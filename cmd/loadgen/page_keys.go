@@ -1,6 +1,6 @@
 package main
 
-// keyParser finds the keys in the input from a terminal. It ignores pasted text, and escape sequences such as those of
+// keyParser finds the keys in the input from a terminal. It ignores pasted text, and escape sequences such as
 // arrow keys.
 type keyParser struct {
 	state  keyState

@@ -200,7 +200,7 @@ func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 // ErrEnded means that there will be no more events.
 var ErrEnded = errors.New("the plane has ended")
 
-// Events returns the events with numbers greater than after, oldest first. If there are none yet, it waits up to half a
+// Events returns the events with numbers greater than after, oldest first. If none exist yet, it waits up to half a
 // minute for an event, and then returns an empty list. The supervisor keeps the last few thousand events. A gap in the
 // numbers means that events were dropped. Once the plane has ended, also during a call, Events returns ErrEnded.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {

@@ -201,7 +201,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return t.to.Write(p)
 }
 
-// lastMessage returns the error message of the program, with all its lines. If there is none, it returns the last line
+// lastMessage returns the error message of the program, with all its lines. If none exists, it returns the last line
 // of the output.
 func (t *tail) lastMessage() string {
 	t.mu.Lock()

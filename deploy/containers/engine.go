@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/imagearchive"
 )
 
-// Engine runs containers. It has a separate store for images and containers, so that it neither sees nor changes those of the
+// Engine runs containers. It has a separate store for images and containers, so that it neither sees nor changes the images of the
 // machine.
 type Engine struct {
 	kind

@@ -174,7 +174,7 @@ func containing(word string, names []string) string {
 	return with[0]
 }
 
-// pathOf returns the path of the first available command below c with the given name, or "" if there is none.
+// pathOf returns the path of the first available command below c with the given name, or "" if none exists.
 func pathOf(c *cobra.Command, name string) string {
 	for _, sub := range c.Commands() {
 		if !sub.IsAvailableCommand() {

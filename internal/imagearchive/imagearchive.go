@@ -1,4 +1,4 @@
-// Package imagearchive writes container images that have one layer and no base image. The format is that of `docker save`, which
+// Package imagearchive writes container images that have one layer and no base image. It uses the format of `docker save`, which
 // `podman load` and `ctr images import` can read.
 package imagearchive
 

@@ -1,5 +1,5 @@
 // Package jsonscan reads JSON in pieces that may be cut anywhere, as they arrive, without holding the whole text. A
-// Scanner returns only the keys and values that the caller requests, and skips the others without allocations. It
+// Scanner returns only the keys and values that the caller requests, and skips the rest without allocations. It
 // accepts and refuses exactly the same texts as encoding/json; a fuzz test verifies that.
 package jsonscan
 

@@ -187,7 +187,7 @@ func follow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// position returns the index in node.Content of the value to which one step of a path leads, or -1 if there is none.
+// position returns the index in node.Content of the value to which one step of a path leads, or -1 if none exists.
 func position(node *yaml.Node, step string) int {
 	switch node.Kind {
 	case yaml.MappingNode:

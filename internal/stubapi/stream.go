@@ -47,7 +47,7 @@ func (st *stream) respond(f form, r response) {
 // giant is the size of the header field of GiantHeader, in bytes.
 const giant = 1 << 20
 
-// spoil injects the fault in a or, if there is none, answers with the status in a. body is the body of the correct
+// spoil injects the fault in a or, if none exists, answers with the status in a. body is the body of the correct
 // answer, or nil.
 func (st *stream) spoil(a Answer, body []byte) {
 	c := st.conn

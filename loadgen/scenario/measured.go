@@ -17,7 +17,7 @@ type Memory struct {
 	Plane, Loadgen Bytes
 }
 
-// RecordedMemory returns the memory of recorded runs of a built-in scenario. It returns false if there are none.
+// RecordedMemory returns the memory of recorded runs of a built-in scenario. It returns false if none exist.
 func RecordedMemory(name string) (Memory, bool) {
 	for line := range strings.Lines(measured) {
 		rest, found := strings.CutPrefix(line, name+" ")

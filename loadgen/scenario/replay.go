@@ -18,7 +18,7 @@ import (
 // maxReplay is the maximum number of arrival times in a replay. They take 80 MB.
 const maxReplay = 10_000_000
 
-// readReplays reads the files of all replays, including those of variants. Relative paths are relative to dir.
+// readReplays reads the files of all replays, including the replays of variants. Relative paths are relative to dir.
 func (s *Scenario) readReplays(dir string) error {
 	var errs []error
 	for _, l := range s.Loads() {

@@ -55,7 +55,7 @@ func (f *Fault) goneAfter(begin time.Duration) time.Duration {
 	return begin + f.For.D() + faultMargin
 }
 
-// shared returns a part of the control plane that the two faults cannot affect at the same time, or "" if there is none.
+// shared returns a part of the control plane that the two faults cannot affect at the same time, or "" if none exists.
 func (v *validator) shared(f, g *Fault) string {
 	a, b := v.needs(f), v.needs(g)
 	if part, clash := control.Clash(a.sure, b.sure); clash {

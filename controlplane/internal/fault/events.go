@@ -38,7 +38,7 @@ func (e *Events) Append(event control.Event) {
 	e.wake()
 }
 
-// After returns the kept events with numbers greater than seq, oldest first. If there are none, After waits for an
+// After returns the kept events with numbers greater than seq, oldest first. If none exist, After waits for an
 // event. It returns an empty list if ctx ends first, and control.ErrEnded if the log is closed. If the first number is
 // greater than seq+1, some events were dropped.
 func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) {
@@ -55,7 +55,7 @@ func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) 
 	}
 }
 
-// after returns the kept events with numbers greater than seq or, if there are none, a channel that closes at the next
+// after returns the kept events with numbers greater than seq or, if none exist, a channel that closes at the next
 // event.
 func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}, error) {
 	e.mu.Lock()

@@ -180,7 +180,7 @@ func identities(serviceIP net.IP) []identity {
 	return []identity{
 		api,
 		metrics,
-		// The user and the groups are those of the service account in an installation of metrics-server, because they
+		// The user and the groups are named like the service account in an installation of metrics-server, because they
 		// determine the priority level of its requests.
 		user(MetricsServer, "system:serviceaccount:kube-system:metrics-server", "system:serviceaccounts", "system:serviceaccounts:kube-system"),
 		serving(SchedulerServing, control.KindScheduler),

@@ -15,7 +15,7 @@ import (
 // Schema is the version of a Report.
 const Schema = "stormglass.proof/v1"
 
-// Part is what a proof requires of a rule: to fire or to be silent.
+// Part says what a proof requires of a rule: to fire or to be silent.
 type Part string
 
 // The requirements on a rule.

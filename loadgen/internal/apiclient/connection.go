@@ -12,11 +12,11 @@ import (
 // breaks. The zero value is ready to use. A Connection is safe for concurrent use.
 type Connection struct {
 	mu      sync.Mutex
-	conns   []*h2conn.Conn // the last one accepts new streams; the others only have open streams
+	conns   []*h2conn.Conn // the last one accepts new streams; earlier ones only have open streams
 	dialing chan struct{}  // closed when the current dial ends; nil if no dial is running
 }
 
-// Get returns a usable connection, and dials if there is none. Concurrent calls share one dial.
+// Get returns a usable connection, and dials if none exists. Concurrent calls share one dial.
 func (c *Connection) Get(ctx context.Context, dial func(context.Context) (*h2conn.Conn, error)) (*h2conn.Conn, error) {
 	return c.GetFree(ctx, dial, 0)
 }

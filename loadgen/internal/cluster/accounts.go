@@ -72,7 +72,7 @@ func accountNeeds(accounts, ns string, s *scenario.Scenario) []need {
 	)
 }
 
-// nodeNeeds returns the permissions of all node accounts, including those of kube-proxies if the nodes have kube-proxies.
+// nodeNeeds returns the permissions of all node accounts, including the accounts of kube-proxies if the nodes have kube-proxies.
 func nodeNeeds(ns string, s *scenario.Scenario) []need {
 	needs := kubeletNeeds(ns, s)
 	if s.Nodes.KubeProxy {

@@ -14,7 +14,7 @@ import (
 )
 
 // DeviceClass returns the name of the DeviceClass of the simulated nodes, or "" if the nodes have no devices. Setup
-// creates the class. Its name is that of the run's namespace, which is unique in the cluster.
+// creates the class. It has the name of the run's namespace, which is unique in the cluster.
 func (t *Target) DeviceClass() string {
 	if !t.devices {
 		return ""

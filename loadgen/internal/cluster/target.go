@@ -171,7 +171,7 @@ func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario
 	return t, nil
 }
 
-// allNeeds returns the permissions that the user needs. They include those of the load's identity, because a user can
+// allNeeds returns the permissions that the user needs. They include the permissions of the load's identity, because a user can
 // grant only permissions that they have.
 func (t *Target) allNeeds(look *lookup) (all []need, err error) {
 	if t.needs, err = loadNeeds(look, t.Namespace); err != nil {

@@ -15,7 +15,7 @@ type cl2Measurement struct {
 	from   int // number of the first phase after the start of the measurement
 }
 
-// call is one call of a measurement. Its own parameters override those of the call that started the measurement.
+// call is one call of a measurement. Its own parameters override the parameters of the call that started the measurement.
 type call struct {
 	*fields // parameters of the step
 	own     *fields

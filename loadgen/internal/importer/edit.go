@@ -76,7 +76,7 @@ func plain(line string) bool {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// find returns the line of a key, or -1 if there is none. It searches the block lines[from:end] below a key that is
+// find returns the line of a key, or -1 if none exists. It searches the block lines[from:end] below a key that is
 // indented by parentIndent. childIndent is the indent of the keys in the block, or -1 if the block is empty.
 func find(lines []string, from, end, parentIndent int, key string) (at, childIndent int) {
 	childIndent = -1

@@ -54,7 +54,7 @@ type burnObject struct {
 	item             *item
 }
 
-// The default qps and burst of kube-burner, which are those of client-go.
+// The default qps and burst of kube-burner, which client-go has too.
 const (
 	defaultQPS   = 5
 	defaultBurst = 10

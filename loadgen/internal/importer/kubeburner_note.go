@@ -77,7 +77,7 @@ func asList(v any) []any {
 	return all
 }
 
-// namesOwn reports whether any of the names is that of a namespace of the job.
+// namesOwn reports whether any of the names is the name of a namespace of the job.
 func namesOwn(names []string, base string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		rest, ok := strings.CutPrefix(name, base)

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// podNetworkBase is the base address of the pods' network, hostNetwork that of the nodes' network. No traffic is routed
+// podNetworkBase is the base address of the pods' network, hostNetwork the base address of the nodes' network. No traffic is routed
 // to these networks.
 const (
 	podNetworkBase = 10<<24 | 64<<16 // 10.64.0.0/10

@@ -55,7 +55,7 @@ func Divide(cfg Config, parts []Part) (*Divided, error) {
 	return &Divided{newChooser(p, parts, func(i int) netip.Addr { return hostIP(i) })}, nil
 }
 
-// Start registers the nodes of all parts, as Fleet.Start does. If one part fails, Start cancels the others.
+// Start registers the nodes of all parts, as Fleet.Start does. If one part fails, Start cancels the other parts.
 func (d *Divided) Start(ctx context.Context) error {
 	if err := d.chooser.launch(0, d.chooser.plan.early()); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (d *Divided) Live() (sum Live) {
 	return sum
 }
 
-// Results returns the nodes' results so far. ReadySeconds is that of the slowest part, or 0 until the nodes of all
+// Results returns the nodes' results so far. ReadySeconds is the time of the slowest part, or 0 until the nodes of all
 // parts are Ready. Watches is the sum of the parts' peaks.
 func (d *Divided) Results() result.Nodes {
 	sum := result.Nodes{Count: d.chooser.plan.Spec.Count, Fidelity: d.chooser.plan.Spec.Fidelity}

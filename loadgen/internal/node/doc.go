@@ -74,7 +74,7 @@
 //
 // A pod that does not fit on its node is rejected. A real kubelet also checks extended resources, hugepages, NoExecute
 // taints and the operating system, and evicts other pods for a critical pod. A pod waits for the ConfigMaps, Secrets
-// and claims of its volumes, unless its node is restricted. It does not wait for those of its environment variables.
+// and claims of its volumes, unless its node is restricted. It does not wait for ConfigMaps and Secrets of its environment variables.
 //
 // With fidelity "shared", one watch of pods and one of nodes serve all nodes, over a few connections with one identity.
 // This puts far less load on the API server's watches than real nodes would.
@@ -84,5 +84,5 @@
 // NodeRecovery a node acts as a restarted kubelet: it registers again, reports Ready, and reads its pods; containers
 // that ran still run.
 //
-// loadgen/lab/records/performance.md compares the cost of nodes of each fidelity with that of KWOK's nodes.
+// loadgen/lab/records/performance.md compares the cost of nodes of each fidelity with the cost of KWOK's nodes.
 package node

@@ -45,7 +45,7 @@ type heartbeat struct {
 	interval time.Duration
 	// renew makes one attempt and calls done once, on any goroutine. It gives up when ctx ends.
 	renew func(ctx context.Context, done func(error))
-	// If slot is not 0, renewals start at origin plus a multiple of slot, so that those of several nodes coincide.
+	// If slot is not 0, renewals start at origin plus a multiple of slot, so that the renewals of several nodes coincide.
 	slot   time.Duration
 	origin time.Time
 	// broken is called after two missed renewals in a row. A kubelet then opens a new connection.

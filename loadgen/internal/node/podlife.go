@@ -21,7 +21,7 @@ const (
 // Job, or another pod with restartPolicy Never or OnFailure.
 const jobRunFor = 10 * time.Second
 
-// Names of the PodLives that lifeOf makes itself, apart from those of the scenario.
+// Names of the PodLives that lifeOf makes itself, apart from the names in the scenario.
 const (
 	annotatedLife = "annotated"
 	jobLife       = "job"

@@ -133,7 +133,7 @@ func (k *kubelet) reportPressure(life *life, condition corev1.NodeConditionType,
 	k.announceNode(life, corev1.EventTypeNormal, event, statusIsNow(k.name, event), 1)
 }
 
-// conditionsNow returns the node's conditions with its current pressures: all, or those of the types in only.
+// conditionsNow returns the node's conditions with its current pressures: all, or only the given types.
 func (k *kubelet) conditionsNow(now time.Time, r readiness, only ...corev1.NodeConditionType) []corev1.NodeCondition {
 	k.mu.Lock()
 	defer k.mu.Unlock()

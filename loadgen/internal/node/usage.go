@@ -122,7 +122,7 @@ func (k *kubelet) Summary(now time.Time) *stats.Summary {
 }
 
 // cpuTime adds up the CPU time of a node from one read to the next. It is not the sum of the pods' CPU times, because
-// those of ended pods disappear.
+// series of ended pods disappear.
 type cpuTime struct {
 	at      time.Time
 	seconds float64

@@ -51,7 +51,7 @@ type target struct {
 	// raw is the exposition. others holds the kept lines of new series. Both buffers are reused.
 	raw    bytes.Buffer
 	others []byte
-	// now holds the kept lines of the current exposition, and before those of the previous exposition. They are swapped
+	// now holds the kept lines of the current exposition, and before holds the lines of the previous exposition. They are swapped
 	// after each scrape.
 	now, before lines
 

@@ -95,7 +95,7 @@ func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
 	return archive.Merge(r.Raw(), r.rules), nil
 }
 
-// Phase returns the phase with the given name, or an error if there is none.
+// Phase returns the phase with the given name, or an error if none exists.
 func (r *Run) Phase(name string) (result.Phase, error) {
 	phases := r.rec.Measurements.Phases
 	if i := slices.IndexFunc(phases, func(p result.Phase) bool { return p.Name == name }); i >= 0 {

@@ -22,7 +22,7 @@ type metricChart struct {
 	// Quiet is the text that is shown without samples, if their absence is good news, such as no errors. Empty
 	// means that it is not good news.
 	Quiet string
-	// Needs is what a run must have for this chart: "nodes", "pods", "requests" or "watches". Empty means that
+	// Needs names what a run must have for this chart: "nodes", "pods", "requests" or "watches". Empty means that
 	// the chart needs none of these.
 	Needs string
 }

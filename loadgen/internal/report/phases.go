@@ -73,7 +73,7 @@ const (
 	phaseColumns   = 13
 )
 
-// phases writes a row for each phase. For a phase with several loads, the rates are sums; the latencies are those of the
+// phases writes a row for each phase. For a phase with several loads, the rates are sums; the latencies belong to the
 // slowest load, whose name follows. Columns that are empty in all phases are left out.
 func (t *terminal) phases(r result.Result) {
 	phases := r.Measurements.Phases

@@ -24,7 +24,7 @@ type page struct {
 	Class, Word     string // CSS class and word of the verdict
 	Headline        string
 	Description     string
-	Machine         string // the phases measured on a busy machine, and why; empty if there are none
+	Machine         string // the phases measured on a busy machine, and why; empty if none exist
 	Warnings, Notes []string
 	Facts           []fact
 	Reasons         []string

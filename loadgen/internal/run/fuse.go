@@ -141,7 +141,7 @@ func (o Options) checkRate() error {
 	return exitcode.UsageError(o.Scenario.CheckRate(o.Fuse.MaxRate))
 }
 
-// checkFuse returns an error for options that need a user's cluster if there is none, and for options that exclude each
+// checkFuse returns an error for options that need a user's cluster if none exists, and for options that exclude each
 // other.
 func (o Options) checkFuse() error {
 	f := o.Fuse

@@ -174,7 +174,7 @@ type presentLog struct {
 	log  func(format string, args ...any)
 }
 
-// take logs a diagnosis, or err if there is none, unless the last logged one was the same. Also without data it passes
+// take logs a diagnosis, or err if none exists, unless the last logged one was the same. Also without data it passes
 // d to live, because the calm time that live keeps may have no data and must then be forgotten.
 func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	noData := exitcode.Of(err) == exitcode.NoData

@@ -206,7 +206,7 @@ func readError(err error) *Error {
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
 // yamlError converts a YAML error in the rendered text to an *Error. It quotes the line, because the line numbers of the
-// rendered text differ from those of the template.
+// rendered text differ from the lines of the template.
 func yamlError(err error, rendered []byte) *Error {
 	m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
 	if m == nil {

@@ -125,7 +125,7 @@ type Fleet struct {
 
 	scenario *scenario.Scenario
 	samples  *samples.Recorder
-	nodes    *node.Config // nodes that the workers divide; nil if there are none
+	nodes    *node.Config // nodes that the workers divide; nil if none exist
 }
 
 // Open creates the Fleet and listens for workers, which must have the given build. It returns nil if the options have

@@ -50,7 +50,7 @@ func (f *Fleet) AddTo(m *result.Measurements) error {
 	return nil
 }
 
-// AddCost adds the cost of the workers to that of the coordinator: CPU time is summed, and for all other values the
+// AddCost adds the cost of the workers to the cost of the coordinator: CPU time is summed, and for all other values the
 // maximum over the processes is taken.
 func AddCost(g *result.Generator, all []result.Worker) {
 	for _, w := range all {

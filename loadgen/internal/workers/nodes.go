@@ -82,7 +82,7 @@ func (p nodesPart) Able(kind string) ([]int, error) {
 	return answer.Numbers, err
 }
 
-// Hit makes the worker begin a fault on those of its nodes that have the given numbers.
+// Hit makes the worker begin a fault on its nodes with the given numbers.
 func (p nodesPart) Hit(fault node.Fault, numbers []int) error {
 	_, err := p.ask(call{Verb: verbNodesHit, Fault: &fault, Numbers: numbers})
 	return err

@@ -60,7 +60,7 @@ func targetOf(t load.Target, api *API) (target, error) {
 	}, nil
 }
 
-// tokenOf returns the current token of a client configuration, or "" if there is none.
+// tokenOf returns the current token of a client configuration, or "" if none exists.
 func tokenOf(c *rest.Config) (string, error) {
 	if c.BearerTokenFile == "" {
 		return c.BearerToken, nil

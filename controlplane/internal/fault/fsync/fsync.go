@@ -53,7 +53,7 @@ type Delay struct {
 
 // Stats counts the calls that an agent has handled since its process began.
 type Stats struct {
-	// Seen counts the calls that reached the agent, and Delayed those of them that were delayed. Waiting is the number
+	// Seen counts the calls that reached the agent, and Delayed the delayed calls among them. Waiting is the number
 	// of calls that are being delayed now.
 	Seen    int64 `json:"seen"`
 	Delayed int64 `json:"delayed"`

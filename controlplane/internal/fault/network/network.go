@@ -103,7 +103,7 @@ func (l *Link) change(edit func(*Condition)) {
 	edit(&l.condition)
 	close(l.changed)
 	l.changed = make(chan struct{})
-	// Notify all directions before waiting for any of them, so that a stuck direction does not delay the others.
+	// Notify all directions before waiting for any of them, so that a stuck direction does not delay another one.
 	var turned []func(patience <-chan time.Time) bool
 	for conn := range l.conns {
 		for _, d := range conn.directions() {

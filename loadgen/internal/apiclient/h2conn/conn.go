@@ -23,7 +23,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Sizes of the receive windows. They equal those of Go's HTTP/2 client, so that a connection exerts the same back
+// Sizes of the receive windows. Go's HTTP/2 client uses the same sizes, so that a connection exerts the same back
 // pressure as a kubelet's.
 const (
 	connWindow          = 1 << 30
@@ -124,7 +124,7 @@ type Conn struct {
 	err           error
 	goAway        error
 	ping          *time.Timer
-	pinged        time.Duration // when the unanswered PING was sent; 0 if there is none
+	pinged        time.Duration // when the unanswered PING was sent; 0 if none exists
 }
 
 // Dial connects to addr ("host:port") and waits for the server's SETTINGS. If it fails, the error is a *DialError.

@@ -27,7 +27,7 @@ type Pool struct {
 	conns     []*Conn // accept new streams
 	leaving   []*Conn // accept no new streams, but have open streams
 	next      int
-	dialling  *dialling // current dial; nil if there is none
+	dialling  *dialling // current dial; nil if none exists
 	failures  int64
 	failure   error
 	restoreAt time.Time

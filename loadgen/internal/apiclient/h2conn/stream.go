@@ -30,7 +30,7 @@ type Request struct {
 type Header struct {
 	Status      int
 	ContentType string
-	// RetryAfter is the server's Retry-After, or 0 if there is none.
+	// RetryAfter is the server's Retry-After, or 0 if none exists.
 	RetryAfter time.Duration
 }
 

@@ -52,7 +52,7 @@ func (e *Refusal) Error() string {
 	return fmt.Sprintf("the API server answers %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// refusal returns the Refusal in an error. If there is none, the status of the result is 0.
+// refusal returns the Refusal in an error. If none exists, the status of the result is 0.
 func refusal(err error) Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return *r

@@ -22,7 +22,7 @@ const (
 type Live struct {
 	Since time.Time     // start of the recorded data; zero means no limit
 	Step  time.Duration // the scrape interval
-	calm  result.Span   // the calm time before a lasting disturbance; zero means that there is none
+	calm  result.Span   // the calm time before a lasting disturbance; zero means none
 }
 
 // Options returns the options of a diagnosis at the time now.

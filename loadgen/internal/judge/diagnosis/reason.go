@@ -34,7 +34,7 @@ type mechanism struct {
 	// OfLargest is the minimum ratio of two changes: of the first evidence, and of the same signal at any other component
 	// at that time. Zero means no minimum.
 	OfLargest float64 `yaml:"ofLargest"`
-	// WhenStarved lists signals of which one must also deviate, at the same component, if waiting for CPU can explain the
+	// WhenStarved lists signals. One of them must also deviate, at the same component, if waiting for CPU can explain the
 	// first evidence. The list is ignored if none of its signals was recorded.
 	WhenStarved []string `yaml:"whenStarved"`
 	// Recorded lists signals that must have data for the mechanism to fire.

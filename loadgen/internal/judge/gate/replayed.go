@@ -29,7 +29,7 @@ func replayed() map[string]func(evidence) finding {
 	}
 }
 
-// Answers with these status codes show that the objects of a replay differ from those of its trace.
+// Answers with these status codes show that the objects of a replay differ from the objects of its trace.
 const (
 	notFound = 404
 	conflict = 409

@@ -18,7 +18,7 @@ const Never = time.Duration(math.MaxInt64)
 const MaxRate = 1e6
 
 // Pacer is a schedule of arrivals that depends only on its parameters. It is not safe for concurrent use. A call takes
-// constant time if its argument is not less than that of the previous call.
+// constant time if its argument is not less than in the previous call.
 type Pacer interface {
 	// At returns the intended time of arrival n since the start, or Never if there is no such arrival. Arrivals are
 	// numbered from 0. The time does not decrease with n.

@@ -187,7 +187,7 @@ func (o *operation) pathOf(kind, namespace int) []byte {
 	return path
 }
 
-// body appends the manifest of object n as JSON. It fills in the object's outline or, if there is none, renders the
+// body appends the manifest of object n as JSON. It fills in the object's outline or, if none exists, renders the
 // template.
 func (o *operation) body(b []byte, n int, r objects.Resource) (body []byte, namespace int, err error) {
 	common, err := o.outlineOf(n, r)

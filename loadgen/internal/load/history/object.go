@@ -93,7 +93,7 @@ func (r *registers) body(i int, value, version uint64) []byte {
 	return b
 }
 
-// number returns the index of the register with the given name, or -1 if there is none.
+// number returns the index of the register with the given name, or -1 if none exists.
 func (r *registers) number(name string) int {
 	if i, ok := r.numbers[name]; ok {
 		return i

@@ -97,7 +97,7 @@ func (a *answer) writeProtobuf(p []byte) error {
 	return nil
 }
 
-// token returns the continue token in the metadata of the answer, or "" if there is none.
+// token returns the continue token in the metadata of the answer, or "" if none exists.
 func (a *answer) token() []byte {
 	if a.protobuf {
 		return a.value

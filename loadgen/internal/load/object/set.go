@@ -158,7 +158,7 @@ func (s *Set) find(ctx context.Context) error {
 	return s.compile()
 }
 
-// givenManifest returns the manifest in the scenario of the load, if its group matches that of the resource.
+// givenManifest returns the manifest in the scenario of the load, if its group matches the group of the resource.
 func (s *Set) givenManifest() (*manifest, error) {
 	if s.load.Object == nil {
 		return nil, nil

@@ -135,7 +135,7 @@ type Template struct {
 	made, versioned body
 }
 
-// Template returns a template of the resource's built-in manifest. If there is none, rest is the manifest without
+// Template returns a template of the resource's built-in manifest. If none exists, rest is the manifest without
 // metadata. The objects get the labels.
 func (r *Resource) Template(rest map[string]any, labels map[string]string, loadName string, text Payload) (*Template, error) {
 	m, ok := builtIn(r.found.name)
@@ -212,7 +212,7 @@ func (a *Answer) Data(p []byte) error {
 	return a.is.write(p)
 }
 
-// Token returns the continue token of a list, or "" if there is none.
+// Token returns the continue token of a list, or "" if none exists.
 func (a *Answer) Token() []byte { return a.is.token() }
 
 // Version returns the resourceVersion in the metadata of the answer. It returns 0 if that is missing or not a number.

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// fate is what the replay does with the requests of one shape.
+// fate says what the replay does with the requests of one shape.
 type fate uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	reasonSubresource = "subresources of objects that the replay does not make"
 )
 
-// facts are what the API server reports about a resource.
+// facts hold what the API server reports about a resource.
 type facts struct {
 	lacking, namespaced bool
 	// refuses means that the API server refuses objects that the replay creates for this resource.

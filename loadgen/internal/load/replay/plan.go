@@ -32,7 +32,7 @@ type action struct {
 	chain     int32            // first shape of the lists that may be pages of the same list, see chains
 }
 
-// class holds the headers that requests have in common, apart from those of their user.
+// class holds the headers that requests have in common, apart from the headers of their user.
 type class struct {
 	method, contentType string
 	gzip                bool

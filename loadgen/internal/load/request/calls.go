@@ -16,7 +16,7 @@ import (
 )
 
 // Calls is an open-loop load that calls a load.Caller at each arrival, in a separate goroutine. Its results have the
-// same form as those of Requests.
+// same form as in Requests.
 type Calls struct {
 	measured
 	target load.Target

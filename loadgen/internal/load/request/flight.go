@@ -160,7 +160,7 @@ func (l *flights) put(f *flight, to place) {
 	}
 }
 
-// expired returns an open flight whose deadline has passed, and pins it until unpin. If there is none, it returns the
+// expired returns an open flight whose deadline has passed, and pins it until unpin. If none exists, it returns the
 // time until the next deadline.
 func (l *flights) expired(now, timeout time.Duration) (*flight, time.Duration) {
 	l.mu.Lock()

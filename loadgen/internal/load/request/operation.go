@@ -30,7 +30,7 @@ type Operation interface {
 	Data(r *Request, status int, p []byte) error
 	// Done is called at the end of each request, usually on the read loop. It must not block. If it returns true, r is
 	// sent again with the fields that Done has set, to request the next page of a list. The latency then includes all
-	// requests of the arrival, and the outcome is that of the last.
+	// requests of the arrival, and the outcome is the outcome of the last.
 	Done(r *Request, o load.Outcome, end time.Time) (again bool)
 }
 

@@ -22,7 +22,7 @@
 //
 // # Protocol
 //
-// The protocol is that of client-go's reflector: bookmarks, a random timeout of 5 to 10 minutes, and resumption from
+// It follows the protocol of client-go's reflector: bookmarks, a random timeout of 5 to 10 minutes, and resumption from
 // the newest version seen. With start "list", all watches start from the version of one list, a consistent read. With
 // "watchList", each watch requests the initial events itself. If the server refuses such a request (400, 422), the
 // watch uses its own lists from then on.

@@ -62,7 +62,7 @@ func (r *roster) each(rv uint64, f func(word int, owing uint64)) {
 // deliveries holds the counts and latencies of all deliveries of one phase's writes.
 type deliveries struct {
 	delivery, external *latency.Histogram
-	// expected and delivered count the deliveries of writes that left the ring. Those of writes in the ring are counted
+	// expected and delivered count the deliveries of writes that left the ring. Deliveries of writes in the ring are counted
 	// there.
 	expected, delivered         atomic.Int64
 	duplicated, reordered, late atomic.Int64

@@ -53,7 +53,7 @@ func newWatchStats() *watchStats {
 // share one count.
 const mostRefusals = 10
 
-// fail counts a failed attempt by its outcome and by the server's message, which is "" if there is none.
+// fail counts a failed attempt by its outcome and by the server's message, which is "" if none exists.
 func (s *watchStats) fail(o load.Outcome, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -161,7 +161,7 @@ func NewLine(name string, values []float64) Line {
 	return l
 }
 
-// Last returns the last value that is not NaN, or NaN if there is none.
+// Last returns the last value that is not NaN, or NaN if none exists.
 func Last(values []float64) float64 {
 	for _, v := range slices.Backward(values) {
 		if !math.IsNaN(v) {
