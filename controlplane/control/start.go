@@ -123,14 +123,17 @@ func (s *Supervisor) wait() {
 	close(s.done)
 }
 
-// SignalOf returns the name of the signal that ended a process, such as "SIGTERM". It returns "" if the process exited
-// by itself.
+// SignalOf returns the name of the signal that ended a process, such as "SIGTERM", or "" if it exited.
 func SignalOf(exit *exec.ExitError) string {
-	status, ok := exit.Sys().(syscall.WaitStatus)
-	if !ok || !status.Signaled() {
-		return ""
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return SignalName(status.Signal())
 	}
-	return cmp.Or(unix.SignalName(status.Signal()), status.Signal().String())
+	return ""
+}
+
+// SignalName returns the name of a signal, such as "SIGKILL", or its description if it has no name.
+func SignalName(signal syscall.Signal) string {
+	return cmp.Or(unix.SignalName(signal), signal.String())
 }
 
 // Cluster returns the description of the plane.

@@ -4,7 +4,6 @@
 package process
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -15,8 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
@@ -183,7 +180,7 @@ func (c *Child) wait(cmd *exec.Cmd) {
 	_ = cmd.Wait() // the state below says more
 	c.exit = Exit{At: time.Now(), Code: cmd.ProcessState.ExitCode(), CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		c.exit.Signal = cmp.Or(unix.SignalName(status.Signal()), status.Signal().String())
+		c.exit.Signal = control.SignalName(status.Signal())
 	}
 	close(c.done)
 }

@@ -144,7 +144,7 @@ const rateOfNew = `(($1 unless $1 offset $$before) / $$age and on(job, instance)
 // countOfNew does not extrapolate, because extrapolation may double the count of a burst.
 var counts = regexp.MustCompile(`\$count\(([a-z_]+\{[^}]*\})\)`)
 
-const countOfNew = `(($1 unless $1 offset $$before) and on(job, instance) (up{$$any} offset $$before == 1) or clamp_min($1 - $1 offset $$before, 0))`
+const countOfNew = `(($1 unless $1 offset $$range) and on(job, instance) (up{$$any} offset $$range == 1) or clamp_min($1 - $1 offset $$range, 0))`
 
 // partName matches the reference to a part in an expression, such as $(name).
 var partName = regexp.MustCompile(`\$\(([a-z]+)\)`)
