@@ -70,19 +70,19 @@ test: check planes ## Lint, then every test (brings up small control planes; nee
 
 check: lint unit ## Lint, then the tests that need no control plane
 
-# Tests on control planes measure time, so they have the machine to themselves.
+# Tests on control planes measure time, so these packages run one after another, after all others.
 PLANES := cmd/loadgen controlplane deploy/realplane loadgen/internal/realplane loadgen/testplane loadgen
 # Lint has vetted the packages.
-GO_TEST := go test -timeout 1h -p 2 -vet off -ldflags -s
+GO_TEST := go test -timeout 1h -vet off -ldflags -s
 
 unit planes: export STORMGLASS_CONTROLPLANE = $(BIN)/controlplane
 unit planes: export STORMGLASS_LOADGEN = $(BIN)/loadgen
 unit planes: export STORMGLASS_TOOLS = $(BIN)/tools
 unit: build tools browser ## Run the tests that need no control plane
-	GOGC=400 $(GO_TEST) $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(PLANES)))$$')
+	GOGC=400 $(GO_TEST) -p 2 $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(PLANES)))$$')
 
 planes: build tools browser ## Run the tests that start control planes
-	$(GO_TEST) $(addprefix ./,$(PLANES))
+	$(GO_TEST) -p 1 $(addprefix ./,$(PLANES))
 
 lint: ## gofmt, go vet, staticcheck; the import rules are a test
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \

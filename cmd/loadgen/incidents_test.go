@@ -138,11 +138,10 @@ func (small small) run(t *testing.T) {
 		t.Error("no gate was judged")
 	}
 	for _, g := range r.Gates {
-		// If the generator got too little CPU, so did the plane. Its steady phase is then too noisy to compare with, its API server
-		// may end watches of clients that are late, and the run reports this and does not pass.
-		noisy := len(r.Measurements.Generator.Saturated) > 0 && r.Verdict != result.Pass &&
-			(g.Objective == "signal-moved" || g.Objective == "watches-open" || g.Verdict == result.NoData)
-		if g.Verdict != result.Pass && !noisy && !shows(g, r.Signals) {
+		// On a machine that is too busy, the steady phase is too noisy to compare with, the API server may end watches of clients that
+		// are late, and the run does not pass.
+		noisy := planetest.Starved(r) && r.Verdict != result.Pass && (g.Objective == "signal-moved" || g.Objective == "watches-open")
+		if g.Verdict != result.Pass && !noisy && !shows(r, g) {
 			t.Errorf("gate %s: %s (%s)\n%s", g.Name, g.Verdict, g.Detail, strings.Join(r.Reasons, "\n"))
 		}
 	}
@@ -176,14 +175,14 @@ func diagnosed(t *testing.T, dir string, kinds []string) {
 // shows reports whether a failed gate still shows the effect in a way that other work on the machine cannot hide: an
 // awaited event came late; a metric rose to three times its value, or recovered by two thirds, where its steady phase
 // was too noisy, or too quiet, to say more.
-func shows(g result.Gate, signals []result.Signal) bool {
-	if planetest.WithheldWithinBound(g) {
+func shows(r result.Result, g result.Gate) bool {
+	if planetest.Unjudged(r, g) {
 		return true
 	}
 	if g.Unit == "seconds" {
 		return g.Value != nil && !g.AtLeast
 	}
-	return slices.ContainsFunc(signals, func(s result.Signal) bool {
+	return slices.ContainsFunc(r.Signals, func(s result.Signal) bool {
 		if s.Moved == nil || !strings.Contains(g.Detail, "signal "+s.Name+":") {
 			return false
 		}
@@ -223,7 +222,7 @@ func TestShows(t *testing.T) {
 	} {
 		s := signal
 		s.Last = c.last
-		if shows(c.gate, []result.Signal{s}) != c.shows {
+		if shows(result.Result{Signals: []result.Signal{s}}, c.gate) != c.shows {
 			t.Errorf("%s: shows is %v", what, !c.shows)
 		}
 	}

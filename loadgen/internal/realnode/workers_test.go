@@ -134,16 +134,16 @@ func (r *coordinator) end(code int, words ...string) {
 	}
 }
 
-// endWhole waits for the end of a run that passes. On a machine that runs the generator too late, the run cannot be judged.
+// endWhole waits for the end of a run that passes. On a machine that is too busy to measure, the run cannot be judged.
 func (r *coordinator) endWhole(words ...string) {
 	r.site.t.Helper()
 	r.drain()
 	res := r.result()
-	late := len(res.Measurements.Generator.Saturated) > 0
+	unjudged := len(res.Measurements.Generator.Saturated) > 0
 	for _, g := range res.Gates {
-		late = late || g.Withheld != nil
+		unjudged = unjudged || planetest.Unjudged(res, g)
 	}
-	if late {
+	if unjudged {
 		r.end(exitcode.NoData, words...)
 		return
 	}
