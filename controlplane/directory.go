@@ -176,7 +176,7 @@ func fits(l topology.Layout, cfg control.Config) error {
 	was, is := last.Count(control.KindEtcd), cfg.Count(control.KindEtcd)
 	const hint = "choose another --dir; `controlplane etcd snapshot` and `etcd restore` take the data there"
 	if was != is {
-		return fmt.Errorf("etcd.members: the data in %s is of %d members, not of %d (%s)", l.Dir, was, is, hint)
+		return fmt.Errorf("etcd.members: the data in %s belongs to %d members, not %d (%s)", l.Dir, was, is, hint)
 	}
 	if is > 1 && last.HasLinks() != cfg.HasLinks() {
 		return fmt.Errorf("networkFaults: the %d members whose data is in %s know each other by other addresses (keep the previous setting, or %s)", is, l.Dir, hint)

@@ -151,7 +151,7 @@ func (b *broken) pause(t *testing.T) {
 		return !podReady(p) && p.Status.ContainerStatuses[0].State.Running != nil
 	})
 	_, stderr, code := run(t, b.args("kill", "--component", "kube-scheduler-0")...)
-	if code != 4 || !strings.Contains(stderr, "is taken by fault 1, pause, until it is cleared") {
+	if code != 4 || !strings.Contains(stderr, "is already used by fault 1, pause, until it is cleared") {
 		t.Errorf("a kill in a pause: exit %d\n%s", code, stderr)
 	}
 	b.fault(t, "clear", "1")

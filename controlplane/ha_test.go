@@ -235,7 +235,7 @@ func (p *haPlane) resume(t *testing.T) {
 	}
 	p.roles(t)
 	ok(t, "down", "--dir", p.dir)
-	if _, stderr, code := runEnv(t, nil, "etcd: {members: 1}", "up", "--dir", p.dir, "--config", "-"); code != 4 || !strings.Contains(stderr, "is of 3 members, not of 1") {
+	if _, stderr, code := runEnv(t, nil, "etcd: {members: 1}", "up", "--dir", p.dir, "--config", "-"); code != 4 || !strings.Contains(stderr, "belongs to 3 members, not 1") {
 		t.Errorf("resumed as another: %d %s", code, stderr)
 	}
 }

@@ -45,8 +45,8 @@ type Options struct {
 	// Progress receives messages, line by line. When Start returns, all lines so far have been written. If the writer
 	// blocks, the plane does not wait for it for long.
 	Progress io.Writer
-	// Now makes Start kill processes instead of stopping them in order. The caller closes it while Start stops a plane
-	// that has failed or was interrupted. Nil means that processes are always stopped in order.
+	// Now makes Start kill processes instead of stopping them gracefully. The caller closes it while Start stops a
+	// plane that has failed or was interrupted. Nil means that processes are always stopped gracefully.
 	Now <-chan struct{}
 	// PickPorts chooses a port for each listener. last holds the ports of the last start, with zero for a new listener.
 	// If PickPorts is nil, the plane uses free loopback ports.
@@ -205,7 +205,7 @@ func (p *Plane) prepare(ctx context.Context) error {
 
 // Run waits until the plane ends, and stops it. The plane ends when ctx ends, when a client stops it through the
 // control socket, or when a component cannot be started again; only the last case is an error. If an etcd member is
-// dead, Run kills the other processes immediately, because an API server cannot end in order without etcd.
+// dead, Run kills the other processes immediately, because an API server cannot shut down gracefully without etcd.
 func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	select {
 	case <-ctx.Done():
@@ -263,7 +263,7 @@ func (p *Plane) Stop(cause error, now <-chan struct{}) {
 func (p *Plane) Release() { p.dir.release() }
 
 // shutdownSignal returns the channel that makes a stop kill the processes: now, or a closed channel if an etcd member
-// has died, because an API server cannot end in order without a quorum.
+// has died, because an API server cannot shut down gracefully without a quorum.
 func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
 	if !p.components.Died(control.KindEtcd) {
 		return now

@@ -87,7 +87,7 @@ func (n resources) check(dir string, m resources) error {
 			dir, m.disk>>20, megabytes(n.disk-m.disk), n.disk>>20)
 	}
 	if m.memory > 0 && m.memory < n.memory {
-		return fmt.Errorf("too little memory: %d MB are available, %d MB short of the %d MB that this control plane needs to start (end other programs, or take fewer replicas)",
+		return fmt.Errorf("too little memory: %d MB are available, %d MB short of the %d MB that this control plane needs to start (end other programs, or use fewer replicas)",
 			m.memory>>20, megabytes(n.memory-m.memory), n.memory>>20)
 	}
 	return nil

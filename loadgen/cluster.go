@@ -51,6 +51,11 @@ func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(strin
 	return cluster.Cleanup(ctx, cfg, runID, log)
 }
 
+// PreviewCleanup finds the objects that Cleanup would remove, and removes nothing. It calls log with the names for each kind.
+func PreviewCleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
+	return cluster.PreviewCleanup(ctx, cfg, runID, log)
+}
+
 // Sweep removes files that killed runs left in this machine's temporary directory, and
 // returns their paths.
 func Sweep() []string { return cluster.Sweep() }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"io"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/alertproof"
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
-	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
@@ -42,7 +42,7 @@ func Compare(ctx context.Context, dir string) (result.Comparison, error) {
 }
 
 // Wrap breaks text into lines of at most width characters, as reports do.
-func Wrap(text string, width int) []string { return chart.Wrap(text, width) }
+func Wrap(text string, width int) []string { return terminal.Wrap(text, width) }
 
 // Charts returns the charts of the report of the run in dir.
 func Charts(ctx context.Context, dir string) ([]Chart, error) { return judge.Pictures(ctx, dir) }

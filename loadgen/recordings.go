@@ -106,7 +106,7 @@ type ExportOptions struct {
 	// Start and End are the first and the last time of the samples to export, with the syntax of QueryOptions.At. Empty
 	// means no limit.
 	Start, End string
-	// Rules adds the results of the shipped rules: the series of recording rules, and ALERTS.
+	// Rules adds the results of the built-in rules: the series of recording rules, and ALERTS.
 	Rules bool
 	// Writer is the destination of OpenMetrics text, Dir the destination of blocks, and Receiver the destination of
 	// remote write.

@@ -152,7 +152,8 @@ func actions(text string) string {
 	).Replace(text)
 }
 
-// template returns a file of the chart. Helm renders its object if the value named enabled is set and the condition when holds.
+// template returns a file of the chart. Helm renders the object only if the value named by enabled is set and the condition
+// in when holds.
 func template(from, enabled string, when condition, object string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{{- /* Code generated from %s by \"go test ./alerts/render -update\"; DO NOT EDIT. */}}\n", from)

@@ -193,7 +193,7 @@ func each(list any, f func(object)) {
 	}
 }
 
-// encode returns the JSON of a dashboard, formatted like the dashboards that ship.
+// encode returns the JSON of a dashboard, formatted like the built-in dashboards.
 func encode(d object) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

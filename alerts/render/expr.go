@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// clusterLabel is the label for the cluster in the rules and dashboards that ship.
+// clusterLabel is the label for the cluster in the built-in rules and dashboards.
 const clusterLabel = "cluster"
 
 // text replaces the job names and the cluster label in an expression.

@@ -21,7 +21,7 @@ func presets() map[string]map[string]string {
 		"kube-prometheus-stack-managed": only("kube-apiserver", "apiserver"),
 		// The chart prometheus-community/prometheus scrapes only the API servers of a control plane.
 		"prometheus": only("kube-apiserver", "kubernetes-apiservers"),
-		// The names that ship, which deploy/kubernetes/scrape and kubernetes-mixin also use.
+		// The job names of Stormglass, which deploy/kubernetes/scrape and kubernetes-mixin also use.
 		"stormglass": {},
 	}
 }

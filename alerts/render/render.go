@@ -1,4 +1,4 @@
-// Package render adapts the rules and dashboards that ship to another Prometheus, which may use other job names and another
+// Package render adapts the built-in rules and dashboards to another Prometheus, which may use other job names and another
 // cluster label, need more matchers, and not scrape all components.
 //
 // The text of expressions stays, except for replaced names. Rules, operands of "or", panels, links and whole files are removed
@@ -62,7 +62,7 @@ type renderer struct {
 	gone map[string]bool
 }
 
-// Render renders the rules and dashboards that ship. It fails if an option is invalid.
+// Render renders the built-in rules and dashboards. It fails if an option is invalid.
 func Render(o Options) (Bundle, error) {
 	r, err := newRenderer(o)
 	if err != nil {

@@ -86,7 +86,7 @@ func (v faultVerb) command() *cobra.Command {
 			if err := errors.Join(client.Check(ctx, f), movable(ctx, client, f)); err != nil {
 				return v.refusal(err)
 			}
-			_, err := fmt.Fprintln(cmd.ErrOrStderr(), "this fault could begin now; nothing was begun")
+			_, err := fmt.Fprintln(cmd.ErrOrStderr(), "the fault could begin now; it was not started")
 			return err
 		}
 		status, err := client.Begin(ctx, f)

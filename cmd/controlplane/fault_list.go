@@ -92,7 +92,7 @@ func faultStage(s control.FaultStatus, now time.Time) string {
 	case s.Error != "" && s.Ended.IsZero():
 		return "could not be undone: " + s.Error
 	case !s.Ended.IsZero() && s.Active.IsZero():
-		return "given up before it was in force"
+		return "abandoned before it was in force"
 	case !s.Ended.IsZero():
 		return fmt.Sprintf("ended %s after %s", s.Ended.Local().Format(time.TimeOnly), s.Ended.Sub(s.Active).Round(time.Millisecond))
 	case s.Active.IsZero():
@@ -110,7 +110,7 @@ func faultStage(s control.FaultStatus, now time.Time) string {
 func faultClearCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clear [ID]",
-		Short: "End one fault, or all of them, before their time",
+		Short: "End one fault or all faults early",
 		Long: `End the fault with this ID, or all faults, and return when they are undone. A
 fault that could not be undone is tried again.`,
 		Example: `  controlplane fault clear 3
@@ -142,10 +142,10 @@ fault that could not be undone is tried again.`,
 func faultEventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Show what happened to the plane: faults, exits, starts, leaders, leases",
-		Long: `Show what the supervisor saw happen to the plane since it was started: begins
-and ends of faults, exits, starts and readiness of components, changes of etcd's
-leader and of the holders of leases. It keeps the last few thousand.`,
+		Short: "Show the plane's events: faults, exits, starts, leaders, leases",
+		Long: `Show the events that the supervisor has recorded since the plane was started:
+begins and ends of faults, exits, starts and readiness of components, changes of
+etcd's leader and of the holders of leases. It keeps the last few thousand events.`,
 		Example: `  controlplane fault events
   controlplane fault events --follow --output json`,
 		Args: cobra.NoArgs,

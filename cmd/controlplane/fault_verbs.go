@@ -50,7 +50,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "quota":
 			flags.Func("quota", "`size` of the quota, 1MiB to 8GiB", readBytes(&f.Quota))
 		case "resource":
-			flags.StringVar(&f.Resource, "resource", "", "`resource` whose creation calls the webhook, plural, as pods or deployments.apps")
+			flags.StringVar(&f.Resource, "resource", "", "`resource` whose creation calls the webhook, in the plural, for example pods or deployments.apps")
 		case "fails":
 			flags.BoolVar(&f.Fails, "fails", false, "answer 500, after the delay if there is one")
 		case "throttle":

@@ -30,8 +30,10 @@ first.
 
 A live run keeps extending its deadline. --expired removes only the objects of
 runs whose deadline has passed by the API server's clock; it works from any machine,
-and in a pod of the cluster ('loadgen cleanup render').`,
-		Example: `  loadgen cleanup --kubeconfig ~/.kube/config
+and in a pod of the cluster ('loadgen cleanup render'). --dry-run lists the objects and
+removes nothing.`,
+		Example: `  loadgen cleanup --kubeconfig ~/.kube/config --dry-run
+  loadgen cleanup --kubeconfig ~/.kube/config
   loadgen cleanup --kubeconfig ~/.kube/config --run 3f9a1c20b4 --yes
   loadgen cleanup --kubeconfig ~/.kube/config --expired --yes`,
 		Args: cobra.NoArgs,
@@ -43,8 +45,10 @@ and in a pod of the cluster ('loadgen cleanup render').`,
 				return err
 			}
 			c.cmd, c.ui = cmd, newTUI(cmd)
-			for _, path := range loadgen.Sweep() {
-				c.ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
+			if !c.dryRun {
+				for _, path := range loadgen.Sweep() {
+					c.ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
+				}
 			}
 			cfg, name, err := loadgen.Reach(cmd.Context(), at, c.ui.Step)
 			if err != nil {
@@ -64,13 +68,14 @@ and in a pod of the cluster ('loadgen cleanup render').`,
 	flags.BoolVar(&c.expired, "expired", false, "remove only what is left of runs whose deadline has passed")
 	flags.BoolVar(&c.wait, "wait", false, "wait until the run named by --run is over (requires --expired and --run)")
 	flags.BoolVar(&c.yes, "yes", false, "do not ask")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "list what would be removed, and remove nothing")
 	cmd.AddCommand(newCleanupRender())
 	return cmd
 }
 
 type cleanup struct {
-	runID              string
-	expired, wait, yes bool
+	runID                      string
+	expired, wait, yes, dryRun bool
 
 	cmd *cobra.Command
 	ui  *tui
@@ -85,11 +90,17 @@ func (c *cleanup) check() error {
 	if c.wait && (!c.expired || c.runID == "") {
 		errs = append(errs, loadgen.Usage(errors.New("--wait requires --expired and --run (add --expired --run ID)")))
 	}
+	if c.wait && c.dryRun {
+		errs = append(errs, loadgen.Usage(errors.New("--wait: --dry-run removes nothing (leave out one of them)")))
+	}
 	return errors.Join(errs...)
 }
 
 // agree asks the user before it removes objects. It returns an error if the user does not agree.
 func (c *cleanup) agree(question string) error {
+	if c.dryRun {
+		return nil
+	}
 	ok, err := c.ui.confirm(c.cmd.Context(), c.cmd.InOrStdin(), question, c.yes)
 	if err == nil && !ok {
 		err = loadgen.Usage(fmt.Errorf("nothing was removed"))
@@ -109,7 +120,11 @@ func (c *cleanup) removeAll(ctx context.Context, cfg *rest.Config) error {
 }
 
 func (c *cleanup) remove(ctx context.Context, cfg *rest.Config, runID, head string) error {
-	removed, err := loadgen.Cleanup(ctx, cfg, runID, c.ui.Step)
+	work, log := loadgen.Cleanup, c.ui.Step
+	if c.dryRun {
+		work, log = loadgen.PreviewCleanup, func(line string) { fmt.Fprintln(c.cmd.OutOrStdout(), line) }
+	}
+	removed, err := work(ctx, cfg, runID, log)
 	if err == nil || removed.Any() {
 		fmt.Fprintf(c.cmd.OutOrStdout(), "%s%s\n", head, removed)
 	}

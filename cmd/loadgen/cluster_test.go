@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +72,11 @@ func TestCleanupAfterAKilledRun(t *testing.T) {
 	p.wait()
 	if left := labelled(t, kubeconfig); len(left) == 0 {
 		t.Fatal("the killed run left nothing: this test tests nothing")
+	}
+	left := labelled(t, kubeconfig)
+	startLoadgen(t, "cleanup", "--kubeconfig", kubeconfig, "--dry-run").wantExit(0)
+	if still := labelled(t, kubeconfig); !slices.Equal(left, still) {
+		t.Errorf("the dry run changed the cluster: before\n%s\nafter\n%s", left, still)
 	}
 	startLoadgen(t, "cleanup", "--kubeconfig", kubeconfig, "--yes").wantExit(0)
 	wantNothingLeft(t, kubeconfig)

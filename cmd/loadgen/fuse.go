@@ -16,15 +16,14 @@ type fuseFlags struct {
 	noLock, cleanupJob, dryRun bool
 }
 
-// add adds all flags. It is for the command run.
-func (f *fuseFlags) add(flags *pflag.FlagSet) {
-	f.addOnPlanes(flags)
+// addOnClusters adds the flags that protect a user's cluster.
+func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that prevents two runs on one cluster at the same time")
 	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `id`, and run at the same time")
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that cleans up after the run if this machine is lost; needs --image")
 }
 
-// addOnPlanes adds the flags for runs on bundled control planes. It omits the flags that protect a user's cluster.
+// addOnPlanes adds the flags that are valid for runs on bundled control planes too.
 func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends a run early, for example throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); 'none' turns off the conditions that a run on your own cluster has by default")
 	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules whose alerts --abort-on may name")

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
@@ -44,6 +45,7 @@ func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *loadgen.Kubeconfig) {
 		},
 	})
 	own.VisitAll(func(flag *pflag.Flag) { f.names = append(f.names, flag.Name) })
+	commandline.AsInKubectl(&own)
 	flags.AddFlagSet(&own)
 }
 

@@ -94,7 +94,15 @@ sent, interrupted), 4 the environment failed.`,
 		SilenceErrors: true,
 		Version:       loadgen.Version(),
 	}
-	root.AddCommand(newRun(signals), newAB(signals), newCapacity(signals), newCompare(), newBaseline(), newTrend(), newScenarios(), newSchema(), newValidate(), newImport(), newNodes(signals), newWorker(), newWorkers(), newObserve(), newReport(), newDiagnose(), newRecord(), newQuery(), newServe(), newExport(), newGate(), newAlerts(), newCleanup(), newVersion(), commandline.ManCommand())
+	commandline.SetHelp(root)
+	commandline.Group(root, "Run", newRun(signals), newAB(signals), newCapacity(signals), newNodes(signals))
+	commandline.Group(root, "Scenarios", newScenarios(), newValidate(), newImport(), newSchema())
+	commandline.Group(root, "Answers", newReport(), newDiagnose(), newGate(), newCompare(), newBaseline(), newTrend(), newAlerts())
+	commandline.Group(root, "Recordings", newRecord(), newQuery(), newServe(), newExport())
+	commandline.Group(root, "Your cluster", newObserve(), newCleanup(), newWorkers(), newWorker())
+	commandline.Group(root, "Tools", newVersion(), commandline.ManCommand())
+	root.SetCompletionCommandGroupID("Tools")
+	root.SetHelpCommandGroupID("Tools")
 	// An empty --summary or --junit writes no file.
 	commandline.Strict(root, loadgen.Usage, "summary", "junit")
 	completeValues(root)

@@ -19,9 +19,9 @@ type page struct {
 
 	mu       sync.Mutex
 	model    pageModel
-	terminal *terminal // nil: not open yet
-	over     bool      // the page was closed, or no terminal can show it
-	steps    []string  // steps to write to the terminal when the page is closed
+	terminal *rawTerminal // nil: not open yet
+	over     bool         // the page was closed, or no terminal can show it
+	steps    []string     // steps to write to the terminal when the page is closed
 	quitting bool
 
 	writing sync.Mutex // held while the terminal is written

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the controlling terminal while it shows a page. Line editing and echo are off. Ctrl-C sends a signal as
+// rawTerminal is the controlling terminal while it shows a page. Line editing and echo are off. Ctrl-C sends a signal as
 // usual. Ctrl-Z and Ctrl-\ do nothing, because a stopped process cannot measure.
-type terminal struct {
+type rawTerminal struct {
 	file    *os.File
 	before  unix.Termios
 	columns int // width of the last frame
@@ -25,19 +25,19 @@ const (
 
 // openTerminal opens the controlling terminal for a page. It returns an error if there is no terminal, if the terminal
 // is too small, or if another process uses it (a job in the background).
-func openTerminal() (*terminal, error) {
+func openTerminal() (*rawTerminal, error) {
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	t := &terminal{file: file}
+	t := &rawTerminal{file: file}
 	if err := t.take(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return t, nil
 }
 
-func (t *terminal) take() error {
+func (t *rawTerminal) take() error {
 	columns, rows := t.size()
 	if columns < leastColumns || rows < leastRows {
 		return fmt.Errorf("a terminal of %d by %d is too small", columns, rows)
@@ -70,7 +70,7 @@ func (t *terminal) take() error {
 
 // control calls f with the file descriptor. Unlike File.Fd, it keeps the descriptor non-blocking, so that reads can be
 // canceled.
-func (t *terminal) control(f func(fd int) error) error {
+func (t *rawTerminal) control(f func(fd int) error) error {
 	conn, err := t.file.SyscallConn()
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (t *terminal) control(f func(fd int) error) error {
 }
 
 // size returns the size of the terminal; 0 if unknown.
-func (t *terminal) size() (columns, rows int) {
+func (t *rawTerminal) size() (columns, rows int) {
 	_ = t.control(func(fd int) error { // unknown: 0
 		size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
 		if err == nil {
@@ -93,7 +93,7 @@ func (t *terminal) size() (columns, rows int) {
 }
 
 // draw replaces the previous frame by a new frame, in one write. An error means that the terminal no longer exists.
-func (t *terminal) draw(frame []string, columns, rows int) error {
+func (t *rawTerminal) draw(frame []string, columns, rows int) error {
 	var b strings.Builder
 	b.WriteString("\x1b[?2026h\x1b[H") // synchronized output, if the terminal supports it
 	if columns != t.columns || rows != t.rows {
@@ -112,7 +112,7 @@ func (t *terminal) draw(frame []string, columns, rows int) error {
 }
 
 // restore resets the terminal to its earlier state and closes it. Reads that are waiting return.
-func (t *terminal) restore() error {
+func (t *rawTerminal) restore() error {
 	_, err := t.file.WriteString(leavePage)
 	err = errors.Join(err, t.control(func(fd int) error { return unix.IoctlSetTermios(fd, setTermios, &t.before) }))
 	return errors.Join(err, t.file.Close())

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -31,8 +32,8 @@ func newRun(signals *interrupts) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Run a scenario, judge it and write the report",
-		Long: `Run a scenario, judge it and write the report. NAME is a built-in scenario
-(see 'loadgen scenarios'), FILE is your own scenario, - is standard input.
+		Long: `Run a scenario, judge it and write the report. NAME is a built-in scenario (without
+NAME, the command lists them), FILE is your own scenario, - is standard input.
 
 Without --kubeconfig a control plane is started for the run and stopped after it.
 With --kubeconfig the scenario runs on that cluster: it creates only labelled
@@ -97,7 +98,7 @@ stay there and are reported, and the report is still written. A third signal, at
   loadgen run api-mix --kubeconfig ~/.kube/config --workers 4 --image registry.example.com/loadgen:v1
   loadgen run api-mix --workers 4 --image registry.example.com/loadgen:v1 --render | kubectl apply -f -
   loadgen run mine.yaml --variant all`,
-		Args:              cobra.ExactArgs(1),
+		Args:              nameOrList,
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), render.into(cmd.Flags(), kubeconfig, workers.job.Image, &o), prometheus.into(&o), receiver.check(), sum.check(), fuse.into(&o.Fuse, workers.job.Image, workers.useImage() || render.on), live.check(variant)); err != nil {
@@ -180,24 +181,47 @@ stay there and are reported, and the report is still written. A third signal, at
 	flags := cmd.Flags()
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
+	flags.StringVar(&variant, "variant", "", "run the scenario's variant with this `name`; all: run and compare all variants")
 	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "leave out the gate with this `name`, for example a gate on metrics that your cluster lacks (repeatable)")
 	addHooksFlag(cmd, &o.WithoutHooks)
-	flags.StringVar(&variant, "variant", "", "run the scenario's variant with this `name`; all: run and compare all variants")
-	flags.StringVar(&o.Out, "out", "", "the run's `directory` (default runs/TIME-NAME)")
-	kubeconfig.add(flags, &o.Kubeconfig)
-	flags.StringVar(&o.Targets, "targets", "", "`file` with further scrape targets of your cluster (etcd, scheduler, controller manager)")
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
-	prometheus.add(flags)
-	addObserveFlags(flags, &o)
-	live.add(flags)
-	receiver.add(flags)
-	fuse.add(flags)
-	workers.add(flags)
-	render.add(flags)
-	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
+	commandline.Heading(flags, "Scenario")
+	flags.StringVar(&o.Out, "out", "", "the run's `directory` (default runs/TIME-NAME)")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)
+	live.add(flags)
+	commandline.Heading(flags, "Progress and result")
+	fuse.addOnPlanes(flags)
+	commandline.Heading(flags, "Limits")
+	kubeconfig.add(flags, &o.Kubeconfig)
+	fuse.addOnClusters(flags)
+	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
+	commandline.Heading(flags, "Your cluster")
+	flags.StringVar(&o.Targets, "targets", "", "`file` with further scrape targets of your cluster (etcd, scheduler, controller manager)")
+	prometheus.add(flags)
+	addObserveFlags(flags, &o)
+	receiver.add(flags)
+	commandline.Heading(flags, "Metrics")
+	workers.add(flags)
+	render.add(flags)
+	commandline.Heading(flags, "Several generators, and runs inside a cluster")
 	return cmd
+}
+
+// nameOrList requires the name of a scenario. Without a name, it lists the built-in scenarios on standard error.
+func nameOrList(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		all, err := listScenarios()
+		if err != nil {
+			return err
+		}
+		w := cmd.ErrOrStderr()
+		fmt.Fprintln(w, "Built-in scenarios, with the longest duration of their phases ('loadgen scenarios' describes them):")
+		if err := printNames(w, all, width(w)); err != nil {
+			return err
+		}
+	}
+	return cobra.ExactArgs(1)(cmd, args)
 }
 
 // printLeftovers prints the objects that are left in a user's cluster. This is the last message on the terminal, and it

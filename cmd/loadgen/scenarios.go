@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -19,7 +20,7 @@ func newScenarios() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scenarios",
 		Short: "List the built-in scenarios",
-		Long: `List the built-in scenarios with the length of their phases (the maximum, if a phase
+		Long: `List the built-in scenarios by purpose, with the length of their phases (the maximum, if a phase
 ends by a condition; start and stop of the plane not included), nodes, variants,
 components with more than one instance, and the peak memory of recorded runs (plane and
 loadgen together). No memory figure means that no run was recorded. docs/sizing.md has
@@ -29,13 +30,9 @@ the CPU figures, and says where all figures come from.`,
   loadgen scenarios show watch-flood > mine.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var all []listedScenario
-			for _, name := range scenario.Names() {
-				s, err := scenario.Read(name, nil)
-				if err != nil {
-					return err
-				}
-				all = append(all, listed(name, s))
+			all, err := listScenarios()
+			if err != nil {
+				return err
 			}
 			w := cmd.OutOrStdout()
 			return output.Write(w, all, func() error { return printScenarios(w, all, width(w)) })
@@ -65,6 +62,7 @@ the CPU figures, and says where all figures come from.`,
 
 type listedScenario struct {
 	Name        string         `json:"name"`
+	Purpose     string         `json:"purpose"`
 	Description string         `json:"description"`
 	Seconds     float64        `json:"seconds"` // maximum total length of all phases
 	ByCondition bool           `json:"endsByCondition"`
@@ -80,8 +78,22 @@ type listedMemory struct {
 	LoadgenBytes int64 `json:"loadgenBytes"`
 }
 
-func listed(name string, s *scenario.Scenario) listedScenario {
-	l := listedScenario{Name: name, Description: strings.TrimSpace(s.Description), Nodes: s.Nodes.Count, Components: map[string]int{}}
+// listScenarios returns the built-in scenarios, ordered by purpose and name.
+func listScenarios() (all []listedScenario, err error) {
+	for _, p := range scenario.Purposes() {
+		for _, name := range p.Names {
+			s, err := scenario.Read(name, nil)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, listed(p.Title, name, s))
+		}
+	}
+	return all, nil
+}
+
+func listed(purpose, name string, s *scenario.Scenario) listedScenario {
+	l := listedScenario{Name: name, Purpose: purpose, Description: strings.TrimSpace(s.Description), Nodes: s.Nodes.Count, Components: map[string]int{}}
 	for _, p := range s.Phases {
 		l.Seconds += (p.For.D() + p.Within.D()).Seconds()
 		l.ByCondition = l.ByCondition || p.Within > 0
@@ -98,10 +110,14 @@ func listed(name string, s *scenario.Scenario) listedScenario {
 	return l
 }
 
+// length returns the longest time that the phases may take.
+func (l listedScenario) length() string {
+	return scenario.Duration(time.Duration(l.Seconds * float64(time.Second)).Round(time.Second)).String()
+}
+
 // facts describes the size of a scenario in one line.
 func (l listedScenario) facts() string {
-	length := time.Duration(l.Seconds * float64(time.Second)).Round(time.Second)
-	facts := []string{scenario.Duration(length).String()}
+	facts := []string{l.length()}
 	if l.ByCondition {
 		facts[0] = "at most " + facts[0]
 	}
@@ -122,23 +138,44 @@ func (l listedScenario) facts() string {
 	return strings.Join(facts, ", ")
 }
 
-// printScenarios prints the name and size of each scenario, and the description below them, wrapped to the terminal's
-// width.
+// printScenarios prints the name and size of each scenario by purpose, and the description below them, wrapped to the
+// terminal's width.
 func printScenarios(w io.Writer, all []listedScenario, columns int) error {
-	name := 0
-	for _, l := range all {
-		name = max(name, len(l.Name))
-	}
-	var b strings.Builder
-	for _, l := range all {
+	return printByPurpose(w, all, func(b *strings.Builder, l listedScenario, names int) {
 		first := l.Name
-		for _, line := range loadgen.Wrap(l.facts(), max(columns, 80)-name-2) {
-			fmt.Fprintf(&b, "%-*s  %s\n", name, first, line)
+		for _, line := range terminal.Wrap(l.facts(), max(columns, 80)-names-4) {
+			fmt.Fprintf(b, "  %-*s  %s\n", names, first, line)
 			first = ""
 		}
-		for _, line := range loadgen.Wrap(l.Description, max(columns, 40)-4) {
-			fmt.Fprintf(&b, "    %s\n", line)
+		for _, line := range terminal.Wrap(l.Description, max(columns, 40)-6) {
+			fmt.Fprintf(b, "      %s\n", line)
 		}
+	})
+}
+
+// printNames prints one line for each scenario, by purpose: its name, the length of its phases and the start of its
+// description.
+func printNames(w io.Writer, all []listedScenario, columns int) error {
+	return printByPurpose(w, all, func(b *strings.Builder, l listedScenario, names int) {
+		const lengths = len("12m34s")
+		text := terminal.Shorten(strings.ReplaceAll(l.Description, "\n", " "), max(columns, 80)-names-lengths-6)
+		fmt.Fprintf(b, "  %-*s  %*s  %s\n", names, l.Name, lengths, l.length(), text)
+	})
+}
+
+// printByPurpose prints each scenario by print, below the title of its purpose. names is the length of the longest name of
+// the same purpose.
+func printByPurpose(w io.Writer, all []listedScenario, print func(b *strings.Builder, l listedScenario, names int)) error {
+	names := map[string]int{}
+	for _, l := range all {
+		names[l.Purpose] = max(names[l.Purpose], len(l.Name))
+	}
+	var b strings.Builder
+	for i, l := range all {
+		if i == 0 || l.Purpose != all[i-1].Purpose {
+			fmt.Fprintf(&b, "%s:\n", l.Purpose)
+		}
+		print(&b, l, names[l.Purpose])
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -3,13 +3,13 @@ package control
 import "slices"
 
 // Claim is a part of the plane that a fault uses while it is in force: a process, a link, or a
-// part named by its FaultKind. Two faults with the same part clash if either needs it alone.
+// part named by its FaultKind. Two faults with the same part clash if either needs it exclusively.
 type Claim struct {
 	Part  string // for people: "the process of etcd-0"
 	Alone bool
 }
 
-// ProcessClaim returns a claim on a component's process. alone excludes all other claims on the process.
+// ProcessClaim returns a claim on a component's process. If alone is true, it excludes all other claims on the process.
 func ProcessClaim(name string, alone bool) Claim { return Claim{"the process of " + name, alone} }
 
 // Link joins two components: From connects to To.

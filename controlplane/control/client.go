@@ -81,7 +81,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return call[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
-// Stop makes the supervisor stop the plane in order, and waits until the plane's last process has ended.
+// Stop makes the supervisor stop the plane gracefully, and waits until the plane's last process has ended.
 func (c *Client) Stop(ctx context.Context) error {
 	if err := c.call(ctx, http.MethodPost, "/v1/stop", nil, nil); err != nil {
 		return err

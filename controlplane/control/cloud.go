@@ -12,7 +12,7 @@ const ProviderName = "stormglass"
 type Instance struct {
 	// Name is unique.
 	Name string `json:"name"`
-	// Zone is its zone and Type its machine type. If empty, its Node does not get the label.
+	// Zone is its zone, and Type its machine type. If a field is empty, the Node does not get the label for it.
 	Zone string `json:"zone,omitempty"`
 	Type string `json:"type,omitempty"`
 	// Address is its internal address.

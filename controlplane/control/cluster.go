@@ -22,7 +22,8 @@ type Cluster struct {
 	Server string `json:"server"`
 	// CAFile verifies Server.
 	CAFile string `json:"caFile"`
-	// KubernetesVersion is the version of kube-apiserver-0, as "v1.37.1", and EtcdVersion of etcd-0, as "3.7.0".
+	// KubernetesVersion is the version of kube-apiserver-0, such as "v1.37.1". EtcdVersion is the version of
+	// etcd-0, such as "3.7.0".
 	KubernetesVersion string `json:"kubernetesVersion"`
 	EtcdVersion       string `json:"etcdVersion"`
 	// Kubeconfigs are the paths of the kubeconfigs by user: "admin" (system:masters,
@@ -84,7 +85,7 @@ type Component struct {
 	// Kind is the program: "etcd", "kube-apiserver", "kube-scheduler",
 	// "kube-controller-manager".
 	Kind string `json:"kind"`
-	// Version is the version of a component that comes with a release, as "v1.37.1", or "3.7.0" for etcd.
+	// Version is the version of a component that comes with a release, such as "v1.37.1", or "3.7.0" for etcd.
 	Version string `json:"version,omitempty"`
 	// PID is the process ID while the plane is up.
 	PID     int       `json:"pid"`
@@ -197,7 +198,7 @@ type EtcdStatus struct {
 	// DBSize is the size of its database file, and DBInUse the part in use, in bytes.
 	DBSize  int64 `json:"dbSizeBytes"`
 	DBInUse int64 `json:"dbInUseBytes"`
-	// Alarms are the raised alarms, as "NOSPACE".
+	// Alarms are the raised alarms, such as "NOSPACE".
 	Alarms []string `json:"alarms,omitempty"`
 }
 

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Config configures a bundled control plane: a scenario's `controlPlane`. The zero
-// value is upstream's defaults, one of each component.
+// Config configures a bundled control plane: a scenario's `controlPlane`. The zero value configures one process each of
+// etcd, kube-apiserver, kube-scheduler and kube-controller-manager, with upstream's defaults.
 type Config struct {
 	// Version: Kubernetes version, "1.37" (the default), "1.36" or "1.35", with the etcd version for it: docs/reference/versions.md
 	Version string `yaml:"version,omitempty" json:"version,omitempty"`
 	// Versions: versions of components that differ from version, by kind or name: {kube-controller-manager: "1.36",
 	// kube-apiserver-1: "1.36"}
 	Versions map[string]string `yaml:"versions,omitempty" json:"versions,omitempty"`
-	// EmulatedVersion: version that API servers, scheduler and controller manager emulate, as "1.36"
+	// EmulatedVersion: version that API servers, scheduler and controller manager emulate, such as "1.36"
 	EmulatedVersion string `yaml:"emulatedVersion,omitempty" json:"emulatedVersion,omitempty"`
 
 	Etcd              Etcd              `yaml:"etcd,omitempty" json:"etcd,omitempty"`                           // the etcd members
@@ -25,8 +25,7 @@ type Config struct {
 	ControllerManager ControllerManager `yaml:"controllerManager,omitempty" json:"controllerManager,omitempty"` // kube-controller-manager
 	Scheduler         Scheduler         `yaml:"scheduler,omitempty" json:"scheduler,omitempty"`                 // kube-scheduler
 	MetricsServer     MetricsServer     `yaml:"metricsServer,omitempty" json:"metricsServer,omitempty"`         // metrics-server
-	// CloudControllerManager: cloud-controller-manager and its simulated cloud:
-	// docs/reference/cloud.md
+	// CloudControllerManager: cloud-controller-manager and its simulated cloud (docs/reference/cloud.md)
 	CloudControllerManager CloudControllerManager `yaml:"cloudControllerManager,omitempty" json:"cloudControllerManager,omitzero"`
 	// FeatureGates: on or off in every component that has the gate; a component's own
 	// flags take precedence
@@ -56,9 +55,9 @@ type APIServer struct {
 	// Replicas: number of API servers, behind a TCP load balancer that checks /readyz of each;
 	// default 1, without a load balancer.
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
-	// Descriptors: limit of open files per API server, default the machine's.
+	// Descriptors: limit of open files per API server; default: the machine's limit.
 	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`
-	// CPUs: processors that each API server may use at once (GOMAXPROCS), default the machine's. With
+	// CPUs: processors that each API server may use at once (GOMAXPROCS); default: all processors of the machine. With
 	// fewer, a flood saturates an API server instead of the machine that measures it
 	CPUs int `yaml:"cpus,omitempty" json:"cpus,omitempty" zero:"the machine's; leave it out for that"`
 	// Audit: "off" (the default) or "metadata" (one line per request of the load):
@@ -324,7 +323,7 @@ func (c Config) topologyProblems() []Problem {
 			all = append(all, Problem{path, fmt.Sprintf("%d is out of bounds", n), hint})
 		}
 	}
-	count("etcd.members", c.Etcd.Members, maxMembers, fmt.Sprintf("1, 3, 5 or %d; every member writes all that is written", maxMembers))
+	count("etcd.members", c.Etcd.Members, maxMembers, fmt.Sprintf("1, 3, 5 or %d; each member stores all data", maxMembers))
 	count("apiServer.replicas", c.APIServer.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d", maxReplicas))
 	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the rest stand by", maxReplicas))
 	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the rest stand by", maxReplicas))

@@ -18,14 +18,14 @@ func (c Config) coordinatedProblems() []Problem {
 	served, path := c.gateOf(KindAPIServer, coordinatedGate)
 	if served && !servesCandidates(c.APIServer.Flags["runtime-config"]) {
 		return []Problem{{
-			path, coordinatedGate + " needs " + coordinatedAPI + ", which API servers do not serve by default: nothing would lead",
+			path, coordinatedGate + " needs " + coordinatedAPI + ", which API servers do not serve by default: no leader would be elected",
 			"set apiServer.flags.runtime-config: " + coordinatedAPI + "=true",
 		}}
 	}
 	for _, kind := range []string{KindControllerManager, KindScheduler} {
 		if on, path := c.gateOf(kind, coordinatedGate); on && !served {
 			return []Problem{{
-				path, coordinatedGate + " is on in " + kind + " and off in the API servers, which would elect it: it would never lead",
+				path, coordinatedGate + " is on in " + kind + " and off in the API servers, which elect the leader under this gate: no leader would be elected",
 				"set featureGates." + coordinatedGate + ": true, for all",
 			}}
 		}

@@ -33,10 +33,9 @@ type Fault struct {
 	Size    int64 `json:"sizeBytes,omitempty"`
 	// Quota is the quota of an etcdQuota, in bytes.
 	Quota int64 `json:"quotaBytes,omitempty"`
-	// Resource is the resource whose creation calls a webhook, as "pods" or
-	// "deployments.apps". Fails makes a webhook or service answer 500. Ignore sets failurePolicy
-	// Ignore (fail open) instead of Fail. TimeoutSeconds is the API server's
-	// timeout, 1 to 30. Zero means upstream's default of 10.
+	// Resource is the resource whose creation calls a webhook, such as "pods" or "deployments.apps". Fails makes a
+	// webhook or service answer 500. Ignore sets failurePolicy Ignore (fail open) instead of Fail. TimeoutSeconds is
+	// the API server's timeout, 1 to 30. Zero means upstream's default of 10.
 	Resource       string `json:"resource,omitempty"`
 	Fails          bool   `json:"fails,omitempty"`
 	Ignore         bool   `json:"ignore,omitempty"`
@@ -99,9 +98,8 @@ type FaultStatus struct {
 	Ended  time.Time `json:"ended,omitzero"`
 	// Error is the reason why it could not be undone.
 	Error string `json:"error,omitempty"`
-	// Lost is the reason why it was not in force during its whole time on all components: a
-	// neighbour ended by itself, or a component's new process could not be slowed or
-	// limited like the previous one.
+	// Lost is the reason why it was not in force on all components for its whole length: a neighbour ended by itself,
+	// or a component's new process could not be slowed or limited like the previous one.
 	Lost string `json:"lost,omitempty"`
 }
 
@@ -156,7 +154,7 @@ type FaultKind struct {
 	Takes, Needs []string
 	// Check finds an invalid combination of fields. Nil means that all combinations are valid.
 	Check func(Fault) (Problem, bool)
-	// Delays names what the field delay delays: "each call".
+	// Delays is the subject of the delay in help texts, such as "each call".
 	Delays string
 	// Momentary faults have no length. They end by themselves.
 	Momentary bool
@@ -165,17 +163,17 @@ type FaultKind struct {
 
 	// On lists the kinds of component that the fault may name; empty means all kinds.
 	On []string
-	// AllByDefault is true if the fault affects all components of On if it does not name any.
+	// AllByDefault is true if a fault that names no components affects all components of the kinds in On.
 	AllByDefault bool
 	// OnAll lists the kinds of component that the fault always affects. Such a fault names no components.
 	OnAll []string
 	// Process is the fault's effect on its components' processes.
 	Process ProcessEffect
-	// PartOfEach begins the name of a part of each component that the fault
-	// uses alone: "the fsync of". Part names a part of the plane that it uses alone.
+	// PartOfEach is the prefix of the name of a part that the fault uses exclusively in each component, such as "the
+	// fsync of". Part returns the name of a part of the plane that the fault uses exclusively.
 	PartOfEach string
 	Part       func(Fault) string
-	// Links is true if the fault uses the links of its components, each alone.
+	// Links is true if the fault uses each link of its components exclusively.
 	Links bool
 	// Whole is true if the fault needs the whole plane: no other fault may be in force.
 	Whole bool
@@ -193,7 +191,7 @@ type FaultKind struct {
 	OfNodes bool
 	// OfCloud marks a fault of nodes in which the simulated cloud takes part.
 	OfCloud bool
-	// Adds is true if the fault registers the nodes that were left for later.
+	// Adds is true if the fault registers the nodes that the scenario reserves for it (nodes.later).
 	Adds bool
 	// SilencesNodes is true if nodes send nothing after the fault. Announced is true if they
 	// first report that they are not Ready.

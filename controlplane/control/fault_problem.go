@@ -52,7 +52,7 @@ func (f Fault) fields() []faultField {
 		{name: "delay", set: f.Delay != 0, needed: `as "25ms"`, wrong: outside(f.Delay, 0, maxFaultDelay), allowed: "to 1m"},
 		{name: "jitter", set: f.Jitter != 0, wrong: outside(f.Jitter, 0, max(f.Delay, 0)), allowed: "at most the delay, because it may be subtracted from it"},
 		{name: "files", set: f.Files != "", wrong: unless(slices.Contains([]string{FaultFilesWAL, FaultFilesAll}, f.Files), "%q is not known", f.Files), allowed: "wal or all"},
-		{name: "limit", set: f.Limit != 0, needed: "open files, as 1024", wrong: outside(f.Limit, 0, maxFaultDescriptors), allowed: fmt.Sprintf("to %d", maxFaultDescriptors)},
+		{name: "limit", set: f.Limit != 0, needed: "open files, such as 1024", wrong: outside(f.Limit, 0, maxFaultDescriptors), allowed: fmt.Sprintf("to %d", maxFaultDescriptors)},
 		{name: "writers", set: f.Writers != 0, wrong: outside(f.Writers, 1, maxFaultWriters), allowed: fmt.Sprintf("from 1 to %d", maxFaultWriters)},
 		{name: "size", set: f.Size != 0, wrong: outside(size(f.Size), minFaultSize, maxFaultSize), allowed: "from 4KiB to 1GiB"},
 		{name: "quota", set: f.Quota != 0, needed: `as "16MiB"`, wrong: outside(size(f.Quota), minFaultQuota, maxFaultQuota), allowed: "from 1MiB to 8GiB"},

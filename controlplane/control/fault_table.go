@@ -44,7 +44,7 @@ func FaultTable() []FaultKind {
 is as durable as ever. It needs Linux with seccomp; no root.
 
 It shows in etcd_disk_wal_fsync_duration_seconds, then in the latency of all
-writes. A slow member that follows hurts less than the leader: a quorum of the
+writes. A slow follower hurts less than a slow leader, because a quorum of the
 other members is enough.`,
 			Example: `  controlplane fault slow-fsync --member etcd-0 --delay 25ms --for 1m
   controlplane fault slow-fsync --member etcd --delay 10ms --jitter 5ms --files all`,
@@ -55,8 +55,8 @@ other members is enough.`,
 			Name:  FaultDiskContention,
 			Short: "Run a neighbour that writes and fsyncs on the disk",
 			Long: `Run a neighbour that writes and fsyncs, over and over: on the file system of
-etcd's data if etcd is stacked, on another one if it is external. What it writes
-is removed at the end.
+etcd's data if etcd is stacked, on another one if it is external. Its files are
+removed at the end.
 
 How much it hurts depends on the disk; see etcd_disk_wal_fsync_duration_seconds
 and etcd_disk_backend_commit_duration_seconds.`,
@@ -88,7 +88,7 @@ writes; from about half of etcd's election timeout (1 s) on, in leader changes.`
 			Name:  FaultPartition,
 			Short: "Cut a component's links",
 			Long: `Cut the links of a component: nothing comes through in either direction, and
-connections hang rather than fail, as behind a switch that is gone.
+connections hang rather than fail, like behind a switch that has failed.
 
 ` + linksLong + `
 
@@ -102,8 +102,8 @@ timeout; see etcd_server_leader_changes_seen_total and etcd_server_has_leader.`,
 		{
 			Name:  FaultPause,
 			Short: "Stop a process for a time (SIGSTOP, then SIGCONT)",
-			Long: `Stop a process where it is and let it continue later, as a host that hangs: its
-connections stay open without an answer.`,
+			Long: `Stop a process and let it continue later, like a host that hangs: its connections
+stay open, but nothing answers.`,
 			Example: `  controlplane fault pause --component etcd-leader --for 10s
   controlplane fault pause --component kube-apiserver-0 --for 30s`,
 			Takes: []string{"components", "for"}, Needs: []string{"components"},
@@ -113,7 +113,7 @@ connections stay open without an answer.`,
 			Name:  FaultKill,
 			Short: "Kill a process (SIGKILL) and start it again at the end",
 			Long: `Kill a process. At the end of the fault it is started again, with the same ports
-and data. A kill of all etcd members but one stops all writes until then.`,
+and data. If all etcd members except one are killed, all writes stop until then.`,
 			Example: `  controlplane fault kill --component kube-scheduler-leader --for 30s
   controlplane fault kill --component etcd-0 --component etcd-1 --for 20s`,
 			Takes: []string{"components", "for"}, Needs: []string{"components"},
@@ -121,8 +121,8 @@ and data. A kill of all etcd members but one stops all writes until then.`,
 		},
 		{
 			Name:  FaultRestart,
-			Short: "End a process in order (SIGTERM) and start it again immediately",
-			Long: `End a process in order and start it again as soon as it is gone: a rollout of the
+			Short: "Terminate a process (SIGTERM) and start it again immediately",
+			Long: `Terminate a process and start it again as soon as it has ended: a rollout of the
 control plane. Several components, such as all of a kind, are restarted one after
 another, each when the one before it serves again. The fault ends by itself when the
 last has started again, so it has no length; fault events shows when it is ready.`,
@@ -147,8 +147,8 @@ See process_open_fds and process_max_fds. status shows how many are open.`,
 			Name:  FaultDiskFull,
 			Short: "Prevent the files of an API server from growing, as on a full disk",
 			Long: `Prevent the files of an API server from growing (a limit of 0 on the size of its
-files), and restore the limit at the end: its audit log and its own log lose what is
-written meanwhile. A write fails with EFBIG where one on a full disk fails with
+files), and restore the limit at the end. Until then, its audit log and its own log
+lose all new lines. A write fails with EFBIG where one on a full disk fails with
 ENOSPC. Linux only.
 
 See apiserver_audit_error_total. With --audit-log-mode=blocking-strict requests
@@ -188,11 +188,12 @@ latency, or the errors, of POSTs of the resource.`,
 		{
 			Name:  FaultService,
 			Short: "Slow a service that components call, or make it fail or throttle",
-			Long: `Delay each answer of a service, or make it an error: of kms-plugin, oidc-issuer,
-token-webhook, authorization-webhook, audit-webhook, conversion-webhook,
-scheduler-extender or cloud-api, if the plane's configuration has them. With
---throttle the service answers this many requests a second, and others with status
-429 and Retry-After. Delayed answers are sent when the fault ends.
+			Long: `Delay each answer of a service, or replace it with an error. The services are
+kms-plugin, oidc-issuer, token-webhook, authorization-webhook, audit-webhook,
+conversion-webhook, scheduler-extender and cloud-api, if the plane's configuration
+has them. With --throttle the service answers this number of requests a second, and
+refuses others with status 429 and Retry-After. Delayed answers are sent when the
+fault ends.
 
 Caches can hide the effect for a while: see the docs' page on services.`,
 			Example: `  controlplane fault service --component token-webhook --delay 2s --for 1m
@@ -207,9 +208,10 @@ Caches can hide the effect for a while: see the docs' page on services.`,
 		{
 			Name:  FaultKeyRotation,
 			Short: "Give a service a new key",
-			Long: `Give kms-plugin a new key, with which API servers encrypt once they have noticed it
-(within a minute), or oidc-issuer, whose tokens signed by the old key are refused
-as soon as an API server has read the new one. The load gets a new token.`,
+			Long: `Give kms-plugin or oidc-issuer a new key. API servers encrypt with the new key of
+kms-plugin once they have noticed it (within a minute). An API server that has read
+the new key of oidc-issuer refuses tokens that the old key signed. The load gets a
+new token.`,
 			Example: `  controlplane fault key-rotation --component kms-plugin`,
 			Takes:   []string{"components"}, Needs: []string{"components"}, Momentary: true,
 			On: []string{KindKMSPlugin, KindOIDCIssuer}, Process: ProcessAltered, PartOfEach: "the keys of",
@@ -221,9 +223,9 @@ as soon as an API server has read the new one. The load gets a new token.`,
 database. The write that exceeds it raises the NOSPACE alarm; from then on etcd
 refuses all requests that need space.
 
-At the end the members are restarted with the quota that they had, the alarm is
-disarmed, revisions are compacted and the databases defragmented: what a person
-on call does. Beginning and ending take some seconds for each member.
+At the end the members are restarted with their previous quota, the alarm is
+disarmed, revisions are compacted and the databases are defragmented, as an operator
+would do. Beginning and ending take some seconds for each member.
 
 See etcd_mvcc_db_total_size_in_bytes and etcd_server_quota_backend_bytes.`,
 			Example: `  controlplane fault etcd-quota --quota 16MiB --for 2m`,
@@ -232,18 +234,18 @@ See etcd_mvcc_db_total_size_in_bytes and etcd_server_quota_backend_bytes.`,
 		},
 		{
 			Name:  FaultRestore,
-			Short: "Take a snapshot of etcd and take the plane back to it",
-			Long: `Rehearse a restore: take a snapshot of etcd, stop everything, make fresh data of
-the snapshot for each member and start everything again. It takes some seconds,
-in which nothing is served; what is written while the snapshot is unpacked is
-gone. controlplane etcd restore does the same with your own snapshot.`,
+			Short: "Take a snapshot of etcd and restore the plane from it",
+			Long: `Rehearse a restore: take a snapshot of etcd, stop everything, create new data from
+the snapshot for each member and start everything again. It takes some seconds, in
+which nothing is served. Writes while the snapshot is unpacked are lost.
+controlplane etcd restore does the same with your own snapshot.`,
 			Example: `  controlplane fault etcd-restore`,
 			OnAll:   Kinds(), Momentary: true, Process: ProcessEnded, Whole: true, Silences: true,
 		},
 		{
 			Name:  FaultUpgrade,
 			Short: "Start components with the programs of a newer version, one after another",
-			Long: `End each component in order and start it with the program of a newer version of
+			Long: `Terminate each component and start it with the program of a newer version of
 Kubernetes, in upstream's order: etcd member by member, the leader last, API
 servers, controller manager, scheduler, cloud-controller-manager. Each is restarted
 when the one before it serves again. A move that upstream's version skew policy
@@ -251,7 +253,7 @@ forbids is refused. The program is controlplane-VERSION next to controlplane: ma
 VERSION=1.36 builds it.
 
 A component that does not serve with the new program is started with the old one
-again, and the rest stay unchanged: fault downgrade takes them back.`,
+again, and the rest stay unchanged. fault downgrade takes the upgraded ones back.`,
 			Example: `  controlplane fault upgrade --to 1.37
   controlplane fault upgrade --to 1.37 --component kube-apiserver-0`,
 			Takes: []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,
@@ -261,7 +263,7 @@ again, and the rest stay unchanged: fault downgrade takes them back.`,
 		{
 			Name:  FaultDowngrade,
 			Short: "Take components back to the programs of an older version, one after another",
-			Long: `As upgrade, but to an older version and in the reverse order. Before the first etcd
+			Long: `Like upgrade, but to an older version and in the reverse order. Before the first etcd
 member goes back, etcd is prepared (etcdctl downgrade enable) and lowers the storage
 version of its data.`,
 			Example: `  controlplane fault downgrade --to 1.36`,
@@ -275,7 +277,7 @@ version of its data.`,
 			OfNodes: true, SilencesNodes: true,
 		},
 		{
-			Name: NodeShutdown, Short: "Shut a fraction of the nodes down in order: not Ready, pods ended within their grace, then silence",
+			Name: NodeShutdown, Short: "Shut a fraction of the nodes down gracefully: not Ready, pods ended within their grace period, then silence",
 			Takes: []string{"fraction"}, Needs: []string{"fraction"},
 			OfNodes: true, SilencesNodes: true, Announced: true,
 		},
@@ -305,10 +307,10 @@ version of its data.`,
 	}
 }
 
-const linksLong = `The links are those between etcd members and from API servers to members and to
-metrics-server, which all API servers share; the plane must have been started with
-networkFaults: on, the default with several members. Without --peer all links of the
-component are meant.`
+const linksLong = `A component's links are its connections to other components: between etcd members,
+and from API servers to members and to metrics-server (all API servers share that
+link). The plane must have been started with networkFaults: on, the default with
+several members. Without --peer all links of the component are affected.`
 
 // versionsPart returns the claimed part of upgrades and downgrades, so that only one of them runs at a time. Each move is
 // checked against the versions that the previous move left.

@@ -70,7 +70,7 @@ func TestFaultProblems(t *testing.T) {
 		{"a link by microseconds", with(etcd0(control.FaultNetworkDelay), func(f *control.Fault) { f.Delay = 1500 * time.Microsecond }), nil},
 		{"disk contention", control.Fault{Kind: control.FaultDiskContention}, nil},
 		{"tiny writes by many", control.Fault{Kind: control.FaultDiskContention, Writers: 65, Size: 1}, []string{"writers: 65 is out of bounds", "size: 1 bytes is out of bounds"}},
-		{"no limit", etcd0(control.FaultDescriptors), []string{"limit: descriptorLimit needs it (open files, as 1024)"}},
+		{"no limit", etcd0(control.FaultDescriptors), []string{"limit: descriptorLimit needs it (open files, such as 1024)"}},
 		{"a webhook", control.Fault{Kind: control.FaultWebhook, Resource: "deployments.apps", Fails: true}, nil},
 		{"a webhook that does nothing", control.Fault{Kind: control.FaultWebhook, Resource: "pods"}, []string{"delay: a webhook that neither waits nor fails breaks nothing (give a delay, or fails)"}},
 		{"a webhook on all", control.Fault{Kind: control.FaultWebhook, Resource: "*", Fails: true, TimeoutSeconds: 31}, []string{`resource: "*" is not a resource`, "timeout: 31 is out of bounds (from 1 to 30 seconds)"}},

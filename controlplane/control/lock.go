@@ -134,8 +134,8 @@ func IsPlaneDir(dir string) bool {
 	return err == nil
 }
 
-// SocketDirPrefix begins the name of a temporary directory that is created only
-// for the socket, if the path of the plane's directory is too long for a socket.
+// SocketDirPrefix is the name prefix of the temporary directory that holds the socket if the path
+// of the plane's directory is too long for a socket.
 const SocketDirPrefix = "stormglass-"
 
 // RemoveSocketDir removes the temporary directory of the socket, which the last holder of the lock leaves behind if it

@@ -74,7 +74,7 @@ func (c Config) Problems() []Problem {
 		// These flags are set by audit, or would disable it.
 		for _, name := range []string{"audit-policy-file", "audit-log-path", "audit-log-maxbackup", "audit-log-maxage", "audit-log-format", "audit-log-version", "audit-log-compress"} {
 			if _, ok := c.APIServer.Flags[name]; ok {
-				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit sets the audit log already", "keep one of the two: without apiServer.audit the flag is yours"})
+				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit sets the audit log already", "keep one of the two"})
 			}
 		}
 	default:
@@ -126,12 +126,12 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	case resolution < 10*time.Second:
 		all = append(all, Problem{atResolution, fmt.Sprintf("%s is out of bounds", resolution), "at least 10s"})
 	case timeout > resolution*9/10:
-		all = append(all, Problem{atTimeout, fmt.Sprintf("%s is more than nine tenths of metric-resolution, %s", timeout, resolution), "as 5s"})
+		all = append(all, Problem{atTimeout, fmt.Sprintf("%s is more than nine tenths of metric-resolution, %s", timeout, resolution), "for example 5s"})
 	}
 	// With endpoint routing, API servers do not accept a Service of type ExternalName.
 	const flag = "enable-aggregator-routing"
 	if on, _ := strconv.ParseBool(c.APIServer.Flags[flag]); on {
-		all = append(all, Problem{"apiServer.flags." + flag, "metrics-server has no endpoints, which may not be loopback addresses", "leave it out, or metricsServer"})
+		all = append(all, Problem{"apiServer.flags." + flag, "API servers with endpoint routing cannot reach metrics-server: its Service has an external name instead of endpoints", "leave the flag or metricsServer out"})
 	}
 	return all
 }
@@ -290,7 +290,7 @@ type ownFlags struct {
 const (
 	keysHint   = "each plane has its own keys, in DIR/pki"
 	listenHint = "each plane picks free ports on loopback"
-	dataHint   = "choose the place with --dir"
+	dataHint   = "choose the directory with --dir"
 )
 
 func etcdOwn() []ownFlags {
@@ -406,7 +406,7 @@ type Checked struct {
 	// Known lists all flags of the component, and Unknown the checked flags that do not exist.
 	Known   []string `json:"known"`
 	Unknown []string `json:"unknown,omitempty"`
-	// Wrong has the error of each invalid value, by flag.
+	// Wrong holds the error for each invalid value, by flag.
 	Wrong map[string]string `json:"wrong,omitempty"`
 	// Defaults are upstream's defaults of the checked flags.
 	Defaults map[string]string `json:"defaults"`

@@ -133,7 +133,7 @@ func (c Config) releaseProblems() (all []Problem) {
 		s, ok := ParseSelector(on)
 		switch {
 		case !ok || s.Role != "" || !slices.Contains(VersionedKinds(), s.Kind):
-			hint := strictyaml.Hint(on, VersionedKinds(), "a kind or a name, as kube-controller-manager or kube-apiserver-1")
+			hint := strictyaml.Hint(on, VersionedKinds(), "a kind or a name, such as kube-controller-manager or kube-apiserver-1")
 			all = append(all, Problem{path, fmt.Sprintf("%q is not a component with a version", on), hint})
 		case c.Count(s.Kind) == 0:
 			all = append(all, Problem{path, "this plane has no " + s.Kind, KindOf(s.Kind).Field + " starts one"})

@@ -149,8 +149,8 @@ func (s *Supervisor) Err() error { return s.err }
 // is being registered, 30 s for the processes and 1 s for the last answers.
 const stopWithin = 50 * time.Second
 
-// Stop stops the plane in order and waits until it has ended. If ctx ends first, or the supervisor takes too long, Stop
-// kills all processes.
+// Stop stops the plane gracefully and waits until it has ended. If ctx ends first, or the supervisor takes too long,
+// Stop kills all processes.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()

@@ -120,8 +120,8 @@ func optionalValue(c *cobra.Command, args []string) (found *pflag.Flag) {
 	return found
 }
 
-// lastAddress returns the last argument that contains a colon, because it may be HOST:PORT. It returns "" if there is
-// none.
+// lastAddress returns the last argument that contains a colon, because it may be HOST:PORT, or "" if no argument
+// contains a colon.
 func lastAddress(args []string) string {
 	for _, arg := range slices.Backward(args) {
 		if strings.Contains(arg, ":") {

@@ -25,5 +25,5 @@ func Check(addr string, public bool) error {
 	if public || Is(host) {
 		return nil
 	}
-	return fmt.Errorf("%s is open to the network, and there is no password (listen on 127.0.0.1, or add --observe-public if that is meant)", addr)
+	return fmt.Errorf("%s is open to the network, and there is no password (listen on 127.0.0.1, or add --observe-public if that is intended)", addr)
 }

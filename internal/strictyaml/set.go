@@ -138,7 +138,7 @@ func (d *Document) put(path string, set *yaml.Node, o origin) error {
 	}
 	d.markOverride(set, o)
 	if !wellFormed.MatchString(path) {
-		return fail("as nodes.count or phases[0].for", "%q is not a path", path)
+		return fail("such as nodes.count or phases[0].for", "%q is not a path", path)
 	}
 	steps := splitPath(path)
 	node := d.root

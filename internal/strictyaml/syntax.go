@@ -93,7 +93,7 @@ func (d *Document) syntaxError(data []byte, err error) error {
 	case p == "mapping values are not allowed in this context":
 		e.Msg, e.Hint = `a ":" where no field can be`, "indent the line as the fields above it, or quote a value that holds a colon"
 	case p == "block sequence entries are not allowed in this context":
-		e.Msg, e.Hint = `a "-" where no list can be`, "begin the list on a line of its own"
+		e.Msg, e.Hint = `a "-" where no list can be`, "begin the list on a separate line"
 	case strings.Contains(p, "tab character"), len(rest) > 0 && rest[0] == '\t':
 		e.Msg, e.Hint = "a tab in the indentation", "indent with spaces"
 	case p == "found character that cannot start any token" && len(rest) > 0:

@@ -24,7 +24,8 @@ type Info struct {
 	Date string `json:"date,omitempty"`
 	// Dirty reports whether the source had uncommitted changes.
 	Dirty bool `json:"dirty"`
-	// GoVersion is the version of the Go compiler. Platform is the operating system and the architecture, as linux/amd64.
+	// GoVersion is the version of the Go compiler. Platform is the operating system and the architecture, such as
+	// linux/amd64.
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`
 	// Kubernetes and Etcd are the versions that a plane of this program runs, unless the plane's configuration specifies another

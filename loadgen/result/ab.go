@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Files in the directory of an A/B comparison. It also contains the runs of each side, as a/03 and b/03.
+// Files in the directory of an A/B comparison. It also contains the runs of each side, in directories
+// such as a/03 and b/03.
 const (
 	ABFile     = "ab.json"
 	ABHTMLFile = "ab.html"
@@ -97,7 +98,7 @@ type Plan struct {
 	Throw Throw `json:"throw"`
 }
 
-// Look is a number of pairs after which a comparison may end.
+// Look is an interim analysis: a comparison may end after this number of pairs.
 type Look struct {
 	Pairs int `json:"pairs"`
 	// Alpha: the rate of false alarms at this look, for one figure

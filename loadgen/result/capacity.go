@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Files in the directory of a capacity search. It also contains the runs of the trials, as trial-01 and trial-02.
+// Files in the directory of a capacity search. It also contains the runs of the trials, in directories such as
+// trial-01.
 const (
 	CapacityFile     = "capacity.json"
 	CapacityHTMLFile = "capacity.html"

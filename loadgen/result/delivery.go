@@ -4,7 +4,7 @@ package result
 // than the phase.
 type Action struct {
 	Index int    `json:"index"` // index in the phase's list of actions, from 0
-	Name  string `json:"name"`  // the action and its resource, as "patch configmaps"
+	Name  string `json:"name"`  // the action and its resource, such as "patch configmaps"
 	// RoundsDue: number of rounds of a repeated action that were due
 	RoundsDue int64 `json:"roundsDue,omitempty"`
 	// Rounds: number of rounds that began. A round that is due while the previous one is running is skipped
@@ -28,11 +28,12 @@ type Action struct {
 
 // Delivery compares the work that a load or an action did in a phase with the work in the scenario.
 type Delivery struct {
-	Name string `json:"name"`           // name of the load, or the action, as "patch configmaps"
-	Path string `json:"path,omitempty"` // path of an action, as "phases.churn.actions[0]"
+	Name string `json:"name"`           // name of the load, or the action, such as "patch configmaps"
+	Path string `json:"path,omitempty"` // path of an action, such as "phases.churn.actions[0]"
 	// What: "requests", "watches", "operations" (of a history), or "rounds" (of an action)
 	What string `json:"what"`
-	// Asked: number of watches or rounds that were due by the end of the phase, or of requests whose answers were due by then
+	// Asked: number of watches or rounds that were due by the end of the phase, or number of requests whose answers were
+	// due by the end of the phase
 	Asked     int64   `json:"asked"`
 	Done      int64   `json:"done"`                     // how many of asked succeeded
 	AskedRate float64 `json:"askedPerSecond,omitempty"` // rate of the requests that were due

@@ -70,7 +70,7 @@ type Span struct {
 type Cause struct {
 	Kind       string     `json:"kind"` // name in the catalogue, as slow-wal-fsync
 	Title      string     `json:"title"`
-	Components []string   `json:"components"` // instances, or the subject of the kind, as a webhook or a priority level
+	Components []string   `json:"components"` // instances, or the subject of the kind, such as a webhook or a priority level
 	Began      time.Time  `json:"began"`
 	Ended      time.Time  `json:"ended,omitzero"` // zero: not ended
 	Sentence   string     `json:"sentence"`       // the cause and its evidence in words

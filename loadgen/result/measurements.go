@@ -25,7 +25,7 @@ type Phase struct {
 	EndedEarly bool `json:"endedEarly,omitempty"`
 	// PausedSeconds: how long the user paused the load; if it did, the phase's measurements are not judged
 	PausedSeconds float64 `json:"pausedSeconds,omitempty"`
-	// Reached: progress of a condition on objects that was not met, as "913 of 1000 pods"
+	// Reached: progress of a condition on objects that was not met, such as "913 of 1000 pods"
 	Reached string `json:"reached,omitempty"`
 	// Saturated: bounds that the generator exceeded; its measurements in the phase are not judged
 	Saturated []string `json:"saturated,omitempty"`
@@ -97,7 +97,7 @@ type Requests struct {
 	Load     string `json:"load"`
 	Verb     string `json:"verb"`     // get, list, create, update, patch, delete or apply
 	Resource string `json:"resource"` // as configmaps or deployments.apps
-	// Variant: distinguishes operations with the same verb and resource, as "rv=0"
+	// Variant: distinguishes operations with the same verb and resource, such as "rv=0"
 	Variant string `json:"variant,omitempty"`
 	Tenant  string `json:"tenant,omitempty"` // empty: the load's own identity
 	Offered int64  `json:"offered"`          // arrivals; sent + unsent
@@ -153,7 +153,7 @@ type Watches struct {
 	Due      int              `json:"due,omitempty"`
 	Failed   int64            `json:"failed"`
 	Failures map[string]int64 `json:"failures,omitempty"` // failed attempts by outcome, as in Requests
-	// Refusals: failed attempts by status and message of the API server, as "429 storage is (re)initializing"
+	// Refusals: failed attempts by status and message of the API server, such as "429 storage is (re)initializing"
 	Refusals    map[string]int64 `json:"refusals,omitempty"`
 	OpenLatency Latency          `json:"openLatency"` // intended start to response headers
 	Expected    int64            `json:"expected"`    // acknowledged writes multiplied by their watches
@@ -176,7 +176,7 @@ type Watches struct {
 	Lossy           int     `json:"lossy"`               // watches that lost an event
 	WorstLost       int64   `json:"worstLost"`           // events that the worst watch lost
 	Bytes           int64   `json:"bytes"`               // bytes of all events
-	Malformed       int64   `json:"malformed,omitempty"` // streams given up because their data was not an event
+	Malformed       int64   `json:"malformed,omitempty"` // streams abandoned because their data was not an event
 	Slow            int     `json:"slow,omitempty"`      // intentionally slow consumers; not in delivery
 }
 
@@ -186,7 +186,7 @@ type Changes struct {
 	Acknowledged int64 `json:"acknowledged"` // writes that every watch must deliver exactly once
 }
 
-// Workload is the progress of pods in a phase. Times are those at which watch events arrived at the generator.
+// Workload is the progress of pods in a phase. Times are the arrival times of watch events at the generator.
 type Workload struct {
 	PodsCreated int64 `json:"podsCreated"`
 	PodsReady   int64 `json:"podsReady"`
@@ -248,8 +248,8 @@ type Nodes struct {
 	Watches        int64            `json:"watches"`          // maximum number of open watches
 	Reconnects     int64            `json:"reconnects"`       // watches resumed by resourceVersion
 	Relists        int64            `json:"relists"`          // watches that had to list again (410)
-	Errors         map[string]int64 `json:"errors,omitempty"` // failed requests by verb, resource and status, as "patch pods/status 409"
-	// PodLives: events of pods with a life, by life and event, as "container_restarted"
+	Errors         map[string]int64 `json:"errors,omitempty"` // failed requests by verb, resource and status: "patch pods/status 409"
+	// PodLives: events of pods with a life, by life and event, such as "container_restarted"
 	PodLives map[string]map[string]int64 `json:"podLives,omitempty"`
 }
 

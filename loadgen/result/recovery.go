@@ -42,9 +42,10 @@ type LoadRecovery struct {
 	Load string `json:"load"`
 	// Bound: the maximum latency that each request may have
 	Bound float64 `json:"boundSeconds"`
-	// Affected: a request failed, was not sent or exceeded the bound in a slot of the fault
+	// Affected: between the start of the fault and the recovery of the load or the next fault, a
+	// request failed, was not sent or exceeded the bound
 	Affected    bool             `json:"affected"`
-	Silent      bool             `json:"silent,omitempty"` // no request ended in the fault's slots: the effect is unknown
+	Silent      bool             `json:"silent,omitempty"` // no request ended before the next fault: the effect is unknown
 	ErrorWindow float64          `json:"errorWindowSeconds"`
 	Open        bool             `json:"errorWindowOpen,omitempty"` // the load was outside its bound up to the last slot
 	From        *float64         `json:"fromSeconds,omitempty"`     // start of the error window, since the start of the fault
@@ -58,7 +59,8 @@ type LoadRecovery struct {
 	// FirstSuccess: time from the start of the fault to the first success after a failure; null: nothing failed, or nothing
 	// succeeded later
 	FirstSuccess *float64 `json:"firstSuccessSeconds,omitempty"`
-	// FirstSuccessAfterEnd: the same from the end of the fault; negative if the success was during the fault
+	// FirstSuccessAfterEnd: the same time, counted from the end of the fault; negative if the success was
+	// during the fault
 	FirstSuccessAfterEnd *float64 `json:"firstSuccessAfterEndSeconds,omitempty"`
 	// Back: time from the end of the fault until the load was back; null: the load was not back, or the phase was too short
 	Back *float64 `json:"backSeconds,omitempty"`

@@ -49,7 +49,7 @@ type Replay struct {
 // ReplayKind counts requests of one verb and resource.
 type ReplayKind struct {
 	Verb     string `json:"verb"`
-	Resource string `json:"resource"` // with its subresource, as pods/status
+	Resource string `json:"resource"` // with its subresource, such as pods/status
 	Due      int64  `json:"due"`
 	Sent     int64  `json:"sent"`
 	// Codes: answers by status, and failures as in Requests

@@ -30,7 +30,7 @@ const (
 	ResultFile       = "result.json"
 	JUnitFile        = "junit.xml"
 	HTMLFile         = "report.html"
-	ReplayPrefix     = "replay-" // begins the name of a file with the times of a load's replay
+	ReplayPrefix     = "replay-" // prefix of the name of a file with the times of a load's replay
 )
 
 // Verdict is the outcome of a gate or of a run.
@@ -143,7 +143,7 @@ type VersionMove struct {
 
 // Host is the machine that ran the generator.
 type Host struct {
-	OS          string `json:"os"` // operating system and architecture, as linux/amd64
+	OS          string `json:"os"` // operating system and architecture, such as linux/amd64
 	Kernel      string `json:"kernel"`
 	CPUs        int    `json:"cpus"`
 	CPUModel    string `json:"cpuModel,omitempty"`
@@ -195,9 +195,9 @@ type Gate struct {
 	// number
 	Unit   string `json:"unit"`
 	Detail string `json:"detail,omitempty"` // how the value was computed, or why it is missing
-	// TooShort: no data, because the alert's for, offset or interval is longer than the run or phase
+	// TooShort: the gate has no data, because the alert's `for`, offset or interval is longer than the run or phase
 	TooShort bool `json:"tooShort,omitempty"`
-	// Allowed: no data, which `loadgen gate --allow-no-data` ignores
+	// Allowed: the gate has no data, and `loadgen gate --allow-no-data` ignores that
 	Allowed bool `json:"allowed,omitempty"`
 }
 

@@ -3,7 +3,7 @@ package result
 // Worker is one of several generators of a run.
 type Worker struct {
 	Index int `json:"index"`
-	// Name: host and process ID, as "node-3/17"
+	// Name: host and process ID, such as "node-3/17"
 	Name      string `json:"name"`
 	Sent      int64  `json:"sent"`                // requests
 	Watches   int64  `json:"watches,omitempty"`   // watches open in the last phase of each load

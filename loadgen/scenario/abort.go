@@ -11,7 +11,8 @@ import (
 
 // Abort is a condition that ends a run early: load stops at once, and the run fails.
 type Abort struct {
-	// Limit: a limit of docs/reference/fuse.md, as throttled, whose figure is above Max; one of Limit, Gate, Alert and Expr
+	// Limit: a limit of docs/reference/fuse.md, such as throttled, whose figure is above Max; one of Limit, Gate, Alert and
+	// Expr
 	Limit string `yaml:"limit,omitempty"`
 	// Gate: name of a gate whose bound is broken by the data that the phase has recorded so far
 	Gate  string `yaml:"gate,omitempty"`
@@ -26,7 +27,7 @@ type Abort struct {
 	Over []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"`
 }
 
-// String returns the condition as in "limit NAME" or "gate NAME".
+// String returns the condition in the form "limit NAME" or "gate NAME".
 func (a *Abort) String() string {
 	switch {
 	case a.Limit != "":
@@ -102,7 +103,7 @@ func ParseAbort(text string) (a Abort, err error) {
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	switch {
 	case !ok || name == "" || value == "":
-		return a, errors.New("not a condition (write LIMIT=BOUND as throttled=20%, gate=NAME, alert=NAME, or expr=PROMQL,max=BOUND)")
+		return a, errors.New("not a condition (write LIMIT=BOUND such as throttled=20%, gate=NAME, alert=NAME, or expr=PROMQL,max=BOUND)")
 	case name == "limit" || name == "gate" || name == "alert" || name == "expr":
 		return a, a.set(name, value)
 	case a.Max != nil || a.Min != nil:

@@ -16,10 +16,10 @@ type Selection struct {
 	Names    []string `yaml:"names,omitempty" zero:"all; leave it out for that"` // default all
 	// LabelSelector: as "app=web,tier!=cache", default all
 	LabelSelector string `yaml:"labelSelector,omitempty"`
-	// Share: share of the selected objects, as 10%, drawn with the seed; default all
+	// Share: share of the selected objects, such as 10%, drawn with the seed; default all
 	Share *Bound `yaml:"share,omitempty"`
-	// AtLeast: minimum number of selected objects, counted before Share; fewer are an error; default 0, where selecting none
-	// gives a warning
+	// AtLeast: minimum number of selected objects, counted before Share; fewer are an error; default 0: a selection without
+	// objects is only a warning
 	AtLeast int `yaml:"atLeast,omitempty"`
 }
 

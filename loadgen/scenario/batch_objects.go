@@ -329,8 +329,8 @@ func (o *Objects) split(n int) (i, iteration, replica, document int) {
 	return i, iteration, rest/o.documents[i] + 1, rest % o.documents[i]
 }
 
-// ResourceOf returns the resource of a kind, as "deployments.apps". For custom resources it applies the usual
-// naming rules.
+// ResourceOf returns the resource of a kind, such as "deployments.apps". For custom resources it applies the
+// usual naming rules.
 func ResourceOf(apiVersion, kind string) string {
 	gv, _ := schema.ParseGroupVersion(apiVersion)
 	for name, of := range builtIns() {

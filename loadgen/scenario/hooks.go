@@ -12,7 +12,7 @@ import (
 
 // Hook is a command that runs on the generator's machine before or after a phase.
 type Hook struct {
-	// Run: a program and its arguments, as [sh, -c, "kubectl get nodes | wc -l"]; no shell is added
+	// Run: a program and its arguments, such as [sh, -c, "kubectl get nodes | wc -l"]; no shell is added
 	Run []string `yaml:"run"`
 	// Within: time limit, default 1m
 	Within Duration `yaml:"within,omitempty" zero:"1m"`

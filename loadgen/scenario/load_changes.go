@@ -6,7 +6,7 @@ func changesKind() loadKind {
 	return loadKind{
 		name: "changes", example: "[{name: crowd, kind: watches, count: 100, rate: 50/s}, {kind: changes, watches: crowd, rate: 5/s}]",
 		results: []LoadResult{RequestResults, DeliveryResults},
-		fixed:   &refusal{"leave resource and the like to the watches", "changes patch what their watches watch"},
+		fixed:   &refusal{"leave out resource and similar fields: the watches have them", "changes patch the objects that their watches watch"},
 		fields:  func(l *Load) []field { return []field{{name: "watches", set: l.Watches != ""}} },
 		validate: func(v *validator, path string, l *Load, open map[string]*Load) {
 			if open == nil {

@@ -13,7 +13,7 @@ func historyKind() loadKind {
 	return loadKind{
 		name: "history", example: "[{kind: history}]", results: []LoadResult{HistoryResults},
 		unpaced: true, objects: 5,
-		fixed:      &refusal{"leave verb, resource and the like out", "a history reads and writes its own registers"},
+		fixed:      &refusal{"leave out verb, resource and similar fields", "a history reads and writes its own registers"},
 		operations: []Operation{{Verb: "update", Resource: "configmaps", Form: "object", Encoding: "json", Scope: "namespace"}},
 		fields: func(l *Load) []field {
 			return []field{{name: "clients", set: l.Clients != 0}, {name: "watchers", set: l.Watchers != 0}}

@@ -41,7 +41,7 @@ func replayKind() loadKind {
 	return loadKind{
 		name: "replay", example: "[{kind: replay, trace: tuesday.trace.gz}]", results: []LoadResult{RequestResults, ReplayResults},
 		unpaced: true, traced: true,
-		fixed: &refusal{"leave verb, resource and the like out", "a replay sends the requests of its trace"},
+		fixed: &refusal{"leave out verb, resource and similar fields", "a replay sends the requests of its trace"},
 		fields: func(l *Load) []field {
 			return []field{
 				{name: "trace", set: l.Trace != ""}, {name: "speed", set: l.Speed != 0},

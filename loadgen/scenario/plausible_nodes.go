@@ -86,7 +86,7 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 		}
 		if f.kind().Adds {
 			if c.later == 0 {
-				c.v.fail(at, "nodes.later says how many of nodes.count register by it, once", "no nodes are left to register")
+				c.v.fail(at, "a nodeScaleUp registers the nodes.later nodes of nodes.count, and only once", "no nodes are left to register")
 			}
 			c.later, c.joins = 0, c.joins || f.After == 0
 			continue

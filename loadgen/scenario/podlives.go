@@ -17,7 +17,7 @@ const PodLifeAnnotation = "stormglass.dev/pod-life"
 type PodLife struct {
 	Name  string   `yaml:"name"`            // unique; label `life` of `stormglass_node_pod_life_events_total`
 	Match PodMatch `yaml:"match,omitempty"` // default all pods
-	// Share: share of the matching pods, as 5%, drawn by seed and pod; default: all pods that earlier lives leave
+	// Share: share of the matching pods, such as 5%, drawn by seed and pod; default: all pods that earlier lives leave
 	Share *Bound `yaml:"share,omitempty"`
 	// Container: the container that these stages apply to, except init and evict; default: all containers except init
 	// containers and sidecars
@@ -48,14 +48,14 @@ type PodMatch struct {
 	Namespace   string            `yaml:"namespace,omitempty"`   // namespace of the pod
 	Labels      map[string]string `yaml:"labels,omitempty"`      // the pod must have all these labels, with these values
 	Annotations map[string]string `yaml:"annotations,omitempty"` // the pod must have all these annotations, with these values
-	Owner       string            `yaml:"owner,omitempty"`       // kind of the pod's controller, as Job or ReplicaSet
+	Owner       string            `yaml:"owner,omitempty"`       // kind of the pod's controller, such as Job or ReplicaSet
 }
 
 // ContainerRun describes how the runs of a container end.
 type ContainerRun struct {
 	RunFor   Spread `yaml:"runFor,omitempty"`   // time from each start to the end; default: the container never ends
 	ExitCode int    `yaml:"exitCode,omitempty"` // 1 to 255 means failure; default 0
-	// Reason: termination reason, as OOMKilled (exitCode 137); default Completed, or Error for a failure
+	// Reason: termination reason, such as OOMKilled (exitCode 137); default Completed, or Error for a failure
 	Reason string `yaml:"reason,omitempty"`
 	// Failures: number of runs that end with exitCode; later runs complete, or keep running with
 	// restartPolicy Always; default all
@@ -112,7 +112,7 @@ func (v *validator) podLives() {
 func (v *validator) podMatch(path string, m PodMatch) {
 	for _, key := range slices.Sorted(maps.Keys(m.Labels)) {
 		if value := m.Labels[key]; len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
-			v.fail(path+".labels", "as {app: web}", "%q: %q is not a label", key, value)
+			v.fail(path+".labels", "for example {app: web}", "%q: %q is not a label", key, value)
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 // Profile is a pprof profile of a component, taken in a phase.
 type Profile struct {
-	// Component: a name, as "kube-apiserver-0", a kind, as "kube-apiserver" (each of its processes), or "loadgen"
+	// Component: a name such as "kube-apiserver-0", a kind such as "kube-apiserver" (each of its processes), or
+	// "loadgen"
 	Component string   `yaml:"component"`
 	Kind      string   `yaml:"kind"`            // "cpu", "heap", "goroutine", "allocs", "mutex" or "block"
 	After     Duration `yaml:"after,omitempty"` // time since the phase's start, default 0s

@@ -73,9 +73,9 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 		t, err := strconv.ParseFloat(text, 64)
 		switch {
 		case err != nil || math.IsNaN(t) || math.IsInf(t, 0) || t < 0:
-			return nil, fail("seconds since the start, as 0.125", "%.40q is not a time", text)
+			return nil, fail("seconds since the start, such as 0.125", "%.40q is not a time", text)
 		case t > maxPhase.Seconds():
-			return nil, fail("times count from the load's start, in seconds: take the first one off all", "%.40s s is longer than any run", text)
+			return nil, fail("times count from the load's start, in seconds: subtract the first time from all times", "%.40s s is longer than any run", text)
 		case len(times) > 0 && t < times[len(times)-1]:
 			return nil, fail("sort the file: sort -n", "%v comes after %v", t, times[len(times)-1])
 		case len(times) == maxReplay:
@@ -89,7 +89,7 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 	}
 	if len(times) == 0 {
 		line = 0
-		return nil, fail("write one time per line, as 0.125", "no arrivals")
+		return nil, fail("write one time per line, such as 0.125", "no arrivals")
 	}
 	return times, nil
 }

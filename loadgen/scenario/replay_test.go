@@ -32,9 +32,9 @@ func TestReplayIsReadBesideTheScenario(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"0.5\n0.4\n":    "arrivals.txt:2: 0.4 comes after 0.5 (sort the file: sort -n)",
-		"# none\n\n":    "arrivals.txt: no arrivals (write one time per line, as 0.125)",
-		"1\n2 # x\n3s ": `arrivals.txt:3: "3s" is not a time (seconds since the start, as 0.125)`,
-		"-1":            `arrivals.txt:1: "-1" is not a time (seconds since the start, as 0.125)`,
+		"# none\n\n":    "arrivals.txt: no arrivals (write one time per line, such as 0.125)",
+		"1\n2 # x\n3s ": `arrivals.txt:3: "3s" is not a time (seconds since the start, such as 0.125)`,
+		"-1":            `arrivals.txt:1: "-1" is not a time (seconds since the start, such as 0.125)`,
 	} {
 		write("arrivals.txt", text)
 		if _, err := Read(file, nil); err == nil || !strings.HasSuffix(err.Error(), want) {

@@ -24,7 +24,7 @@ type builtIn struct {
 	verbs    []string
 }
 
-// builtIns maps names, as "pods" or "deployments.apps", to resources.
+// builtIns maps names, such as "pods" or "deployments.apps", to resources.
 var builtIns = sync.OnceValue(func() map[string]builtIn {
 	all := map[string]builtIn{}
 	for name, words := range rows(resourceTable) {

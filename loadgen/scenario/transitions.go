@@ -22,7 +22,7 @@ type Transition struct {
 	Name      string `yaml:"name"`                // unique
 	Resource  string `yaml:"resource,omitempty"`  // as "pods"
 	Namespace string `yaml:"namespace,omitempty"` // a namespace other than the run's, default the run's
-	Selector  string `yaml:"selector,omitempty"`  // label selector, as "app=web", default any
+	Selector  string `yaml:"selector,omitempty"`  // label selector, such as "app=web", default any
 	// From: a state; default "created", when the watch first sees the object
 	From string `yaml:"from,omitempty"`
 	// To: a state: "scheduled", "initialized", "containersReady" and "ready" of pods, "complete" of

@@ -39,7 +39,7 @@ type Scenario struct {
 	// Transitions: latencies of objects from one state to another, for the objectives
 	// transition-latency and transition-open
 	Transitions []Transition `yaml:"transitions,omitempty"`
-	// NamespaceLabels: labels of the run's namespaces, as pod-security.kubernetes.io/enforce: restricted
+	// NamespaceLabels: labels of the run's namespaces, such as pod-security.kubernetes.io/enforce: restricted
 	NamespaceLabels map[string]string `yaml:"namespaceLabels,omitempty"`
 	Background      []Load            `yaml:"background,omitempty"` // loads that run in every phase
 	Phases          []Phase           `yaml:"phases"`               // in the order in which they run
@@ -104,7 +104,8 @@ type Action struct {
 	// "delete", "evict", "exec", "scale" or "restart" with a Target; or "custom" (done by the Go
 	// program that runs the scenario)
 	Kind string `yaml:"kind"`
-	// Name: name of the workload and of its Service, or of the custom action; for an Object, the manifest has the name
+	// Name: name of the workload and of its Service, or of the custom action; for an Object, the manifest contains the
+	// name
 	Name string `yaml:"name,omitempty"`
 	// Workload: for a deploy, the kind of workload: "Deployment" (the default), "StatefulSet", "DaemonSet", "Job" or "CronJob"
 	Workload string `yaml:"workload,omitempty"`
@@ -168,13 +169,13 @@ type Action struct {
 	Patch any `yaml:"patch,omitempty"`
 	// PatchType: "merge" (the default), "json", "strategic" or "apply"
 	PatchType   string `yaml:"patchType,omitempty"`
-	Subresource string `yaml:"subresource,omitempty"` // for a patch, the subresource to patch, as "status"
+	Subresource string `yaml:"subresource,omitempty"` // for a patch, the subresource to patch, such as "status"
 	// Propagation: for a delete, "Background" (the default), "Foreground" or "Orphan"
 	Propagation string `yaml:"propagation,omitempty"`
 	// Collection: delete with one deletecollection request for each namespace
 	Collection bool     `yaml:"collection,omitempty"`
 	Command    []string `yaml:"command,omitempty"` // for an exec, the command to run in the pod's first container
-	// OnlyMissing: create only the objects of Templates that do not exist
+	// OnlyMissing: create only the objects of Templates that do not exist yet
 	OnlyMissing bool `yaml:"onlyMissing,omitempty"`
 	// After: for an action on objects, its time since the phase's start; default: at the start, in file order
 	After Duration `yaml:"after,omitempty"`
@@ -186,7 +187,7 @@ type Action struct {
 
 // TopologySpread is one topology spread constraint of a deploy's pods.
 type TopologySpread struct {
-	Key     string `yaml:"key"`                        // node label, as "topology.kubernetes.io/zone"
+	Key     string `yaml:"key"`                        // node label, such as "topology.kubernetes.io/zone"
 	MaxSkew int    `yaml:"maxSkew,omitempty" zero:"1"` // maximum difference in the number of pods, default 1
 	Soft    bool   `yaml:"soft,omitempty"`             // ScheduleAnyway; default DoNotSchedule
 }
@@ -203,7 +204,7 @@ type Gate struct {
 	// Fires: true if Alert must fire in one of the phases, false if it must not fire
 	Fires *bool  `yaml:"fires,omitempty"`
 	Load  string `yaml:"load,omitempty"` // load whose client-side objective is judged
-	// Figure: for custom-figure, MEASUREMENT/FIGURE, as reconcile/p99
+	// Figure: for custom-figure, MEASUREMENT/FIGURE, such as reconcile/p99
 	Figure string `yaml:"figure,omitempty"`
 	// Max: highest value that passes; one of Max and Min; neither with Alert
 	Max    *Bound   `yaml:"max,omitempty"`
@@ -235,9 +236,9 @@ type Nodes struct {
 	// Version: version of the simulated kubelets, "1.37", "1.36" or "1.35"; default: the oldest API server's version at the
 	// start
 	Version string `yaml:"version,omitempty"`
-	// KubeletAddress: an address of this machine that your cluster's API server can reach, as 10.0.0.5:10250; each node serves
-	// a kubelet's API there, on a separate port from this one upwards. Default: nodes of your cluster serve no such API; on a
-	// bundled plane they serve it on the loopback device
+	// KubeletAddress: an address of this machine that your cluster's API server can reach, such as 10.0.0.5:10250; each
+	// node serves a kubelet's API there, on a separate port from this one upwards. Default: nodes of your cluster serve no
+	// such API; on a bundled plane they serve it on the loopback device
 	KubeletAddress string `yaml:"kubeletAddress,omitempty"`
 	// KubeProxy: add a kube-proxy's connection and watches; not with fidelity shared
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
@@ -320,7 +321,7 @@ type Figure struct {
 // Capacity describes a search for the highest value of a field at which all gates hold.
 type Capacity struct {
 	Field string `yaml:"field"` // path of the field, as --set takes it: background.NAME.rate, nodes.count
-	From  Bound  `yaml:"from"`  // lowest value: a rate as 50/s, or a number
+	From  Bound  `yaml:"from"`  // lowest value: a rate such as 50/s, or a number
 	To    Bound  `yaml:"to"`    // highest value
 }
 

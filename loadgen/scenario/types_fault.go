@@ -33,7 +33,7 @@ type Fault struct {
 	Writers int      `yaml:"writers,omitempty" zero:"4"` // number of writers of a diskContention, default 4
 	Size    Bytes    `yaml:"size,omitempty" zero:"1MiB"` // size of each write of a diskContention, default 1MiB
 	Quota   Bytes    `yaml:"quota,omitempty"`            // quota of etcd's database
-	// Resource: resource whose creation a webhook reviews, as "pods" or "deployments.apps"
+	// Resource: resource whose creation a webhook reviews, such as "pods" or "deployments.apps"
 	Resource string `yaml:"resource,omitempty"`
 	Fails    bool   `yaml:"fails,omitempty"`                                           // a webhook or service answers 500
 	Throttle Rate   `yaml:"throttle,omitempty" zero:"no limit; leave it out for that"` // maximum rate that a service answers; further requests get status 429
@@ -44,7 +44,7 @@ type Fault struct {
 	Mutates  bool     `yaml:"mutates,omitempty"`           // each webhook adds an annotation; default: they only allow
 	// Reinvoke: mutating webhooks have reinvocationPolicy IfNeeded; default Never
 	Reinvoke bool `yaml:"reinvoke,omitempty"`
-	// To: the minor version to upgrade or downgrade to, as "1.37": docs/reference/versions.md
+	// To: the minor version to upgrade or downgrade to, such as "1.37": docs/reference/versions.md
 	To string `yaml:"to,omitempty"`
 }
 

@@ -21,7 +21,7 @@ type Load struct {
 	// MaxInFlight: maximum open requests; further arrivals are not sent; default 1000.
 	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
 	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // timeout of each request, default 60s
-	// Connections: number of HTTP/2 connections, used in turn; more open when all are full; default 4
+	// Connections: number of HTTP/2 connections, used in turn; the load opens more when all are full; default 4
 	Connections int `yaml:"connections,omitempty" zero:"4"`
 
 	// The request that the load sends, unless Mix is set; for watches, what they watch.
@@ -88,11 +88,10 @@ type Operation struct {
 	// objects in a namespace) or "apply"
 	Verb   string  `yaml:"verb,omitempty"`
 	Weight float64 `yaml:"weight,omitempty" zero:"1"` // weight in a mix, default 1
-	// Resource: as "deployments.apps", default configmaps. A load can write configmaps, secrets,
-	// services, serviceaccounts, leases.coordination.k8s.io, pods and
-	// widgets.load.stormglass.dev (a custom resource made for the run) without a manifest; others need an
-	// Object. A get can also read a document: /apis (aggregated discovery), /openapi/v2,
-	// /openapi/v3 or a path below them
+	// Resource: plural name and group, such as "deployments.apps"; default configmaps. A load can write configmaps,
+	// secrets, services, serviceaccounts, leases.coordination.k8s.io, pods and widgets.load.stormglass.dev (a custom
+	// resource made for the run) without a manifest; others need an Object. A get can also read a document: /apis
+	// (aggregated discovery), /openapi/v2, /openapi/v3 or a path below them
 	Resource string `yaml:"resource,omitempty"`
 	// ResourceVersion: "" (consistent), "0" (any cached state), for a list also "exact" (the version of
 	// the load's first list)
@@ -101,7 +100,7 @@ type Operation struct {
 	AllPages        bool   `yaml:"allPages,omitempty"` // read all pages and count them as one request
 	// LabelSelector: for a list or watch, replaces the load's own label; for a deletecollection, applies in addition to it
 	LabelSelector string `yaml:"labelSelector,omitempty"`
-	// FieldSelector: for a list, watch or deletecollection, as "metadata.name=x"
+	// FieldSelector: for a list, watch or deletecollection, such as "metadata.name=x"
 	FieldSelector string `yaml:"fieldSelector,omitempty"`
 	// Form: form of the answers: "object" (the default), "metadata" (PartialObjectMetadata) or "table" (as kubectl get
 	// requests)
@@ -110,8 +109,8 @@ type Operation struct {
 	// CBORServingAndStorage)
 	Encoding string `yaml:"encoding,omitempty"`
 	Scope    string `yaml:"scope,omitempty"` // scope of a list or watch: "namespace" (the default) or "cluster"
-	// Subresource: the subresource to read or write, as "status" or "scale"; a create of a subresource needs a Body, as
-	// "eviction" of pods or "token" of serviceaccounts
+	// Subresource: the subresource to read or write, such as "status" or "scale"; a create of a subresource needs a
+	// Body, such as "eviction" of pods or "token" of serviceaccounts
 	Subresource string `yaml:"subresource,omitempty"`
 	PatchType   string `yaml:"patchType,omitempty"` // for a patch: "merge" (the default), "json" or "strategic"
 	// Body: body of a patch, default the payload, or of the subresource to create. Its strings are templates with {{.Turn}}, a
@@ -129,9 +128,9 @@ func (o Operation) FullResource() string {
 
 // Shape describes how a load's rate changes over time.
 type Shape struct {
-	// Kind: "ramp" (to To within Over), "step" (to To in Steps, one each Every),
-	// "burst" (Burst extra arrivals each Every), "sine" (by Amplitude, one period each
-	// Every) or "replay" (of File)
+	// Kind: "ramp" (changes the rate to To within Over), "step" (changes it to To in Steps, one
+	// step every Every), "burst" (adds Burst arrivals every Every), "sine" (varies it by Amplitude,
+	// one period every Every) or "replay" (sends at the times in File)
 	Kind      string   `yaml:"kind,omitempty"`
 	To        *Rate    `yaml:"to,omitempty"`        // final rate
 	Over      Duration `yaml:"over,omitempty"`      // length of a ramp
@@ -149,7 +148,7 @@ type Shape struct {
 
 // SizeShare is one size of a distribution.
 type SizeShare struct {
-	Size   Bytes   `yaml:"size"`                      // as 1KiB
+	Size   Bytes   `yaml:"size"`                      // such as 1KiB
 	Weight float64 `yaml:"weight,omitempty" zero:"1"` // default 1
 }
 
@@ -163,7 +162,7 @@ type Tenant struct {
 // SlowWatches describes watches that read one stream window of data, then BytesPerSecond.
 type SlowWatches struct {
 	Fraction       float64 `yaml:"fraction,omitempty"`            // fraction of the load's watches, 0 to 1
-	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // bytes that each reads after its window; 0: none
+	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // bytes per second that each watch reads after its window; 0: none
 	Window         Bytes   `yaml:"window,omitempty" zero:"64KiB"` // data that the server may send ahead, default 64KiB
 }
 
@@ -189,8 +188,8 @@ func (l *Load) NamespacesIn(run string) []string {
 
 // OwnObjects reports whether the load itself creates the objects that operation o reads or writes. It does so for all
 // writes except a plain create. It also does so for reads without a selector and without scope "cluster", if the load
-// has an Object or if there is a built-in manifest for a resource other than pods. All other reads return whatever
-// objects exist.
+// has an Object or if there is a built-in manifest for a resource other than pods. All other reads return the
+// objects that already exist.
 func (l *Load) OwnObjects(o Operation) bool {
 	switch o.Verb {
 	case "create":

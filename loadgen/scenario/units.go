@@ -191,7 +191,7 @@ func (b *Bound) UnmarshalText(text []byte) error {
 	}
 	v, err := strconv.ParseFloat(m[1], 64)
 	if err != nil || math.IsInf(v, 0) {
-		return fmt.Errorf("%q is not a finite number; as 1s, 5%%, 200MB, 1/h or 12", text)
+		return fmt.Errorf("%q is not a finite number; write one as 1s, 5%%, 200MB, 1/h or 12", text)
 	}
 	switch unit := m[2]; unit {
 	case "":

@@ -13,8 +13,8 @@ import (
 const faultMargin = 100 * time.Millisecond
 
 // clashes reports an error for two faults of one phase if the supervisor would refuse the later fault. Without this
-// check, half of the run would be lost by then. The supervisor makes the final decision, because only the supervisor
-// knows the leader.
+// check, the run would fail only when the later fault begins. The supervisor makes the final decision, because only
+// the supervisor knows the leader.
 func (v *validator) clashes(path string, p *Phase) {
 	for j := range p.Faults {
 		for i := range j {

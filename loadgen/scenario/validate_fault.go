@@ -144,7 +144,7 @@ func (v *validator) move(path string, f *Fault, asked control.Fault) {
 		return
 	}
 	if skew := after.KubeletSkew(v.s.NodesRelease()); v.s.Nodes.Count > 0 && skew != "" {
-		v.fail(path+".to", "set nodes.version: upstream takes kubelets back before API servers", "%s", skew)
+		v.fail(path+".to", "set nodes.version: upstream downgrades kubelets before API servers", "%s", skew)
 	}
 	v.plane = &after
 }

@@ -92,7 +92,7 @@ func (v *validator) objects(path string, l *Load) {
 
 func (v *validator) weight(path string, w float64) {
 	if !(w > 0) || w > 1e6 {
-		v.fail(path, "over 0, as 1 or 0.5", "%v is not a weight", w)
+		v.fail(path, "over 0, such as 1 or 0.5", "%v is not a weight", w)
 	}
 }
 

@@ -36,7 +36,7 @@ func (v *validator) nodes() {
 		v.fail("nodes.events", "write fidelity: kubelet", "nodes of fidelity shared post no Events")
 	}
 	if at, err := netip.ParseAddrPort(n.KubeletAddress); n.KubeletAddress != "" && (err != nil || at.Addr().IsUnspecified() || at.Addr().IsLoopback()) {
-		v.fail("nodes.kubeletAddress", "an address and the first port, as 10.0.0.5:10250", "%q is not an address that other machines can reach", n.KubeletAddress)
+		v.fail("nodes.kubeletAddress", "an address and the first port, such as 10.0.0.5:10250", "%q is not an address that other machines can reach", n.KubeletAddress)
 	} else if last := int(at.Port()) + n.Count - 1; n.KubeletAddress != "" && last > math.MaxUint16 {
 		v.fail("nodes.kubeletAddress", "a lower port, or fewer nodes", "%d nodes need ports up to %d", n.Count, last)
 	}

@@ -163,11 +163,11 @@ func (v *validator) body(path string, o *Operation) {
 	_, list := o.Body.([]any)
 	switch {
 	case o.Verb == "create" && o.Subresource != "" && o.Body == nil:
-		v.fail(path+".body", "as body: {apiVersion: policy/v1, kind: Eviction}", "a create of %s/%s needs a body", o.Resource, o.Subresource)
+		v.fail(path+".body", "for example body: {apiVersion: policy/v1, kind: Eviction}", "a create of %s/%s needs a body", o.Resource, o.Subresource)
 	case o.Verb == "create" && o.Subresource == "" && o.Body != nil:
 		v.fail(path+".body", "write object: {...} for a resource, or add subresource:", "does nothing in a create of %s", o.Resource)
 	case o.PatchType == "json" && o.Body == nil:
-		v.fail(path+".body", `as body: [{op: replace, path: /data/payload, value: "{{.Turn}}"}]`, "a JSON patch has operations")
+		v.fail(path+".body", `for example body: [{op: replace, path: /data/payload, value: "{{.Turn}}"}]`, "a JSON patch has operations")
 	case o.Body != nil && list != (o.PatchType == "json"):
 		v.fail(path+".body", "a JSON patch is a list of operations, any other body fields", "the body does not match the verb and patchType")
 	case o.PatchType == "strategic" && (custom(o.Resource) || o.Resource == WidgetResource):

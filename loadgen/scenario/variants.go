@@ -256,7 +256,7 @@ func (v *validator) capacity() {
 	if c == nil {
 		return
 	}
-	const hint = "as background.NAME.rate or nodes.count"
+	const hint = "for example background.NAME.rate or nodes.count"
 	switch section, _, _ := strings.Cut(c.Field, "."); section {
 	case "":
 		v.fail("capacity.field", hint, "is missing")
@@ -265,7 +265,7 @@ func (v *validator) capacity() {
 	}
 	switch unit := c.Unit(); {
 	case !c.From.Fits(unit) || !c.To.Fits(unit):
-		v.fail("capacity", "both rates, as 50/s, or both numbers", "%s and %s are not of one kind", c.From, c.To)
+		v.fail("capacity", "both rates, such as 50/s, or both numbers", "%s and %s are not of one kind", c.From, c.To)
 	case c.From.Value <= 0 || c.To.Value <= c.From.Value:
 		v.fail("capacity", "from over 0, to over from", "no range goes from %s to %s", c.From, c.To)
 	}

@@ -35,8 +35,8 @@ import (
 // Client calls the components of one plane. The caller must close it.
 type Client struct {
 	kube *kubernetes.Clientset
-	// etcd is the HTTP client for etcd, and components the one for the Kubernetes components. Each client verifies its
-	// servers.
+	// etcd is the HTTP client for etcd, and components is the HTTP client for the Kubernetes components. Each client
+	// verifies its servers.
 	etcd, components *http.Client
 }
 
@@ -188,7 +188,7 @@ type EtcdStatus struct {
 	Term    int64    `json:"raftTerm,string"`
 	DBSize  int64    `json:"dbSize,string"`
 	DBInUse int64    `json:"dbSizeInUse,string"`
-	Errors  []string `json:"errors"` // alarms, as "NOSPACE"
+	Errors  []string `json:"errors"` // alarms, such as "NOSPACE"
 }
 
 // EtcdStatus gets the status of one member.

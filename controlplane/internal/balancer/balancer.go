@@ -2,9 +2,9 @@
 // TCP mode. It distributes connections without terminating TLS, and checks over TLS whether each server is ready.
 //
 // A server that reports that it is not ready, or does not answer in time, gets no new connections. It keeps its
-// existing connections, so that it can shut down in order. A dead server (nothing listens at its address, or it has
-// not answered several checks in a row) loses its existing connections too; otherwise their clients would hang until
-// their own timeouts.
+// existing connections, so that it can shut down gracefully. A dead server (nothing listens at its address, or it
+// has not answered several checks in a row) loses its existing connections too; otherwise their clients would hang
+// until their own timeouts.
 //
 // A connection costs two descriptors and, while idle, two goroutines and no buffer. Package balancer does not use
 // splice(2), as io.Copy would: splice holds two pipes for the whole life of a connection, so that a connection would

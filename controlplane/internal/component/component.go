@@ -76,7 +76,8 @@ func runCommand(construct func() *cobra.Command) Program {
 	}
 }
 
-// newMetricsServerCommand constructs metrics-server as its main function does, so that a signal ends it in order.
+// newMetricsServerCommand constructs metrics-server as its main function does, so that a signal shuts it down
+// gracefully.
 func newMetricsServerCommand() *cobra.Command {
 	return metricsserver.NewMetricsServerCommand(genericapiserver.SetupSignalHandler())
 }

@@ -143,7 +143,7 @@ type BusyError struct {
 }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("%s cannot begin: %s is taken by fault %s, %s, %s (end it with: controlplane fault clear %s)",
+	return fmt.Sprintf("%s cannot begin: %s is already used by fault %s, %s, %s (end it with: controlplane fault clear %s)",
 		e.Kind, e.Part, e.Holder.ID, e.Holder.Kind, e.state(), e.Holder.ID)
 }
 

@@ -85,7 +85,7 @@ func TestRefusalNamesActiveFault(t *testing.T) {
 		begin(t, m, killOf("etcd-0", 90*time.Second))
 		time.Sleep(10 * time.Second)
 		_, err := m.Begin(t.Context(), pauseOf("etcd-0", 0))
-		want := "pause cannot begin: the process of etcd-0 is taken by fault 1, kill, for another 1m20s (end it with: controlplane fault clear 1)"
+		want := "pause cannot begin: the process of etcd-0 is already used by fault 1, kill, for another 1m20s (end it with: controlplane fault clear 1)"
 		if err == nil || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}

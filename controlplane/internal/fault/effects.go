@@ -270,7 +270,8 @@ func (m *Manager) restartOne(name string) error {
 	return m.startAgain(ctx, name)
 }
 
-// awaitTurn waits until the component after serves again. It returns an error if the plane stops.
+// awaitTurn waits until a component serves again. after is the name of the component. It returns an
+// error if the plane stops.
 func (m *Manager) awaitTurn(after string) error {
 	ctx, cancel := context.WithTimeout(m.open, turnWithin)
 	defer cancel()

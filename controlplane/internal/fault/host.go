@@ -37,9 +37,9 @@ type Host interface {
 	// Signal sends a signal to a component's process. After SIGSTOP, the host's monitoring must neither hang nor treat the
 	// component as lost.
 	Signal(name string, signal os.Signal) error
-	// Kill ends a component by SIGKILL, and Stop ends it in order. Both return when the process has ended. The exit counts as
-	// expected: the plane keeps running and does not restart the component, even if a restart was about to begin. If the
-	// component is not running, Kill and Stop return nil.
+	// Kill ends a component with SIGKILL, and Stop ends it gracefully. Both return when the process has ended. The exit
+	// counts as expected: the plane keeps running and does not restart the component, even if a restart was about to begin.
+	// If the component is not running, Kill and Stop return nil.
 	Kill(ctx context.Context, name string) error
 	Stop(ctx context.Context, name string) error
 	// Start starts a component that was killed or stopped, with the same ports and data. flags replace the component's own flags

@@ -133,7 +133,7 @@ func TestClientReturnsRefusals(t *testing.T) {
 		invalid bool
 		want    string
 	}{
-		{pauseOf("etcd-0", 0), false, "pause cannot begin: the process of etcd-0 is taken by fault 1, pause, for another "},
+		{pauseOf("etcd-0", 0), false, "pause cannot begin: the process of etcd-0 is already used by fault 1, pause, for another "},
 		{pauseOf("etcd-9", 0), true, "components: there is no etcd-9 (there is etcd-0 to etcd-2)"},
 		{killOf("etcd-1", 0), false, "kill cannot begin: operation not permitted"},
 		{control.Fault{Kind: "earthquake"}, true, `kind: "earthquake" is not a kind of fault (slowFsync, `},

@@ -189,7 +189,7 @@ func (m *Manager) publish(kind string, at time.Time, s control.FaultStatus, deta
 
 // describe returns a short text for a fault, such as "pause of etcd-0".
 func describe(s control.FaultStatus) string {
-	if len(s.Components) == 0 { // the fault has no components, or always the same
+	if len(s.Components) == 0 { // the fault has no components, or always the same ones
 		return s.Kind
 	}
 	return s.Kind + " of " + strings.Join(s.On, ", ")

@@ -25,7 +25,7 @@ type Manager struct {
 	machineLacks func(kind string) error
 	webhooks     func(kubeconfig string) (webhooks, error)
 
-	open  context.Context // ends when the manager refuses new faults for good
+	open  context.Context // ends when the manager permanently refuses new faults
 	shut  context.CancelFunc
 	life  context.Context // ends when the manager no longer undoes faults
 	leave context.CancelFunc

@@ -80,7 +80,7 @@ func notMoved(names []string, to control.Release) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("not taken to %s: %s", to.Minor, strings.Join(names, ", "))
+	return fmt.Errorf("not moved to %s: %s", to.Minor, strings.Join(names, ", "))
 }
 
 // moveOne restarts a component with the program of another release. If the component then does not serve, moveOne

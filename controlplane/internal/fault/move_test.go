@@ -58,7 +58,7 @@ func TestDowngradeOfEtcdThatKeepsItsForm(t *testing.T) {
 		begin(t, m, control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"etcd"}})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if s := m.List()[0]; !strings.Contains(s.Lost, "etcd's storage version is not 3.6 after 1m0s: etcd-0 has storage version 3.7.0\nnot taken to 1.36: etcd-0, etcd-2, etcd-1") || s.Ended.IsZero() {
+		if s := m.List()[0]; !strings.Contains(s.Lost, "etcd's storage version is not 3.6 after 1m0s: etcd-0 has storage version 3.7.0\nnot moved to 1.36: etcd-0, etcd-2, etcd-1") || s.Ended.IsZero() {
 			t.Errorf("%+v", s)
 		}
 		if h.first(" end etcd") >= 0 || h.first(`{"action":"CANCEL"`) < 0 {
@@ -103,7 +103,7 @@ func TestOneMoveAtATime(t *testing.T) {
 		m, h := fixture(t)
 		h.version, h.starting = "1.36", time.Minute
 		begin(t, m, control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"etcd"}})
-		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultDowngrade, To: "1.35", Components: []string{"kube-scheduler"}}); err == nil || !strings.Contains(err.Error(), "the versions of components is taken by fault 1") {
+		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultDowngrade, To: "1.35", Components: []string{"kube-scheduler"}}); err == nil || !strings.Contains(err.Error(), "the versions of components is already used by fault 1") {
 			t.Error(err)
 		}
 	})
@@ -126,7 +126,7 @@ func TestUpgradeThatFailsIsTakenBack(t *testing.T) {
 		s := m.List()[0]
 		for _, want := range []string{
 			"kube-apiserver-1 does not serve with v1.37.1: kube-apiserver-1 exited with code 1", `"unknown flag"`, "kube-apiserver-1 serves with v1.36.3 again",
-			"not taken to 1.37: kube-scheduler-0, kube-scheduler-1",
+			"not moved to 1.37: kube-scheduler-0, kube-scheduler-1",
 		} {
 			if !strings.Contains(s.Lost, want) {
 				t.Errorf("%q lacks %q", s.Lost, want)

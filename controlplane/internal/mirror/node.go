@@ -65,7 +65,7 @@ type node struct {
 	registered *corev1.Node          // nil before registration and after a failed request
 	lease      *coordinationv1.Lease // as of its last renewal
 	pods       map[string]*corev1.Pod
-	// renewed is the time of the last renewal of the lease, reported of the last status report, and listed of the last
+	// renewed, reported and listed are the times of the last renewal of the lease, the last status report and the last
 	// list of pods.
 	renewed, reported, listed time.Time
 }

@@ -109,8 +109,8 @@ func (k *kept[T]) list() map[string]T {
 	return maps.Clone(k.all)
 }
 
-// put sets the value of name to the result of make for the old value. It refuses a new name if there are already quota
-// objects; a quota of zero means unlimited.
+// put sets the value of name to the result of make for the old value. If the number of objects has reached quota, it
+// refuses a new name. A quota of zero means unlimited.
 func (k *kept[T]) put(name string, quota int, what string, make func(old T) T) error {
 	k.file.mu.Lock()
 	defer k.file.mu.Unlock()

@@ -180,7 +180,7 @@ type server struct {
 func newServer(kind string, f flags) *server {
 	s := &server{flags: f, mux: http.NewServeMux(), conduct: newConduct(f.own)}
 	s.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "stormglass_service_request_duration_seconds", Help: "Time that a service took to answer, by what it was asked and how it answered.",
+		Name: "stormglass_service_request_duration_seconds", Help: "Time that a service took to answer, by operation and result.",
 		ConstLabels: prometheus.Labels{"service": kind}, Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}, []string{"operation", "result"})
 	registry := prometheus.NewRegistry()

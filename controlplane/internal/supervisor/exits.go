@@ -14,8 +14,8 @@ import (
 
 // Components may end by themselves: a scheduler or controller manager that cannot renew its lease, an API server that
 // is started while etcd has no quorum, a process that the kernel kills because it uses too much memory, or a crash. In
-// production the kubelet (or systemd) restarts them, whatever the reason, and so does the supervisor. It counts each
-// unexpected end and marks it in the event.
+// production the kubelet (or systemd) restarts them regardless of the reason, and so does the supervisor. It counts
+// each unexpected end and marks it in the event.
 
 // The back-off of the kubelet. The first restart is immediate. The second waits 10 s, and each further restart waits
 // twice as long as the one before, up to five minutes. After a process has run for ten minutes, the back-off starts
@@ -199,7 +199,7 @@ var (
 	goCrash = regexp.MustCompile(`^(panic|fatal error): `)
 	// klogHead matches the severity, time and thread ID at the beginning of a line of klog.
 	klogHead = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+\s+\d+ `)
-	// errorLine matches an error in the log of a process that ended in order.
+	// errorLine matches an error in the log of a process that shut down gracefully.
 	errorLine = regexp.MustCompile(`^(E\d{4} |\{"level":"error"|[Ee]rror: )`)
 )
 

@@ -32,8 +32,8 @@ import (
 // warmUp is the number of the first pair, which warms the machine up and does not count.
 const warmUp = 0
 
-// mostThrown is the number of pairs thrown away after which a comparison is given up, as a multiple of the plan's maximum
-// number of pairs.
+// mostThrown is the maximum number of pairs that may be thrown away, as a multiple of the plan's maximum number of
+// pairs. A comparison with more such pairs is given up.
 const mostThrown = 1
 
 // Options configure a comparison.
@@ -251,7 +251,7 @@ func (s *session) baseline() error {
 // pairs runs pairs until a look gives an answer, the last look is reached, or too many pairs were thrown away.
 func (s *session) pairs(ctx context.Context) error {
 	plan := s.c.Plan
-	before := s.c.Thrown // a resumed comparison does not count the pairs thrown before, because the machine may be quiet now
+	before := s.c.Thrown // the limit ignores pairs that were thrown away before a resume, because the machine may be quiet now
 	for ctx.Err() == nil {
 		counted := len(countedPairs(s.c.Pairs))
 		if paired.IsLook(plan, counted) && decided(s.c) || counted >= plan.Most() {

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// noFigures is the hint for a scenario without figures.
+// noFigures is the hint in the error for a scenario without figures.
 const noFigures = "write compare: [{name: ..., objective: ...}], or take ci-gate"
 
 // figuresOf returns the scenario's figures, those that decide the answer (gated) first. It fails if no figure is

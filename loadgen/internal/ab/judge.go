@@ -56,8 +56,8 @@ func judgePairs(c *result.AB) {
 	checkVerdicts(c, a, b)
 }
 
-// checkLowerBound changes any answer except Regressed to CouldNotTell if a value of the figure in B is only a lower bound.
-// bound names the pair or run with such a value. Empty means that all values of B are exact.
+// checkLowerBound changes any answer except Regressed to CouldNotTell if a value of the figure in B is only a lower
+// bound. bound says which pair or run has such a value, or is "" if all values of B are exact.
 func checkLowerBound(f *result.ABFigure, bound string) {
 	if bound != "" && f.Answer != result.Regressed {
 		f.Answer, f.Detail = result.CouldNotTell, bound
@@ -110,8 +110,8 @@ func countedPairs(all []result.Pair) []result.Pair {
 type collected struct {
 	figure *result.ABFigure
 	paired paired.Figure
-	// lower names a pair in which the value of B is only a lower bound. Empty means that all values are exact. A figure
-	// with a lower bound can still show a regression.
+	// lower says in which pair the value of B is only a lower bound, or is "" if all values are exact. A figure with a
+	// lower bound can still show a regression.
 	lower string
 }
 
@@ -131,11 +131,11 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 			b = append(b, vb)
 		}
 		if slices.Contains(p.B.AtLeast, f.Name) {
-			lower = fmt.Sprintf("only a lower bound is known in B of pair %d", p.Number)
+			lower = fmt.Sprintf("only a lower bound of the value in B of pair %d is known", p.Number)
 		}
 		switch {
 		case okA && slices.Contains(p.A.AtLeast, f.Name), okB && f.Better == "higher" && slices.Contains(p.B.AtLeast, f.Name):
-			f.Detail = fmt.Sprintf("only a lower bound is known in pair %d", p.Number)
+			f.Detail = fmt.Sprintf("only a lower bound of a value in pair %d is known", p.Number)
 		case !okA || !okB:
 			f.Detail = fmt.Sprintf("no data in %s of pair %d", missingSide(okA, okB), p.Number)
 		default:
@@ -288,7 +288,7 @@ func conclude(c *result.AB, pairs int) {
 		}
 	}
 	if gated == 0 {
-		say("no figure decides: all are advice")
+		say("no figure decides the answer: all figures are advisory")
 	}
 	switch {
 	case regressed > 0:

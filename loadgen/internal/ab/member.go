@@ -17,7 +17,7 @@ func memberDir(side string, pair int) string {
 // memberOf returns the data of a judged run that a comparison needs.
 func memberOf(dir string, res result.Result) result.Member {
 	m := result.Member{Dir: dir, Verdict: res.Verdict, Values: map[string]float64{}, Unfit: res.Measurements.Generator.Saturated, Versions: res.Run.Versions}
-	m.Ungated = len(res.Gates) == 0 && res.Verdict == result.NoData && len(res.Reasons) == 1 // the only reason: no gates
+	m.Ungated = len(res.Gates) == 0 && res.Verdict == result.NoData && len(res.Reasons) == 1 // no gates is the only reason
 	for _, f := range res.Figures {
 		if f.Value == nil {
 			continue
@@ -60,8 +60,8 @@ func memberOf(dir string, res result.Result) result.Member {
 	return m
 }
 
-// thrown says why a pair is thrown away. Empty means that the pair counts. The reason is always the machine or the
-// generator, never a figure.
+// thrown returns the reason why a pair is thrown away, or "" if the pair counts. The reason is always the machine or
+// the generator, never a figure.
 func thrown(bounds result.Throw, p result.Pair) string {
 	for _, side := range []struct {
 		name string
@@ -74,7 +74,7 @@ func thrown(bounds result.Throw, p result.Pair) string {
 	return ""
 }
 
-// unfit says why the figures of a run are unusable. Empty means that they are usable.
+// unfit returns the reason why the figures of a run cannot be used, or "" if they can.
 func unfit(bounds result.Throw, m result.Member) string {
 	if len(m.Unfit) > 0 {
 		return m.Unfit[0]
@@ -106,8 +106,8 @@ func valueOr(v *float64) float64 {
 	return *v
 }
 
-// unseen says which of the flags that throw pairs away have no effect, because the machine does not report the
-// quantity that they bound. Empty means that all flags work.
+// unseen returns a note that names the --throw flags without effect, or "" if all of them work. A flag has no effect if
+// the machine does not report the quantity that the flag bounds.
 func unseen(pairs []result.Pair) string {
 	for _, p := range pairs {
 		switch m := p.B.Machine; {

@@ -166,7 +166,7 @@ func sideOf(path string, r recorded) result.Side {
 	return result.Side{Spec: []string{path}, Set: r.result.Run.Overrides, Variant: r.result.Run.Variant, Versions: r.result.Run.Versions}
 }
 
-// mostDeep is how many levels below a directory are searched for runs.
+// mostDeep is the maximum depth, in levels below a directory, at which readSet finds runs.
 const mostDeep = 2
 
 // readSet reads the runs in a directory, and judges the runs that have no result yet.
@@ -208,7 +208,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 	return once(all), nil
 }
 
-// goesOn reports whether a run in dir is in progress: another process holds the lock of dir.
+// goesOn reports whether a run in dir is in progress, that is, whether another process holds the lock of dir.
 func goesOn(dir string) bool {
 	lock, err := cluster.LockDir(dir)
 	if err != nil {
@@ -223,7 +223,8 @@ func goesOn(dir string) bool {
 // errNoRun is returned for a directory without runs.
 var errNoRun = errors.New("it contains no run")
 
-// isWhole reports whether dir has the recordings of a run, and not only its results, as in a baseline.
+// isWhole reports whether dir contains the recordings of a run. The directory of a run in a baseline contains only the
+// results.
 func isWhole(dir string) bool {
 	return slices.ContainsFunc([]string{result.TimelineFile, result.MeasurementsFile, result.TSDBDir}, func(name string) bool {
 		return !isNew(filepath.Join(dir, name))
@@ -440,7 +441,7 @@ func judgeSets(c *result.AB) {
 	checkVerdicts(c, c.Sets.A, c.Sets.B)
 }
 
-// tooFew says why the sets have too few runs for an answer. Empty means that they have enough.
+// tooFew returns the reason why the sets have too few runs for an answer, or "" if they have enough.
 func tooFew(c result.AB) string {
 	switch a, b := len(c.Sets.A), len(c.Sets.B); {
 	case a == 1 && b == 1:
@@ -476,12 +477,12 @@ func logs(values []float64) []float64 {
 	return all
 }
 
-// valuesOf returns the values of a figure in a set of runs. lower names a run in which only a lower bound of the value is
-// known; empty means that there is no such run.
+// valuesOf returns the values of a figure in a set of runs. lower says for which run only a lower bound of the value is
+// known, or is "" if all values are exact.
 func valuesOf(f *result.ABFigure, side string, set []result.Member) (all []float64, lower string) {
 	for _, m := range set {
 		if slices.Contains(m.AtLeast, f.Name) {
-			lower = fmt.Sprintf("only a lower bound is known in %s of %s", m.Dir, side)
+			lower = fmt.Sprintf("only a lower bound of the value in %s of %s is known", m.Dir, side)
 		}
 		if v, ok := m.Values[f.Name]; ok {
 			all = append(all, v)

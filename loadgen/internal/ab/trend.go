@@ -54,11 +54,11 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 			members[i].Values = nil
 			t.Notes = append(t.Notes, r.dir+leftOut+why)
 		} else if len(m.AtLeast) > 0 {
-			t.Notes = append(t.Notes, fmt.Sprintf("%s: only a lower bound is known of %s", r.dir, strings.Join(m.AtLeast, ", ")))
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: only a lower bound of %s is known", r.dir, strings.Join(m.AtLeast, ", ")))
 		}
 	}
 	if n := len(all); n < changepoint.LeastValues {
-		t.Notes = append(t.Notes, fmt.Sprintf("%d runs: a change is found in %d or more", n, changepoint.LeastValues))
+		t.Notes = append(t.Notes, fmt.Sprintf("%d runs: at least %d are needed to find a change", n, changepoint.LeastValues))
 	}
 	for i := range t.Figures {
 		follow(&t.Figures[i], members)

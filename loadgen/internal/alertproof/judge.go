@@ -20,9 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// calm is the time for which alerts that fire at the end of a run are evaluated beyond its end.
-// It is longer than the longest range of a rule, which is an hour, so that every rule can
-// resolve.
+// calm is the length of the simulated time after the end of a run, in which alerts that fire at the end can resolve. It
+// is longer than the longest range of a rule, which is an hour.
 const calm = 75 * time.Minute
 
 // Prove judges the run in dir by the proofs of its scenario. It writes nothing.

@@ -18,7 +18,8 @@ type Reader struct {
 	scan  jsonscan.Scanner
 	line  line
 	event *Event
-	// begun is true once the start of the log was inspected. zipped is true if from decompresses the log.
+	// begun is true once the Reader has checked whether the log is compressed. zipped is true if the log is compressed;
+	// from then yields the decompressed text.
 	begun, zipped bool
 	// Skipped counts the lines without a valid event.
 	Skipped Skipped

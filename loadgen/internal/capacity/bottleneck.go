@@ -33,7 +33,7 @@ var resources = []resource{
 }
 
 const (
-	// fullFrom is the minimum share in use at which a resource counts as full.
+	// fullFrom is the share of a resource in use from which the resource counts as full.
 	fullFrom = 0.8
 	// mostUses is the number of resources recorded for a trial.
 	mostUses = 3

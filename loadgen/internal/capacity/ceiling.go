@@ -11,7 +11,7 @@ func (s *Search) sawNothing(load float64, outcome Outcome) {
 	s.invalid++
 	most := s.o.Trials
 	if s.confirming {
-		most += 2 * confirmOf // at the end of the range, and at the lower end
+		most += 2 * confirmOf // confirming trials may run at the end of the range and again at the lower end of the interval
 	}
 	switch {
 	case s.invalid < invalidInRow && s.trials < most:

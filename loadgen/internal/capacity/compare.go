@@ -48,8 +48,8 @@ func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityCompari
 	median := min(max(of[1].median(c.Sides[1])/of[0].median(c.Sides[0]), low), high)
 	isLower := [2]bool{low > 1, high < 1}
 	for i, s := range c.Sides {
-		// The answer also holds if the capacity of a side may lie outside its interval, but only in the direction away from
-		// the other side.
+		// The answer also holds if the capacity of a side may lie outside its interval on the side away from the other
+		// capacity.
 		further := s.MayBeLower() && isLower[i] || s.MayBeHigher() && isLower[1-i]
 		if s.Answer != string(Found) && !further {
 			c.Answer, c.ExitCode, c.Why = "could not tell", exitcode.NoData, s.Dir+": "+s.Answer
@@ -114,7 +114,7 @@ func generators(a, b result.Capacity) (d result.Difference, differ bool) {
 				continue
 			}
 			highest = x.Load
-			d = result.Difference{Name: fmt.Sprintf("generator's CPU a request, at %g", x.Load), A: digits.Format(1e3*cost(x), 3) + " ms", B: digits.Format(1e3*cost(y), 3) + " ms"}
+			d = result.Difference{Name: fmt.Sprintf("generator's CPU per request, at %g", x.Load), A: digits.Format(1e3*cost(x), 3) + " ms", B: digits.Format(1e3*cost(y), 3) + " ms"}
 			differ = math.Abs(math.Log(cost(y)/cost(x))) > math.Log(sameCost)
 		}
 	}

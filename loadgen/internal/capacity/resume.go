@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// otherSearch says how the recorded search `before` differs from the search to run, with a hint. Empty means that they
-// match.
+// otherSearch describes, with a hint, how the recorded search `before` differs from the search to run. It returns "" if
+// the searches match.
 func (s *session) otherSearch(before result.Capacity) string {
 	missing := func(from, sets []string) string {
 		return strings.Join(slices.DeleteFunc(slices.Clone(sets), func(set string) bool { return slices.Contains(from, set) }), ", ")
@@ -28,7 +28,7 @@ func (s *session) otherSearch(before result.Capacity) string {
 	case added != "":
 		return fmt.Sprintf("its trials did not have the setting %s (leave it out)", added)
 	case !slices.Equal(before.Overrides, s.c.Overrides):
-		return fmt.Sprintf("its trials had the settings in the order %s (give them so)", strings.Join(before.Overrides, ", "))
+		return fmt.Sprintf("its trials had the settings in the order %s (give them in this order)", strings.Join(before.Overrides, ", "))
 	case before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To:
 		return fmt.Sprintf("it searched %s, and the scenario's capacity is %s now (restore it, or start a new search)", rangeOf(before), rangeOf(s.c))
 	}
@@ -45,12 +45,12 @@ func (s *session) stays() bool {
 	return s.o.Resume != "" || absent == nil || len(s.c.EndedAt) > 0
 }
 
-// resumed says how to resume the search with additional flags.
+// resumed returns the hint on how to resume the search with additional flags.
 func (s *session) resumed(flags string) string {
 	return compare.GoOn(cmp.Or(s.whole, s.dir.Path), flags)
 }
 
-// nextStep says how to continue if no capacity was found. Empty means that there is nothing to do.
+// nextStep returns the hint on how to continue a search that found no capacity, or "" if there is nothing to do.
 func (s *session) nextStep() string {
 	least := 0.0
 	if s.c.Unit != string(scenario.PerSec) {

@@ -59,10 +59,10 @@ type session struct {
 	uses func(ctx context.Context, dir string, p result.Phase) (most []result.Use, cores map[string]float64, err error)
 	// otherGenerator is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
-	// name, whole, turn and further are set only if two searches take turns. name is the prefix of each line of progress.
-	// whole is the directory of both searches, which --resume needs. turn waits for the turn of this search and returns a
-	// function that ends the turn; its argument says whether this search failed. turn returns nil if the other search
-	// failed. further reports whether the other search has no answer yet.
+	// name, whole, turn and further are set only if two searches take turns. name is the prefix of each line of
+	// progress. whole is the directory of both searches, which --resume needs. turn waits for the turn of this search.
+	// It returns a function that ends the turn, to which the caller passes whether this search failed, or nil if the
+	// other search failed. further reports whether the other search has no answer yet.
 	name, whole string
 	turn        func() (end func(failed bool))
 	further     func() bool

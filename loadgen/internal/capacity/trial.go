@@ -59,8 +59,8 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	return t, err
 }
 
-// endedBy says how a run with the error err ended, if the load may be the cause. Empty means that the load is not the
-// cause.
+// endedBy describes how a run with the error err ended if the load may be the cause. It returns "" if the load is not
+// the cause.
 func endedBy(res result.Result, err error) string {
 	switch {
 	case len(res.Run.UnexpectedExits) > 0, errors.Is(err, run.ErrPlaneEnded):
@@ -133,7 +133,7 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	return held
 }
 
-// unmet describes a phase that did not meet its condition in time. Empty means that there is no such phase. It ignores
+// unmet describes a phase that did not meet its condition in time, or returns "" if there is no such phase. It ignores
 // interrupted phases, and phases during which the machine was busy.
 func unmet(phases []result.Phase) string {
 	for _, p := range phases {
@@ -145,8 +145,8 @@ func unmet(phases []result.Phase) string {
 	return ""
 }
 
-// wrong lists the gates that failed in a bad trial. For a trial that was ended early, it returns the condition instead, and
-// for a trial without failed gates the reason why the trial is bad.
+// wrong lists the gates that failed in a bad trial. For a trial that was ended early, it returns only the condition
+// that ended it. For a trial without failed gates, it returns only the reason why the trial is bad.
 func wrong(t result.Trial) []string {
 	if condition, _, _ := strings.Cut(t.Why, " in phase "); strings.HasPrefix(condition, "abortOn: ") {
 		return []string{condition}

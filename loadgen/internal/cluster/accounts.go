@@ -81,8 +81,8 @@ func nodeNeeds(ns string, s *scenario.Scenario) []need {
 	return needs
 }
 
-// makeNodeAccounts creates the namespace of the nodes' ServiceAccounts and grants the accounts their permissions, and
-// waits until these are in force. It does nothing if the nodes do not authenticate by tokens.
+// makeNodeAccounts creates the namespace of the nodes' ServiceAccounts, grants the accounts their permissions, and
+// waits until the permissions take effect. It does nothing if the nodes do not authenticate by tokens.
 func (t *Target) makeNodeAccounts(ctx context.Context, client kubernetes.Interface) error {
 	if !t.credentials.tokens {
 		return nil

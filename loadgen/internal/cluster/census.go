@@ -16,12 +16,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// census simulates which objects of templates, deploys and loads exist during the phases, to forecast what actions
-// select, send and create.
+// census simulates which objects of templates, deploys and loads exist during the phases. From these it forecasts the
+// objects that actions select and create, and the requests that actions send.
 type census struct {
 	forecast
 	there   map[string]map[string]labels.Set // labels by resource, then by namespace and name
-	open    map[string]bool                  // resources that have objects which are not in the field there
+	open    map[string]bool                  // resources that also have objects which the field there does not contain
 	coming  map[string][]labels.Set          // labels of the objects that loads create and delete, by resource
 	batches map[string][]member              // by path
 	deploys map[string]scenario.Action       // by name
@@ -41,7 +41,8 @@ type member struct {
 const (
 	// mostMembers is the size of the largest batch whose objects are rendered.
 	mostMembers = 50_000
-	// mostLooked is the number of examined objects after which the effects of later actions are reported as unknown.
+	// mostLooked is the maximum number of objects to examine. After it, the effects of all further actions are reported
+	// as unknown.
 	mostLooked = 2_000_000
 )
 
@@ -159,7 +160,7 @@ func (c *census) phase(p *scenario.Phase) {
 		if ends == scenario.About {
 			how = scenario.Exact // the number of rounds is fixed
 		}
-		if rate > 0 { // another action may work on the same objects meanwhile
+		if rate > 0 { // another action may work on the same objects at the same time
 			how = how.Or(scenario.AtMost)
 			most = int((length-at).Seconds()*rate) + 1 // the first request is sent immediately
 		}
@@ -318,8 +319,8 @@ func (c *census) selected(s scenario.Selection) ([]string, scenario.Certainty) {
 	return keys, scenario.Exact
 }
 
-// namespacesOf returns the number of collections on which an action on a resource works: one for each namespace, or one for
-// the cluster.
+// namespacesOf returns the number of collections of a resource that an action lists: one for each namespace of batches,
+// or 1 if the resource is cluster-scoped.
 func (c *census) namespacesOf(resource string) int {
 	if c.where(resource) == inCluster {
 		return 1

@@ -21,13 +21,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Removed counts the objects a cleanup removed.
+// Removed counts the objects that a cleanup removed.
 type Removed struct {
 	Namespaces, Pods, Nodes, Leases, CSINodes, ResourceSlices, Events, CertificateRequests, RBAC, Definitions int
 	// ClusterObjects counts the objects without a namespace that actions created, and DeviceClasses.
 	ClusterObjects int
-	// Unseen lists the kinds that the user may not list, so that objects of these kinds may be left.
+	// Unseen lists the kinds that the user may not list. Objects of these kinds may still exist.
 	Unseen []string
+	// DryRun means that the objects were counted and not removed.
+	DryRun bool
 }
 
 // Any reports whether anything was removed.
@@ -53,6 +55,9 @@ func (r Removed) String() string {
 	line := "nothing to remove"
 	if len(parts) > 0 {
 		line = "removed " + strings.Join(parts, ", ")
+		if r.DryRun {
+			line = "would remove " + strings.Join(parts, ", ")
+		}
 	}
 	if len(r.Unseen) > 0 {
 		line += fmt.Sprintf(", as far as permitted (no permission to list %s)", strings.Join(r.Unseen, ", "))
@@ -61,22 +66,22 @@ func (r Removed) String() string {
 }
 
 const (
-	// CleanupBudget is the time limit of a cleanup. API servers restart within a minute; how fast namespaces end depends on
-	// the namespace controller.
+	// CleanupBudget is the time limit of a cleanup. It allows for a restart of the API servers, which takes up to a
+	// minute, and for a slow namespace controller.
 	CleanupBudget = 5 * time.Minute
-	// namespaceWait is the time limit, in one attempt, until namespaces are gone. After it the attempt continues with
-	// the other objects.
+	// namespaceWait is the time for which one attempt waits for namespaces to disappear. If some still exist, the
+	// attempt continues with the other objects.
 	namespaceWait = time.Minute
 	// namespacePoll is the longest pause between two checks of the namespaces. Each check lists pods.
 	namespacePoll = time.Second
-	// closedAfter is the time after which every API server has seen the deletion of a namespace, so that no new objects
-	// appear in it. A namespace that has no pods then is not searched for pods again.
+	// closedAfter is the time after which every API server has seen the deletion of a namespace and accepts no new
+	// objects in it. A namespace without pods at that time is not searched for pods again.
 	closedAfter = 3 * time.Second
 	// requestTimeout is the timeout of each request, such as a list of 500 objects or a deletion.
 	requestTimeout = 30 * time.Second
-	// retryMax is the longest pause between attempts; the first is a second.
+	// retryMax is the longest pause between attempts. The first pause is one second.
 	retryMax = 10 * time.Second
-	// tellEvery is the interval at which a cleanup that is not finished reports the reason.
+	// tellEvery is the minimum interval between two reports of the reason why a cleanup has not finished.
 	tellEvery = 30 * time.Second
 )
 
@@ -92,19 +97,40 @@ const (
 //  5. other objects without a namespace, definitions of custom resources, the cluster's lock
 //  6. the namespaces of Jobs that clean up after runs
 func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
-	c, err := newCleaner(cfg, runID)
+	c, err := wholeCleaner(cfg, runID, log)
 	if err != nil {
 		return Removed{}, err
 	}
-	if c.metadata, err = metadata.NewForConfig(cfg); err != nil {
+	defer Waiting(log, "the cluster to remove what runs left")()
+	err = c.persist(ctx)
+	return c.removed, err
+}
+
+// PreviewCleanup finds the objects that Cleanup would remove, removes nothing, and calls log with the names for each kind.
+// The objects in a namespace are not listed: they are removed with the namespace.
+func PreviewCleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
+	c, err := wholeCleaner(cfg, runID, log)
+	if err != nil {
 		return Removed{}, err
+	}
+	c.removed.DryRun = true
+	err = c.attempt(ctx)
+	return c.removed, err
+}
+
+// wholeCleaner makes a cleaner that removes all that runs leave.
+func wholeCleaner(cfg *rest.Config, runID string, log func(string)) (*cleaner, error) {
+	c, err := newCleaner(cfg, runID)
+	if err != nil {
+		return nil, err
+	}
+	if c.metadata, err = metadata.NewForConfig(cfg); err != nil {
+		return nil, err
 	}
 	c.created, c.definitions, c.devices, c.locks, c.jobs = scenario.Creatables(), true, true, true, true
 	c.discovery = c.client.Discovery()
 	c.log, c.notice = log, log
-	defer Waiting(log, "the cluster to remove what runs left")()
-	err = c.persist(ctx)
-	return c.removed, err
+	return c, nil
 }
 
 // newCleaner makes a cleaner for the objects of one run, or of all runs if runID is "". It removes cluster objects of
@@ -129,23 +155,23 @@ func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
 // cleaner removes the objects of one run or of all runs, with repeated attempts.
 type cleaner struct {
 	client      kubernetes.Interface
-	metadata    metadata.Interface   // reads the objects of created and definitions
+	metadata    metadata.Interface   // for kinds without a typed client
 	created     []scenario.Creatable // cluster objects that actions create
 	definitions bool                 // definitions of custom resources are removed too
 	devices     bool                 // ResourceSlices and DeviceClasses are removed too
 	locks       bool                 // locks of the cluster are removed too
 	jobs        bool                 // the Jobs that clean up after runs are removed too, last of all
 	ofJobs      metav1.ListOptions
-	discovery   discovery.DiscoveryInterface // finds objects of all other resources without namespaces, which are removed too; nil: they stay
+	discovery   discovery.DiscoveryInterface // if set, objects of all other cluster-scoped resources are found and removed too
 	owned       metav1.ListOptions
 	runID       string       // "" for all runs
-	made        *made        // nil: nothing is recorded
-	nodePrefix  string       // of the run's nodes; "" for none
+	made        *made        // the objects that the run recorded; nil: none
+	nodePrefix  string       // prefix of the names of the run's nodes; "" for no nodes
 	log         func(string) // called with each deletion; may be nil
 	notice      func(string) // called with the reason for a wait; may be nil
 	removed     Removed
 	unseen      []string        // kinds reported as not listable, in all attempts
-	deleted     map[string]bool // counted in removed, by kind and UID
+	deleted     map[string]bool // objects that are already counted in removed, by kind and UID
 	nodesSeen   []item          // nodes found in all attempts: they identify the objects of nodes
 }
 
@@ -200,7 +226,10 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	case apierrors.IsUnauthorized(err): // every other request would fail too
 		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
-	err = errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.discovered(ctx), c.removeDefinitions(ctx), c.removeLocks(ctx), c.removeMade(ctx))
+	err = errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.discovered(ctx), c.removeDefinitions(ctx), c.removeLocks(ctx))
+	if !c.removed.DryRun { // else every object still exists
+		err = errors.Join(err, c.removeMade(ctx))
+	}
 	if err != nil {
 		return err
 	}
@@ -222,7 +251,7 @@ func onlyRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// explainCleanup returns an error that says in plain words why a cluster cannot be reached.
+// explainCleanup returns a readable error for a request that did not reach the cluster.
 func explainCleanup(err error) error {
 	var timeout net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
@@ -231,8 +260,9 @@ func explainCleanup(err error) error {
 	return fmt.Errorf("the cluster cannot be reached: %w", explain(err))
 }
 
-// remove deletes objects, each only if its UID is still the listed one, and counts each once in removed. An object that
-// is already gone is not an error. If an object cannot be deleted, remove continues with the next ones.
+// remove deletes listed objects and counts each one once in removed. It deletes an object only if the UID has not
+// changed since the list. An object that is already gone is not an error. If an object cannot be deleted, remove
+// continues with the next ones.
 func (c *cleaner) remove(ctx context.Context, kind string, objects []item, removed *int, del deletion) error {
 	if len(objects) == 0 {
 		return nil
@@ -240,6 +270,11 @@ func (c *cleaner) remove(ctx context.Context, kind string, objects []item, remov
 	names := objects[0].name
 	if len(objects) > 1 {
 		names = fmt.Sprintf("%s ... %s", names, objects[len(objects)-1].name)
+	}
+	if c.removed.DryRun {
+		c.say(c.log, count(len(objects), kind)+": "+names)
+		*removed += len(objects)
+		return nil
 	}
 	c.say(c.log, fmt.Sprintf("deleting %s: %s", count(len(objects), kind), names))
 	refused := make([]error, len(objects))

@@ -41,7 +41,7 @@ type CleanupOptions struct {
 	owner []metav1.OwnerReference // owner of objects without a namespace or in other namespaces
 }
 
-// Check returns an error if options are wrong, which names the flags that set them.
+// Check returns an error for invalid options. The error names the flags that set them.
 func (o CleanupOptions) Check() error {
 	errs := []error{manifest.CheckImage(o.Image), manifest.CheckNamespace("namespace", o.Namespace)}
 	if n := len(strings.Fields(o.Schedule)); n != 0 && n != 5 && !strings.HasPrefix(o.Schedule, "@") {
@@ -50,8 +50,8 @@ func (o CleanupOptions) Check() error {
 	return errors.Join(errs...)
 }
 
-// cleanupNeeds returns the permissions to find and remove what runs left. They do not suffice for other kinds of
-// objects without a namespace, which a scenario may create from templates.
+// cleanupNeeds returns the permissions to find and remove the objects that runs left. They do not cover other
+// cluster-scoped kinds that a scenario may create from templates.
 func cleanupNeeds() []need {
 	needs := slices.Concat(
 		each("list delete", "", "namespaces", ""),
@@ -136,7 +136,7 @@ func (t *Target) MakeCleanupJob(ctx context.Context, image string) error {
 	o := CleanupOptions{Image: image, Namespace: t.Namespace + "-cleanup", run: t.runID}
 	client, err := dynamic.NewForConfig(t.Admin)
 	if err != nil {
-		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
 	}
 	t.cleanupJob = true
 	for i := range o.Objects() {

@@ -60,8 +60,9 @@ func byName[L runtime.Object](from collection[L]) deletion {
 	return func(ctx context.Context, i item, o metav1.DeleteOptions) error { return from.Delete(ctx, i.name, o) }
 }
 
-// noteUnseen records that the user may not list a kind, if err says so, and then returns nil; it returns other errors
-// unchanged. A user who may not list a kind that only some scenarios create has not created any objects of it.
+// noteUnseen handles the error of a list. If the user may not list the kind, it records the kind and returns nil. It
+// returns all other errors unchanged. A user who may not list a kind that only some scenarios create cannot have
+// created objects of that kind.
 func (c *cleaner) noteUnseen(plural string, err error) error {
 	if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "list ") {
 		return err
@@ -71,7 +72,7 @@ func (c *cleaner) noteUnseen(plural string, err error) error {
 	}
 	if !slices.Contains(c.unseen, plural) {
 		c.unseen = append(c.unseen, plural)
-		c.say(c.log, fmt.Sprintf("no permission to list %s: any that runs under another identity created stay", plural))
+		c.say(c.log, fmt.Sprintf("no permission to list %s: those that runs with another identity created are not removed", plural))
 	}
 	return nil
 }
@@ -94,7 +95,7 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 	if err == nil {
 		err = c.remove(ctx, "namespace", items, &c.removed.Namespaces, byName(client))
 	}
-	if err != nil {
+	if err != nil || c.removed.DryRun {
 		return err
 	}
 	deleted, podless := time.Now(), map[types.UID]bool{}
@@ -108,7 +109,7 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 			if podless[ns.uid] {
 				continue
 			}
-			// The remaining pods of the namespace on simulated nodes have no kubelet any more.
+			// No kubelet runs any more for the pods of the namespace on simulated nodes.
 			looked, pods := time.Now(), 0
 			failed := c.forcePods(ctx, ns.name, func(p *corev1.Pod) bool {
 				pods++
@@ -204,6 +205,11 @@ func (c *cleaner) nodeEvents(ctx context.Context) error {
 		return c.noteUnseen("events", fmt.Errorf("list events: %w", err))
 	}
 	if len(items) == 0 {
+		return nil
+	}
+	if c.removed.DryRun {
+		c.say(c.log, count(len(items), "Event")+" of nodes")
+		c.removed.Events += len(items)
 		return nil
 	}
 	c.say(c.log, fmt.Sprintf("deleting %d Events of nodes", len(items)))

@@ -284,3 +284,25 @@ func TestCleanupExplainsTerminatingNamespace(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestPreviewRemovesNothing(t *testing.T) {
+	client := inhabited()
+	before := present(t, client)
+	c := cleanerOf(client, "r1")
+	c.devices, c.removed.DryRun = true, true
+	var lines []string
+	c.log = func(line string) { lines = append(lines, line) }
+	if err := c.attempt(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := present(t, client); !slices.Equal(before, after) {
+		t.Errorf("before\n%q\nafter\n%q", before, after)
+	}
+	removed, err := attempt(t.Context(), client, "r1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "would " + strings.Replace(removed.String(), "removed", "remove", 1); c.removed.String() != want {
+		t.Errorf("it says %q, want %q\n%s", c.removed, want, strings.Join(lines, "\n"))
+	}
+}

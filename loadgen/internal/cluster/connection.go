@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// proxyTimeout is the time limit of the connection that finds out why a proxy refuses.
+// proxyTimeout is the time limit for the second connection, which proxyCause opens to get the error of a proxy.
 const proxyTimeout = 5 * time.Second
 
 // checkHTTP2 opens an HTTP/2 connection in the same way as load and nodes do, so that a run that could not connect does

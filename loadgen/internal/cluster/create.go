@@ -29,8 +29,8 @@ func (t *Target) Create(ctx context.Context, m scenario.Manifest) error {
 	return t.create(ctx, m, nil)
 }
 
-// tryCreates asks the API server to check the objects that will be created, those with or those without a namespace. So
-// no object is refused in the middle of a run.
+// tryCreates lets the API server check, by dry run, the objects that the run will create, so that none is refused in
+// the middle of the run. namespaced selects the namespaced or the cluster-scoped objects.
 func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 	for _, m := range t.manifests {
 		if m.Namespaced != namespaced {
@@ -94,7 +94,7 @@ const servedPoll = 500 * time.Millisecond
 func (t *Target) AwaitServed(ctx context.Context, objects []scenario.Manifest) error {
 	client, err := discovery.NewDiscoveryClientForConfig(t.Admin)
 	if err != nil {
-		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
 	}
 	awaited := definedBy(objects)
 	for {
@@ -158,7 +158,7 @@ func notServed(client discovery.DiscoveryInterface, awaited map[string][]string)
 func (t *Target) create(ctx context.Context, m scenario.Manifest, dryRun []string) error {
 	client, err := dynamic.NewForConfig(t.Admin)
 	if err != nil {
-		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
 	}
 	text, err := json.Marshal(m.Object)
 	if err != nil {

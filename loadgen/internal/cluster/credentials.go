@@ -14,14 +14,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// probeTimeout is the time limit for the first certificate of a cluster: a working signer takes a second, and a missing one
-// never answers.
+// probeTimeout is the time limit for the first certificate of a cluster. A working signer needs about a second. If
+// there is no signer, the request is never answered.
 const probeTimeout = 15 * time.Second
 
 // credentials decides how simulated nodes authenticate: by client certificates or by tokens of ServiceAccounts.
 type credentials struct {
 	want string // one of scenario.Identities
-	// noCertificates and noTokens are the reasons why the user may not create certificates or tokens; nil: the user may.
+	// noCertificates and noTokens are the reasons why the user may not create certificates or tokens. Nil means that
+	// the user may.
 	noCertificates, noTokens error
 
 	chosen bool
@@ -47,7 +48,8 @@ func (c *credentials) permitted() error {
 
 func (c *credentials) choose(why string) { c.chosen, c.tokens, c.why = true, true, why }
 
-// tried chooses certificates or tokens by err, the result of the first request for a certificate.
+// tried chooses certificates if err is nil, otherwise tokens. err is the result of the first request for a certificate.
+// tried returns an error if the scenario requires certificates, or if the user may not create tokens.
 func (c *credentials) tried(err error) error {
 	const remedy = "nodes.identity=token gives each node a token of a ServiceAccount, nodes.fidelity=shared the identity of the load"
 	switch {
@@ -56,7 +58,7 @@ func (c *credentials) tried(err error) error {
 	case c.want == scenario.IdentityCertificate:
 		return fmt.Errorf("the cluster gives nodes no client certificates: %s (%s)", oneLine(err), remedy)
 	case c.noTokens != nil:
-		return fmt.Errorf("the cluster gives nodes no client certificates: %s; and for tokens of ServiceAccounts %w", oneLine(err), c.noTokens)
+		return fmt.Errorf("the cluster gives nodes no client certificates: %s; for tokens of ServiceAccounts, %w", oneLine(err), c.noTokens)
 	default:
 		c.choose("the cluster gives nodes no client certificates: " + oneLine(err))
 	}
@@ -64,10 +66,10 @@ func (c *credentials) tried(err error) error {
 }
 
 // difference describes how nodes with tokens differ from real kubelets, for the plan, the log and the report.
-const difference = "RBAC and not the Node authorizer permits their requests, NodeRestriction does not apply, priority and fairness puts them in workload-low " +
+const difference = "RBAC, not the Node authorizer, permits their requests, NodeRestriction does not apply, priority and fairness puts them in workload-low " +
 	"instead of node-high and system, and outside the run's namespaces their pods start without tokens, ConfigMaps and Secrets"
 
-// String describes the choice of tokens in one line; "" if tokens were not chosen.
+// String describes in one line why tokens were chosen, or returns "" if they were not.
 func (c credentials) String() string {
 	if !c.tokens {
 		return ""

@@ -24,7 +24,7 @@ func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 		"it does not":                   {credentials{want: auto}, unsigned, true, "the cluster gives nodes no client certificates: none was signed", ""},
 		"the user may not approve":      {credentials{want: auto, noCertificates: mayNotSign}, nil, false, "alice lacks approve", ""},
 		"no tokens, but it signs":       {credentials{want: auto, noTokens: mayNotMake}, nil, true, "", ""},
-		"no tokens, and it does not":    {credentials{want: auto, noTokens: mayNotMake}, unsigned, true, "", "no client certificates: none was signed; and for tokens of ServiceAccounts alice lacks serviceaccounts"},
+		"no tokens, and it does not":    {credentials{want: auto, noTokens: mayNotMake}, unsigned, true, "", "no client certificates: none was signed; for tokens of ServiceAccounts, alice lacks serviceaccounts"},
 		"the user may do neither":       {credentials{want: auto, noCertificates: mayNotSign, noTokens: mayNotMake}, nil, false, "", "alice lacks serviceaccounts"},
 		"certificates alone":            {credentials{want: certificate}, unsigned, true, "", "none was signed (nodes.identity=token gives each node"},
 		"certificates, not permitted":   {credentials{want: certificate, noCertificates: mayNotSign}, nil, false, "", "alice lacks approve"},

@@ -18,21 +18,21 @@ import (
 
 const (
 	// DeadlineAnnotation is the annotation with the run's deadline, on the run's first namespace. The deadline is a
-	// time of the API server's clock. A run extends it as long as it is alive; after the deadline anyone may remove
-	// what the run made.
+	// time of the API server's clock. A run extends the deadline for as long as it is alive. After the deadline, any
+	// user may remove the objects of the run.
 	DeadlineAnnotation = "stormglass.dev/deadline"
-	// deadlineAfter is how far in the future a run sets its deadline: an outage of the API server or of the run's
-	// machine may last this long.
+	// deadlineAfter is how far in the future a run sets its deadline. During an outage of the API server or of the
+	// run's machine, other users may remove the run's objects only after about this time.
 	deadlineAfter = 15 * time.Minute
 	deadlineMove  = 3 * time.Minute
 	deadlineRetry = 15 * time.Second
 )
 
-// deadline extends the deadline of a run's namespace until its stop is called.
+// deadline extends the deadline of a run's namespace until end is called.
 type deadline struct {
 	client    kubernetes.Interface
 	namespace string
-	ahead     time.Duration // how far the API server's clock is ahead
+	ahead     time.Duration // how far the API server's clock is ahead of this machine's clock
 	stop      func()
 	done      chan struct{}
 }
@@ -41,7 +41,7 @@ func (d *deadline) text() string {
 	return time.Now().Add(d.ahead + deadlineAfter).UTC().Format(time.RFC3339)
 }
 
-// keep extends the deadline in the background, also while an interrupted run winds up.
+// keep extends the deadline in the background. It continues while an interrupted run finishes its cleanup.
 func (d *deadline) keep(ctx context.Context) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop, d.done = stop, make(chan struct{})

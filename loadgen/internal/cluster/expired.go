@@ -18,9 +18,10 @@ import (
 // Trace describes a run that has objects in a cluster.
 type Trace struct {
 	Run string
-	// Expired says that the run is over: its deadline has passed, or its first namespace, which has the deadline, is gone.
+	// Expired means that the run is over: its deadline has passed, or its first namespace, which holds the deadline, no
+	// longer exists.
 	Expired bool
-	// Why gives the reason for Expired.
+	// Why is the reason for the value of Expired.
 	Why string
 }
 
@@ -42,8 +43,8 @@ func Traces(ctx context.Context, cfg *rest.Config) ([]Trace, error) {
 
 func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]Trace, error) {
 	all, alive := map[string]bool{}, map[string]bool{}
-	// Namespaces are listed last: a run that began meanwhile made its namespace before its other objects, so the
-	// namespace is found.
+	// Namespaces are listed last. A run that starts during these lists creates its namespace before its other objects,
+	// so the list contains the namespace of every run whose objects were found.
 	if err := labelled(ctx, client, all, alive, now); err != nil {
 		return nil, err
 	}
@@ -140,7 +141,7 @@ func AwaitExpired(ctx context.Context, cfg *rest.Config, runID string, log func(
 		case err != nil:
 			why = oneLine(err)
 		case i < 0:
-			return "nothing is left of it", nil
+			return "no objects of it are left", nil
 		case all[i].Expired:
 			return all[i].Why, nil
 		default:

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// explain returns an error that says in plain words why a first request failed, in one line with a hint.
+// explain returns a readable error for a first request that failed: one line, with a hint.
 func explain(err error) error {
 	var status apierrors.APIStatus
 	var plugin *pluginError
@@ -57,7 +57,7 @@ func saidBy(status apierrors.APIStatus) string {
 	return text
 }
 
-// maxSaid is the length to which a quotation of a server's answer is cut, because the answer may be a whole page.
+// maxSaid is the maximum length of a server's answer that an error quotes. The answer may be a whole page.
 const maxSaid = 120
 
 func explainStatus(code int, text string) error {
@@ -134,7 +134,7 @@ func explainNetwork(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, errNotKubernetes):
 		return err
 	}
-	return fmt.Errorf("%s (is the address right, and a proxy in between?)", oneLine(err))
+	return fmt.Errorf("%s (is the address right, is there a proxy in between?)", oneLine(err))
 }
 
 // ofProxy returns the error of the proxy that a connection should go through, or nil if err is not the error of a proxy.
@@ -146,8 +146,8 @@ func ofProxy(err error) error {
 	return nil
 }
 
-// closed reports whether err says that a connection was closed without an answer, also if only the text of client-go's
-// error says so.
+// closed reports whether a connection was closed without an answer. It also recognizes the text of client-go's errors,
+// which do not wrap the cause.
 func closed(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
 		return true

@@ -28,11 +28,11 @@ import (
 const (
 	// loadAccount is the ServiceAccount of load in the run's namespace.
 	loadAccount = "stormglass-load"
-	// tokenLife is the requested life of a token; the API server may give less or more.
+	// tokenLife is the requested lifetime of a token. The API server may grant a shorter or longer one.
 	tokenLife = time.Hour
 	// tokenRetry is the pause before a refused renewal is tried again.
 	tokenRetry = 5 * time.Second
-	// settle is the pause between checks whether something has appeared or is gone.
+	// settle is the shortest pause between two checks of a condition, such as whether an object exists.
 	settle = 50 * time.Millisecond
 )
 
@@ -95,10 +95,10 @@ func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc)
 	return nil
 }
 
-// makeIdentity makes the ServiceAccount of the load, with the rights that the load needs. The load does not run as the
-// user: a cluster-admin in system:masters is exempt from priority and fairness.
+// makeIdentity makes the ServiceAccount of the load and grants it the permissions that the load needs. The load does
+// not use the user's identity, because a cluster-admin in system:masters is exempt from priority and fairness.
 func (t *Target) makeIdentity(ctx context.Context, client kubernetes.Interface) error {
-	defer t.waiting("the cluster to make the ServiceAccount of the load, its rights and its token")()
+	defer t.waiting("the cluster to create the ServiceAccount of the load, its permissions and its token")()
 	_, err := client.CoreV1().ServiceAccounts(t.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: t.meta(loadAccount)}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create serviceaccount %s: %w", loadAccount, err)
@@ -120,8 +120,8 @@ func tenants() rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: scenario.TenantsGroup}
 }
 
-// grant gives subjects the permissions in needs, in the cluster and in the run's namespaces. name, which is unique in the
-// cluster, becomes the name of the roles and bindings.
+// grant grants the permissions in needs to subjects, in the cluster and in the run's namespaces. name is the name of
+// the roles and bindings. It must be unique in the cluster.
 func (t *Target) grant(ctx context.Context, client kubernetes.Interface, name string, needs []need, subjects []rbacv1.Subject) error {
 	ref := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
@@ -176,8 +176,8 @@ func awaitRights(ctx context.Context, waiting func(string) func(), who string, c
 	if err != nil {
 		return err
 	}
-	defer waiting("the rights of " + who + " to be in force")()
-	return await(ctx, "the rights of "+who, func(ctx context.Context) (bool, error) {
+	defer waiting("the permissions of " + who + " to take effect")()
+	return await(ctx, "the permissions of "+who, func(ctx context.Context) (bool, error) {
 		for _, n := range needs {
 			if ok, err := mayI(ctx, client, n); !ok {
 				if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
@@ -208,14 +208,15 @@ func newIdentity(ctx context.Context, client kubernetes.Interface, namespace str
 	if err != nil {
 		return nil, errors.Join(err, scratch.Remove())
 	}
-	// Renewal continues while an interrupted run winds up.
+	// The renewal continues while an interrupted run finishes its cleanup.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	i.stop = stop
 	go i.keep(background, client, namespace, life)
 	return i, nil
 }
 
-// renew writes a new token to the file and returns how long to use the token: 80% of its life, as the kubelet does.
+// renew writes a new token to the file. It returns the time after which to renew the token: 80% of its lifetime, as in
+// the kubelet.
 func (i *identity) renew(ctx context.Context, client kubernetes.Interface, namespace string) (time.Duration, error) {
 	seconds := int64(tokenLife.Seconds())
 	asked := time.Now()
@@ -235,7 +236,7 @@ func (i *identity) keep(ctx context.Context, client kubernetes.Interface, namesp
 	for apiclient.Pause(ctx, life) {
 		var err error
 		if life, err = i.renew(ctx, client, namespace); err != nil {
-			life = tokenRetry // there is still a fifth of the token's life left
+			life = tokenRetry // the old token is still valid for a fifth of its lifetime
 		}
 	}
 }

@@ -26,7 +26,7 @@ const (
 	lockLife  = 30 * time.Second
 	lockRenew = 5 * time.Second
 	lockPoll  = time.Second
-	// holderAnnotation is the annotation that describes the holder of the lock for people.
+	// holderAnnotation is the annotation that describes the holder of the lock to users.
 	holderAnnotation = "stormglass.dev/holder"
 )
 
@@ -35,27 +35,27 @@ func lockNeeds() []need {
 	return each("create get update delete", "coordination.k8s.io", "leases", lockNamespace)
 }
 
-// Lock is a Lease that a run holds so that no two runs load one cluster at a time. If the holder does not renew the
-// Lease, the next run takes it over. The next run finds out by watching the Lease, so that differences between clocks
-// do not matter.
+// Lock is a Lease that a run holds so that no two runs load a cluster at the same time. If the holder stops renewing
+// the Lease, the next run takes it over. The next run does not compare clocks: it watches for changes of the Lease
+// during one lease duration.
 type Lock struct {
 	client leases.LeaseInterface
 	own    *coordinationv1.Lease // the last version written
 	tell   func(string)
-	ahead  time.Duration // how far the API server's clock is ahead, for people who read the Lease
+	ahead  time.Duration // how far the API server's clock is ahead; only for the times in the Lease
 
 	stop func()
 	done chan struct{}
 
 	mu    sync.Mutex
-	taken string // the run that has taken over the lock; empty: none
+	taken string // describes the run that has taken over the lock; empty if none has
 }
 
 // LockOptions are the options of a Lock.
 type LockOptions struct {
 	// Scenario is the name of the scenario, for users who find the lock held.
 	Scenario string
-	// Over is the ID of a run whose lock is taken over even while that run holds it. Empty means no run.
+	// Over is the ID of a run whose lock may be taken over while that run still renews it. Empty means no run.
 	Over string
 	// Tell is called with a line when the lock is lost.
 	Tell func(string)
@@ -73,7 +73,7 @@ func (e *HeldError) Error() string {
 func (t *Target) Lock(ctx context.Context, o LockOptions) (*Lock, error) {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
-		return nil, fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+		return nil, fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
 	}
 	l := newLock(client, t.runID, o)
 	l.ahead = serverAhead(ctx, t.Admin)
@@ -96,14 +96,14 @@ func newLock(client kubernetes.Interface, runID string, o LockOptions) *Lock {
 
 // holder describes who runs a scenario, and where.
 func holder(scenario string) string {
-	name, host := "somebody", "a machine"
+	name, host := "an unknown user", "an unknown machine"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
 	if h, err := os.Hostname(); err == nil {
 		host = h
 	}
-	return fmt.Sprintf("scenario %s by %s on %s, process %d", scenario, name, host, os.Getpid())
+	return fmt.Sprintf("scenario %s, started by %s on %s, process %d", scenario, name, host, os.Getpid())
 }
 
 func heldBy(lease *coordinationv1.Lease) *HeldError {
@@ -161,8 +161,8 @@ func (l *Lock) acquire(ctx context.Context, over string, waiting func(string) (d
 	return context.Cause(ctx)
 }
 
-// renewed watches the lock of another run for the lease duration, and reports whether it was renewed. A lock that was
-// released meanwhile was not renewed.
+// renewed watches the lock of another run for the lease duration, and reports whether it was renewed. It returns false
+// if the lock was released in that time.
 func (l *Lock) renewed(ctx context.Context, seen *coordinationv1.Lease) (bool, error) {
 	life := lockLife
 	if s := seen.Spec.LeaseDurationSeconds; s != nil && *s > 0 && time.Duration(*s)*time.Second < 10*lockLife {
@@ -203,7 +203,7 @@ func (l *Lock) create(ctx context.Context) error {
 	return err
 }
 
-// replace overwrites the Lease there with our lock, unless the Lease was changed since it was read.
+// replace overwrites the Lease `there` with the own lock, unless the Lease has changed since it was read.
 func (l *Lock) replace(ctx context.Context, there *coordinationv1.Lease) error {
 	l.stamp()
 	l.own.ResourceVersion, l.own.UID = there.ResourceVersion, there.UID
@@ -262,7 +262,7 @@ func (l *Lock) Taken() string {
 func (l *Lock) renew(ctx context.Context) *HeldError {
 	ctx, cancel := context.WithTimeout(ctx, lockRenew)
 	defer cancel()
-	if l.own.ResourceVersion != "" { // else the last attempt to make it again failed
+	if l.own.ResourceVersion != "" { // otherwise the last attempt to create the Lease again failed
 		if err := l.replace(ctx, l.own); err == nil || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return nil
 		}

@@ -17,18 +17,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// The probe requests /livez of a user's cluster once a second, on a separate connection
-// without credentials. Any answer counts, also 401, 429 or 503, and however late: a run
-// measures slow API servers.
+// The probe requests /livez of a user's cluster once a second, on a separate connection without credentials. Any answer
+// shows that the cluster is there, including 401, 429 and 503, and even a late one: a run also measures slow API
+// servers.
 const (
 	probeEvery = time.Second
 	// unreachableFor is how long connections must fail before the cluster counts as gone.
 	unreachableFor = 3 * time.Second
-	// timeoutsFor replaces unreachableFor for connections that time out. They also time out if this machine is too busy to
-	// make them.
+	// timeoutsFor replaces unreachableFor for connections that time out. It is longer, because a connection also times
+	// out if this machine is too busy to establish it.
 	timeoutsFor = 15 * time.Second
-	// silentFor is how long a server may leave a request without an answer: kube-apiserver gives up on requests after a
-	// minute.
+	// silentFor is how long a reachable server may leave a request without an answer. kube-apiserver itself ends
+	// requests after a minute.
 	silentFor = time.Minute
 	// dialWithin is the time limit for making a connection.
 	dialWithin = time.Second
@@ -93,8 +93,8 @@ func awaitLoss(ctx context.Context, p prober) error {
 	defer tick.Stop()
 	ctx, cancel := context.WithCancel(ctx) // ends the request in flight
 	defer cancel()
-	var lost time.Time    // since when it cannot be reached; zero: it can be reached
-	var answer chan error // of the request in flight; nil: no request
+	var lost time.Time    // when the cluster became unreachable; zero if it can be reached
+	var answer chan error // result of the request in flight; nil if no request is in flight
 	var asked time.Time
 	for {
 		if answer == nil {
@@ -137,7 +137,7 @@ func awaitLoss(ctx context.Context, p prober) error {
 	}
 }
 
-// ours reports whether a connection failed because this machine lacks a resource.
+// ours reports whether a connection failed because this machine lacks a resource, such as file descriptors or ports.
 func ours(err error) bool {
 	var code syscall.Errno
 	return errors.As(err, &code) && slices.Contains(
@@ -149,8 +149,7 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// plainly returns the text of a connection error without the address, because the message around it already names the
-// address.
+// plainly returns the text of a connection error without the address, which the caller adds.
 func plainly(err error) string {
 	var dns *net.DNSError
 	var code syscall.Errno
@@ -211,14 +210,14 @@ func (p *probe) ask(ctx context.Context) error {
 		if unanswered(err) {
 			return err
 		}
-		return nil // not HTTP over TLS as we expect it, but an answer
+		return nil // the answer is not HTTP over TLS, but it is an answer
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection is kept
 	return resp.Body.Close()
 }
 
-// unanswered reports whether an error means that a connection was not made, or was
-// closed before the server said anything.
+// unanswered reports whether err means that no connection was made, or that the connection was closed before the server
+// sent an answer.
 func unanswered(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ofProxy(err) != nil ||
 		errors.As(err, new(*net.DNSError)) || errors.As(err, new(syscall.Errno)) || timedOut(err)

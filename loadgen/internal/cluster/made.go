@@ -101,8 +101,8 @@ func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper implements utilnet.RoundTripperWrapper.
 func (r recorder) WrappedRoundTripper() http.RoundTripper { return r.next }
 
-// clusterResource returns the resource of a request that creates an object without a namespace. Its path is that of the
-// collection, or that of the object if the object is applied, and may have a prefix. ok is false for other paths.
+// clusterResource returns the resource of a request that creates a cluster-scoped object. path is the path of the
+// collection or, for an apply, of the object. It may have a prefix. ok is false for other paths.
 func clusterResource(path string) (r schema.GroupVersionResource, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i, part := range parts {
@@ -131,8 +131,8 @@ func identify(body []byte) (kind string, uid types.UID) {
 	return o.Kind, o.UID
 }
 
-// relabel adds the run's label again to those of its namespaces and nodes that have lost it, because the steps that
-// remove them find them by the label.
+// relabel restores the run's label on namespaces and nodes of the run that have lost it. The steps that remove these
+// objects find them by the label.
 func (c *cleaner) relabel(ctx context.Context) error {
 	namespaces, nodes := corev1.SchemeGroupVersion.WithResource("namespaces"), corev1.SchemeGroupVersion.WithResource("nodes")
 	lost := map[schema.GroupVersionResource]func(metav1.Object) bool{}
@@ -162,8 +162,8 @@ func (c *cleaner) relabel(ctx context.Context) error {
 	return nil
 }
 
-// removeMade removes recorded objects that the earlier steps did not find by their labels. It reports objects that still
-// exist. For those that finalizers hold, it reports the command that removes the finalizers.
+// removeMade removes recorded objects that the earlier steps did not find by their labels. It returns an error if some
+// still exist. For objects that finalizers hold, the error contains the command that removes the finalizers.
 func (c *cleaner) removeMade(ctx context.Context) error {
 	var errs []error
 	all := c.made.resources()

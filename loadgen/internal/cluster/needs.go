@@ -30,7 +30,7 @@ const (
 // is ""; or a verb on a URL.
 type need struct {
 	verb, group, resource, namespace string
-	name                             string // name of the only object; "" means all
+	name                             string // name of the only object that the permission covers; "" means all objects
 	url                              string
 }
 
@@ -130,8 +130,8 @@ func signedNeeds(s *scenario.Scenario) []need {
 	return needs
 }
 
-// certificateNeeds returns the permissions to request and approve certificates that the cluster signs, except those for
-// a signer.
+// certificateNeeds returns the permissions to request and approve certificates that the cluster signs. It does not
+// include the permissions on the signers.
 func certificateNeeds() []need {
 	const csr = "certificatesigningrequests"
 	return append(each("create get list watch delete", "certificates.k8s.io", csr, ""), each("update", "certificates.k8s.io", csr+"/approval", "")...)
@@ -231,8 +231,9 @@ func madeBy(l *scenario.Load) map[string]bool {
 	return all
 }
 
-// requestNeeds returns the permissions for the requests of loads: in the run's namespace, or in the whole cluster if a
-// load reaches across namespaces or its resource has no namespace. What Setup does for loads is not included.
+// requestNeeds returns the permissions for the requests of loads. They apply in the run's namespace or, if a load
+// covers several namespaces or its resource is cluster-scoped, in the whole cluster. They do not include the
+// permissions for the work of Setup.
 func requestNeeds(look *lookup, ns string) ([]need, error) {
 	var needs []need
 	for _, l := range look.scenario.Loads() {

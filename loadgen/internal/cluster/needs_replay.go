@@ -38,7 +38,7 @@ func replayNeeds(d discovery.DiscoveryInterface, ns string, l *scenario.Load) ([
 	return slices.Compact(needs), nil
 }
 
-// namespacedBy returns the resources that a cluster serves, such as "deployments.apps", with whether they are namespaced.
+// namespacedBy reports, for each resource that a cluster serves, such as "deployments.apps", whether it is namespaced.
 func namespacedBy(d discovery.DiscoveryInterface) (map[string]bool, error) {
 	_, offered, err := d.ServerGroupsAndResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {

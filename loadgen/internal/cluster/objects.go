@@ -35,7 +35,8 @@ func (t *Target) PodPlacement() map[string]string {
 // BatchNamespaces returns the namespaces of batches, the run's own first.
 func (t *Target) BatchNamespaces() []string { return t.scenario.BatchNamespaces(t.Namespace) }
 
-// makeObjects creates the scenario's objects, and lets the API server check those that actions and loads will create.
+// makeObjects creates the scenario's objects. It lets the API server check, by dry run, the objects that actions and
+// loads will create.
 func (t *Target) makeObjects(ctx context.Context) error {
 	batches := t.scenario.Batches()
 	if len(batches) == 0 {
@@ -61,8 +62,9 @@ func (t *Target) makeObjects(ctx context.Context) error {
 	return nil
 }
 
-// batchNeeds returns the permissions that the user needs to check all batches, to create the batches of the scenario and of
-// actions, and to do the actions on objects. Objects without a namespace are listed and deleted at the end.
+// batchNeeds returns the permissions that the user needs to check all batches, to create the batches of the scenario
+// and of actions, and to perform the actions on objects. They include the permissions to list and delete cluster-scoped
+// objects, which the cleanup needs.
 func batchNeeds(l *lookup, ns string) ([]need, error) {
 	all, err := l.creations(ns, func(b kindsOf) string { return b.Verbs })
 	if err != nil {

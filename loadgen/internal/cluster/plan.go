@@ -21,11 +21,11 @@ type Plan struct {
 	Identity                 string // of each node
 	Fidelity, KubeletAddress string
 	DeviceClass              string // empty: the nodes have no devices
-	Pods, Watches            int    // at most at a time
+	Pods, Watches            int    // maximum number at the same time
 	// Workloads counts the workloads that are deployed, and Companions the objects that deploys create with them, by kind.
 	Workloads, Companions map[string]int
-	// ByControllers are the objects that controllers create for the workloads, by kind; Replaced is the certainty of these
-	// numbers.
+	// ByControllers counts the objects that controllers create for the workloads, by kind. Replaced is the certainty of
+	// these numbers.
 	ByControllers map[string]int
 	Replaced      scenario.Certainty
 	// Created are the objects that the setup and actions create.
@@ -34,20 +34,20 @@ type Plan struct {
 	Batches []string
 	// Objects counts the objects that loads work on, by resource.
 	Objects map[string]int
-	// Rate is the highest sum of request rates of a phase, per second.
+	// Rate is the highest total request rate of any phase, per second.
 	Rate float64
-	// Account is the ServiceAccount that load runs as, Role the name of its
-	// RBAC objects; empty on a bundled plane.
+	// Account is the ServiceAccount of the load. Role is the name of its RBAC objects. Both are empty on a bundled
+	// plane.
 	Account, Role string
-	// Workers describes the workers that send the load; empty means that the run's own process sends it.
+	// Workers describes the workers that send the load. Empty means that the process of the run sends it.
 	Workers string
 	// Stops are the conditions that end the run early.
 	Stops []string
-	// Commands are the commands that run on the generator's machine before and after phases; Profiles are the profiles
-	// that are taken of components.
+	// Commands are the commands that run on the generator's machine before and after phases. Profiles describes the
+	// profiles that the run takes of components.
 	Commands, Profiles []string
 	Notes              []string
-	// Tainted says that the nodes accept only pods that tolerate their taint.
+	// Tainted means that the nodes accept only pods that tolerate their taint.
 	Tainted bool
 }
 
@@ -171,7 +171,7 @@ func (p Plan) contents() string {
 	return strings.Join(parts, ", ")
 }
 
-// created describes the object or objects that an action creates, and what they apply to.
+// created describes the object or objects that the setup or an action creates, and their scope.
 func created(m scenario.Manifest) string {
 	text := m.String()
 	if m.Count > 1 {

@@ -15,27 +15,29 @@ type Preview struct {
 	Variant  string `json:"variant,omitempty"`
 	// Cluster is the cluster that was inspected. Nil means that a control plane would be started for the run.
 	Cluster *PreviewCluster `json:"cluster,omitempty"`
-	// LongestSeconds is the maximum time of all phases.
+	// LongestSeconds is the maximum total length of all phases.
 	LongestSeconds float64        `json:"longestSeconds"`
 	Phases         []PreviewPhase `json:"phases"`
 	// Creates are the objects that the run creates, and those that controllers create for its workloads.
 	Creates []PreviewObjects `json:"creates"`
 	// Requests are the requests of the setup, loads, actions and the simulated nodes' heartbeats.
 	Requests []PreviewRequests `json:"requests"`
-	// PeakPerSecond is the highest rate of the loads, reached in PeakPhase; openings of watches count.
+	// PeakPerSecond is the highest total rate of the loads, including the openings of watches. It is reached in
+	// PeakPhase.
 	PeakPerSecond float64 `json:"peakPerSecond"`
 	PeakPhase     string  `json:"peakPhase"`
 	// Watches is the maximum number of open watches of loads.
 	Watches int          `json:"watches"`
 	Bytes   PreviewBytes `json:"bytes"`
 	Faults  []string     `json:"faults"`
-	// Commands are run on this machine; Profiles are taken of components.
+	// Commands are the commands that the run executes on this machine. Profiles are the profiles that it takes of
+	// components.
 	Commands []string `json:"commands"`
 	Profiles []string `json:"profiles"`
 	AbortOn  []string `json:"abortOn"`
 	// Permissions are the permissions that the run needs, or would need on a user's cluster if Cluster is nil.
 	Permissions []Permission `json:"permissions"`
-	// Left describes what stays after a run that ends in order.
+	// Left describes what remains in the cluster after a run that ends normally.
 	Left  []string `json:"left"`
 	Notes []string `json:"notes"`
 }
@@ -91,7 +93,7 @@ type PreviewBytes struct {
 // Permission is one permission that a run needs.
 type Permission struct {
 	Permission string `json:"permission"`
-	// Allowed says whether the user has it; nil: not checked.
+	// Allowed reports whether the user has the permission. Nil means that this was not checked.
 	Allowed *bool `json:"allowed,omitempty"`
 }
 
@@ -125,7 +127,7 @@ func Inspect(ctx context.Context, k Kubeconfig, s *scenario.Scenario, o PreviewO
 		return Preview{}, err
 	}
 	t.own = k.ownPlane(t.Admin)
-	defer Waiting(tell, "the cluster to say what we may do")()
+	defer Waiting(tell, "the cluster to report the user's permissions")()
 	look := newLookup(client.Discovery(), s)
 	needs, err := t.allNeeds(look)
 	if err != nil {

@@ -13,10 +13,11 @@ import (
 
 // ProfileSources returns the processes that serve profiles next to their metrics. On a bundled plane these are all
 // components, with the identity of the plane's administrator. On a user's cluster these are the API server, with the
-// user's identity, and the targets of --targets. Whether they permit profiling is known only when they are asked.
+// user's identity, and the targets of --targets. Only the first request for a profile shows whether a process permits
+// profiling.
 func (t *Target) ProfileSources() ([]profile.Source, error) {
 	targets := t.Scrape
-	if len(targets) == 0 { // the user's Prometheus scrapes
+	if len(targets) == 0 { // the run itself scrapes nothing, because the user's Prometheus does
 		targets = []control.ScrapeTarget{apiServerScrape(t.Admin)}
 	}
 	var all []profile.Source

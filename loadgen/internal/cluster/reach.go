@@ -19,8 +19,8 @@ import (
 	"github.com/stormglass/stormglass/internal/shell"
 )
 
-// Reach makes the first check of a run: whether the cluster of a kubeconfig answers and
-// accepts the credentials. It calls tell on long waits.
+// Reach makes the first check of a run: it checks that the cluster of a kubeconfig answers and accepts the credentials.
+// During a long wait it calls tell.
 func Reach(ctx context.Context, k Kubeconfig, tell func(string)) (cfg *rest.Config, name string, err error) {
 	t := new(Target)
 	if _, _, err := t.reachFrom(ctx, k, tell); err != nil {
@@ -45,8 +45,8 @@ func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string))
 	return client, user, nil
 }
 
-// Time limits of the first requests to a cluster: for an exec plugin of the kubeconfig, which may ask a person or a cloud,
-// and for the answers.
+// Time limits of the first requests to a cluster: pluginTimeout for an exec plugin of the kubeconfig, which may wait
+// for a user or a cloud API, and reachTimeout for the answers.
 const (
 	pluginTimeout = 30 * time.Second
 	reachTimeout  = 10 * time.Second
@@ -125,7 +125,7 @@ func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time
 		cancel(context.DeadlineExceeded)
 	case <-ctx.Done():
 	}
-	select { // a client that has retried knows the reason
+	select { // after retries, the error of the client contains the reason
 	case err := <-done:
 		return errors.Join(err, context.Cause(ctx))
 	case <-time.After(lastWord):
@@ -133,7 +133,7 @@ func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time
 	}
 }
 
-// lastWord is how long a request that was given up may still take.
+// lastWord is how long bounded still waits for the error of a request after it has cancelled the request.
 const lastWord = time.Second
 
 // reach reads the version, which most users may read, and the name of the user, which needs valid credentials.

@@ -123,9 +123,9 @@ type RulesOptions struct {
 	Tell func(string)
 }
 
-// RunRules returns the rules that running the scenario on a user's cluster needs, and no more. The names of a run's own
-// namespaces are not known before it starts, so the rules for them apply in all namespaces. If nodes may have certificates
-// or tokens, the rules are for certificates.
+// RunRules returns exactly the rules that a run of the scenario on a user's cluster needs. The names of a run's own
+// namespaces are not known before it starts, so the rules for them apply in all namespaces. If nodes may have
+// certificates or tokens, the rules are for certificates.
 func RunRules(ctx context.Context, s *scenario.Scenario, o RulesOptions) (Rules, error) {
 	t := newTarget("RUN", s)
 	var resources discovery.DiscoveryInterface = offline{}

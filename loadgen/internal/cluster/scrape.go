@@ -36,7 +36,7 @@ func apiServerScrape(cfg *rest.Config) control.ScrapeTarget {
 }
 
 // apiServers returns a warning if several API servers share one address, because each scrape may then reach a different
-// one. It returns none if it cannot find out.
+// one. It returns nil if the number of API servers is unknown.
 func (t *Target) apiServers(ctx context.Context, client kubernetes.Interface) []string {
 	slices, err := client.DiscoveryV1().EndpointSlices("default").
 		List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
@@ -110,7 +110,7 @@ func (t *Target) AddTargets(path string) error {
 	return nil
 }
 
-// checkTarget refuses a target that cannot be scraped, and sets a missing name.
+// checkTarget returns an error for a target that cannot be scraped. It sets the instance of a target without one.
 func checkTarget(doc *strictyaml.Document, path string, s *control.ScrapeTarget) error {
 	if s.Job == "" {
 		return doc.Errorf(path+".job", "for example etcd or kube-scheduler", "is missing")

@@ -17,7 +17,7 @@ import (
 func (t *Target) OutOfService(ctx context.Context, node string, out bool) error {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
-		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
 	}
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return taint(ctx, client, node, out) })
 	if err != nil {

@@ -50,20 +50,22 @@ type Target struct {
 	// Namespace is the namespace of the run's objects, Labels are the labels of all of them.
 	Namespace string
 	Labels    map[string]string
-	// Notes are lines on what is special about this target. The confirmation before the start and the report show them.
+	// Notes describes what is special about this target, one line each. The confirmation before the start and the
+	// report show them.
 	Notes []string
-	// Waiting, if not nil, is called with what Setup waits for; done ends the wait.
+	// Waiting, if not nil, is called at the start of each wait of Setup with the object of the wait. Setup calls done
+	// at the end of the wait.
 	Waiting func(what string) (done func())
-	// NodesAlone says that the run makes only simulated nodes here.
+	// NodesAlone means that the run makes only simulated nodes here.
 	NodesAlone bool
 
 	credentials credentials   // of the simulated nodes
-	accounts    *nodeAccounts // of the simulated nodes, once made; nil if they have none
+	accounts    *nodeAccounts // of the simulated nodes, set by Setup; nil if the nodes have none
 
 	own      bool // a Stormglass control plane
 	runID    string
 	signer   node.Authority // of a bundled plane
-	identity *identity      // of load, on a user's cluster, once made
+	identity *identity      // of the load on a user's cluster, set by Setup
 	needs    []need         // permissions for the load's identity
 	// namespaces are the run's namespaces, including those over which loads spread their objects.
 	namespaces []string
@@ -73,15 +75,15 @@ type Target struct {
 	batches    bool // objects are made from templates
 	// manifests are the objects that the setup and actions create.
 	manifests []scenario.Manifest
-	// converts is the part of a CustomResourceDefinition that names the conversion webhook of a bundled plane; nil without
-	// one.
+	// converts is the part of a CustomResourceDefinition that names the conversion webhook of a bundled plane. It is
+	// nil if the plane has no such webhook.
 	converts map[string]any
 	// scrapeNotes are the entries of Notes on how metrics are scraped.
 	scrapeNotes []string
 	scenario    *scenario.Scenario
 	deadline    *deadline // of a user's cluster
-	uid         types.UID // of the first namespace, once made
-	cleanupJob  bool      // a Job of the cluster cleans up too
+	uid         types.UID // of the first namespace, set by Setup
+	cleanupJob  bool      // a Job in the cluster also cleans up
 	made        made      // objects that Admin has created since Setup
 }
 
@@ -154,7 +156,7 @@ func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario
 		return nil, fmt.Errorf("cluster %s (%s): %w", t.Cluster.Name, t.Cluster.Server, err)
 	}
 	t.own = k.ownPlane(t.Admin)
-	defer Waiting(tell, "the cluster to say what we may do")()
+	defer Waiting(tell, "the cluster to report the user's permissions")()
 	needs, err := t.allNeeds(newLookup(client.Discovery(), s))
 	if err == nil {
 		if err = checkAccess(ctx, client, needs); err != nil {
@@ -212,8 +214,8 @@ func (t *Target) ScrapedElsewhere(prometheus string, instances []string) {
 	t.Notes = slices.DeleteFunc(t.Notes, func(n string) bool { return slices.Contains(t.scrapeNotes, n) })
 }
 
-// Jobs returns the kinds of component whose metrics are available, sorted. A gate
-// on the metrics of another component cannot be judged here.
+// Jobs returns the sorted jobs whose metrics are available. A gate on the metrics of any other job cannot be judged
+// here.
 func (t *Target) Jobs() []string {
 	var jobs []string
 	for _, s := range t.Scrape {
@@ -236,7 +238,7 @@ func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricte
 	return t.authority(), false
 }
 
-// aroundPhases is the maximum time for which the nodes of a run live before and after its phases.
+// aroundPhases is the maximum total time that the nodes of a run exist before and after its phases.
 const aroundPhases = 2 * time.Hour
 
 // authority returns the signer of the nodes' certificates, which are valid for the run.
@@ -282,7 +284,7 @@ func (t *Target) Setup(ctx context.Context) error {
 	t.Admin = t.made.recorded(t.Admin)
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
-		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
 	}
 	t.deadline = t.newDeadline(ctx, client)
 	return t.setup(ctx, client)
@@ -341,8 +343,8 @@ func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) er
 	return awaitRights(ctx, t.waiting, loadAccount, t.Load, t.needs)
 }
 
-// setupTenants gives tenants their rights on a bundled plane, where load has its own
-// rights through its certificate.
+// setupTenants grants tenants their permissions on a bundled plane. The load itself has its permissions there by its
+// certificate.
 func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) error {
 	if !t.tenants {
 		return nil
@@ -367,7 +369,7 @@ func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 		c.metadata, err = metadata.NewForConfig(t.Admin)
 	}
 	if err != nil {
-		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
 	}
 	c.definitions, c.devices, c.jobs = t.widgets, t.DeviceClass() != "", t.cleanupJob
 	for _, k := range scenario.Creatables() {
@@ -405,8 +407,8 @@ const (
 	noticeInterval = 10 * time.Second
 )
 
-// Waiting calls tell with how long a wait has lasted: after firstNotice, and then every noticeInterval until done is
-// called.
+// Waiting reports a wait: it calls tell with the length of the wait so far, first after firstNotice and then at every
+// noticeInterval, until done is called.
 func Waiting(tell func(line string), what string) (done func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var telling sync.WaitGroup

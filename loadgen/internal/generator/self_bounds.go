@@ -11,9 +11,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Limits above which the generator is saturated: its measurements then show as much about the generator as about the
-// cluster. Garbage collection is reported but has no limit, because excessive garbage collection shows as late timers
-// and read loops.
+// Limits above which the generator counts as saturated: above them, its measurements may show delays of the generator
+// and not of the cluster. Garbage collection is reported but has no limit, because excessive garbage collection shows
+// as late timers and read loops.
 const (
 	// MaxSchedulingLag is the limit for the p99 of the delay of our timer. It is a tenth of 1 s, the most common bound
 	// for latencies from the intended start. Within the limit, our own delay changes only verdicts that were close to

@@ -10,9 +10,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// fillMachine adds facts about the machine to each phase of a recorded run: the requests of other clients (from the archive),
-// notes for readers, and why the machine was busy. It overwrites the results of an earlier judgement. It fails only if ctx
-// ended.
+// fillMachine adds facts about the machine to each phase of a recorded run: the requests of other clients (from the
+// archive), notes for the report, and the reason why the machine was busy. It overwrites the results of an earlier
+// judgement. It fails only if ctx ended.
 func fillMachine(ctx context.Context, rec *rundir.Recorded) error {
 	ours := machine.Ours(rec.Run)
 	phases := slices.Clone(rec.Measurements.Phases)

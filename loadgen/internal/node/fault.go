@@ -18,9 +18,9 @@ type Fault struct {
 	//   - NodeFailure: nodes that are up fall silent immediately: no heartbeats, no watches, connections reset (not
 	//     with fidelity "shared")
 	//   - InstancesVanish: like NodeFailure; the cloud also loses the nodes' instances
-	//   - NodeShutdown: nodes that are up shut down in order, as a kubelet with shutdownGracePeriod: the node reports
-	//     Ready=False, its pods end with phase Failed, and pods that still arrive are rejected; heartbeats continue.
-	//     When everything is reported, or after 30 s, the node falls silent and counts as failed
+	//   - NodeShutdown: nodes that are up shut down gracefully, like a kubelet with shutdownGracePeriod: the node
+	//     reports Ready=False, its pods end with phase Failed, and pods that still arrive are rejected; heartbeats
+	//     continue. When everything is reported, or after 30 s, the node falls silent and counts as failed
 	//   - SlowKubelet: nodes that are up and not slow yet send statuses, token requests and Events later by Delay, in
 	//     unchanged order. The interval between Lease renewals grows by Delay; the renewals do not count as missed
 	//     because of that
@@ -64,7 +64,7 @@ func (k *kubelet) able(kind string) bool {
 }
 
 // Hit starts a fault on the nodes with these numbers, which Able returned. It ignores the numbers of nodes in other
-// processes. A NodeScaleUp or NodeRecovery hits all nodes, whatever the numbers.
+// processes. A NodeScaleUp or NodeRecovery ignores the numbers and hits all nodes.
 func (f *Fleet) Hit(fault Fault, numbers []int) error {
 	switch fault.Kind {
 	case control.NodeRecovery:
@@ -217,7 +217,7 @@ func (k *kubelet) shutdown() {
 		k.reports++
 		k.write(life, func() { k.writeShutdown(life, p, 0) })
 	}
-	// After shutdownGrace the machine switches off; what has not been reported by then stays unreported.
+	// After shutdownGrace the machine switches off, and the remaining reports are never sent.
 	life.after(shutdownGrace, func() { k.leave(life) })
 }
 

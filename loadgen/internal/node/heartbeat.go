@@ -38,8 +38,8 @@ const lateGap = 1.05
 // the interval then grows to interval+delay. The intended start of a renewal includes the delay, so the configured
 // delay alone is not a miss.
 //
-// A renewal that starts more than lateGap intervals after the previous one counts as delayed, whatever the cause. This
-// count shows slow kubelets.
+// A renewal that starts more than lateGap intervals after the previous one counts as delayed, regardless of the cause.
+// This count shows slow kubelets.
 type heartbeat struct {
 	life     *life
 	interval time.Duration

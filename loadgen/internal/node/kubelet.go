@@ -23,7 +23,7 @@ type nodeState uint8
 
 const (
 	up           nodeState = iota
-	shuttingDown           // shuts down in order, and still sends requests
+	shuttingDown           // shuts down gracefully, and still sends requests
 	down                   // sends no requests
 	absent                 // not registered until a NodeScaleUp
 	joining                // absent until now, and about to register

@@ -226,8 +226,8 @@ func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 
 func (l *lifecycle) now() time.Time { return l.life.clock.Now() }
 
-// after sets a timer that calls f, with mu held, after d. f is not called if the timer is stopped or set again before,
-// or if the pod has ended or is being deleted by then.
+// after sets a timer that calls f after d, with mu held. f is not called if the timer is stopped or set again first,
+// or if the pod has ended or is being deleted when the timer fires.
 func (l *lifecycle) after(key timerKey, d time.Duration, f func()) {
 	l.stop(key)
 	var timer clock.Timer

@@ -257,8 +257,8 @@ func (m *podModel) showsReason() bool {
 // minGrace is the shortest time that a kubelet gives a container to end (pkg/kubelet/kuberuntime).
 const minGrace = 2 * time.Second
 
-// graceOf returns the grace period of a pod's termination: that of the deletion, or else that of the spec, or else 30
-// s.
+// graceOf returns the grace period of a pod's termination: the deletion's grace period if it has one, otherwise the
+// spec's, otherwise 30 s.
 func graceOf(pod *corev1.Pod) time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	switch {

@@ -111,7 +111,7 @@ func (l *lifecycle) check() {
 	}
 }
 
-// adopt takes over a pod that ran before this kubelet started. Back-offs start anew, as in a restarted kubelet.
+// adopt takes over a pod that ran before this kubelet started. Back-offs start over, as in a restarted kubelet.
 func (l *lifecycle) adopt() {
 	pod := l.model.pod
 	l.begun, l.ran, l.p.counted = true, true, true

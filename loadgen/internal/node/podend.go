@@ -115,7 +115,7 @@ func unknownEnd() corev1.ContainerState {
 
 // abandoned returns the last status of a pod whose containers have stopped (TerminatePod in pkg/kubelet/status). The
 // phase is Failed unless the pod has ended by itself, and containers that never ran get an unknownEnd. s is the status
-// so far, and pod the pod as it was when it began to stop. If nothing changes, abandoned returns s itself.
+// so far. pod is the pod at the time when it began to stop. If nothing changes, abandoned returns s itself.
 func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	lacksEnd := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }
 	if finished(s.Phase) && !slices.ContainsFunc(s.ContainerStatuses, lacksEnd) && !slices.ContainsFunc(s.InitContainerStatuses, lacksEnd) {

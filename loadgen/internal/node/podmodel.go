@@ -90,7 +90,7 @@ func (m *podModel) restarts(c *containerState, code int32) bool {
 	return !m.deleted && !m.stopped && m.evicted == "" && m.restartable(c, code)
 }
 
-// restartable reports whether the restart policy permits to restart a container that ended with code, whether or not
+// restartable reports whether the restart policy permits restarting a container that ended with code, whether or not
 // the pod is being stopped.
 func (m *podModel) restartable(c *containerState, code int32) bool {
 	policy := m.policy(c)

@@ -104,8 +104,8 @@ func (k *kubelet) writeSandbox(life *life, p *pod) {
 	}
 }
 
-// step returns one of the statuses of a pod that is starting. Its write is not retried, because that of a later status
-// is.
+// step returns one of the statuses of a pod that is starting. The write of such a status is not retried, because the
+// write of a later status is retried.
 type step func(ip, host netip.Addr, now time.Time) *corev1.PodStatus
 
 // writeSteps reports each step of a pod's start, with fidelity "kubelet" only. The writes are not retried, because the

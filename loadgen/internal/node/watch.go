@@ -25,7 +25,7 @@ type sink struct {
 	listed func()
 }
 
-// noSink returns a sink that ignores all events, for a watch of which only the resourceVersions are needed.
+// noSink returns a sink that ignores all events. It is for watches that need only the resourceVersions.
 func noSink() sink { return sink{func() {}, func(string, []byte, view) {}, func() {}} }
 
 // maxErrorBody is how much of the body of a refusal is stored, in bytes.
@@ -41,8 +41,8 @@ type watcher struct {
 	selector string // as "&fieldSelector=...", or empty
 	layout   layout // fields of an object that the sink needs
 	sink     sink
-	// optional means that an older server may lack the resource, refusable that the server may forbid access. Such an
-	// answer ends the watcher.
+	// optional means that an older server may lack the resource. refusable means that the server may forbid access.
+	// Such an answer ends the watcher.
 	optional, refusable bool
 	// timeout is the minimum timeoutSeconds that is requested; the maximum is twice as long.
 	timeout time.Duration

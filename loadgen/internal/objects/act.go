@@ -23,8 +23,9 @@ import (
 
 // Done is the outcome of an action, for the timeline.
 type Done struct {
-	// Selected objects matched the action's target. Of these, Objects were acted on, a PodDisruptionBudget refused
-	// Refused, and Gone disappeared before their turn.
+	// Selected is the number of objects that matched the action's target. Objects counts those to which the action
+	// was applied, Refused the evictions that a PodDisruptionBudget refused, and Gone the objects that had
+	// disappeared before their turn.
 	Selected, Objects, Refused, Gone int
 }
 
@@ -247,7 +248,8 @@ func (a *Objects) selector(r Resource, s scenario.Selection) string {
 // again after a deletion.
 var given = map[string]string{"configmaps": "kube-root-ca.crt", "serviceaccounts": "default"}
 
-// notGiven returns a field selector that excludes given objects from a selection, unless it names them.
+// notGiven returns a field selector that excludes given objects from a selection, unless the selection
+// names its objects.
 func notGiven(s scenario.Selection) string {
 	if name := given[s.Resource]; name != "" && len(s.Names) == 0 {
 		return "metadata.name!=" + name

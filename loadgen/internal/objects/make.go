@@ -176,7 +176,8 @@ func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Cont
 }
 
 // Try asks the API server to check the first object of each kind of a batch, by dry run. It returns an error only for
-// an object that can never be accepted. Errors because of objects that do not exist yet are left to Make.
+// an object that the API server can never accept. It ignores other errors, because an object that this one needs may
+// not exist yet; Make reports those errors.
 func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	firsts, err := all.Firsts()
 	if err != nil {

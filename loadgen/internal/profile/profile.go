@@ -65,7 +65,7 @@ func (s Source) Take(ctx context.Context, kind string, length time.Duration) ([]
 	n, err := samples(into.Bytes())
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("what %s sent is not a profile: %w", s.Component, err)
+		return nil, fmt.Errorf("the answer of %s is not a profile: %w", s.Component, err)
 	case n == 0:
 		return nil, errors.New(emptiness(s.Component, kind))
 	}

@@ -239,7 +239,7 @@ type TargetState struct {
 	Job, Instance string
 	// URL is the URL of the target's /metrics. It is empty for the generator, which serves no metrics.
 	URL string
-	// Scraped is the time of the last scrape; zero if there was none. Took is the duration of that scrape.
+	// Scraped is the time of the last scrape; zero before the first scrape. Took is the duration of that scrape.
 	Scraped time.Time
 	Took    time.Duration
 	// Failed is the reason why the last scrape failed; empty if it succeeded.

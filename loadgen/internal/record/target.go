@@ -48,7 +48,8 @@ type target struct {
 	lastGood int64
 	started  float64
 	symbols  *labels.SymbolTable
-	// raw is the exposition. others holds the kept lines of new series. Both buffers are reused.
+	// raw holds the text of the current exposition. others holds the kept lines that need the full
+	// parser, such as lines of new series. Both buffers are reused.
 	raw    bytes.Buffer
 	others []byte
 	// now holds the kept lines of the current exposition, and before holds the lines of the previous exposition. They are swapped

@@ -124,7 +124,7 @@ func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log fun
 	case err != nil:
 		return sent, exitcode.Environmentf("%s: %s (%d of %d samples were sent; --start %s sends the rest)", c.URL(), oneLine(err), sent.Sent, sent.Sent+sent.Unsent, sent.UnsentFrom.Format(time.RFC3339Nano))
 	case sent.Refused > 0:
-		return sent, exitcode.Environmentf("%s refused %d samples and took %d: %s%s", c.URL(), sent.Refused, sent.Sent, sent.Error, oldSamplesHint(sent.Error))
+		return sent, exitcode.Environmentf("%s refused %d samples and accepted %d: %s%s", c.URL(), sent.Refused, sent.Sent, sent.Error, oldSamplesHint(sent.Error))
 	}
 	return sent, nil
 }
@@ -134,7 +134,7 @@ func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log fun
 func oldSamplesHint(refusal string) string {
 	for _, why := range []string{"out of bounds", "out of order", "too old"} {
 		if strings.Contains(refusal, why) {
-			return " (a Prometheus takes an old run within storage.tsdb.out_of_order_time_window only; --format blocks needs no such setting)"
+			return " (a Prometheus accepts old samples only within storage.tsdb.out_of_order_time_window; --format blocks needs no such setting)"
 		}
 	}
 	return ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -25,7 +26,7 @@ func WriteAB(dir string, c result.AB) error {
 	for name, write := range map[string]func(io.Writer, result.AB) error{result.ABHTMLFile: ABHTML, result.JUnitFile: ABJUnit} {
 		path := filepath.Join(dir, name)
 		if err := writeAtomic(path, func(w io.Writer) error { return write(w, c) }); err != nil {
-			return fmt.Errorf("write %s: %w (make the directory writable, and remove what is not a file at this path)", path, userfile.Cause(err))
+			return fmt.Errorf("write %s: %w (make the directory writable, and remove anything at this path that is not a file)", path, userfile.Cause(err))
 		}
 	}
 	return nil
@@ -46,13 +47,13 @@ func answerVerdict(a result.Answer) result.Verdict {
 func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	t := newTerminal(o)
 	answer := strings.ToUpper(string(c.Answer))
-	t.line(t.paint(style(answerVerdict(c.Answer)), answer) + t.paint("head", chart.Shorten("  "+chart.Clean(c.Scenario)+"  "+abTally(c), t.width-chart.TextWidth(answer))))
+	t.line(t.paint(style(answerVerdict(c.Answer)), answer) + t.paint("head", terminal.Shorten("  "+chart.Clean(c.Scenario)+"  "+abTally(c), t.width-terminal.TextWidth(answer))))
 	t.line("")
 	for _, s := range []struct {
 		name string
 		side result.Side
 	}{{"A", c.A}, {"B", c.B}} {
-		t.line(chart.Shorten(s.name+"  "+chart.Clean(sideText(s.side)), t.width))
+		t.line(terminal.Shorten(s.name+"  "+chart.Clean(sideText(s.side)), t.width))
 	}
 	if c.Sets != nil && len(c.Sets.Differences) > 0 {
 		tab := &table{align: "fll"}
@@ -78,17 +79,17 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 		tab.add(cells...)
 	}
 	t.section(tab)
-	for _, line := range chart.Wrap(abNote(c), t.width) {
+	for _, line := range terminal.Wrap(abNote(c), t.width) {
 		t.line(t.paint("dim", line))
 	}
 	for _, why := range slices.Concat(c.Reasons, c.Notes, without) { // in full: users copy commands from them
-		for _, line := range chart.Wrap(chart.Clean(why), t.width) {
+		for _, line := range terminal.Wrap(chart.Clean(why), t.width) {
 			t.line(line)
 		}
 	}
 	for _, p := range c.Pairs {
 		if p.Thrown != "" && p.Number > 0 { // pair 0 warms up the machine and never counts
-			t.line(chart.Shorten(chart.Clean(fmt.Sprintf("pair %d thrown away: %s", p.Number, p.Thrown)), t.width))
+			t.line(terminal.Shorten(chart.Clean(fmt.Sprintf("pair %d thrown away: %s", p.Number, p.Thrown)), t.width))
 		}
 	}
 	if o.Dir != "" {

@@ -169,7 +169,7 @@ func slowText(s result.SlowRequests) string {
 		layers = append(layers, chart.Clean(name)+" "+chart.Format(scenario.Seconds, s.Layers[name]))
 	}
 	if len(layers) > 0 {
-		text += ", by its own account of each: " + strings.Join(layers, ", ")
+		text += "; by layer, as the API server measured: " + strings.Join(layers, ", ")
 	}
 	return text
 }
@@ -213,7 +213,7 @@ const terminalSplits = 3
 
 // breakdown writes how the slowest calls spent their time, in percent of their mean. The column "server" is the sum of the
 // API server's parts without a column, including time that may belong to admission or to fairness.
-func (t *terminal) breakdown(r result.Result) {
+func (t *terminalWriter) breakdown(r result.Result) {
 	rows := worstSplits(r, terminalSplits)
 	slices.SortStableFunc(rows, func(a, b result.Breakdown) int { return cmp.Compare(b.ClientMean, a.ClientMean) })
 	if len(rows) == 0 {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -21,7 +22,7 @@ import (
 func WriteCapacity(dir string, c result.Capacity) error {
 	path := filepath.Join(dir, result.CapacityHTMLFile)
 	if err := writeAtomic(path, func(w io.Writer) error { return CapacityHTML(w, c) }); err != nil {
-		return fmt.Errorf("write %s: %w (make the directory writable, and remove what is not a file at this path)", path, userfile.Cause(err))
+		return fmt.Errorf("write %s: %w (make the directory writable, and remove anything at this path that is not a file)", path, userfile.Cause(err))
 	}
 	return nil
 }
@@ -30,9 +31,9 @@ func WriteCapacity(dir string, c result.Capacity) error {
 func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 	t := newTerminal(o)
 	answer := strings.ToUpper(c.Answer)
-	t.line(t.paint(style(capacityVerdict(c)), answer) + t.paint("head", chart.Shorten("  "+chart.Clean(c.Scenario)+"  "+capacityHead(c), t.width-chart.TextWidth(answer))))
+	t.line(t.paint(style(capacityVerdict(c)), answer) + t.paint("head", terminal.Shorten("  "+chart.Clean(c.Scenario)+"  "+capacityHead(c), t.width-terminal.TextWidth(answer))))
 	for _, line := range capacityFacts(c) {
-		t.line(chart.Shorten(line, t.width))
+		t.line(terminal.Shorten(line, t.width))
 	}
 	tab := &table{align: "rrlrrrrf"}
 	tab.add(styled("head", "TRIAL", "LOAD", "", "OFFERED", "ACHIEVED", "P50", "P99", "CORES, and what gave way")...)
@@ -173,7 +174,7 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 		verdict = result.Fail
 	}
 	answer := strings.ToUpper(c.Answer)
-	t.line(t.paint(style(verdict), answer) + t.paint("head", chart.Shorten(head, t.width-chart.TextWidth(answer))))
+	t.line(t.paint(style(verdict), answer) + t.paint("head", terminal.Shorten(head, t.width-terminal.TextWidth(answer))))
 	for i, s := range c.Sides {
 		switch {
 		case c.Why != "":
@@ -188,10 +189,10 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	}
 	for i, s := range c.Sides {
 		t.line("")
-		t.line(chart.Shorten(fmt.Sprintf("%c  %s", 'A'+i, chart.Clean(s.Dir)), t.width))
-		t.line(chart.Shorten("   "+s.Answer+": "+capacityHead(s.Capacity), t.width))
+		t.line(terminal.Shorten(fmt.Sprintf("%c  %s", 'A'+i, chart.Clean(s.Dir)), t.width))
+		t.line(terminal.Shorten("   "+s.Answer+": "+capacityHead(s.Capacity), t.width))
 		for _, line := range capacityFacts(s.Capacity) {
-			t.line(chart.Shorten("   "+line, t.width))
+			t.line(terminal.Shorten("   "+line, t.width))
 		}
 		for _, note := range s.Notes {
 			t.wrapped("   ", note)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -19,7 +20,7 @@ import (
 func WriteComparison(dir string, c result.Comparison) error {
 	path := filepath.Join(dir, result.ComparisonHTMLFile)
 	if err := writeAtomic(path, func(w io.Writer) error { return ComparisonHTML(w, c) }); err != nil {
-		return fmt.Errorf("write %s: %w (make the directory writable, and remove what is not a file at this path)", path, userfile.Cause(err))
+		return fmt.Errorf("write %s: %w (make the directory writable, and remove anything at this path that is not a file)", path, userfile.Cause(err))
 	}
 	return nil
 }
@@ -29,7 +30,7 @@ func WriteComparison(dir string, c result.Comparison) error {
 func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	t := newTerminal(o)
 	v := verdictOf(c)
-	t.line(t.paint(style(v), word(v)) + t.paint("head", chart.Shorten("  "+chart.Clean(c.Scenario)+"  "+ranOf(c), t.width-chart.TextWidth(word(v)))))
+	t.line(t.paint(style(v), word(v)) + t.paint("head", terminal.Shorten("  "+chart.Clean(c.Scenario)+"  "+ranOf(c), t.width-terminal.TextWidth(word(v)))))
 	t.variants(c)
 	t.compared(c)
 	t.line("")
@@ -87,7 +88,7 @@ func ranOf(c result.Comparison) string {
 	return fmt.Sprintf("%d of %d variants ran, %d passed", ran, len(c.Variants), passed)
 }
 
-func (t *terminal) variants(c result.Comparison) {
+func (t *terminalWriter) variants(c result.Comparison) {
 	tab := &table{align: "llf"}
 	tab.add(styled("head", "VARIANT", "VERDICT", "WHAT IT IS")...)
 	for _, v := range c.Variants {
@@ -98,7 +99,7 @@ func (t *terminal) variants(c result.Comparison) {
 	t.section(tab)
 	for _, v := range c.Variants {
 		for _, why := range reasonsOf(v) {
-			t.line(chart.Shorten(chart.Clean(v.Name+": "+why), t.width))
+			t.line(terminal.Shorten(chart.Clean(v.Name+": "+why), t.width))
 		}
 	}
 }
@@ -118,7 +119,7 @@ func reasonsOf(v result.Variant) []string {
 	return v.Reasons
 }
 
-func (t *terminal) compared(c result.Comparison) {
+func (t *terminalWriter) compared(c result.Comparison) {
 	if len(c.Rows) == 0 {
 		t.line("")
 		t.line("nothing to compare: no variant has figures (the scenario's compare names them)")
@@ -130,12 +131,12 @@ func (t *terminal) compared(c result.Comparison) {
 	}
 	t.section(tab)
 	if note := ratioNote(c); note != "" {
-		t.line(t.paint("dim", chart.Shorten(note, t.width)))
+		t.line(t.paint("dim", terminal.Shorten(note, t.width)))
 	}
 	for _, r := range c.Rows {
 		for i, v := range r.Values {
 			if v.Value == nil && c.Variants[i].NotRun == "" {
-				t.line(chart.Shorten(chart.Clean(fmt.Sprintf("%s, %s: no data: %s", r.Name, c.Variants[i].Name, v.Detail)), t.width))
+				t.line(terminal.Shorten(chart.Clean(fmt.Sprintf("%s, %s: no data: %s", r.Name, c.Variants[i].Name, v.Detail)), t.width))
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func deliveryTexts(d result.Delivery) (asked, done string) {
 const mostDelivered = 8
 
 // delivered writes a line for each load and action of a phase.
-func (t *terminal) delivered(r result.Result) {
+func (t *terminalWriter) delivered(r result.Result) {
 	type row struct {
 		phase string
 		result.Delivery

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -26,7 +27,7 @@ func phaseTables(r result.Result) []tableView {
 	requests := tableView{
 		Caption: "Requests",
 		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">Backlog", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers"),
-		Note:    "Latency counts from the intended start, failed requests included; service from the actual send; lag is the difference, our own. External is the latency without the lag and without stalls of the generator. Achieved is the rate of 2xx answers that came in the phase, over the time in which requests were due. Backlog is requests sent but not answered when the phase ended.",
+		Note:    "Latency counts from the intended start, failed requests included; service from the actual send; lag is the difference, the generator's own delay. External is the latency without the lag and without stalls of the generator. Achieved is the rate of 2xx answers that arrived in the phase, over the time in which requests were due. Backlog is requests sent but not answered when the phase ended.",
 	}
 	watches := tableView{
 		Caption: "Watches",
@@ -199,7 +200,7 @@ func (t *table) dropEmpty() {
 	}
 }
 
-func (t *terminal) cost(r result.Result) {
+func (t *terminalWriter) cost(r result.Result) {
 	if len(r.Components) == 0 {
 		return
 	}
@@ -210,7 +211,7 @@ func (t *terminal) cost(r result.Result) {
 	}
 	t.section(tab)
 	if n := r.Measurements.Nodes; n != nil && n.MissedByGenerator+n.MissedByServer > 0 {
-		t.line(chart.Shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed by us, %s by the server",
+		t.line(terminal.Shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed by us, %s by the server",
 			chart.Count(n.Heartbeats), chart.Count(n.MissedByGenerator), chart.Count(n.MissedByServer)), t.width))
 	}
 	if s := r.Measurements.Scrapes; len(s.Failed) > 0 {
@@ -218,6 +219,6 @@ func (t *terminal) cost(r result.Result) {
 		for _, name := range sortedKeys(s.Failed) {
 			lost = append(lost, fmt.Sprintf("%s %s", chart.Clean(name), chart.Count(s.Failed[name])))
 		}
-		t.line(chart.Shorten(fmt.Sprintf("  scrapes: %s done, lost: %s", chart.Count(s.Done), strings.Join(lost, ", ")), t.width))
+		t.line(terminal.Shorten(fmt.Sprintf("  scrapes: %s done, lost: %s", chart.Count(s.Done), strings.Join(lost, ", ")), t.width))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -57,7 +58,7 @@ func layoutWithin(s result.Span) string {
 }
 
 // diagnosed writes the diagnosis of a run that did not pass.
-func (t *terminal) diagnosed(r result.Result) {
+func (t *terminalWriter) diagnosed(r result.Result) {
 	if r.Diagnosis == nil {
 		return
 	}
@@ -81,9 +82,9 @@ func withoutCause(d result.Diagnosis) string {
 }
 
 // nothingMoved is the text for a run that did not pass although its diagnosis is healthy.
-const nothingMoved = "no cause and no symptom: nothing that a diagnosis knows moved"
+const nothingMoved = "no cause and no symptom: no signal of the diagnosis changed"
 
-func (t *terminal) diagnosis(d result.Diagnosis) {
+func (t *terminalWriter) diagnosis(d result.Diagnosis) {
 	for _, c := range d.Causes {
 		t.line("")
 		t.cause(c, d.Under, "fail")
@@ -114,8 +115,8 @@ func (t *terminal) diagnosis(d result.Diagnosis) {
 	}
 }
 
-func (t *terminal) cause(c result.Cause, under result.Span, style string) {
-	t.line(t.paint(style, c.Kind) + "  " + chart.Shorten(chart.Clean(c.Title+causeTimes(c, under)), t.width-chart.TextWidth(c.Kind)-2))
+func (t *terminalWriter) cause(c result.Cause, under result.Span, style string) {
+	t.line(t.paint(style, c.Kind) + "  " + terminal.Shorten(chart.Clean(c.Title+causeTimes(c, under)), t.width-terminal.TextWidth(c.Kind)-2))
 	t.wrapped("  seen       ", c.Sentence)
 	if len(c.Explains) > 0 {
 		t.wrapped("  explains   ", explainsText(c))
@@ -127,10 +128,10 @@ func (t *terminal) cause(c result.Cause, under result.Span, style string) {
 }
 
 // wrapped writes a text after a label. Further lines of the text are aligned with its first line.
-func (t *terminal) wrapped(label, text string) {
-	for i, line := range chart.Wrap(chart.Clean(text), t.width-chart.TextWidth(label)) {
+func (t *terminalWriter) wrapped(label, text string) {
+	for i, line := range terminal.Wrap(chart.Clean(text), t.width-terminal.TextWidth(label)) {
 		if i > 0 {
-			label = strings.Repeat(" ", chart.TextWidth(label))
+			label = strings.Repeat(" ", terminal.TextWidth(label))
 		}
 		t.line(label + line)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -112,7 +113,7 @@ func (q query) label(labels map[string]string) string {
 	if len(parts) == 0 {
 		return cmp.Or(q.Name, "(no label)")
 	}
-	return chart.Shorten(strings.Join(parts, " "), 60)
+	return terminal.Shorten(strings.Join(parts, " "), 60)
 }
 
 // windows replaces the variables for ranges in a query. The step of the grid is never shorter
@@ -237,7 +238,7 @@ func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	})
 	add(relists, "No watch broke, and none had to list again.", chart.Subject{
 		Title: "Relists and broken watches", MovesWith: "API server killed or restarted, partition",
-		Tells: "What every watcher asks for at once when an API server comes back. Each point is the worst second near it.",
+		Tells: "The lists that all watchers request at once when an API server comes back, and the watches that broke. Each point is the worst second near it.",
 	})
 	return d, len(slots) > 0
 }

@@ -26,7 +26,7 @@ func figuresTable(phases []result.Phase) tableView {
 	return tableView{Caption: "Figures of the program that ran the scenario", Head: heads("Phase", "Figure", "Value"), Rows: figureRows(phases), Merged: 1}
 }
 
-func (t *terminal) figures(r result.Result) {
+func (t *terminalWriter) figures(r result.Result) {
 	rows := figureRows(r.Measurements.Phases)
 	if len(rows) == 0 {
 		return

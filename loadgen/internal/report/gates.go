@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -40,7 +41,7 @@ func usedUp(g result.Gate) string {
 	return chart.PercentAt(min(max(*g.Value/g.Bound, 0), 1))
 }
 
-func (t *terminal) gates(r result.Result) {
+func (t *terminalWriter) gates(r result.Result) {
 	bad := &table{align: "lfrlll"}
 	var good []result.Gate
 	var details []string // the detail below each row of bad; empty means none
@@ -78,12 +79,12 @@ func (t *terminal) gates(r result.Result) {
 
 // detail writes the detail of a gate below the gate. If there is a report, which has the full detail, it writes
 // at most `most` lines.
-func (t *terminal) detail(text string, most int) {
+func (t *terminalWriter) detail(text string, most int) {
 	const indent = 9
-	lines := chart.Wrap(text, t.width-indent)
+	lines := terminal.Wrap(text, t.width-indent)
 	if t.reported && len(lines) > most {
 		rest := strings.Join(lines[most-1:], " ")
-		lines = append(lines[:most-1:most-1], chart.Shorten(rest, t.width-indent))
+		lines = append(lines[:most-1:most-1], terminal.Shorten(rest, t.width-indent))
 	}
 	for _, l := range lines {
 		t.line(t.paint("dim", strings.Repeat(" ", indent)+l))
@@ -96,7 +97,7 @@ func overText(g result.Gate, phases int) string {
 	if n := len(g.BrokenIn); n > 3 {
 		return fmt.Sprintf("in %d of %d phases", n, len(g.Over))
 	} else if n > 0 {
-		return "in " + chart.Shorten(chart.Clean(strings.Join(g.BrokenIn, ", ")), 30)
+		return "in " + terminal.Shorten(chart.Clean(strings.Join(g.BrokenIn, ", ")), 30)
 	}
 	switch n := len(g.Over); {
 	case n > 1 && n >= phases:
@@ -104,11 +105,11 @@ func overText(g result.Gate, phases int) string {
 	case n > 3:
 		return fmt.Sprintf("over %d phases", n)
 	}
-	return "over " + chart.Shorten(chart.Clean(strings.Join(g.Over, ", ")), 30)
+	return "over " + terminal.Shorten(chart.Clean(strings.Join(g.Over, ", ")), 30)
 }
 
 // passing writes the gates that passed, two on a line if there is room.
-func (t *terminal) passing(good []result.Gate) {
+func (t *terminalWriter) passing(good []result.Gate) {
 	if len(good) == 0 {
 		return
 	}
@@ -124,7 +125,7 @@ func (t *terminal) passing(good []result.Gate) {
 	t.line("")
 	for i, l := range columns[0] {
 		if len(columns) == 2 && i < len(columns[1]) {
-			l += strings.Repeat(" ", left-chart.TextWidth(l)+4) + columns[1][i]
+			l += strings.Repeat(" ", left-terminal.TextWidth(l)+4) + columns[1][i]
 		}
 		t.line(strings.ReplaceAll(l, word(result.Pass)+"  ", t.paint("pass", word(result.Pass))+"  "))
 	}
@@ -143,7 +144,7 @@ func passed(good []result.Gate, width int) []string {
 
 func widest(lines []string) (width int) {
 	for _, l := range lines {
-		width = max(width, chart.TextWidth(l))
+		width = max(width, terminal.TextWidth(l))
 	}
 	return width
 }

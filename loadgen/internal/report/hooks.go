@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -55,7 +56,7 @@ func failedHooks(all []result.Hook) (failed []string) {
 }
 
 // hooks writes how many hooks were run, and which of them failed.
-func (t *terminal) hooks(r result.Result) {
+func (t *terminalWriter) hooks(r result.Result) {
 	if len(r.Run.Hooks) == 0 {
 		return
 	}
@@ -63,7 +64,7 @@ func (t *terminal) hooks(r result.Result) {
 	t.line("")
 	t.line(fmt.Sprintf("hooks  %d run, %d failed; output in %s/", len(r.Run.Hooks), len(failed), result.HookDir))
 	for _, f := range failed {
-		t.line(t.paint("dim", chart.Shorten("  failed: "+f, t.width)))
+		t.line(t.paint("dim", terminal.Shorten("  failed: "+f, t.width)))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -66,7 +67,7 @@ func sparkline(metric, label string, sections []drawnSection) string {
 
 // keyMetrics writes all four key metrics. To save lines, it writes several rows of a metric,
 // such as the verbs of the API server, on one line if they fit.
-func (t *terminal) keyMetrics(r result.Result) {
+func (t *terminalWriter) keyMetrics(r result.Result) {
 	t.line("")
 	t.line(t.paint("head", "KEY METRICS") + t.paint("dim", "  p99 over the whole run; ! is over upstream's objective"))
 	hours := runSeconds(r) / 3600
@@ -74,7 +75,7 @@ func (t *terminal) keyMetrics(r result.Result) {
 	for _, k := range r.Key {
 		name := chart.Clean(k.Name)
 		if len(k.Rows) == 0 {
-			missing := chart.Shorten("NO DATA  "+chart.Clean(k.Missing), t.width-indent)
+			missing := terminal.Shorten("NO DATA  "+chart.Clean(k.Missing), t.width-indent)
 			t.line(fmt.Sprintf("  %-*s%s", indent-2, name, missing))
 			continue
 		}
@@ -91,8 +92,8 @@ func (t *terminal) keyMetrics(r result.Result) {
 func keyLines(k result.KeyMetric, hours float64, width int) []string {
 	labels, values := 0, 0
 	for _, row := range k.Rows {
-		labels = max(labels, chart.TextWidth(chart.Clean(row.Label)))
-		values = max(values, chart.TextWidth(keyText(row)))
+		labels = max(labels, terminal.TextWidth(chart.Clean(row.Label)))
+		values = max(values, terminal.TextWidth(keyText(row)))
 	}
 	labels = min(labels, width/2)
 	one := labels + 1 + values + 1
@@ -103,7 +104,7 @@ func keyLines(k result.KeyMetric, hours float64, width int) []string {
 		if g, ok := guideOf(k.Name, row, hours); ok && keyValue(row) != nil && *keyValue(row) > g.bound {
 			mark = "!"
 		}
-		c := fmt.Sprintf("%-*s %*s%s", labels, chart.Shorten(chart.Clean(row.Label), labels), values, keyText(row), mark)
+		c := fmt.Sprintf("%-*s %*s%s", labels, terminal.Shorten(chart.Clean(row.Label), labels), values, keyText(row), mark)
 		if i%perLine == 0 {
 			lines = append(lines, c)
 		} else {

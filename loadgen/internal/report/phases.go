@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -75,7 +76,7 @@ const (
 
 // phases writes a row for each phase. For a phase with several loads, the rates are sums; the latencies belong to the
 // slowest load, whose name follows. Columns that are empty in all phases are left out.
-func (t *terminal) phases(r result.Result) {
+func (t *terminalWriter) phases(r result.Result) {
 	phases := r.Measurements.Phases
 	if len(phases) == 0 {
 		return
@@ -95,14 +96,14 @@ func (t *terminal) phases(r result.Result) {
 	}
 	t.section(tab)
 	if of != "" {
-		t.line(t.paint("dim", chart.Shorten("  latencies are of the slowest load: "+of, t.width)))
+		t.line(t.paint("dim", terminal.Shorten("  latencies are of the slowest load: "+of, t.width)))
 	}
 	for _, p := range phases {
 		for _, line := range deliveryLines(p) {
-			t.line(chart.Shorten(line, t.width))
+			t.line(terminal.Shorten(line, t.width))
 		}
 		for _, l := range afterFailure(p) {
-			t.line(chart.Shorten("  "+chart.Clean(p.Name)+": "+l, t.width))
+			t.line(terminal.Shorten("  "+chart.Clean(p.Name)+": "+l, t.width))
 		}
 	}
 }
@@ -168,7 +169,7 @@ func nameAmong(one result.Requests, all []result.Requests) string {
 	if calls > 1 {
 		name += " " + callText(one.Verb, one.Resource, one.Variant, one.Tenant)
 	}
-	return chart.Shorten(name, loadWidth)
+	return terminal.Shorten(name, loadWidth)
 }
 
 // deliveryLines describes the delivery of watch events in a phase, with the latencies of the slowest set of watches.

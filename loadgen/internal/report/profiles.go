@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -60,7 +61,7 @@ func countProfiles(all []result.Profile) (kept int, lost []string) {
 }
 
 // profiles writes how many profiles were kept and which are lost.
-func (t *terminal) profiles(r result.Result) {
+func (t *terminalWriter) profiles(r result.Result) {
 	if len(r.Run.Profiles) == 0 {
 		return
 	}
@@ -68,7 +69,7 @@ func (t *terminal) profiles(r result.Result) {
 	t.line("")
 	t.line(fmt.Sprintf("profiles  %d of %d in %s/", kept, len(r.Run.Profiles), result.ProfileDir))
 	for _, l := range lost {
-		t.line(t.paint("dim", chart.Shorten("  lost: "+l, t.width)))
+		t.line(t.paint("dim", terminal.Shorten("  lost: "+l, t.width)))
 	}
 }
 

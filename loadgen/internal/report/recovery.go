@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -66,7 +67,7 @@ func loadRecoveryTable(rec result.Recovery) tableView {
 		Caption: "What the loads felt",
 		Head:    heads("Fault", "Load", ">Outside its bound", "By", ">From", ">Until", ">First success", ">After the end", ">Back inside", ">Failed", ">Unsent", ">Slowest", "Note"),
 		Note: fmt.Sprintf("Outside its bound: from the first to the last tenth of a second in which a request failed, was not sent or took longer than the load's bound; By says which of these there were. "+
-			"From, Until and First success count from the fault's begin; After the end is the same success since the fault's end, negative if it came before. Back inside counts from its end to the moment since which the load held its bound for %s. docs/reference/recovery.md has the definitions.",
+			"From, Until and First success count from the start of the fault. After the end is the time of the same success, counted from the end of the fault; it is negative if the success came before the end. Back inside is the time from the end of the fault until the load was inside its bound and stayed there for %s. docs/reference/recovery.md has the definitions.",
 			chart.Format(scenario.Seconds, rec.StretchSeconds)),
 	}
 	for _, f := range rec.Faults {
@@ -146,7 +147,7 @@ func faultTable(rec result.Recovery, axis chart.Grid) tableView {
 	t := tableView{
 		Caption: "Faults",
 		Head:    heads("Fault", "Phase", ">Began", ">Lasted", ">Relists", ">At most in 1 s", ">Last relist", ">Breaks", ">Lease failover", ">etcd failover"),
-		Note:    "Relists and breaks of watches and nodes, until 30 s after the fault's end. A failover counts from when the former holder was hit to when its successor was seen.",
+		Note:    "Relists and breaks of watches and nodes, until 30 s after the fault's end. A failover counts from the fault's effect on the former holder until its successor was seen.",
 	}
 	for _, f := range rec.Faults {
 		lasted := "not undone"
@@ -240,7 +241,7 @@ func returned(s result.Signal) string {
 const mostFaults = 5
 
 // recovery writes a line for each fault and load, and one for each signal.
-func (t *terminal) recovery(r result.Result) {
+func (t *terminalWriter) recovery(r result.Result) {
 	if rec := r.Recovery; rec != nil && len(rec.Faults) > 0 {
 		tab := &table{align: "flrlrrrr", gap: 2}
 		tab.add(styled("head", "RECOVERY", "load", "outside", "by", "first success", "back inside", "relists", "failover")...)
@@ -276,7 +277,7 @@ func (t *terminal) recovery(r result.Result) {
 	t.section(tab)
 	for _, s := range r.Signals {
 		if s.Moved == nil {
-			t.line(t.paint("dim", chart.Shorten("  "+chart.Clean(s.Name)+": "+chart.Clean(s.Detail), t.width)))
+			t.line(t.paint("dim", terminal.Shorten("  "+chart.Clean(s.Name)+": "+chart.Clean(s.Detail), t.width)))
 		}
 	}
 }
@@ -318,7 +319,7 @@ func (p *page) layTracks(rec *result.Recovery) {
 	if rec == nil {
 		return
 	}
-	faults := chart.Track{Name: chart.FaultsTrack, Tells: "From begin to end. A line: a fault without length."}
+	faults := chart.Track{Name: chart.FaultsTrack, Tells: "From the start to the end of each fault. A line marks a fault without a length."}
 	for _, f := range rec.Faults {
 		end := p.Grid.End()
 		if f.End != nil {
@@ -341,7 +342,7 @@ func (p *page) layTracks(rec *result.Recovery) {
 		title := fmt.Sprintf("%s: %s to %s at %s, %s", chart.Clean(h.Of), chart.Clean(h.From), chart.Clean(h.To), chart.Clock(p.Grid.At(h.At)), took)
 		p.AddBar(&all[i], "lead", from, h.At, "to "+chart.Clean(h.To), title)
 	}
-	restarts := chart.Track{Name: "Restarts", Tells: "From a process's end until the next is ready."}
+	restarts := chart.Track{Name: "Restarts", Tells: "From the end of a process until its successor is ready."}
 	for _, r := range rec.Restarts {
 		from, end := cmp.Or(r.Exited, r.Ready), p.Grid.End()
 		if r.Ready != nil {

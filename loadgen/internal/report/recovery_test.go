@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/recovery"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -122,8 +123,8 @@ func TestSummaryListsRecovery(t *testing.T) {
 	}
 	for _, width := range []int{72, 100, 120} {
 		for _, l := range strings.Split(summary(t, r, TerminalOptions{Width: width}), "\n") {
-			if chart.TextWidth(l) > width {
-				t.Errorf("width %d: %d columns: %s", width, chart.TextWidth(l), l)
+			if terminal.TextWidth(l) > width {
+				t.Errorf("width %d: %d columns: %s", width, terminal.TextWidth(l), l)
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func Write(ctx context.Context, dir string, r result.Result, timeline []result.E
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				stays = "; what is there does not belong to this verdict"
 			}
-			errs = append(errs, fmt.Errorf("write %s: %w%s (make the directory writable, and remove what is not a file at this path)", path, userfile.Cause(err), stays))
+			errs = append(errs, fmt.Errorf("write %s: %w%s (make the directory writable, and remove anything at this path that is not a file)", path, userfile.Cause(err), stays))
 		}
 	}
 	return errors.Join(errs...)
@@ -219,10 +219,10 @@ func sections() []section {
 	}
 }
 
-func summarySections() []func(*terminal, result.Result) {
-	return []func(*terminal, result.Result){
-		(*terminal).header, (*terminal).reasons, (*terminal).gates, (*terminal).diagnosed, (*terminal).keyMetrics, (*terminal).phases, (*terminal).delivered, (*terminal).figures,
-		(*terminal).rollouts, (*terminal).transitions, (*terminal).recovery, (*terminal).breakdown, (*terminal).scheduling, (*terminal).cost, (*terminal).profiles, (*terminal).hooks,
+func summarySections() []func(*terminalWriter, result.Result) {
+	return []func(*terminalWriter, result.Result){
+		(*terminalWriter).header, (*terminalWriter).reasons, (*terminalWriter).gates, (*terminalWriter).diagnosed, (*terminalWriter).keyMetrics, (*terminalWriter).phases, (*terminalWriter).delivered, (*terminalWriter).figures,
+		(*terminalWriter).rollouts, (*terminalWriter).transitions, (*terminalWriter).recovery, (*terminalWriter).breakdown, (*terminalWriter).scheduling, (*terminalWriter).cost, (*terminalWriter).profiles, (*terminalWriter).hooks,
 	}
 }
 

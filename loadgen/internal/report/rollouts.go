@@ -105,7 +105,7 @@ func addedBy(hops []result.Hop) []*float64 {
 const mostRollouts = 5
 
 // rollouts writes a line for each rollout: when its last piece reached each hop.
-func (t *terminal) rollouts(r result.Result) {
+func (t *terminalWriter) rollouts(r result.Result) {
 	hopNames := []string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
 	tab := &table{align: "frrrrrr"}
 	tab.add(styled("head", "ROLLOUTS, done after", "API", "replicaset", "pods", "binding", "ready", "served")...)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -118,8 +118,8 @@ func TestSummaryListsRollouts(t *testing.T) {
 			t.Errorf("ten rollouts are not shortened:\n%s", got)
 		}
 		for _, l := range strings.Split(got, "\n") {
-			if chart.TextWidth(l) > width {
-				t.Errorf("width %d: %d columns: %s", width, chart.TextWidth(l), l)
+			if terminal.TextWidth(l) > width {
+				t.Errorf("width %d: %d columns: %s", width, terminal.TextWidth(l), l)
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func seconds(s float64) string { return chart.Format(scenario.Seconds, s) }
 const leastAttempts = 100
 
 // scheduling writes the time that an attempt to place a pod takes, for the phases with the most attempts.
-func (t *terminal) scheduling(r result.Result) {
+func (t *terminalWriter) scheduling(r result.Result) {
 	all := slices.DeleteFunc(slices.Clone(r.Scheduling), func(s result.Scheduling) bool { return s.Attempts < leastAttempts })
 	if len(all) == 0 {
 		return

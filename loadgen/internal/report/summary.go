@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -33,7 +34,7 @@ func Summary(w io.Writer, r result.Result) error {
 		b.WriteString("\n| verdict | gate | value | bound | detail |\n|---|---|---|---|---|\n")
 		for _, g := range byUrgency(r.Gates) {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", gateEmphasis(g), markdown.Cell(chart.Clean(g.Name)), markdown.Cell(gateValue(g)), markdown.Cell(gateBound(g)),
-				markdown.Cell(chart.Shorten(chart.Clean(g.Detail), summaryDetail)))
+				markdown.Cell(terminal.Shorten(chart.Clean(g.Detail), summaryDetail)))
 		}
 	}
 	transitionSummary(&b, r.Measurements.Phases)
@@ -51,7 +52,7 @@ func ComparisonSummary(w io.Writer, c result.Comparison) error {
 	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), markdown.Cell(chart.Clean(c.Scenario)), markdown.Cell(ranOf(c)))
 	b.WriteString("\n| verdict | variant | why |\n|---|---|---|\n")
 	for _, v := range c.Variants {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", emphasis(v.Verdict), markdown.Cell(chart.Clean(v.Name)), markdown.Cell(chart.Shorten(chart.Clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", emphasis(v.Verdict), markdown.Cell(chart.Clean(v.Name)), markdown.Cell(terminal.Shorten(chart.Clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
 	}
 	if len(c.Rows) > 0 {
 		b.WriteString("\n| figure |")

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/internal/terminal"
 )
 
 // table is text in aligned columns. To fit into a given width, the flexible column is
@@ -41,7 +41,7 @@ func (t *table) widths() []int {
 	widths := make([]int, len(t.align))
 	for _, row := range t.rows {
 		for i, c := range row {
-			widths[i] = max(widths[i], chart.TextWidth(c.text))
+			widths[i] = max(widths[i], terminal.TextWidth(c.text))
 		}
 	}
 	return widths
@@ -76,8 +76,8 @@ func (t *table) lines(indent, width int, paint painter) []string {
 			if widths[i] == 0 {
 				continue
 			}
-			text := chart.Shorten(c.text, widths[i])
-			pad := widths[i] - chart.TextWidth(text)
+			text := terminal.Shorten(c.text, widths[i])
+			pad := widths[i] - terminal.TextWidth(text)
 			if t.align[i] == 'r' {
 				pending += pad
 			}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -41,31 +42,32 @@ func Terminal(w io.Writer, r result.Result, o TerminalOptions) error {
 	if t.reported {
 		t.line("")
 		t.line("report  " + chart.Clean(filepath.Join(o.Dir, result.HTMLFile)))
+		t.verdict(r)
 	}
 	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
 	return err
 }
 
-type terminal struct {
+type terminalWriter struct {
 	out      []string
 	width    int
 	paint    painter
 	reported bool // there is also a report
 }
 
-func newTerminal(o TerminalOptions) *terminal {
+func newTerminal(o TerminalOptions) *terminalWriter {
 	width := min(max(cmp.Or(o.Width, defaultWidth), leastWidth), mostWidth)
-	t := &terminal{width: width, paint: noPaint, reported: o.Dir != ""}
+	t := &terminalWriter{width: width, paint: noPaint, reported: o.Dir != ""}
 	if o.Color {
 		t.paint = paintANSI
 	}
 	return t
 }
 
-func (t *terminal) line(s string) { t.out = append(t.out, s) }
+func (t *terminalWriter) line(s string) { t.out = append(t.out, s) }
 
 // section writes a table after an empty line. The first row of the table is the heading.
-func (t *terminal) section(tab *table) {
+func (t *terminalWriter) section(tab *table) {
 	t.line("")
 	t.out = append(t.out, tab.lines(0, t.width, t.paint)...)
 }
@@ -74,21 +76,25 @@ func style(v result.Verdict) string {
 	return map[result.Verdict]string{result.Fail: "fail", result.NoData: "nodata", result.Pass: "pass", pending: "pending"}[v]
 }
 
-func (t *terminal) header(r result.Result) {
-	for _, l := range chart.Wrap(busyMachine(r), t.width) {
+func (t *terminalWriter) header(r result.Result) {
+	for _, l := range terminal.Wrap(busyMachine(r), t.width) {
 		t.line(t.paint("nodata", l))
 	}
-	w := runWord(r)
-	rest := fmt.Sprintf("  %s  %s  %s", runName(r), chart.Seconds(runSeconds(r), 3), headline(r))
-	rest = chart.Shorten(rest, t.width-chart.TextWidth(w))
-	t.line(t.paint(style(r.Verdict), w) + t.paint("head", rest))
-	t.line(t.paint("dim", chart.Shorten(setting(r), t.width)))
+	t.verdict(r)
+	t.line(t.paint("dim", terminal.Shorten(setting(r), t.width)))
 	for _, w := range cleaned(r.Run.Warnings) {
-		t.line(t.paint("nodata", chart.Shorten("warning: "+w, t.width)))
+		t.line(t.paint("nodata", terminal.Shorten("warning: "+w, t.width)))
 	}
 	for _, note := range cleaned(r.Notes) {
-		t.line(t.paint("dim", chart.Shorten("note: "+note, t.width)))
+		t.line(t.paint("dim", terminal.Shorten("note: "+note, t.width)))
 	}
+}
+
+// verdict writes the line that is both the first and the last of a run's result.
+func (t *terminalWriter) verdict(r result.Result) {
+	w := runWord(r)
+	rest := fmt.Sprintf("  %s  %s  %s", runName(r), chart.Seconds(runSeconds(r), 3), headline(r))
+	t.line(t.paint(style(r.Verdict), w) + t.paint("head", terminal.Shorten(rest, t.width-terminal.TextWidth(w))))
 }
 
 // setting describes the setting of the run: control plane, versions, nodes and seed, and the exit code.
@@ -123,7 +129,7 @@ func planeText(run result.Run) string {
 // environmentFailed is the prefix of the reason of a run whose environment failed.
 const environmentFailed = "the environment failed"
 
-func (t *terminal) reasons(r result.Result) {
+func (t *terminalWriter) reasons(r result.Result) {
 	reasons := otherReasons(r)
 	const most = 5
 	for i, reason := range reasons {
@@ -131,13 +137,13 @@ func (t *terminal) reasons(r result.Result) {
 			t.line(fmt.Sprintf("  and %d more reasons, in the report", len(reasons)-most))
 			break
 		}
-		lines, longest := chart.Wrap(reason, t.width-4), 4
+		lines, longest := terminal.Wrap(reason, t.width-4), 4
 		if strings.HasPrefix(reason, environmentFailed) { // the reason may quote the log of a component
 			longest = 8
 		}
 		if len(lines) > longest {
 			lines = lines[:longest]
-			lines[longest-1] = chart.Shorten(lines[longest-1], t.width-6) + " …"
+			lines[longest-1] = terminal.Shorten(lines[longest-1], t.width-6) + " …"
 		}
 		for j, l := range lines {
 			t.line(map[bool]string{true: "  ! ", false: "    "}[j == 0] + l)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -53,8 +53,8 @@ func TestSummaryFitsItsWidth(t *testing.T) {
 	r.Key[1].Rows[0].Label = strings.Repeat("VERB", 40)
 	for _, width := range []int{72, 80, 92, 100, 120} {
 		for i, l := range strings.Split(summary(t, r, TerminalOptions{Width: width}), "\n") {
-			if chart.TextWidth(l) > width {
-				t.Errorf("width %d: line %d has %d columns: %s", width, i+1, chart.TextWidth(l), l)
+			if terminal.TextWidth(l) > width {
+				t.Errorf("width %d: line %d has %d columns: %s", width, i+1, terminal.TextWidth(l), l)
 			}
 		}
 	}

@@ -14,8 +14,8 @@ func transitionTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Transitions",
 		Head:    heads("Phase", "Transition", "Objects", "From", "To", ">Began", ">Open", ">Gone", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">External p99"),
-		Note: "From one state to another, as a watch brought them, of objects that got to the first one in the phase. Open ones had not got to the second at the end of the run, and " +
-			"count as longer than all others; gone ones were deleted before. External is the latency without stalls of the generator.",
+		Note: "The time from one state to another, as seen by a watch, for objects that reached the first state in the phase. Open objects had not reached the second state at the end of the run, and " +
+			"count as longer than all others. Gone objects were deleted before they reached it. External is the latency without stalls of the generator.",
 	}
 	for _, p := range phases {
 		for _, x := range p.Transitions {
@@ -63,7 +63,7 @@ func transitionRows(phases []result.Phase) (rows []transitionRow, more int) {
 }
 
 // transitions writes a line for each transition in each phase.
-func (t *terminal) transitions(r result.Result) {
+func (t *terminalWriter) transitions(r result.Result) {
 	rows, more := transitionRows(r.Measurements.Phases)
 	if len(rows) == 0 {
 		return

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/digits"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -17,7 +18,7 @@ import (
 // Trend writes a history for a terminal: a line for each figure, and one for each change.
 func Trend(w io.Writer, r result.Trend, o TerminalOptions) error {
 	t := newTerminal(o)
-	t.line(t.paint("head", chart.Shorten(chart.Clean(r.Scenario)+"  "+trendSpan(r), t.width)))
+	t.line(t.paint("head", terminal.Shorten(chart.Clean(r.Scenario)+"  "+trendSpan(r), t.width)))
 	tab := &table{align: "frrl"}
 	tab.add(styled("head", "FIGURE", "FIRST", "LAST", "CHANGES")...)
 	for _, f := range r.Figures {

@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// breachOf returns the limit of the cluster that was reached according to err, such as etcd's quota, or "". To reach a
+// breachOf returns the limit of the cluster that was reached according to err, such as etcd's quota, or "". Reaching a
 // limit is a result of the run, not a failure of its environment, because the component that refuses requests works
 // correctly.
 func breachOf(err error) string {
@@ -19,7 +19,7 @@ func breachOf(err error) string {
 	case strings.Contains(text, "database space exceeded"):
 		return "etcd's database reached its quota: writes are refused (raise quota-backend-bytes, write less, or compact and defragment)"
 	case strings.Contains(text, "exceeded quota"):
-		return "a ResourceQuota was reached: the API server refuses what is over it"
+		return "a ResourceQuota was reached: the API server refuses requests that exceed it"
 	case strings.Contains(text, "too many open files"):
 		return "a component ran out of file descriptors"
 	case apierrors.IsTooManyRequests(err) || strings.Contains(text, "429: "):

@@ -67,7 +67,7 @@ func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archi
 	return err
 }
 
-// read calls use once, and reports whether the run was about to close the archive by then.
+// read calls use once, and reports whether the run was about to close the archive when use returned.
 func (c *Control) read(ctx context.Context, use func(context.Context, *archive.Archive) error) (closed bool, err error) {
 	c.reading.RLock()
 	defer c.reading.RUnlock()

@@ -34,7 +34,7 @@ func (o Options) checkCustom() error {
 	unused := maps.Clone(o.Actions)
 	for _, a := range o.Scenario.CustomActions() {
 		if o.Actions[a.Name] == nil {
-			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(a.Path, "run it from a Go program that gives it in loadgen.Options.Actions",
+			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(a.Path, "run it from a Go program that sets it in loadgen.Options.Actions",
 				"action %s is custom, and no code was given for it", a.Name)))
 		}
 		delete(unused, a.Name)
@@ -44,7 +44,7 @@ func (o Options) checkCustom() error {
 	}
 	for _, m := range o.Scenario.CustomMeasurements() {
 		if o.Measurements[m.Name] == nil {
-			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(m.Path, "run it from a Go program that gives it in loadgen.Options.Measurements",
+			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(m.Path, "run it from a Go program that sets it in loadgen.Options.Measurements",
 				"measurement %s is custom, and no code was given for it", m.Name)))
 		}
 	}

@@ -42,7 +42,8 @@ func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 	return &Directory{Path: path, made: made, lock: lock}, nil
 }
 
-// ResumeDirectory locks the directory of a comparison or a search that is resumed, so that no other process resumes it meanwhile.
+// ResumeDirectory locks the directory of a comparison or a search that is resumed, so that no other process resumes it at
+// the same time.
 func ResumeDirectory(dir string) (*Directory, error) {
 	lock, err := cluster.LockDir(dir)
 	switch {

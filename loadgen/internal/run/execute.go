@@ -147,7 +147,7 @@ func (r *run) fail(err error) {
 }
 
 // close closes the recording, ends the target and writes what was measured. If a step fails, close continues with the
-// others.
+// next step.
 func (r *run) close() error {
 	defer r.dir.Unlock()
 	m := r.measured()

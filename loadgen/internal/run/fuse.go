@@ -28,7 +28,7 @@ type Fuse struct {
 	// AbortOn has conditions that scenario.ParseAbort reads. NoFuse among them leaves out the default conditions for a
 	// user's cluster.
 	AbortOn []string
-	// Rules is a file of Prometheus rules whose alerts AbortOn may name. Empty means the shipped rules.
+	// Rules is a file of Prometheus rules whose alerts AbortOn may name. Empty means the built-in rules.
 	Rules string
 	// MaxRate is the highest rate of all loads together; 0 means unlimited.
 	MaxRate scenario.Rate

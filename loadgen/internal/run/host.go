@@ -70,9 +70,9 @@ func procField(file, name string) string {
 	return ""
 }
 
-// Descriptors the generator needs: one connection per node that has its own,
-// one per 100 watches (the API server's limit of streams on a connection),
-// and what the archive, the plane's pipes and a margin take.
+// Numbers of file descriptors. The generator needs one for each node that has its own connection,
+// one per 100 watches (the API server's limit of streams on a connection), and baseDescriptors for
+// the archive, the plane's pipes and a margin.
 const (
 	baseDescriptors = 256
 	watchesPerConn  = 100

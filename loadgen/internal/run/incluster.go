@@ -17,8 +17,8 @@ import (
 const apiServer = "kube-apiserver"
 
 // InCluster checks the options of a run that will run inside the cluster that it loads. It makes the checks of Run that
-// do not depend on this machine. It returns the rules that the run needs there, and notes on what the run will lack. If
-// o names a cluster, InCluster reads the cluster's resources.
+// do not depend on this machine. It returns the rules that the run needs there, and notes about features that the run
+// will not have. If o names a cluster, InCluster reads the cluster's resources.
 func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []string, err error) {
 	s, asked := o.Scenario, o.Kubeconfig
 	o.Kubeconfig = cluster.Kubeconfig{Files: cluster.InCluster}

@@ -232,8 +232,8 @@ func (ls *loads) awaitMade(ctx context.Context) error {
 	return nil
 }
 
-// finish finishes the loads that ran. If the run was interrupted or its plane has ended, ctx has ended too: a history is
-// then judged as far as it was recorded, and reports what is missing.
+// finish finishes the loads that ran. If the run was interrupted or its plane has ended, ctx has ended too: the recorded
+// part of a history is then judged, and the result names the missing part.
 func (ls *loads) finish(ctx context.Context, step func(format string, args ...any)) {
 	ctx, cancel := context.WithTimeout(ctx, finishWithin)
 	defer cancel()

@@ -162,11 +162,11 @@ func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) (
 func faultText(f *scenario.Fault) string {
 	switch f.Kind {
 	case control.InstancesVanish:
-		return "vanish, and their instances"
+		return "vanish together with their instances"
 	case control.NodeScaleUp:
 		return "are added"
 	case control.NodeShutdown:
-		return "shut down in order"
+		return "shut down gracefully"
 	case control.SlowKubelet:
 		return "write late by " + f.Delay.String()
 	case control.KubeletUnreachable:

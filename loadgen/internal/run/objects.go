@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// actOnObjects does an action on objects of any resource, and records their number. in is the phase of the action or
-// scenario.Teardown; path is the place of the action in the scenario file.
+// actOnObjects performs an action on objects of any resource, and records the number of objects. in is the phase of
+// the action or scenario.Teardown; path is the place of the action in the scenario file.
 func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario.Action) error {
 	name := nameOfAction(a)
 	began := time.Now()
@@ -134,8 +134,8 @@ func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.
 	}
 }
 
-// repeat does an action at its times until ctx ends, and counts the rounds. It skips a time that comes while the
-// previous round still runs.
+// repeat performs an action at its times until ctx ends, and counts the rounds. It skips a time that comes while
+// the previous round still runs.
 func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked, do func(context.Context) error) error {
 	for due := start.Add(a.After.D()); apiclient.Pause(ctx, time.Until(due)); {
 		work.Rounds++

@@ -51,7 +51,7 @@ func (o Options) checkLoads() error {
 			continue
 		}
 		if o.Loads[l.Name] == nil {
-			return exitcode.UsageError(o.Scenario.Errorf(l.Path, "run it from a Go program that gives it in loadgen.Options.Loads",
+			return exitcode.UsageError(o.Scenario.Errorf(l.Path, "run it from a Go program that sets it in loadgen.Options.Loads",
 				"load %s is custom, and no code was given for it", l.Name))
 		}
 		delete(unused, l.Name)

@@ -73,8 +73,8 @@ func (ps *phases) run(ctx context.Context) error {
 	return nil
 }
 
-// phase runs one phase: it stamps the start, does what the scenario says, waits for the end and stamps the end. Both
-// stamps are times of scrapes, so that PromQL over the time between them covers exactly the phase.
+// phase runs one phase: it stamps the start, starts the loads, actions and faults, waits for the end and stamps the
+// end. Both stamps are times of scrapes, so that PromQL over the time between them covers exactly the phase.
 func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	loads := ps.loads.of(p.Name)
 	start, err := ps.recorder.ScrapeNow(ctx)

@@ -150,8 +150,8 @@ func planeEnded(p *control.Supervisor) error {
 	return errors.New("another process stopped it")
 }
 
-// stop stops the plane in order. It stops it immediately if the plane is lost (which has been reported), or if the user no
-// longer waits.
+// stop stops the plane gracefully. It stops it immediately if the plane is lost (which has been reported), or if the user
+// no longer waits.
 func (p *bundledPlane) stop(lost bool) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
@@ -206,7 +206,7 @@ func removeParts(dir string, parts ...string) error {
 	var errs []error
 	for _, part := range parts {
 		if err := os.RemoveAll(filepath.Join(dir, part)); err != nil {
-			errs = append(errs, exitcode.Environmentf("tidy %s: %w", dir, err))
+			errs = append(errs, exitcode.Environmentf("clean up %s: %w", dir, err))
 		}
 	}
 	return errors.Join(errs...)

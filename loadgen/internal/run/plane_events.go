@@ -135,7 +135,7 @@ func (f *follower) fault(s control.FaultStatus) {
 	}
 	detail := ""
 	if s.Error != "" {
-		detail = "not all was undone: " + s.Error
+		detail = "not completely undone: " + s.Error
 	}
 	record(s.Ended, result.EventFaultEnd, detail)
 }

@@ -135,7 +135,7 @@ func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
 	}
 	// The configuration names addresses and keys that disappear with the run.
 	r.closers = append(r.closers, func() error { return os.RemoveAll(config) })
-	o.step("for a Prometheus of your own: prometheus --config.file=%s", filepath.Join(config, scrapeconfig.ServerFile))
+	o.step("for your own Prometheus: prometheus --config.file=%s", filepath.Join(config, scrapeconfig.ServerFile))
 	return nil
 }
 

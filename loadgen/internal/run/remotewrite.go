@@ -37,8 +37,7 @@ func newSender(client *remotewrite.Client, recorder *record.Recorder, name strin
 	})
 }
 
-// ownSeries matches the generator's own series: an external Prometheus already has the
-// others.
+// ownSeries matches the generator's own series: an external Prometheus already has all other series.
 func ownSeries() *labels.Matcher { return archive.Equal("job", "loadgen") }
 
 // runSending runs a recorder and sends its samples. It returns the recorder's error after the last samples are sent, or

@@ -49,7 +49,8 @@ type provider interface {
 	discard(lost bool) error
 	// unlock releases the lock that the run holds on the target, if any.
 	unlock() error
-	// lockTaken describes the run that has taken over the lock meanwhile. It is empty if this run still holds the lock.
+	// lockTaken describes the run that has taken over the lock from this run. It is empty if this run still holds the
+	// lock.
 	lockTaken() string
 }
 

@@ -13,8 +13,8 @@ import (
 // teardownTimeout is the time limit for all actions of a teardown together.
 const teardownTimeout = 5 * time.Minute
 
-// tearDown does the scenario's teardown, also after an interrupt. If the run was intact until then, an error is a failure
-// of the environment; else it is a warning in addition to what ended the run.
+// tearDown performs the scenario's teardown, also after an interrupt. If the run was intact until then, an error is a
+// failure of the environment; else it is a warning in addition to what ended the run.
 func (r *run) tearDown() {
 	if len(r.o.Scenario.Teardown) == 0 {
 		return
@@ -50,7 +50,7 @@ func (r *run) tornDown(err error) {
 	}
 }
 
-// tearDown does the actions of the teardown. After a failed action it continues with the next ones.
+// tearDown performs the actions of the teardown. If an action fails, it continues with the next action.
 func (ps *phases) tearDown(ctx context.Context) error {
 	var errs []error
 	for i := range ps.scenario.Teardown {

@@ -43,7 +43,7 @@ func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, ends *
 			return nil, nil, exitcode.UsageError(err)
 		}
 	}
-	done := c.waiting("Prometheus to say what it scrapes")
+	done := c.waiting("Prometheus to list its targets")
 	source, err := findPrometheus(ctx, o.Prometheus, t, o.Scenario)
 	done()
 	if err != nil {
@@ -106,7 +106,7 @@ func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.T
 	}
 	t.ScrapedElsewhere(source.URL(), instances)
 	t.Notes = append(t.Notes, fmt.Sprintf(
-		"nothing is scraped: the metrics of %s are read from %s, which scrapes them every %s; each phase waits for that before it begins and after it ends",
+		"nothing is scraped: the metrics of %s are read from %s, which scrapes them every %s; each phase waits for such a scrape before it begins and after it ends",
 		strings.Join(source.Jobs(), ", "), source.URL(), every))
 	if ahead := source.Ahead(); ahead.Abs() > clockNote {
 		t.Notes = append(t.Notes, fmt.Sprintf("its clock is %s ahead of this machine's; the run corrects for that", ahead.Round(time.Second)))
@@ -117,7 +117,7 @@ func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.T
 func gateNotes(gates []gate.Compiled, t *cluster.Target, source *promimport.Source) (notes []string) {
 	jobs, offer := t.Jobs(), "--targets FILE names them"
 	if source != nil {
-		jobs, offer = source.Jobs(), "--prometheus-job OURS=THEIRS says what your Prometheus calls them"
+		jobs, offer = source.Jobs(), "--prometheus-job OURS=THEIRS gives the name in your Prometheus"
 	}
 	for _, g := range gates {
 		if lacks := g.Lacks(jobs); len(lacks) > 0 {
@@ -165,6 +165,6 @@ func (u *userCluster) discard(lost bool) error {
 	if u.hurried() {
 		err = fmt.Errorf("the clean-up was ended by a second signal: %w", err)
 	}
-	return exitcode.EnvironmentError(leftError(fmt.Sprintf("not all that run %s made in cluster %s was removed: %s (`%s` removes it)",
+	return exitcode.EnvironmentError(leftError(fmt.Sprintf("some objects of run %s in cluster %s were not removed: %s (`%s` removes them)",
 		u.cluster.Labels[cluster.RunLabel], u.cluster.Cluster.Name, strings.ReplaceAll(err.Error(), "\n", "; "), u.cleanup)))
 }

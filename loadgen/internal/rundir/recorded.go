@@ -212,7 +212,7 @@ func (rec *Recorded) readScenario(changed error) {
 	default:
 		return
 	}
-	rec.Foreign = fmt.Errorf("%s is not the scenario that was run: %s (restore the original; by other gates `loadgen gate DIR --rules FILE` judges)",
+	rec.Foreign = fmt.Errorf("%s is not the scenario that was run: %s (restore the original, or judge by other gates: `loadgen gate DIR --rules FILE`)",
 		result.ScenarioFile, why)
 }
 

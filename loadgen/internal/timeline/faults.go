@@ -41,8 +41,8 @@ func (f Fault) EndOr(last time.Time) time.Time {
 // Hits reports whether the component is one of the faulty components.
 func (f Fault) Hits(component string) bool { return slices.Contains(f.On, component) }
 
-// nodesPrefix begins the IDs of faults of simulated nodes. The timeline assigns these IDs, because the control plane
-// assigns none to such faults.
+// nodesPrefix is the prefix of the IDs of faults of simulated nodes. The timeline assigns these IDs, because the
+// control plane assigns none to such faults.
 const nodesPrefix = "nodes-"
 
 func (f Fault) ofNodes() bool { return strings.HasPrefix(f.ID, nodesPrefix) }
@@ -164,8 +164,8 @@ const handover = "handover of its lease"
 // Outages holds the outages of a run by component, in no particular order.
 type Outages map[string][]Outage
 
-// Fault returns the Fault of an outage of the component that overlaps the closed interval [from, until], or "" if there
-// is none.
+// Fault returns the Fault of an outage of the component that overlaps the closed interval [from, until], or "" if no
+// outage overlaps it.
 func (all Outages) Fault(component string, from, until time.Time) string {
 	for _, o := range all[component] {
 		if !o.From.After(until) && !o.Until.Before(from) {

@@ -356,7 +356,7 @@ func (f *Fleet) Watch(ctx context.Context) error {
 	}
 }
 
-// Failed returns the error because of which the run cannot continue with its workers, or nil.
+// Failed returns the error that keeps the run from continuing with its workers, or nil.
 func (f *Fleet) Failed() error {
 	if f == nil {
 		return nil

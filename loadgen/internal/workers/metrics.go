@@ -182,8 +182,8 @@ func addHistogram(to, from *dto.Histogram) {
 	to.PositiveSpan, to.PositiveDelta = nativeSpans(buckets)
 }
 
-// nativeBuckets returns the counts of a native histogram by bucket index, at a schema that is not finer than that of h.
-// It ignores negative buckets, because durations are positive.
+// nativeBuckets returns the counts of a native histogram by bucket index, at a schema that is not finer than h's
+// schema. It ignores negative buckets, because durations are positive.
 func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	buckets := map[int32]int64{}
 	shift := h.GetSchema() - schema

@@ -47,7 +47,7 @@ func register(r prometheus.Registerer, startup prometheus.Histogram, live func()
 		r.Register(startup),
 		r.Register(hopCollector{rollouts}),
 		r.Register(stateCollector{states}),
-		gauge("pods_wanted", "Pods that the run's workloads are to have: replicas, or what demands need if that is more; a DaemonSet's nodes; what Jobs lack.", func(l Live) int64 { return l.PodsWanted }),
+		gauge("pods_wanted", "Pods that the run's workloads require: replicas, or more if demands need more; one per node of a DaemonSet; missing completions of Jobs.", func(l Live) int64 { return l.PodsWanted }),
 		gauge("pods_ready", "Pods that are Ready, on nodes that have not failed.", func(l Live) int64 { return l.PodsReady }),
 		gauge("pods_pending", "Pods that have not been Ready yet.", func(l Live) int64 { return l.PodsPending }),
 		gauge("pods_unscheduled", "Pods that have no node yet.", func(l Live) int64 { return l.PodsUnscheduled }),
@@ -93,7 +93,7 @@ func newStateDescs() stateDescs {
 	return stateDescs{
 		missing:    desc("pods_missing", "Pods that a workload lacks to be whole, on nodes that have not failed."),
 		stuck:      desc("pods_stuck", "Pods that are being deleted on nodes that have failed."),
-		recovery:   desc("recovery_seconds", "Time from a failure or return of nodes that left the workload not whole until it was whole again, or so far; 0 if it stayed whole."),
+		recovery:   desc("recovery_seconds", "Time from a failure or return of nodes until the workload was whole again, or until now if it is not whole yet; 0 if it stayed whole."),
 		jobs:       desc("jobs", "Jobs so far, by state; waiting: enough pods have succeeded, and the Job is not complete.", "state"),
 		runsMissed: desc("runs_missed", "Runs of a CronJob that were due over 10 s ago and have not begun."),
 	}

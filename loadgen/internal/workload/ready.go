@@ -115,8 +115,9 @@ func keepLargest(seconds **float64, d time.Duration) {
 
 // Live is the state at this moment, based on the events so far.
 type Live struct {
-	// PodsWanted is the sum of requested replicas, or of the replicas that demands need if these are more; for each
-	// DaemonSet the nodes that have not failed; and for Jobs the completions that have not been reached.
+	// PodsWanted is the number of pods that the workloads require: the requested replicas, or the replicas that a
+	// demand needs if these are more; for a DaemonSet, the nodes that have not failed; for a Job, the missing
+	// completions.
 	PodsWanted int64
 	// PodsReady counts pods that are Ready, not being deleted, and on live nodes. Unlike the API's count, it drops pods
 	// on failed nodes within the grace period.
@@ -126,8 +127,8 @@ type Live struct {
 	PodsPending, PodsUnscheduled, PodsTerminating int64
 	// NamespacesTerminating counts namespaces that are being deleted. It stays 0 without Options.Namespaces.
 	NamespacesTerminating int64
-	// Nodes counts the run's nodes. The API reports NodesReady of them as Ready, and NodesUsed hold a pod of the run's
-	// workloads.
+	// Nodes counts the run's nodes, NodesReady the nodes that the API reports as Ready, and NodesUsed the nodes that
+	// hold a pod of the run's workloads.
 	Nodes, NodesReady, NodesUsed int64
 }
 

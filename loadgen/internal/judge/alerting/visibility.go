@@ -17,7 +17,7 @@ import (
 
 // Visibility says which recorded data an alert reads, and whether that data could make it fire.
 type Visibility struct {
-	// Blind is the reason why the alert could never fire. Empty means that it could.
+	// Blind is the reason why the alert could never fire, or "" if it could.
 	Blind string
 	// Unborn lists metrics that the alert reads and that had no series in the whole run, such as a
 	// counter before its first event.
@@ -85,10 +85,9 @@ func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, kno
 	return visible, seen.err
 }
 
-// WhyNoSeriesFits says why no series in an archive can fit a selector: no target with its job or
-// instance was scraped, or its metric does not have such a label. Empty means that a series could
-// fit, or that the labels of the metric are unknown because it has no series. first and last are the
-// times of the first and the last scrape.
+// WhyNoSeriesFits returns the reason why no series in an archive can match a selector: no target with the job or
+// instance was scraped, or no series of the metric has such a label. It returns "" if a series could match, or if the
+// metric has no series, so that its labels are unknown. first and last are the times of the first and the last scrape.
 func WhyNoSeriesFits(ctx context.Context, a *archive.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
 	lookup := archived{ctx: ctx, a: a, first: first, last: last}
 	why := lookup.whyNoSeriesFits(selector)

@@ -173,13 +173,13 @@ func (w window) stored(o call, operation string) float64 {
 	return w.total(famEtcd, func(l map[string]string) bool { return o.sameResource(l) && l["operation"] == write }).sum
 }
 
-// noticeableShare is the maximum difference between a lower and an upper bound that is ignored, as a share of the client's
-// mean latency.
+// noticeableShare is the difference between a lower and an upper bound up to which the difference is ignored, as a
+// share of the client's mean latency.
 const noticeableShare = 0.01
 
-// smallShare is the maximum uncertainty of the time in plugins and policies for which their mean over all requests of the
-// operation is used, as a share of the client's mean latency. The time is uncertain because metrics do not show on which
-// resources requests spent it.
+// smallShare limits the uncertainty of the time in plugins and policies, as a share of the client's mean latency. Up to
+// this limit, the mean over all requests of the operation is used. The time is uncertain because the metrics do not
+// name the resource of a request.
 const smallShare = 0.10
 
 // queues adds to a row a part for priority and fairness, and a part for admission. Time that may belong to either of the
@@ -196,7 +196,7 @@ func (w window) queues(b *row, c call, all total, perRequest float64) {
 	switch {
 	case !w.recorded(famSLI):
 		webhooks = o.webhooks.least
-		b.warn("%s was not recorded: priority and fairness is in the unexplained", famSLI)
+		b.warn("%s was not recorded: the unexplained time includes priority and fairness", famSLI)
 	case known || waited > 0:
 		source := famRequest + " less " + famSLI
 		if o.asked {
@@ -229,7 +229,7 @@ func between(b bounds, perRequest float64) string {
 // counts only towards the maximum of the part.
 func (w window) admission(b *row, c call, all total, perRequest, webhooks float64, asked bool, tolerance float64) {
 	if !w.recorded(famAdmission) {
-		b.warn("%s was not recorded: admission is in the unexplained", famAdmission)
+		b.warn("%s was not recorded: the unexplained time includes admission", famAdmission)
 		return
 	}
 	plugins, mean := w.plugins(c)

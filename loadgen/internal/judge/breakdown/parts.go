@@ -17,7 +17,7 @@ func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	if w.recorded(famFilter) {
 		b.part(result.PartFilters, w.filters()*perRequest, ofServer, famFilter+" but priorityandfairness", "")
 	} else {
-		b.warn("%s was not recorded: filters are in the unexplained", famFilter)
+		b.warn("%s was not recorded: the unexplained time includes the filters", famFilter)
 	}
 	w.queues(b, c, all, perRequest)
 	w.etcd(b, c, perRequest)
@@ -45,7 +45,7 @@ func (w window) ofOperation(operation string) float64 {
 // sum, over the etcd operations, of the calls per request times the mean time of the operation.
 func (w window) etcd(b *row, c call, perRequest float64) {
 	if !w.recorded(famEtcd) {
-		b.warn("%s was not recorded: etcd is in the unexplained", famEtcd)
+		b.warn("%s was not recorded: the unexplained time includes etcd", famEtcd)
 		return
 	}
 	byOperation := w.by(famEtcd, "operation", c.sameResource)
@@ -119,7 +119,7 @@ func (w window) cache(b *row, c call, perRequest float64) {
 		return
 	}
 	each := waits / requests
-	note := fmt.Sprintf("%.2f waits a request", each)
+	note := fmt.Sprintf("%.2f waits per request", each)
 	if waits < t.count {
 		note += fmt.Sprintf("; some of the resource's %.0f waits belong to other reads, for example watches that begin with the current state", t.count)
 	}

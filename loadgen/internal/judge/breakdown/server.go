@@ -172,10 +172,9 @@ func gained(ctx context.Context, a *archive.Archive, job string, p result.Phase,
 	return all, nil
 }
 
-// unfit says why the counters of a job at the start and the end of a phase cannot be compared:
-// a process was not scraped at both times, or was replaced. Empty means that they can be
-// compared. A fault is no excuse, because the counts of the old process are lost; the text then
-// names the fault.
+// unfit returns the reason why the counters of a job at the start and the end of a phase cannot be compared, or "" if
+// they can. They cannot if a process was not scraped at both times, or was replaced. That holds even if a fault of the
+// scenario was the cause, because the counts of the old process are lost. The reason then names the fault.
 func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase, outages timeline.Outages) (string, error) {
 	job := archive.Equal("job", kind)
 	instances, err := a.Instances(ctx, p.Start, p.End, archive.Equal(model.MetricNameLabel, "up"), job)
@@ -216,7 +215,7 @@ func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase,
 	return "", nil
 }
 
-// because returns the fault in parentheses, as the end of a sentence, or "" without a fault.
+// because formats a fault as the end of a sentence, in parentheses. It returns "" if fault is "".
 func because(fault string) string {
 	if fault == "" {
 		return ""

@@ -106,7 +106,7 @@ func (w window) split(r result.Requests) result.Breakdown {
 		Count: r.Latency.Count, ClientMean: r.Latency.Mean, ClientP99: r.Latency.P99,
 	}}
 	if w.phase.Interrupted {
-		b.warn("the phase was interrupted: requests under way at its end are on one side only")
+		b.warn("the phase was interrupted: requests in flight at its end are counted on one side only")
 	}
 	b.part(result.PartLag, r.Lag.Mean, ofOurs, clientSource, "")
 	if r.Connect.Count > 0 {
@@ -226,8 +226,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
 }
 
-// refusal says why the API server's metrics of a call do not represent our requests. Empty
-// means that they do.
+// refusal returns the reason why the API server's metrics of a call do not represent our requests, or "" if they do.
 func (w window) refusal(b *row, c call, all total) string {
 	if w.missing != "" {
 		return w.missing

@@ -30,13 +30,13 @@ type catalogue struct {
 	Exits      exits
 }
 
-// exits says when the exit of an API server client may be a consequence. Signals are the signals that show such an exit. The
-// exit may be a consequence only if a signal of After deviated before.
+// exits describes when the exit of a client of the API server may be a consequence of another deviation. Signals lists
+// the signals that show such an exit. The exit may be a consequence only if a signal of After deviated shortly before.
 type exits struct {
 	Signals, After []string
 }
 
-// signal is a PromQL expression with a value for each component, which mechanisms can change.
+// signal is a PromQL expression that has a value for each component. Mechanisms make these values deviate.
 type signal struct {
 	Name string
 	// Of is the kind of the components: process, webhook or priority level.
@@ -56,16 +56,18 @@ type signal struct {
 	// Over is a fixed bound: a value that reaches it deviates, unless the value was as high in the calm time. Nil means that
 	// the value is compared with the calm time.
 	Over *float64
-	// Level means that Over applies whatever the calm value is, and also within the calm time.
+	// Level means that Over applies even if the calm value reached it, and also within the calm time.
 	Level bool
-	// Limit is an objective: a value that reaches it deviates even if the calm value reached it too. Nil means none.
+	// Limit is an objective: a value that reaches it deviates even if the calm value reached it too. Nil means that the
+	// signal has no objective.
 	Limit *float64
 	// Lasts is the time for which the value must deviate. Zero means that Hold decides.
 	Lasts time.Duration
-	// Part means that the signal has data only if the plane has a certain part. If it has no data, this does not count
-	// as missing data.
+	// Part means that not every plane has data for the signal. If the signal has no data, it is not reported as
+	// missing.
 	Part bool
-	// Least is the minimum change of a value that deviates, and Times its minimum ratio to the calm median.
+	// Least is the minimum difference from the calm median for a value to deviate. Times is the minimum ratio to the
+	// calm median.
 	Least, Times float64
 	// Idle is the minimum value that deviates if there were no calls in the calm time. Zero means that the calm value counts as
 	// 0 in this case.
@@ -85,8 +87,8 @@ type signal struct {
 	Delay time.Duration
 	// Symptom means that clients or users of the cluster notice the deviation, so that a cause must explain it.
 	Symptom bool
-	// Inner means that the symptom affects only components, and clients need not notice it. A limit that explains only
-	// such symptoms does not become a cause.
+	// Inner means that the symptom affects components and not necessarily clients. A limit that explains only such
+	// symptoms does not become a cause.
 	Inner bool
 }
 

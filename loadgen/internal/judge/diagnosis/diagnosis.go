@@ -88,7 +88,7 @@ func (o *Options) complete() (doubts []string, err error) {
 		span result.Span
 	}{{"calm", o.Calm}, {"diagnosed", o.Under}} {
 		if s.span.To.Before(s.span.From) && !cut {
-			return nil, tooLittle(fmt.Sprintf("the %s time ends before it begins: the recorded one ends %s", s.name, o.To.UTC().Format(time.DateTime)))
+			return nil, tooLittle(fmt.Sprintf("the %s time ends before it begins: the recorded data ends at %s", s.name, o.To.UTC().Format(time.DateTime)))
 		}
 	}
 	if o.tooShort(o.Under) {

@@ -49,7 +49,7 @@ func means(ctx context.Context, source Source, o Options, expr string) (calm, un
 		}
 		found, err := source.Range(ctx, all, s.span.From, s.span.To, o.Step)
 		if err != nil {
-			return nil, nil, fmt.Errorf("what the machine did: %w", err)
+			return nil, nil, fmt.Errorf("query the use of the machine: %w", err)
 		}
 		sum, n := 0.0, 0
 		for _, one := range found {

@@ -234,7 +234,7 @@ func (r reasoning) inTime(e episode, f firing) bool {
 // aftermath is the time for which a consequence may outlast its cause. If the Lag of the mechanism is longer, Lag applies.
 const aftermath = 30 * time.Second
 
-// outlasts reports whether an episode lasts longer after the end of a firing than a consequence may.
+// outlasts reports whether an episode ends so long after a firing that it cannot be a consequence of the firing.
 func (r reasoning) outlasts(e episode, f firing) bool {
 	return e.last.After(f.last.Add(max(f.mechanism.Lag, aftermath) + r.near() + e.signal.Delay))
 }
@@ -251,9 +251,9 @@ func (r reasoning) earliest(e episode, f firing) time.Time {
 // this long after the pause.
 const renewDeadline = 10 * time.Second
 
-// mayFollow reports whether an episode may be a consequence of anything. An exit of a process may be a consequence only if
-// the API was unreachable at that time, or if the process had been paused until shortly before. All other episodes may be
-// consequences.
+// mayFollow reports whether an episode may be a consequence of another episode. An exit of a process may be a
+// consequence only if the API was unreachable at that time, or if the process had been paused until shortly before. All
+// other episodes may be consequences.
 func (r reasoning) mayFollow(e episode) bool {
 	x := r.catalogue.Exits
 	return !e.isOf(x.Signals) || slices.ContainsFunc(r.all, func(o episode) bool {
@@ -316,8 +316,8 @@ func (r reasoning) starved(e episode) bool {
 	return false
 }
 
-// gather adds to evidence, for each signal of All, an episode at the component and the time of first. It reports whether
-// it found an episode for every signal.
+// gather adds to evidence, for each signal of All, an episode that has the component of first and overlaps first. It
+// reports whether it found an episode for every signal.
 func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool {
 	for _, name := range m.All {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
@@ -331,14 +331,14 @@ func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool
 	return true
 }
 
-// prevented reports whether a signal of Unless deviates at the component and the time of first.
+// prevented reports whether a signal of Unless deviates at the component of first at the same time.
 func (r reasoning) prevented(m *mechanism, first episode) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
 		return slices.Contains(m.Unless, e.signal.Name) && r.beside(e, first, m)
 	})
 }
 
-// beside reports whether episode e is at the component and the time of first, and has a change of at least Share times the
+// beside reports whether episode e has the component of first, overlaps first, and changed by at least Share times the
 // change of first.
 func (r reasoning) beside(e, first episode, m *mechanism) bool {
 	return e.component == first.component && e.overlaps(first, r.near()) && (m.Share == 0 || e.change() >= m.Share*first.change())
@@ -361,8 +361,8 @@ func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	})
 }
 
-// dwarfed reports whether the same signal changed much more at another component at that time: the change of e is smaller
-// than share times the other change.
+// dwarfed reports whether the signal of e changed much more at another component at the same time, so that the change
+// of e is smaller than share times the other change.
 func (r reasoning) dwarfed(e episode, share float64) bool {
 	return slices.ContainsFunc(r.all, func(o episode) bool {
 		return o.signal == e.signal && o.overlaps(e, r.near()) && e.change() < share*o.change()

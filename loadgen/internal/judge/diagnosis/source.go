@@ -46,8 +46,8 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 // reference run, as if that run had ended more than an hour before the other.
 type referenced struct {
 	run, reference *archive.Archive
-	ends           time.Time     // end of the reference run after the move
-	moved          time.Duration // time by which the reference run is moved
+	ends           time.Time     // end of the reference run after the shift
+	moved          time.Duration // time by which the reference run is shifted
 }
 
 // after returns a source in which the reference run lies before run, which began at began. calm is the time of the

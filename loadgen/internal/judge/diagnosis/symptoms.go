@@ -91,8 +91,8 @@ func (r reasoning) disturbedCalm() (doubts []string) {
 	return doubts
 }
 
-// standing returns the signs of a cause whose median reaches a fixed bound both in the diagnosed time and in the calm time.
-// Such signals do not deviate.
+// standing returns the signals that indicate a cause and whose median reaches a fixed bound in both the diagnosed and
+// the calm time. Such signals do not deviate.
 func (r reasoning) standing() (all []result.Evidence) {
 	signs := r.catalogue.signs()
 	for _, one := range r.recorded {

@@ -145,7 +145,7 @@ func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerti
 	f.readings = []reading{total}
 	if len(lives) > 0 {
 		f.readings[0].detail = strings.Join(lives, "; ")
-		return f, nil // the alert fired, whatever data is missing
+		return f, nil // missing data does not matter, because the alert fired
 	}
 	why, notes, err := c.silenceDoubts(ctx, a, h, windows)
 	if err != nil {
@@ -177,8 +177,8 @@ func describeFiring(f alerting.Firing, w window, end time.Time) string {
 }
 
 // lookedBack describes the range of data that the rule read when its alert fired: its length, and the phase in which it
-// began. The cause may lie anywhere in this range, and may be over when the alert fires. Empty means that the rule reads
-// no earlier data.
+// began. The cause may lie anywhere in this range, and may be over when the alert fires. lookedBack returns "" if the
+// rule reads no earlier data.
 func (c Compiled) lookedBack(f alerting.Firing, phases map[string]result.Phase) string {
 	back := c.alert.rules.Hindsight(c.Alert).Whole()
 	if back == 0 {
@@ -210,7 +210,7 @@ func pending(h alerting.History, name string) string {
 
 func span(d time.Duration) string { return show("seconds", d.Seconds()) }
 
-// silenceDoubts returns the reasons why the silence of the alert proves nothing.
+// silenceDoubts returns the reasons why it proves nothing that the alert did not fire.
 func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why []reading, notes []string, err error) {
 	for _, w := range windows {
 		if w.missing != "" {
@@ -255,9 +255,9 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 	return why, notes, nil
 }
 
-// harmless reports whether an alert would also have been silent without the gap that a lost scrape left. This is so if
-// each range that the alert reads still holds two samples, and no pending alert was resolved in the gap. A Prometheus
-// server evaluates rules over such gaps, too.
+// harmless reports whether the alert would not have fired even if the scrape in the gap had not been lost. That is so
+// if each range that the alert reads still holds two samples, and no pending alert was resolved in the gap. A
+// Prometheus server also evaluates rules over such gaps.
 func (c Compiled) harmless(gap stretch, h alerting.History) bool {
 	between := gap.to.Sub(gap.from) // between the adjacent scrapes: two intervals
 	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {

@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// AllowNoData lets the named gates lack data. A name is the name of a gate or of the alert that the gate judges.
-// AllowNoData fails if a name fits no gate.
+// AllowNoData marks the gates whose missing data is ignored. A name is the name of a gate or of the alert that the gate
+// judges. AllowNoData fails if a name fits no gate.
 func AllowNoData(gates []Compiled, names []string) error {
 	var errs []error
 	for _, name := range names {

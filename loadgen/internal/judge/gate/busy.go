@@ -14,11 +14,11 @@ import (
 // onBusyMachine is the prefix of the reason why a time that was measured on a busy machine is not judged.
 const onBusyMachine = "measured on a busy machine: "
 
-// withholdBusyMachine withholds times that break their upper bound and were measured in a phase in which other programs
-// kept the machine busy: such times depend on the other programs as much as on the cluster. A time that holds its bound
-// still passes, because a busy machine makes nothing faster. Counts, shares and alerts keep their verdict. bundled
-// means that the components ran on the machine of the generator. For the cluster of a user this is unknown, so only the
-// measurements of the generator are withheld.
+// withholdBusyMachine withholds each time that exceeds its upper bound and was measured while other programs kept the
+// machine busy: such a time depends on the other programs as much as on the cluster. A time within its bound still
+// passes, because a busy machine makes nothing faster. Counts, shares and alerts keep their verdict. bundled means that
+// the components ran on the generator's machine. Whether the components of a user's cluster ran there is unknown, so
+// only the generator's own measurements are withheld.
 func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string]result.Phase) finding {
 	if c.boundless || c.op != "<=" || !c.inSeconds() || !bundled && !c.objective.Client {
 		return f
@@ -35,7 +35,7 @@ func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string
 	return f
 }
 
-// busy says why the machine was busy while a value was measured. Empty means that the machine was not busy. Before the
+// busy returns the reason why the machine was busy while a value was measured, or "" if it was not busy. Before the
 // first phase, when the nodes register, the machine counts as busy if it was busy in the first phase.
 func (c Compiled) busy(r reading, phases map[string]result.Phase) string {
 	in := c.measuredIn(r)
@@ -50,7 +50,8 @@ func (c Compiled) busy(r reading, phases map[string]result.Phase) string {
 	return ""
 }
 
-// busyIn says why the machine was busy in a phase, and names the phase. Empty means that the machine was not busy.
+// busyIn returns the reason why the machine was busy in a phase, with the name of the phase. It returns "" if the
+// machine was not busy.
 func busyIn(p result.Phase) string {
 	if p.Machine == nil || p.Machine.Busy == "" {
 		return ""

@@ -23,7 +23,7 @@ type Compiled struct {
 	objective Objective
 	op        string  // "<=" or ">="
 	bound     float64 // in the objective's unit
-	boundless bool    // true for a figure, whose bound does not decide a verdict
+	boundless bool    // true for a figure, which has a bound only to define its worst value
 	order     []string
 	// strict requires data in every phase of Over.
 	strict bool
@@ -39,7 +39,7 @@ type Compiled struct {
 	known func(metric string) bool
 	// alert is the alert that the gate names, or nil.
 	alert *alert
-	// noDataAllowed means that the gate may lack data.
+	// noDataAllowed means that missing data of the gate is ignored.
 	noDataAllowed bool
 }
 
@@ -152,7 +152,7 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 	if !s.Recorded() {
 		some := c.objective.during(s)
 		if !slices.ContainsFunc(c.Over, func(name string) bool { return slices.Contains(some, name) }) {
-			return fail("over", "name one of "+strings.Join(some, ", "), "there is nothing for objective %s in %s", c.objective.Name, strings.Join(c.Over, ", "))
+			return fail("over", "name one of "+strings.Join(some, ", "), "objective %s has nothing to measure in %s", c.objective.Name, strings.Join(c.Over, ", "))
 		}
 	}
 	return c, c.placeLoads(s, path)
@@ -191,13 +191,13 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 		}
 	}
 	if len(known) == 0 {
-		return s.Errorf(path+".objective", "add load: "+scenario.LoadExample(c.objective.Results)+" to a phase", "no load of the scenario is one for objective %s", c.objective.Name)
+		return s.Errorf(path+".objective", "add load: "+scenario.LoadExample(c.objective.Results)+" to a phase", "no load of the scenario fits objective %s", c.objective.Name)
 	}
 	switch {
 	case c.Load != "" && !right:
-		return s.Errorf(path+".load", "loads it can judge: "+strings.Join(known, ", "), "no load %q for objective %s", c.Load, c.objective.Name)
+		return s.Errorf(path+".load", "loads it can judge: "+strings.Join(known, ", "), "no load %q fits objective %s", c.Load, c.objective.Name)
 	case len(c.expects) == 0:
-		return s.Errorf(path+".over", "name a phase with "+strings.Join(known, " or "), "nothing for objective %s runs in %s", c.objective.Name, strings.Join(c.Over, ", "))
+		return s.Errorf(path+".over", "name a phase with "+strings.Join(known, " or "), "no load that fits objective %s runs in %s", c.objective.Name, strings.Join(c.Over, ", "))
 	}
 	return nil
 }

@@ -39,8 +39,9 @@ type delivering struct {
 	m     result.Measurements
 }
 
-// least returns the share of its work that a load must achieve in a phase: the bound of the load, else the bound of the scenario,
-// or less if a gate on the achieved share has a lower bound.
+// least returns the minimum share of its work that a load must achieve in a phase. This is the bound of the load, if it
+// has one. Otherwise it is the bound of the scenario or, if that is lower, the bound of a gate on the objective
+// achieved.
 func (d delivering) least(phase, load string) float64 {
 	var own *scenario.Bound
 	if d.s != nil {
@@ -98,19 +99,19 @@ func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n i
 	return n
 }
 
-// young returns the number of arrivals at the end of a phase whose answers are not due yet: those within the last median
-// service time. It limits this time to at least least seconds and at most slowAnswer seconds.
+// young returns the number of arrivals at the end of a phase whose answers are not due yet: those in the last median
+// service time of the phase. This time counts as at least `least` and at most slowAnswer seconds.
 func young(r result.Requests, least float64) int64 {
 	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 }
 
-// owed returns the number of answers that were due by the end of the phase.
+// owed returns the number of answers that were due by the end of the phase. least is the same as for young.
 func owed(r result.Requests, least float64) int64 {
 	return max(r.Offered-min(r.Backlog, young(r, least)), 0)
 }
 
-// requests returns a delivery for each load of requests in a phase: how many answers were due and how many came, over all
-// verbs, resources and tenants of the load.
+// requests returns a delivery for each load of requests in a phase. A delivery compares the number of answers that were
+// due with the number of answers that came, over all verbs, resources and tenants of the load.
 func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	rows := rundir.Requests(p)
 	var names []string
@@ -171,7 +172,7 @@ func (d delivering) full(load string, inFlight float64) string {
 	return "maxInFlight"
 }
 
-// appendJudged judges a delivery in a phase and appends it to all. It skips loads and actions that had nothing due.
+// appendJudged judges a delivery in a phase and appends it to all. It skips a delivery in which nothing was due.
 func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.Phase) []result.Delivery {
 	if out.Asked == 0 {
 		return all
@@ -188,8 +189,8 @@ func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.P
 	return append(all, out)
 }
 
-// judgeShare returns what kept a share below its minimum, and why (see work.limit). Both are empty if the share is not below
-// its minimum, or if the phase was interrupted or changed by the user.
+// judgeShare names what kept a share below its minimum, and returns the reason (see work.limit). Both results are empty
+// if the share reached its minimum, or if the phase was interrupted or changed by the user.
 func judgeShare(out result.Delivery, w work, p result.Phase, during, late float64) (limit, why string) {
 	if out.Share >= out.Least || p.Interrupted || p.Steered() {
 		return "", ""
@@ -225,7 +226,7 @@ func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 		if a.Rate == 0 || a.Requests == 0 {
 			continue
 		}
-		// The answer to the last request of each round comes after it was due.
+		// The answer to the last request of each round arrives about one service time after the request was due.
 		took := max(a.Seconds-float64(a.Rounds)*min(a.Service.P50, slowAnswer), a.DueSeconds)
 		w.errors, w.outcomes = float64(a.Refused), map[string]int64{"429": a.Refused}
 		w.full, w.queues, w.missing = fmt.Sprintf("its concurrency of %d", a.AtOnce), true, a.Rate*took-float64(a.Done)

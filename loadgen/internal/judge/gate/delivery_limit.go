@@ -18,8 +18,8 @@ type work struct {
 	p50       float64
 	outcomes  map[string]int64
 	full      string // name of the limit on requests in flight, or ""
-	cut       string // how far the work was when the phase ended, or "" if it had finished
-	queues    bool   // arrivals wait when the limit is reached, instead of being unsent
+	cut       string // describes the progress of the work at the end of the phase; "" if the work had finished
+	queues    bool   // when the limit is reached, arrivals wait; otherwise they are not sent
 	load      bool   // the work belongs to a load, not to an action
 }
 
@@ -55,9 +55,10 @@ func slowSeconds(l result.Latency) float64 {
 // least half of the total time.
 func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
 
-// limit returns what kept the work below its minimum share `least`, and why, by the rule in docs/reference/objectives.md. The
-// work took `during` seconds, which is `late` seconds too long. The generator was the limit if the share would be reached
-// without its own delay.
+// limit names what kept the work below its minimum share `least`, and returns the reason. It applies the rule in
+// docs/reference/objectives.md. during is the time that the work took, and late is the excess over the time that it
+// should have taken, both in seconds. The generator was the limit if the work would have reached the share without the
+// generator's own delay.
 func (w work) limit(p result.Phase, least, during, late float64) (limit, why string) {
 	half := w.missing / 2
 	stalled := p.StalledSeconds * during / max(p.Seconds(), during)
@@ -68,9 +69,9 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	case len(p.Saturated) > 0:
 		return result.LimitGenerator, "it was saturated"
 	case w.late > 0 && w.missing-w.late <= (1-least)*asked:
-		return result.LimitGenerator, fmt.Sprintf("%.0f arrivals were late by its own delay", w.late)
+		return result.LimitGenerator, fmt.Sprintf("its own delay made %.0f arrivals late", w.late)
 	case stalled > 0 && late-stalled <= (1-least)*during:
-		return result.LimitGenerator, fmt.Sprintf("it stood still for %s", show(scenario.Seconds, p.StalledSeconds))
+		return result.LimitGenerator, fmt.Sprintf("it did not run for %s", show(scenario.Seconds, p.StalledSeconds))
 	case w.isSlow():
 		why = w.took()
 		if w.full != "" && (w.unsent > 0 || w.queues) {
@@ -99,7 +100,7 @@ func slowedBy(p result.Phase) string {
 	return result.LimitCluster
 }
 
-// slowedOn says that a phase was measured on a busy machine. Empty means that the machine was not busy.
+// slowedOn returns a note that a phase was measured on a busy machine, or "" if the machine was not busy.
 func slowedOn(p result.Phase) string {
 	if busy := busyIn(p); busy != "" {
 		return "; " + onBusyMachine + busy
@@ -107,7 +108,7 @@ func slowedOn(p result.Phase) string {
 	return ""
 }
 
-// took says how long requests took. Empty means that their time was not measured.
+// took describes how long requests took, or returns "" if their time was not measured.
 func (w work) took() string {
 	if w.p50 == 0 && w.all == 0 {
 		return ""

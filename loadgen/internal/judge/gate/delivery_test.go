@@ -116,10 +116,10 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 			r := steady("made", 200, 0, 0, 0.002)
 			r.UnsentLate = 185
 			p.Requests = []result.Requests{r}
-		}, 3, "the generator was the limit: 185 arrivals were late by its own delay"},
+		}, 3, "the generator was the limit: its own delay made 185 arrivals late"},
 		"it stood still": {func(p *result.Phase) {
 			p.Requests, p.StalledSeconds = []result.Requests{steady("made", 100, 0, 0, 0.002)}, 4
-		}, 3, "the generator was the limit: it stood still for 4 s"},
+		}, 3, "the generator was the limit: it did not run for 4 s"},
 		"it stood still for too short a time": {func(p *result.Phase) {
 			p.Requests, p.StalledSeconds = []result.Requests{steady("made", 100, 0, 0, 2)}, 3
 		}, 1, "the cluster was the limit"},

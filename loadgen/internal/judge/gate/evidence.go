@@ -22,7 +22,8 @@ type evidence struct {
 type reading struct {
 	of    string // source of the value, such as "phase storm" or "storm/patch"
 	phase string
-	// measuredIn lists the phases in which the value was measured, unless that was only phase.
+	// measuredIn lists the phases in which the value was measured. Nil means the field phase, if it is set (see
+	// Compiled.measuredIn).
 	measuredIn []string
 	value      float64
 	// external is the value without the generator's own delay. Nil means that external is
@@ -30,14 +31,14 @@ type reading struct {
 	external *float64
 	// withheld means that there is a value that the gate does not judge. missing is the reason.
 	withheld bool
-	// missing says why there is no value. nothing means that there was nothing to
-	// measure.
+	// missing is the reason why there is no value, or "". nothing means that there was nothing to measure.
 	missing string
 	nothing bool
 	// short means that the value is missing because the run was too short for the alert to
 	// fire.
 	short bool
-	// alike means that the text in missing is reported only once if several phases have it.
+	// alike means that several phases with the same text in missing are reported together, in one text that lists the
+	// phases.
 	alike bool
 	// failed makes the gate fail for any value, because a condition was not met.
 	failed bool
@@ -48,9 +49,8 @@ type reading struct {
 
 type finding struct {
 	readings []reading
-	// whole means that the readings are parts of one value, which is wrong if a part is
-	// missing. summed means that the gate judges the sum of the readings; otherwise it judges
-	// the worst reading.
+	// whole means that the readings are parts of one value, which cannot be judged if a part is missing. summed means
+	// that the gate judges the sum of the readings. If summed is false, the gate judges the worst reading.
 	whole, summed bool
 }
 
@@ -76,7 +76,7 @@ func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	return f
 }
 
-// without sets the reason for a missing value, unless it is already set.
+// without marks the value as missing for the reason why, unless why is "" or another reason is already set.
 func (r *reading) without(why string) {
 	if why != "" && r.missing == "" {
 		r.missing, r.nothing = why, false
@@ -167,7 +167,7 @@ func (f *finding) requireEnds(e evidence) {
 			}
 		}
 		if _, reached := e.phases[failed]; reached && judged && !stopped {
-			f.readings = append(f.readings, reading{of: failed, missing: fmt.Sprintf("no end of the failure in %s was seen", failed)})
+			f.readings = append(f.readings, reading{of: failed, missing: fmt.Sprintf("the end of the failure in %s was not observed", failed)})
 		}
 	}
 }
@@ -239,9 +239,9 @@ func (e evidence) withholdGeneratorDelay(f finding) finding {
 	return f
 }
 
-// saturation says where the generator was saturated while a value was measured, so that the
-// value cannot be trusted. Empty means that the generator was not saturated. Values of the
-// whole run, such as the registration of nodes, are measured before the first phase.
+// saturation says in which phase the generator was saturated while a value was measured, or returns "" if it was not
+// saturated. A value that was measured by a saturated generator cannot be trusted. Values of the whole run, such as the
+// registration of nodes, are measured before the first phase.
 func (e evidence) saturation(r reading) string {
 	if r.of == theRun {
 		if outside := e.saturatedOutside(); len(outside) > 0 {

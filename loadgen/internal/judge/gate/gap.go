@@ -12,13 +12,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// fitness says whether the scrapes of a target in a window are reliable.
+// fitness describes how far the scrapes of a target in a window can be used.
 type fitness struct {
 	instance string
-	// why says why the scrapes cannot be trusted at all. Empty means that they can.
+	// why is the reason why the scrapes cannot be used at all, or "" if they can.
 	why string
-	// fault is the kind of fault that made the target unreachable for a time, or lostAtEdge. Empty means that
-	// the target was reachable all the time.
+	// fault is the kind of fault that made the target unreachable for a time, or lostAtEdge. It is "" if the target was
+	// reachable in the whole window.
 	fault string
 	// window is the length of the window. known is the part of the window whose counts are known: the time
 	// between the first and the last scrape of each process. The counts of a process after its last scrape are
@@ -137,7 +137,7 @@ const (
 	// gapCountSeenByAll is like gapCount, for events that every instance counts. The value is exact if the
 	// counts of one instance are known for the whole window.
 	gapCountSeenByAll gapRule = "countSeenByAll"
-	// gapAgainst is for values that missing data can only make worse. The value is judged as measured.
+	// gapAgainst is for values that can only look worse if data is missing. The value is judged as measured.
 	gapAgainst gapRule = "against"
 )
 
@@ -151,8 +151,8 @@ func lostNotes(targets []fitness, of string) (notes []string) {
 	return notes
 }
 
-// gaps applies the rule to the targets of a window. It returns the reason why there is no value, if there is
-// none. Otherwise it returns notes, and whether the value is only a lower bound.
+// gaps applies the rule to the targets of a window. If the window has no value, gaps returns only the reason. Otherwise
+// it returns notes, and whether the value is only a lower bound.
 func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []string, atLeast bool) {
 	for _, t := range targets {
 		if t.why != "" {

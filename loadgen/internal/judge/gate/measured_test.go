@@ -222,7 +222,7 @@ gates:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g := res.Gates[0]; g.Verdict != c.want || c.want == result.NoData && g.Detail != "no end of the failure in second was seen" {
+		if g := res.Gates[0]; g.Verdict != c.want || c.want == result.NoData && g.Detail != "the end of the failure in second was not observed" {
 			t.Errorf("%s recovered: %s, %q", what, g.Verdict, g.Detail)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func recovered() map[string]func(evidence) finding {
 	return map[string]func(evidence) finding{
 		"error-window": perFaultLoad(func(l result.LoadRecovery) reading {
-			return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d failed, %d unsent, slow answers alone in %d tenths of a second", l.Failed, l.Unsent, l.SlowSlots)}
+			return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d failed, %d unsent; in %d tenths of a second answers were slow but none failed", l.Failed, l.Unsent, l.SlowSlots)}
 		}),
 		"time-to-first-success": perFaultLoad(firstSuccess),
 		"time-to-objective":     perFaultLoad(backInside),
@@ -46,7 +46,7 @@ func recovered() map[string]func(evidence) finding {
 		}),
 		"signal-returned": perSignal(func(s result.Signal) reading {
 			if s.Returned == nil {
-				return reading{missing: cmp.Or(s.Detail, "it names no phases after")}
+				return reading{missing: cmp.Or(s.Detail, "the signal names no phases after the fault")}
 			}
 			r := reading{}
 			if *s.Returned {
@@ -146,9 +146,8 @@ func faultName(f result.FaultRecovery) string {
 	return name
 }
 
-// perFault returns a function that reads a figure that only some faults have, such as a failover. The
-// finding lacks data if no fault has the figure, or if a fault left a component that the figure is
-// about without a leader.
+// perFault returns a function that reads a figure that only some faults have, such as a failover. The finding lacks
+// data if no fault has the figure, or if a component that the figure is about had no leader after a fault.
 func perFault(what string, about func(of string) bool, get func(result.FaultRecovery) *float64) func(evidence) finding {
 	return func(e evidence) finding {
 		f := eachFault(func(f result.FaultRecovery) []reading {
@@ -222,10 +221,10 @@ func backInside(l result.LoadRecovery) reading {
 	case l.Back != nil:
 		return reading{value: *l.Back, detail: l.Detail}
 	case !l.Affected:
-		return reading{detail: "the fault was not felt"}
+		return reading{detail: "the fault had no observed effect"}
 	}
 	if l.BackAtLeast != nil {
-		return reading{value: *l.BackAtLeast, atLeast: true, detail: "at the least: " + l.Detail}
+		return reading{value: *l.BackAtLeast, atLeast: true, detail: "at least: " + l.Detail}
 	}
-	return reading{missing: fmt.Sprintf("load %s was not seen back inside its bound: %s", l.Load, cmp.Or(l.Detail, "it did not run long enough to tell"))}
+	return reading{missing: fmt.Sprintf("load %s was not observed inside its bound again: %s", l.Load, cmp.Or(l.Detail, "it did not run long enough to tell"))}
 }

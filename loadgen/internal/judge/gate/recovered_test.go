@@ -19,7 +19,7 @@ func TestObjectivesOfFaults(t *testing.T) {
 	quick := result.LoadRecovery{Load: "patch", Affected: true, ErrorWindow: 0.5, Failed: 3, FirstSuccess: &half, Back: &half}
 	slow := result.LoadRecovery{Load: "patch", Affected: true, ErrorWindow: 13, Failed: 9, FirstSuccess: &long, Back: &long}
 	never := result.LoadRecovery{Load: "patch", Affected: true, ErrorWindow: 20, Failed: 40, Open: true, BackAtLeast: &long}
-	silent := result.LoadRecovery{Load: "patch", Silent: true, Detail: "no request ended while the fault was there"}
+	silent := result.LoadRecovery{Load: "patch", Silent: true, Detail: "no request ended during the fault"}
 	other := result.LoadRecovery{Load: "ended before", Silent: true}
 	for _, c := range []struct {
 		objective, max string
@@ -93,7 +93,7 @@ func TestUncountedRelistsDoNotPass(t *testing.T) {
 func TestUnjudgedHistoryDoesNotPass(t *testing.T) {
 	good := result.History{Load: "registers", Writes: result.HistoryOperations{Invoked: 9, Succeeded: 9}, Linearizable: "yes"}
 	unjudged := good
-	unjudged.Unjudged = []string{"the final list: refused"}
+	unjudged.Unjudged = []string{"list the registers at the end: refused"}
 	lost := unjudged
 	lost.LostWrites, lost.ViolationCount = 2, 2
 	for name, c := range map[string]struct {

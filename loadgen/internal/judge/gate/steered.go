@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// steered says how the user changed a phase while it ran. Empty means that the user did not change it.
+// steered describes how the user changed a phase while it ran, or returns "" if the user did not change it.
 func steered(p result.Phase) string {
 	switch {
 	case p.EndedEarly:
@@ -27,8 +27,8 @@ func SteeredNotes(phases []result.Phase) (notes []string) {
 	return notes
 }
 
-// steered returns how the user changed one of the phases in which the reading was measured. Empty means that the
-// user changed none of them.
+// steered describes how the user changed one of the phases in which the reading was measured. It returns "" if the user
+// changed none of them.
 func (e evidence) steered(r reading) string {
 	for _, name := range r.measuredIn {
 		if why := steered(e.phases[name]); why != "" {

@@ -24,7 +24,7 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	if (f.whole || f.summed && c.op == ">=") && len(missing) > 0 {
 		breached = false // the missing values could change the result
 	}
-	partly := c.boundless && !worst.failed && f.lacks() // the missing values may be worse
+	partly := c.boundless && !worst.failed && f.lacks() // the worst value may be among the missing ones
 	if partly {
 		worst.atLeast = true
 		breached = breached && c.op == "<="
@@ -88,7 +88,7 @@ func (c Compiled) holds(v float64) bool {
 	return v <= c.bound
 }
 
-// unknown reports whether the reading is a lower bound that does not decide the verdict.
+// unknown reports whether the reading is a lower bound from which the verdict does not follow.
 func (c Compiled) unknown(r reading) bool {
 	return r.atLeast && !r.failed && c.holds(r.value) == (c.op == "<=")
 }

@@ -169,8 +169,8 @@ func (w *watch) result() result.LoadRecovery {
 	return r
 }
 
-// notBackFor returns for how long after the end of the fault the load was observed without recovering, in
-// seconds, or nil if that is unknown.
+// notBackFor returns how long the load was observed after the end of the fault without recovering, in seconds. It
+// returns nil if that is unknown.
 func (w *watch) notBackFor() *float64 {
 	if !w.ran || !w.fault.Over(w.last) {
 		return nil
@@ -182,7 +182,7 @@ func (w *watch) notBackFor() *float64 {
 	return seconds(since.Sub(*w.fault.End))
 }
 
-// notBack says why it is unknown whether the load recovered.
+// notBack returns the reason why it is unknown whether the load recovered.
 func (w *watch) notBack() string {
 	next := "the load ended"
 	if !w.fault.next.IsZero() && !w.last.Before(w.fault.next.Add(-stretch)) {
@@ -190,13 +190,13 @@ func (w *watch) notBack() string {
 	}
 	switch {
 	case !w.ran:
-		return "no request ended while the fault was there"
+		return "no request ended during the fault"
 	case w.fault.End == nil:
-		return "the fault was not seen to end"
+		return "the end of the fault was not observed"
 	case !w.last.After(*w.fault.End):
 		return next + " before the fault did"
 	case w.good.IsZero():
-		return "it was outside its bound to the last"
+		return "it was outside its bound until the end"
 	}
 	held := w.last.Sub(later(w.good, *w.fault.End))
 	return fmt.Sprintf("it held its bound for %.1f s when %s; %.0f s are needed", held.Seconds(), next, stretch.Seconds())

@@ -65,7 +65,7 @@ func TestLoadRecovery(t *testing.T) {
 		},
 		"never came back": {
 			letters: "..........xxxxxxxxxx" + strings.Repeat("x", 60), affected: true, window: 7, from: 0.0, until: 7.0,
-			failed: 70, detail: "outside its bound to the last",
+			failed: 70, detail: "outside its bound until the end",
 		},
 		"ended too early to tell": {
 			letters: "..........xxxxxxxxxxxx" + well[:30], affected: true, window: 1.2, from: 0.0, until: 1.2,

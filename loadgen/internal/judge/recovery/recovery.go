@@ -88,7 +88,7 @@ func Analyse(rec *rundir.Recorded) *result.Recovery {
 		r.Faults = append(r.Faults, out)
 	}
 	if len(in.Slots) == 0 && len(in.line.Faults) > 0 {
-		r.Missing = append(r.Missing, "the run has no samples: what its loads saw of the faults is not known")
+		r.Missing = append(r.Missing, "the run has no samples: the effect of the faults on its loads is unknown")
 	}
 	return r
 }

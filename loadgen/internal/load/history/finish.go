@@ -59,10 +59,10 @@ func (l *Load) finish(ctx context.Context) error {
 	r := l.result(&report)
 	r.CheckSeconds = time.Since(began).Seconds()
 	if err != nil {
-		r.Unjudged = append(r.Unjudged, fmt.Sprintf("the final list: %v", err))
+		r.Unjudged = append(r.Unjudged, fmt.Sprintf("list the registers at the end: %v", err))
 	}
 	if l.record.full {
-		r.Unjudged = append(r.Unjudged, fmt.Sprintf("the clients stopped after %d operations, which is all that a history holds", MaxOperations))
+		r.Unjudged = append(r.Unjudged, fmt.Sprintf("the clients stopped after %d operations, the maximum of a history", MaxOperations))
 	}
 	if slices.ContainsFunc(watchers, func(w *watcher) bool { return w.full }) {
 		r.Unjudged = append(r.Unjudged, fmt.Sprintf("watch events after the first %d are not in the history", MaxEvents))

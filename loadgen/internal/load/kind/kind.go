@@ -147,7 +147,7 @@ func newHistory(m *making, at scenario.PlacedLoad) (load.Load, error) {
 // drainTimeout is the time without events, after the last write, after which missing deliveries count as lost.
 const drainTimeout = 10 * time.Second
 
-// changes is a load of requests that write to the objects of a load of watches.
+// changes is a load that writes to the objects that another load watches.
 type changes struct {
 	*request.Requests
 	writes  *watch.Changes

@@ -31,8 +31,8 @@ type connection struct {
 	run   run
 }
 
-// run counts consecutive deliveries with the same latency and lateness: the deliveries of one write that arrived in one
-// read.
+// run counts consecutive deliveries with the same latency and lateness, such as the deliveries of one write that
+// arrived in one read.
 type run struct {
 	stats *deliveries
 	after time.Duration
@@ -79,8 +79,8 @@ func (l *connection) delivered(d delivery, slow bool) {
 	l.run = run{d.stats, d.after, late, 1}
 }
 
-// countSamples adds the deliveries since its previous call to the samples. Only the read loop may call it while the
-// loop runs.
+// countSamples adds the deliveries since its previous call to the samples. While the read loop runs, only the loop may
+// call countSamples.
 func (l *connection) countSamples() {
 	if l.fresh > 0 {
 		l.set.samples.Delivered(l.fresh)
@@ -88,7 +88,7 @@ func (l *connection) countSamples() {
 	}
 }
 
-// flush records the deliveries of the current run in the histograms. The caller holds mu.
+// flush adds the deliveries that l.run counts to the histograms, and clears l.run. The caller holds mu.
 func (l *connection) flush() {
 	r := l.run
 	if r.n == 0 {

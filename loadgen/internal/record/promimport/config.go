@@ -134,7 +134,7 @@ func Transport(file string) (http.RoundTripper, error) {
 		transport, err = config.NewRoundTripperFromConfig(*h, "stormglass", config.WithUserAgent("stormglass"))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s (it is what promtool takes as --http.config.file)", file, oneLine(err))
+		return nil, fmt.Errorf("%s: %s (use the format of promtool's --http.config.file)", file, oneLine(err))
 	}
 	return transport, nil
 }
@@ -225,7 +225,7 @@ func parseMatch(text string) ([]*labels.Matcher, error) {
 	}
 	for _, m := range matchers {
 		if m.Name == model.MetricNameLabel || m.Name == "job" {
-			return nil, fmt.Errorf("%q matches %s, which is matched already (name what tells the cluster from others)", text, m.Name)
+			return nil, fmt.Errorf("%q matches %s, which is already matched (use a label that distinguishes the cluster)", text, m.Name)
 		}
 	}
 	return matchers, nil

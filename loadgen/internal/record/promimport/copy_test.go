@@ -210,7 +210,7 @@ func TestNotFound(t *testing.T) {
 		"connection refused": {URL: "http://127.0.0.1:1"},
 		"its jobs are apiserver, kube-etcd (--prometheus-job kube-apiserver=NAME": {URL: l.url, Jobs: map[string]string{"etcd": "etcd", "kube-apiserver": "api"}},
 		"it scrapes no target": {URL: l.url, Match: `cluster="prod"`},
-		"--prometheus takes the URL that Grafana's data source has": {URL: login.URL},
+		"give --prometheus the URL of Grafana's data source": {URL: login.URL},
 	} {
 		c.Now = l.ours
 		s, err := New(c)

@@ -15,7 +15,8 @@ import (
 
 type boundary struct {
 	at int64 // time of the boundary's samples in the archive, in ms by our clock
-	// seen is the scrape for which the run waited at the boundary, in ms by the Prometheus' clock; 0 if there was none.
+	// seen is the scrape for which the run waited at the boundary, in ms by the Prometheus' clock; 0 if the target had
+	// no such scrape.
 	seen int64
 }
 

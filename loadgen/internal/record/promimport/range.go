@@ -89,7 +89,7 @@ func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Mat
 	}
 	matrix, ok := value.(model.Matrix)
 	if !ok {
-		return nil, fmt.Errorf("it answers with a %s, not a matrix", value.Type())
+		return nil, fmt.Errorf("the query returned a %s, not a matrix", value.Type())
 	}
 	return withValues(matrix), nil
 }

@@ -128,7 +128,7 @@ func (s *Source) now(ctx context.Context) (time.Time, error) {
 	}
 	scalar, ok := v.(*model.Scalar)
 	if !ok {
-		return time.Time{}, fmt.Errorf("time() gives a %s", v.Type())
+		return time.Time{}, fmt.Errorf("time() returned a %s", v.Type())
 	}
 	return scalar.Timestamp.Time(), nil
 }
@@ -175,7 +175,7 @@ func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration
 	}
 	matrix, ok := v.(model.Matrix)
 	if !ok {
-		return nil, fmt.Errorf("a range of samples comes as a %s", v.Type())
+		return nil, fmt.Errorf("the query returned a %s, not a matrix", v.Type())
 	}
 	return withValues(matrix), nil
 }
@@ -358,7 +358,7 @@ func explain(err error, limit time.Duration) error {
 	case errors.As(err, &lacks):
 		return lacks
 	}
-	return fmt.Errorf("%s (--prometheus takes the URL that Grafana's data source has)", oneLine(err))
+	return fmt.Errorf("%s (give --prometheus the URL of Grafana's data source)", oneLine(err))
 }
 
 func sortedKeys[V any](m map[key]V) []key {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -81,7 +82,7 @@ func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 		}
 	}
 	for _, l := range lines {
-		d.Long = d.Long || len(lines) == 1 || TextWidth(l.Name)+TextWidth(l.Figure) > 14
+		d.Long = d.Long || len(lines) == 1 || terminal.TextWidth(l.Name)+terminal.TextWidth(l.Figure) > 14
 	}
 	d.Summary = fmt.Sprintf("%s. %d series over %s. %s.", d.Title, len(lines), Clock(axis.Seconds()), strings.TrimSpace(d.Peak+" "+d.Where))
 }

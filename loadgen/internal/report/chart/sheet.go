@@ -5,6 +5,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"strings"
+
+	"github.com/stormglass/stormglass/internal/terminal"
 )
 
 // The colours and fonts of separate pictures, which are the light colours of page/style.css. Each SVG element
@@ -103,15 +105,19 @@ func escape(text string) string {
 
 // widthOf estimates the width of a text, whose font is not known. The estimate is slightly too large, so that the
 // text is not cut off.
-func widthOf(text string, size float64) float64 { return 0.58 * size * float64(TextWidth(text)) }
+func widthOf(text string, size float64) float64 {
+	return 0.58 * size * float64(terminal.TextWidth(text))
+}
 
 // fit shortens a text to a width.
-func fit(text string, size, width float64) string { return Shorten(text, int(width/(0.58*size))) }
+func fit(text string, size, width float64) string {
+	return terminal.Shorten(text, int(width/(0.58*size)))
+}
 
 // paragraph writes a text over the width of the sheet, in at most most lines.
 func (s *sheet) paragraph(text string, most int, w words) {
 	const letters = 145 // letters of body size in the width of a sheet
-	lines := Wrap(Clean(text), letters)
+	lines := terminal.Wrap(Clean(text), letters)
 	for i, l := range lines[:min(len(lines), most)] {
 		if i == most-1 && len(lines) > most {
 			l += " …"

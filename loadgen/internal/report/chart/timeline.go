@@ -1,6 +1,10 @@
 package chart
 
-import "time"
+import (
+	"time"
+
+	"github.com/stormglass/stormglass/internal/terminal"
+)
 
 // Timeline is the time axis of a run on a page or a picture, with phases, marks for actions and
 // events, and tracks of bars for faults, leaders and restarts.
@@ -78,7 +82,7 @@ type trackBar struct {
 const FaultsTrack = "Faults"
 
 // needs returns the width that the text of the bar needs, in the coordinates of a plot.
-func (b trackBar) needs() float64 { return 9*float64(TextWidth(b.Text)) + 12 }
+func (b trackBar) needs() float64 { return 9*float64(terminal.TextWidth(b.Text)) + 12 }
 
 // within reports whether the text fits inside the bar. Text that does not fit is placed after
 // the bar.

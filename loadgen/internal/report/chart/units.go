@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/terminal"
@@ -87,7 +86,7 @@ func minus(below bool) string {
 	return ""
 }
 
-// Scaled formats v with the one of units that fits its size. Each unit is 1,000 times the previous
+// Scaled formats v in the unit from units that fits its size. Each unit is 1,000 times the previous
 // one, as for the sizes in a scenario file.
 func Scaled(v float64, n int, units []string) string {
 	i := 0
@@ -209,39 +208,3 @@ func three(v float64) string {
 // characters, which could rewrite a terminal, and without characters that reverse the
 // reading order.
 func Clean(s string) string { return terminal.Clean(s) }
-
-// TextWidth returns the width of s in characters.
-func TextWidth(s string) int { return utf8.RuneCountInString(s) }
-
-// Shorten shortens s to at most width characters.
-func Shorten(s string, width int) string {
-	if TextWidth(s) <= width {
-		return s
-	}
-	if width < 1 {
-		return ""
-	}
-	return strings.TrimRight(string([]rune(s)[:width-1]), " ") + "…"
-}
-
-// Wrap breaks s into lines of at most width characters, between words.
-func Wrap(s string, width int) []string {
-	var lines []string
-	line := ""
-	for _, w := range strings.Fields(s) {
-		w = Shorten(w, width)
-		switch {
-		case line == "":
-			line = w
-		case TextWidth(line)+1+TextWidth(w) <= width:
-			line += " " + w
-		default:
-			lines = append(lines, line)
-			line = w
-		}
-	}
-	if line != "" {
-		lines = append(lines, line)
-	}
-	return lines
-}

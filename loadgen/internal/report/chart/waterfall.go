@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -108,7 +109,7 @@ func newHopBar(h Hop, row int, high float64) hopBar {
 		b.Text = Count(h.Count) + ", " + b.Text
 	}
 	b.Title = b.Name + ": " + b.Text
-	b.place(hopLetter*float64(TextWidth(b.Text)) + hopPad)
+	b.place(hopLetter*float64(terminal.TextWidth(b.Text)) + hopPad)
 	return b
 }
 

@@ -1,7 +1,7 @@
-// Package panel draws the panels of the Grafana dashboards from the data of a run. It
-// runs the queries of the panels on the archive of the run. Check reports for each query
-// whether it has data, or why it may have none. Moved reports whether a panel shows the
-// faults that it is about. HTML draws all panels into a page, for readers without Grafana.
+// Package panel draws the panels of the Grafana dashboards from the data of a run. It runs the queries of the panels on
+// the archive of the run. Check reports for each query whether it has data, or why it may have none. Moved compares the
+// lines of panels during a fault with the lines before it, to show whether a panel reveals the faults that it
+// documents. HTML draws all panels into a page, for readers without Grafana.
 package panel
 
 import (

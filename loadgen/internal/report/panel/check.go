@@ -50,7 +50,7 @@ func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) 
 			c.Problem = fmt.Sprintf("%d values are infinite", infinite)
 		case c.Numbers > 0:
 		case reason == nil:
-			c.Problem = "no data, and no reason for that"
+			c.Problem = "no data, and the dashboard names no reason for it"
 		default:
 			has, known := refuted[reason.Unless]
 			if !known {
@@ -60,7 +60,7 @@ func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) 
 				refuted[reason.Unless] = has
 			}
 			if has {
-				c.Problem = fmt.Sprintf("no data; %q is not so: %s has an answer", reason.Text, reason.Unless)
+				c.Problem = fmt.Sprintf("no data; the reason %q does not apply: %s has a result", reason.Text, reason.Unless)
 			} else {
 				c.Excuse = reason.Text
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
@@ -263,7 +264,7 @@ func name(legend string, labels map[string]string) string {
 	s := chart.Clean(placeholder.ReplaceAllStringFunc(legend, func(m string) string {
 		return labels[placeholder.FindStringSubmatch(m)[1]]
 	}))
-	return chart.Shorten(cmp.Or(s, "(no label)"), 60)
+	return terminal.Shorten(cmp.Or(s, "(no label)"), 60)
 }
 
 // threshold formats the value above which a panel warns. For a rate with a threshold of almost zero, it

@@ -51,7 +51,7 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	if s.skipped > 0 {
 		s.note("%d objects have no kind or name and are left out", s.skipped)
 	}
-	s.note("SimKube's times are whole seconds: the requests of a second are at its beginning")
+	s.note("SimKube's times are whole seconds: all requests of a second are placed at its start")
 	s.note("resources are guessed from kinds, as kubectl's users would write them")
 	s.note("the lifecycles of pods are not carried over (scenarios say how long pods live)")
 	s.from, s.to = time.Unix(s.first, 0), time.Unix(s.last, 0)

@@ -1,0 +1,42 @@
+package terminal
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// TextWidth returns the width of s in characters.
+func TextWidth(s string) int { return utf8.RuneCountInString(s) }
+
+// Shorten shortens s to at most width characters.
+func Shorten(s string, width int) string {
+	if TextWidth(s) <= width {
+		return s
+	}
+	if width < 1 {
+		return ""
+	}
+	return strings.TrimRight(string([]rune(s)[:width-1]), " ") + "…"
+}
+
+// Wrap breaks s into lines of at most width characters, between words.
+func Wrap(s string, width int) []string {
+	var lines []string
+	line := ""
+	for _, w := range strings.Fields(s) {
+		w = Shorten(w, width)
+		switch {
+		case line == "":
+			line = w
+		case TextWidth(line)+1+TextWidth(w) <= width:
+			line += " " + w
+		default:
+			lines = append(lines, line)
+			line = w
+		}
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
