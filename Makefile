@@ -18,7 +18,7 @@ endif
 STAMP := -X github.com/stormglass/stormglass/internal/version.version=$(REVISION)
 LDFLAGS = $(shell cat $(firstword $(wildcard controlplane/versions/$(VERSION)/ldflags) tools/ldflags))
 
-.PHONY: help build loadgen controlplane flags versions features demo test check lint unit planes tools browser kubelet calibrate-node calibrate diagnose-score imports man fuzz bench storms incidents panels snapshot test-snapshot images test-images test-install test-compose test-darwin podman release-tools container-runtime test-realnode clean
+.PHONY: help build loadgen controlplane flags versions features demo test check hooks lint unit planes tools browser kubelet calibrate-node calibrate diagnose-score imports man fuzz bench storms incidents panels snapshot test-snapshot images test-images test-install test-compose test-darwin podman release-tools container-runtime test-realnode clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ lint: ## gofmt, go vet, staticcheck; the import rules are a test
 	if [ -n "$$unformatted" ]; then echo "not gofmt-clean: $$unformatted (run gofmt -w)"; exit 1; fi
 	go vet ./...
 	go tool staticcheck ./...
+
+hooks: ## Make git check the subjects of your commits
+	git config core.hooksPath tools/githooks
 
 tools: ## Build what tests of alerts/ and deploy/ run: Prometheus, promtool, pint, amtool, actionlint, Helm, jsonnet, a checker of compose files (minutes, once)
 	@mkdir -p $(BIN)/tools

@@ -45,7 +45,7 @@ Prometheus rules for a production cluster or a run: load [alerts/](../../alerts)
 ## Requirements
 
 - The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, during a run, loadgen. [Render](../how-to/grafana-prometheus.md#another-prometheus)
-  the rules where yours have other names. A label ` + "`cluster`" + ` is kept, but not by alerts on absence: absence has no labels.
+  the rules where yours have other names. A label ` + "`cluster`" + ` is kept, but not by alerts on absence, because an absent series has no labels.
 - Scrapes at most 30 s apart: the shortest range is 2 minutes.
 - The [metrics](#metrics) below. MetricsMissing fires where a component answers without them.
 
@@ -54,18 +54,20 @@ Prometheus rules for a production cluster or a run: load [alerts/](../../alerts)
 Each with the smallest fault that fires it, and its [incident](../incidents/README.md). ` + "`loadgen alerts`" + ` prints the
 [proof](../../loadgen/lab/records/proofs.md) of each.
 
-An alert outlasts its cause: its range holds what is over, and ` + "`for`" + ` begins when enough is in the range. A disk that is slow for 18 s fires
-EtcdWALFsyncSlow 72 s after it began, for a minute. Gates on alerts say how far back the rule looked ([alert gates](objectives.md#alert-gates)).
+An alert stays active after its cause has ended, because its range still contains the fault; ` + "`for`" + ` starts only when the range contains
+enough of it. For example, a disk that is slow for 18 s fires EtcdWALFsyncSlow 72 s after the fault begins, for a minute. Gates on alerts say
+how far back the rule looked ([alert gates](objectives.md#alert-gates)).
 `
 
 const docRules = `
 ## Design and tests
 
-- **Thresholds lie on edges of buckets**: "over 10% of fsyncs took over 8 ms" is counted; a p99 would be interpolated.
-- **A missing series blinds no rule.** None adds or compares with a series that may not exist; a counter that appears with
-  its first event fires; descriptors are compared with the limit of the last hour, as a process without free ones cannot read it.
+- **Thresholds lie on bucket boundaries**: "over 10% of fsyncs took over 8 ms" is counted; a p99 would be interpolated.
+- **A missing series disables no rule**: no rule adds or compares with a series that may not exist. A rule also fires on a counter that
+  appears only with its first event. Descriptors are compared with the limit of the last hour, because a process without a free descriptor
+  cannot read its limit.
 - **Tests.** [alerts/tests](../../alerts/tests) has a case that fires and a quiet one for each alert: ` + "`go test ./alerts`" + `, or
-  ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) finds nothing. Metrics, labels and edges are
+  ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) finds nothing. Metrics, labels and bucket boundaries are
   compared with the components' source.
 - **Cost.** All rules every 15 s over a recorded hour of 5,000 nodes: 6.3 s of CPU, 0.2% of a core.
 `
@@ -79,18 +81,24 @@ func page(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	b.WriteString(docHead)
-	alerts := mustRules(t)
-	component := ""
-	for _, a := range alerts {
-		if of := a.Labels["component"]; of != component {
-			component = of
-			fmt.Fprintf(&b, "\n### Component %s\n\n", component)
+	var components []string
+	byComponent := map[string][]Alert{}
+	for _, a := range mustRules(t) {
+		component := a.Labels["component"]
+		if len(byComponent[component]) == 0 {
+			components = append(components, component)
 		}
-		about := a.Labels["severity"]
-		if a.Incident != "" {
-			about += ", " + a.Incident
+		byComponent[component] = append(byComponent[component], a)
+	}
+	for _, component := range components {
+		fmt.Fprintf(&b, "\n### Component %s\n\n", component)
+		for _, a := range byComponent[component] {
+			about := a.Labels["severity"]
+			if a.Incident != "" {
+				about += ", " + a.Incident
+			}
+			fmt.Fprintf(&b, "- **%s** (%s): %s\n", a.Alert, about, a.Smallest)
 		}
-		fmt.Fprintf(&b, "- **%s** (%s): %s\n", a.Alert, about, a.Smallest)
 	}
 	b.WriteString(docRules)
 	b.WriteString("\n## Recording rules\n\nDashboards read these too.\n\n")

@@ -49,7 +49,7 @@ func TestRunbookURL(t *testing.T) {
 const runbooksHead = `# Runbooks
 
 What each [alert](alerts.md) means, where to look and what to do. The annotation ` + "`runbook_url`" + ` of an alert leads to its section here, and
-` + "`loadgen alerts render --runbook-base URL`" + ` has it lead to your copy. The annotation ` + "`runbook`" + ` holds the same text.
+` + "`loadgen alerts render --runbook-base URL`" + ` makes it lead to your copy. The annotation ` + "`runbook`" + ` holds the same text.
 `
 
 func runbooksPage(t *testing.T) []byte {
@@ -59,7 +59,7 @@ func runbooksPage(t *testing.T) []byte {
 	for _, a := range mustRules(t) {
 		fmt.Fprintf(&b, "\n## %s\n\nSeverity %s, component %s. Smallest fault: %s.", a.Alert, a.Labels["severity"], a.Labels["component"], a.Smallest)
 		if page := incidentOf(a); page != "" {
-			fmt.Fprintf(&b, " [Incident](../incidents/%s.md), reproduced.", page)
+			fmt.Fprintf(&b, " See the [incident](../incidents/%s.md).", page)
 		}
 		b.WriteString("\n\n")
 		for line := range strings.Lines(a.Annotations["runbook"]) {

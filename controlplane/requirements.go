@@ -168,7 +168,7 @@ func problemsOf(section control.FlagSection, checked control.Checked) []control.
 	}
 	if checked.ConfigError != "" {
 		problems = append(problems, control.Problem{
-			Path: "scheduler.config", Msg: strings.Join(strings.Fields(checked.ConfigError), " "), Hint: "it is a KubeSchedulerConfiguration, kubescheduler.config.k8s.io/v1",
+			Path: "scheduler.config", Msg: strings.Join(strings.Fields(checked.ConfigError), " "), Hint: "config is a KubeSchedulerConfiguration, kubescheduler.config.k8s.io/v1",
 		})
 	}
 	return problems

@@ -31,7 +31,7 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		{[]string{"kill"}, 2, `(did you mean "fault kill"?)`},
 		{[]string{"fault", "kil", "--for", "3s"}, 2, `unknown command "kil" for "controlplane fault" (did you mean "kill"?)`},
 		{[]string{"help", "etcd", "restor"}, 2, `(did you mean "restore"?)`},
-		{[]string{"up", "--observe", "127.0.0.1:9090"}, 2, `controlplane up takes no argument "127.0.0.1:9090" (the address of --observe comes after =, as --observe=127.0.0.1:9090)`},
+		{[]string{"up", "--observe", "127.0.0.1:9090"}, 2, `controlplane up takes no argument "127.0.0.1:9090" (the address of --observe comes after =: --observe=127.0.0.1:9090)`},
 		{[]string{"up", "--observe=127.0.0.1:90900"}, 2, `--observe: "127.0.0.1:90900" is not an address to listen on`},
 		{[]string{"up", "--dir", dir, "--loadgen", loadgen, "--observe=" + taken.Addr().String()}, 4, "--observe: listen tcp " + taken.Addr().String() + ": bind: address already in use (port 0 takes a free one)"},
 		{[]string{"up", "--config", ""}, 2, "--config is empty (give it a value, or leave it out)"},

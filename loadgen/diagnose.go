@@ -349,9 +349,9 @@ func atClock(clock, first, now time.Time) time.Time {
 
 func spanHint(first time.Time) string {
 	if first.IsZero() {
-		return ", as 14:00:00,14:05:00 (UTC) or 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z"
+		return ", for example 14:00:00,14:05:00 (UTC) or 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z"
 	}
-	return ", as 20s,50s since the first scrape, 14:00:00,14:05:00 (UTC) or 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z, or the name of a phase"
+	return ", for example 20s,50s since the first scrape, 14:00:00,14:05:00 (UTC) or 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z, or the name of a phase"
 }
 
 // WriteDiagnosisText writes a diagnosis for a terminal.

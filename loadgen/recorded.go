@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/alertproof"
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
@@ -40,9 +39,6 @@ func IsComparison(dir string) bool { return rundir.IsComparison(dir) }
 func Compare(ctx context.Context, dir string) (result.Comparison, error) {
 	return compare.Compare(ctx, dir)
 }
-
-// Wrap breaks text into lines of at most width characters, as reports do.
-func Wrap(text string, width int) []string { return terminal.Wrap(text, width) }
 
 // Charts returns the charts of the report of the run in dir.
 func Charts(ctx context.Context, dir string) ([]Chart, error) { return judge.Pictures(ctx, dir) }

@@ -262,7 +262,7 @@ func (w *jsonTemplate) items(all items, indent string) error {
 		return nil
 	}
 	if len(all.when) != len(all.list) {
-		return fmt.Errorf("%d elements, %d conditions", len(all.list), len(all.when))
+		return fmt.Errorf("a list has %d elements but %d conditions: each element needs one condition", len(all.list), len(all.when))
 	}
 	comma := ""
 	if slices.ContainsFunc(all.when, func(c condition) bool { return !c.isAlways() }) {

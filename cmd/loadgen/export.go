@@ -126,7 +126,7 @@ func checkExport(o loadgen.ExportOptions, out, url string) error {
 func checkLabels(flag string, labels map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		if name == "" || strings.HasPrefix(name, "__") || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" || name[0] >= '0' && name[0] <= '9' {
-			return loadgen.Usage(fmt.Errorf("%s %q is not a label name (letters, digits and _, as cluster=lab)", flag, name))
+			return loadgen.Usage(fmt.Errorf("%s %q is not a label name (letters, digits and _, for example cluster=lab)", flag, name))
 		}
 	}
 	return nil

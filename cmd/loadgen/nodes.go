@@ -92,7 +92,7 @@ func printNodes(w io.Writer, nodes result.Nodes) error {
 	if nodes.ReadySeconds == 0 {
 		ready = fmt.Sprintf("ended before all %d nodes were Ready", nodes.Count)
 	}
-	fmt.Fprintf(w, "%s; %d heartbeats, p99 %.1f ms, missed by us %d, by the server %d; %d pods started, %d stopped\n",
+	fmt.Fprintf(w, "%s; %d heartbeats, p99 %.1f ms, missed by the generator %d, by the server %d; %d pods started, %d stopped\n",
 		ready, nodes.Heartbeats, nodes.Heartbeat.P99*1000,
 		nodes.MissedByGenerator, nodes.MissedByServer, nodes.PodsStarted, nodes.PodsStopped)
 	for _, life := range slices.Sorted(maps.Keys(nodes.PodLives)) {

@@ -64,9 +64,9 @@ func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig, be
 	o = loadgen.Workers{Count: f.count, Listen: f.listen, Advertise: f.advertise, Within: f.within}
 	switch {
 	case f.count < 1:
-		return o, loadgen.Usage(fmt.Errorf("--workers %d: at least 1", f.count))
+		return o, loadgen.Usage(fmt.Errorf("--workers %d: must be at least 1", f.count))
 	case f.within <= 0:
-		return o, loadgen.Usage(fmt.Errorf("--workers-within %s: over 0", f.within))
+		return o, loadgen.Usage(fmt.Errorf("--workers-within %s: must be over 0", f.within))
 	case f.local:
 		o.Starter = loadgen.LocalWorkers{}
 	case f.job.Image != "":

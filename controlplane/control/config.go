@@ -160,7 +160,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil || v < 0 {
-		return fmt.Errorf("%q is not a duration; write one as 50ms or 30s", text)
+		return fmt.Errorf("%q is not a duration; write it as 50ms or 30s", text)
 	}
 	*d = Duration(v)
 	return nil
@@ -355,7 +355,7 @@ func (c Config) Warnings() []Problem {
 	}
 	return []Problem{{
 		Path: "etcd.members",
-		Msg:  fmt.Sprintf("a quorum of %d members is %d, so %d may be lost: no more than of %d", n, n/2+1, (n-1)/2, n-1),
+		Msg:  fmt.Sprintf("a quorum of %d members is %d, so %d may be lost: the same as with %d", n, n/2+1, (n-1)/2, n-1),
 		Hint: fmt.Sprintf("use %d, or %d, which may lose %d", n-1, n+1, n/2),
 	}}
 }

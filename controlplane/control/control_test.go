@@ -84,7 +84,7 @@ func TestProblems(t *testing.T) {
 		"flags of no metrics-server": {control.Config{MetricsServer: control.MetricsServer{Flags: control.Flags{"metric-resolution": "30s"}}},
 			"metricsServer.flags: set metricsServer.replicas: 1"},
 		"metrics every second": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"metric-resolution": "1s"}}},
-			"metricsServer.flags.metric-resolution: at least 10s"},
+			"metricsServer.flags.metric-resolution: must be at least 10s"},
 		"kubelets slower than metrics": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"metric-resolution": "10s"}}},
 			"metricsServer.flags.kubelet-request-timeout: for example 5s"},
 		"gates of metrics-server": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"feature-gates": "WatchList=false"}}},
@@ -100,7 +100,7 @@ func TestProblems(t *testing.T) {
 		"a cloud":         {cloud(control.Cloud{Delay: ms(50), Jitter: ms(50), Throttle: 0.5, LoadBalancers: 1, Routes: 1}), ""},
 		"a cloud without its controller manager": {control.Config{CloudControllerManager: control.CloudControllerManager{Cloud: control.Cloud{Throttle: 5}}},
 			"cloudControllerManager.replicas: write replicas: 1"},
-		"a cloud of minutes":    {cloud(control.Cloud{Delay: ms(60_001)}), "cloudControllerManager.cloud.delay: to 1m"},
+		"a cloud of minutes":    {cloud(control.Cloud{Delay: ms(60_001)}), "cloudControllerManager.cloud.delay: at most 1m"},
 		"a cloud before asking": {cloud(control.Cloud{Delay: ms(5), Jitter: ms(6)}), "cloudControllerManager.cloud.jitter: at most the delay"},
 		"a negative quota":      {cloud(control.Cloud{Routes: -1}), "cloudControllerManager.cloud.routes: from 1 to 131071"},
 		"throttled to nothing":  {cloud(control.Cloud{Throttle: 0.001}), "cloudControllerManager.cloud.throttle: requests a second, from 0.01"},
@@ -133,9 +133,9 @@ func TestProblems(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	for members, want := range map[int]string{
 		0: "", 1: "", 3: "", 5: "", 7: "",
-		6: "a quorum of 6 members is 4, so 2 may be lost: no more than of 5 (use 5, or 7, which may lose 3)",
-		2: "a quorum of 2 members is 2, so 0 may be lost: no more than of 1 (use 1, or 3, which may lose 1)",
-		4: "a quorum of 4 members is 3, so 1 may be lost: no more than of 3 (use 3, or 5, which may lose 2)",
+		6: "a quorum of 6 members is 4, so 2 may be lost: the same as with 5 (use 5, or 7, which may lose 3)",
+		2: "a quorum of 2 members is 2, so 0 may be lost: the same as with 1 (use 1, or 3, which may lose 1)",
+		4: "a quorum of 4 members is 3, so 1 may be lost: the same as with 3 (use 3, or 5, which may lose 2)",
 	} {
 		var got string
 		for _, w := range (control.Config{Etcd: control.Etcd{Members: members}}).Warnings() {

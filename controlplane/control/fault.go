@@ -112,7 +112,7 @@ type Event struct {
 	// component after a restart), "etcd-leader", "lease" (a leader-elected
 	// component has got its lease) or "stopping" (the whole plane).
 	Kind string `json:"kind"`
-	// Expected marks a requested exit, for example by a fault that ends processes. The
+	// Expected marks an exit that the supervisor caused, for example to inject a fault. The
 	// component did not end by itself.
 	Expected bool `json:"expected,omitempty"`
 	// Handover marks the exit of a component that handed over its lease to a candidate that the API servers prefer,

@@ -48,17 +48,17 @@ func (f Fault) fields() []faultField {
 	return []faultField{
 		{name: "components", set: len(f.Components) > 0, needed: selectorHint},
 		{name: "peers", set: len(f.Peers) > 0},
-		{name: "for", set: f.For != 0, wrong: outside(f.For, 0, maxFaultFor), allowed: "to 24h; none: until it is cleared"},
-		{name: "delay", set: f.Delay != 0, needed: `as "25ms"`, wrong: outside(f.Delay, 0, maxFaultDelay), allowed: "to 1m"},
+		{name: "for", set: f.For != 0, wrong: outside(f.For, 0, maxFaultFor), allowed: "at most 24h; without it the fault lasts until it is cleared"},
+		{name: "delay", set: f.Delay != 0, needed: `for example "25ms"`, wrong: outside(f.Delay, 0, maxFaultDelay), allowed: "at most 1m"},
 		{name: "jitter", set: f.Jitter != 0, wrong: outside(f.Jitter, 0, max(f.Delay, 0)), allowed: "at most the delay, because it may be subtracted from it"},
 		{name: "files", set: f.Files != "", wrong: unless(slices.Contains([]string{FaultFilesWAL, FaultFilesAll}, f.Files), "%q is not known", f.Files), allowed: "wal or all"},
-		{name: "limit", set: f.Limit != 0, needed: "open files, such as 1024", wrong: outside(f.Limit, 0, maxFaultDescriptors), allowed: fmt.Sprintf("to %d", maxFaultDescriptors)},
+		{name: "limit", set: f.Limit != 0, needed: "open files, such as 1024", wrong: outside(f.Limit, 0, maxFaultDescriptors), allowed: fmt.Sprintf("at most %d", maxFaultDescriptors)},
 		{name: "writers", set: f.Writers != 0, wrong: outside(f.Writers, 1, maxFaultWriters), allowed: fmt.Sprintf("from 1 to %d", maxFaultWriters)},
 		{name: "size", set: f.Size != 0, wrong: outside(size(f.Size), minFaultSize, maxFaultSize), allowed: "from 4KiB to 1GiB"},
-		{name: "quota", set: f.Quota != 0, needed: `as "16MiB"`, wrong: outside(size(f.Quota), minFaultQuota, maxFaultQuota), allowed: "from 1MiB to 8GiB"},
+		{name: "quota", set: f.Quota != 0, needed: `for example "16MiB"`, wrong: outside(size(f.Quota), minFaultQuota, maxFaultQuota), allowed: "from 1MiB to 8GiB"},
 		{
-			name: "resource", set: f.Resource != "", needed: `the resource whose creation calls the webhook, as "pods" or "deployments.apps"`,
-			wrong: unless(resourceName.MatchString(f.Resource), "%q is not a resource", f.Resource), allowed: `plural, as "pods" or "deployments.apps"`,
+			name: "resource", set: f.Resource != "", needed: `the resource whose creation calls the webhook, for example "pods" or "deployments.apps"`,
+			wrong: unless(resourceName.MatchString(f.Resource), "%q is not a resource", f.Resource), allowed: `plural, for example "pods" or "deployments.apps"`,
 		},
 		{name: "fails", set: f.Fails},
 		{name: "throttle", set: f.Throttle != 0, wrong: outside(f.Throttle, minThrottle, maxRate), allowed: throttleHint},
@@ -67,7 +67,7 @@ func (f Fault) fields() []faultField {
 		{name: "webhooks", set: f.Webhooks != 0, wrong: outside(f.Webhooks, 1, maxWebhooks), allowed: fmt.Sprintf("from 1 to %d", maxWebhooks)},
 		{name: "mutates", set: f.Mutates},
 		{name: "reinvoke", set: f.Reinvoke},
-		{name: "to", set: f.To != "", needed: "a version, as \"1.37\"", wrong: unless(isRelease(f.To), "there is no version %q", f.To), allowed: ReleaseHint(f.To)},
+		{name: "to", set: f.To != "", needed: "a version, for example \"1.37\"", wrong: unless(isRelease(f.To), "there is no version %q", f.To), allowed: ReleaseHint(f.To)},
 	}
 }
 
@@ -133,7 +133,7 @@ func (field faultField) neededBy(kind FaultKind) string {
 	return field.needed
 }
 
-const selectorHint = `a name as "etcd-0", a kind as "kube-apiserver" for all of it, or "-leader" or "-follower" after etcd, kube-scheduler, kube-controller-manager or cloud-controller-manager`
+const selectorHint = `a name such as "etcd-0", a kind such as "kube-apiserver" for all of its components, or "-leader" or "-follower" after etcd, kube-scheduler, kube-controller-manager or cloud-controller-manager`
 
 func (f Fault) componentProblems(kind FaultKind) []Problem {
 	var all []Problem

@@ -176,7 +176,7 @@ latency, or the errors, of POSTs of the resource.`,
 				if f.Reinvoke && !f.Mutates {
 					return Problem{"reinvoke", "webhooks that change nothing are not called again", "add mutates, or leave it out"}, true
 				}
-				return Problem{"delay", "a webhook that neither waits nor fails breaks nothing", "give a delay, or fails"}, f.Delay == 0 && !f.Fails
+				return Problem{"delay", "a webhook that neither waits nor fails breaks nothing", "set delay or fails"}, f.Delay == 0 && !f.Fails
 			},
 			Part: func(f Fault) string {
 				if f.Mutates {
@@ -202,7 +202,7 @@ Caches can hide the effect for a while: see the docs' page on services.`,
 			Takes: []string{"components", "for", "delay", "jitter", "fails", "throttle"}, Needs: []string{"components"}, Delays: "each answer",
 			On: KindsOf(StageServices), Process: ProcessAltered, PartOfEach: "the answers of",
 			Check: func(f Fault) (Problem, bool) {
-				return Problem{"delay", "a service that neither waits nor fails nor throttles breaks nothing", "give a delay, fails or throttle"}, f.Delay == 0 && !f.Fails && f.Throttle == 0
+				return Problem{"delay", "a service that neither waits nor fails nor throttles breaks nothing", "set delay, fails or throttle"}, f.Delay == 0 && !f.Fails && f.Throttle == 0
 			},
 		},
 		{
@@ -319,7 +319,7 @@ func versionsPart(Fault) string { return "the versions of components" }
 func noRoles(f Fault) (Problem, bool) {
 	for _, text := range f.Components {
 		if s, ok := ParseSelector(text); ok && s.Role != "" {
-			return Problem{"components", fmt.Sprintf("%q: the leader changes during the move", text), fmt.Sprintf("name the component, as %q, or write %q for all", ComponentName(s.Kind, 0), s.Kind)}, true
+			return Problem{"components", fmt.Sprintf("%q: the leader changes during the move", text), fmt.Sprintf("name the component, for example %q, or write %q for all", ComponentName(s.Kind, 0), s.Kind)}, true
 		}
 	}
 	return Problem{}, false

@@ -145,18 +145,18 @@ func valueProblem(typ, value string) (what, hint string) {
 		what, hint = "true or false", "write true or false"
 		_, err = strconv.ParseBool(value)
 	case "int", "int32", "int64":
-		what, hint = "a whole number", "as 400"
+		what, hint = "a whole number", "for example 400"
 		var n int64
 		n, err = strconv.ParseInt(value, 0, 64)
 		number = float64(n)
 	case "uint", "uint32", "uint64":
-		what, hint = "a whole number of 0 or more", "as 400"
+		what, hint = "a whole number of 0 or more", "for example 400"
 		_, err = strconv.ParseUint(value, 0, 64)
 	case "float32", "float64":
-		what, hint = "a number", "as 0.5"
+		what, hint = "a number", "for example 0.5"
 		number, err = strconv.ParseFloat(value, 64)
 	case "duration":
-		what, hint = "a duration", "as 30s"
+		what, hint = "a duration", "for example 30s"
 		var d time.Duration
 		d, err = time.ParseDuration(value)
 		number = d.Seconds()
@@ -278,7 +278,7 @@ func gatesProblem(r Release, kind, value string) (msg, hint string) {
 		name = strings.TrimPrefix(name, "kube:")
 		wanted, err := strconv.ParseBool(strings.TrimSpace(on))
 		if !ok || err != nil {
-			return fmt.Sprintf("%q does not set a feature gate", gate), "as NAME=true,OTHER=false"
+			return fmt.Sprintf("%q does not set a feature gate", gate), "for example NAME=true,OTHER=false"
 		}
 		if len(known) > 0 && !slices.Contains(known, name) {
 			return unknownGate(r, kind, name, known)

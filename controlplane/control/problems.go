@@ -124,7 +124,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	atResolution, atTimeout := set("metric-resolution", &resolution), set("kubelet-request-timeout", &timeout)
 	switch {
 	case resolution < 10*time.Second:
-		all = append(all, Problem{atResolution, fmt.Sprintf("%s is out of bounds", resolution), "at least 10s"})
+		all = append(all, Problem{atResolution, fmt.Sprintf("%s is too short", resolution), "must be at least 10s"})
 	case timeout > resolution*9/10:
 		all = append(all, Problem{atTimeout, fmt.Sprintf("%s is more than nine tenths of metric-resolution, %s", timeout, resolution), "for example 5s"})
 	}
@@ -196,7 +196,7 @@ func (c Config) cloudProblems() (all []Problem) {
 	fail := func(path, msg, hint string) { all = append(all, Problem{path, msg, hint}) }
 	if m.Replicas == 0 {
 		if m.QPS != 0 || m.Burst != 0 || len(m.Flags) > 0 || m.Cloud != (Cloud{}) {
-			fail(section+".replicas", "there is no "+KindCloudControllerManager+", and the rest of the section is for it", "write replicas: 1")
+			fail(section+".replicas", "there is no "+KindCloudControllerManager+" to use the other fields of the section", "write replicas: 1")
 		}
 		return all
 	}
@@ -206,9 +206,9 @@ func (c Config) cloudProblems() (all []Problem) {
 			fail(cloud+name, fmt.Sprintf("%s is out of bounds", d), hint)
 		}
 	}
-	within("delay", m.Cloud.Delay, maxCloudDelay, "to 1m")
+	within("delay", m.Cloud.Delay, maxCloudDelay, "at most 1m")
 	within("jitter", m.Cloud.Jitter, m.Cloud.Delay.D(), "at most the delay, because it may be subtracted from it")
-	within("loadBalancerTime", m.Cloud.LoadBalancerTime, maxLoadBalancerTime, "to 1h")
+	within("loadBalancerTime", m.Cloud.LoadBalancerTime, maxLoadBalancerTime, "at most 1h")
 	if t := m.Cloud.Throttle; t != 0 && (t < minThrottle || t > maxRate) {
 		fail(cloud+"throttle", fmt.Sprintf("%v is out of bounds", t), throttleHint)
 	}

@@ -159,7 +159,7 @@ func (c Config) releaseProblems() (all []Problem) {
 }
 
 const (
-	skewHint = "upstream's version skew policy: API servers one minor version apart, their clients as old or one older; etcd members one apart"
+	skewHint = "upstream's version skew policy: API servers at most one minor version apart, their clients of the same version or one older, etcd members at most one version apart"
 	// emulatedBack is the number of older minor versions that a component can emulate.
 	emulatedBack = 3
 )
@@ -227,7 +227,7 @@ func (c Config) emulationProblems() []Problem {
 	major, _, ok := strings.Cut(c.EmulatedVersion, ".")
 	n := minorNumber(c.EmulatedVersion)
 	if major != "1" || !ok || c.EmulatedVersion != fmt.Sprintf("1.%d", n) {
-		return []Problem{{path, fmt.Sprintf("%q is not a minor version", c.EmulatedVersion), "as 1.36"}}
+		return []Problem{{path, fmt.Sprintf("%q is not a minor version", c.EmulatedVersion), "for example 1.36"}}
 	}
 	for _, kind := range emulatingKinds() {
 		for _, name := range c.ComponentsOf(kind) {

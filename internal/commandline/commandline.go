@@ -98,7 +98,7 @@ func argumentError(c *cobra.Command, args []string, err error) error {
 	}
 	if f := optionalValue(c, args); f != nil {
 		what, _ := pflag.UnquoteUsage(f)
-		return fmt.Errorf("%s takes no argument %q (the %s of --%s comes after =, as --%s=%s)", c.CommandPath(), lastAddress(args), what, f.Name, f.Name, lastAddress(args))
+		return fmt.Errorf("%s takes no argument %q (the %s of --%s comes after =: --%s=%s)", c.CommandPath(), lastAddress(args), what, f.Name, f.Name, lastAddress(args))
 	}
 	switch text := err.Error(); { // the messages of cobra
 	case strings.HasPrefix(text, "unknown command "):

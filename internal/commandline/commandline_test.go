@@ -73,7 +73,7 @@ func TestMistakesAreOneLineWithAHint(t *testing.T) {
 		"save a b --=x":            `--=x is not a flag (usage: prog save NAME DIR... [flags])`,
 		"save a b --names \"x":     `--names "\"x": is not a comma-separated list (close its quotes)`,
 		"fault clear EMPTY":        "argument 1 is empty (usage: prog fault clear [ID] [flags])",
-		"up --observe 127.0.0.1:1": `prog up takes no argument "127.0.0.1:1" (the address of --observe comes after =, as --observe=127.0.0.1:1)`,
+		"up --observe 127.0.0.1:1": `prog up takes no argument "127.0.0.1:1" (the address of --observe comes after =: --observe=127.0.0.1:1)`,
 		"up --cout 1":              "unknown flag: --cout (did you mean --count?)",
 		"up -count 1":              "unknown shorthand flag: 'c' in -count (did you mean --count?)",
 		"up --nothing":             "unknown flag: --nothing (`prog up --help` shows the flags)",

@@ -11,7 +11,7 @@ const (
 
 // Duration returns the schema of a duration, which is a string or the number 0.
 func Duration() Part {
-	return Part{"type": []string{"string", "integer"}, "pattern": "^" + DurationForm + "$", "minimum": 0, "maximum": 0, "description": "A length of time, as 30s, 2m or 250ms"}
+	return Part{"type": []string{"string", "integer"}, "pattern": "^" + DurationForm + "$", "minimum": 0, "maximum": 0, "description": "A length of time, such as 30s, 2m or 250ms"}
 }
 
 // Enum returns the schema of a string with a fixed set of values. If a value looks like a number, it may be written

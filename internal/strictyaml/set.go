@@ -159,7 +159,7 @@ func (d *Document) put(path string, set *yaml.Node, o origin) error {
 		}
 		if !last && isIndex.MatchString(steps[i+1]) {
 			list := strings.Join(steps[:i+1], ".")
-			return fail(fmt.Sprintf("write the whole list, as %s=[{...}]", list), "%s does not exist, so it has no item %s", list, steps[i+1])
+			return fail(fmt.Sprintf("write the whole list: %s=[{...}]", list), "%s does not exist, so it has no item %s", list, steps[i+1])
 		}
 		next := set
 		if !last {

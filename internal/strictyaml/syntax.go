@@ -31,7 +31,7 @@ func (d *Document) syntaxError(data []byte, err error) error {
 	}
 	if anchor := unknownAnchor.FindStringSubmatch(failed.Message); anchor != nil {
 		e.Msg = fmt.Sprintf("unknown anchor %q", anchor[1])
-		e.Hint = fmt.Sprintf("write &%s before the value meant, above; or quote a value that begins with *", anchor[1])
+		e.Hint = fmt.Sprintf("write &%s before the value above that it stands for, or quote a value that begins with *", anchor[1])
 		return e
 	}
 	if failed.Stage == yaml.ReaderStage {
@@ -89,7 +89,7 @@ func (d *Document) syntaxError(data []byte, err error) error {
 		e.Line--
 		e.Msg, e.Hint = "not a list item", "write a space after the -"
 	case p == "mapping values are not allowed in this context" && strings.Count(at(line), ": ") > 1:
-		e.Msg, e.Hint = `a second ":" in one line`, "quote a value that holds a colon; write the fields of a field in { } or on lines of their own"
+		e.Msg, e.Hint = `a second ":" in one line`, "quote a value that holds a colon; write the fields of a field in { } or on separate lines"
 	case p == "mapping values are not allowed in this context":
 		e.Msg, e.Hint = `a ":" where no field can be`, "indent the line as the fields above it, or quote a value that holds a colon"
 	case p == "block sequence entries are not allowed in this context":
@@ -111,7 +111,7 @@ func (d *Document) syntaxError(data []byte, err error) error {
 
 const (
 	noBreakSpace = '\u00a0'
-	noBreakHint  = "YAML takes no-break spaces for text: write plain spaces"
+	noBreakHint  = "YAML treats no-break spaces as text: write plain spaces"
 )
 
 var dashWithoutSpace = regexp.MustCompile(`^\s*-\w+:`)

@@ -24,8 +24,8 @@ type Answer struct {
 	// status, in whole seconds.
 	Status     int
 	RetryAfter time.Duration
-	// Fault is the failure to inject. With a fault, the request is executed only if the fault changes the answer (Truncated,
-	// Cut, Garbled) or if Commits is set.
+	// Fault is the failure to inject. If the fault changes the answer (Truncated, Cut, Garbled), the request is executed first.
+	// With any other fault, the request is executed only if Commits is set.
 	Fault   Fault
 	Commits bool
 }

@@ -96,7 +96,7 @@ type Trial struct {
 	Load    float64 `json:"load"`
 	Outcome string  `json:"outcome"` // "good", "bad", "invalid" (the generator was the limit), "no data"
 	Why     string  `json:"why,omitempty"`
-	// Machine: why the machine was busy during the trial, by phase; absent: it was not busy
+	// Machine: why the machine was busy during the trial, by phase; absent if the machine was not busy
 	Machine []string `json:"machine,omitempty"`
 	Gates   []Gate   `json:"gates"`
 	// Offered and Achieved: requests per second of all loads, in the phase with the most requests

@@ -9,7 +9,7 @@ type Action struct {
 	RoundsDue int64 `json:"roundsDue,omitempty"`
 	// Rounds: number of rounds that began. A round that is due while the previous one is running is skipped
 	Rounds int64 `json:"rounds"`
-	// Rate: requests per second in the scenario; absent: the action has no rate
+	// Rate: requests per second in the scenario; absent if the action has no rate
 	Rate float64 `json:"ratePerSecond,omitempty"`
 	// AtOnce: maximum number of requests in flight
 	AtOnce int `json:"atOnce,omitempty"`

@@ -50,7 +50,7 @@ type Machine struct {
 	BusySeconds  float64 `json:"busySeconds"`  // busy time of all processors, by any process
 	OwnSeconds   float64 `json:"ownSeconds"`   // part of busySeconds used by the generator and the processes that it started
 	StealSeconds float64 `json:"stealSeconds"` // taken by the hypervisor
-	// Processors: number of processors of the machine; absent: not recorded
+	// Processors: number of processors of the machine; absent if not recorded
 	Processors int `json:"processors,omitempty"`
 	// CPUWaitSeconds, MemoryWaitSeconds, IOWaitSeconds: time during which some process waited, from the kernel's
 	// pressure stall information
@@ -58,13 +58,14 @@ type Machine struct {
 	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"`
 	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`
 	// ClientRequests: requests of clients other than the run and the plane's components that the API servers
-	// answered; added by judging, from the archive; absent: unknown
+	// answered; added by judging, from the archive; absent if unknown
 	ClientRequests *float64 `json:"clientRequests,omitempty"`
 	// ClientSeconds: part of busySeconds that these clients may have used; added by judging
 	ClientSeconds *float64 `json:"clientSeconds,omitempty"`
-	// GeneratorSeconds: part of ownSeconds used by the generator's own process; absent: not recorded
+	// GeneratorSeconds: part of ownSeconds used by the generator's own process; absent if not recorded
 	GeneratorSeconds float64 `json:"generatorSeconds,omitempty"`
-	// Busy: why the machine was busy while durations in the phase were measured; added by judging; absent: it was not busy
+	// Busy: why the machine was busy while durations in the phase were measured; added by judging; absent if the machine was
+	// not busy
 	Busy string `json:"busy,omitempty"`
 	// Notes: the facts of the machine in words; added by judging
 	Notes []string `json:"notes,omitempty"`
@@ -111,8 +112,8 @@ type Requests struct {
 	UnsentLate int64 `json:"unsentLate,omitempty"`
 	// FailedLate: failed requests for which the generator's own delay was more than half of the time
 	FailedLate int64 `json:"failedLate,omitempty"`
-	// Answered: 2xx answers that arrived in the phase, including answers to earlier requests; absent:
-	// not recorded
+	// Answered: 2xx answers that arrived in the phase, including answers to earlier requests; absent
+	// if not recorded
 	Answered *int64 `json:"answered,omitempty"`
 	// Overdue: part of answered that arrived after the load's last arrival was due
 	Overdue int64 `json:"overdue,omitempty"`
@@ -149,7 +150,7 @@ type Watches struct {
 	Resource string `json:"resource"`
 	Wanted   int    `json:"wanted"`
 	Open     int    `json:"open"` // established at the phase's end
-	// Due: watches that were due to open by the phase's end; absent: not recorded
+	// Due: watches that were due to open by the phase's end; absent if not recorded
 	Due      int              `json:"due,omitempty"`
 	Failed   int64            `json:"failed"`
 	Failures map[string]int64 `json:"failures,omitempty"` // failed attempts by outcome, as in Requests

@@ -22,13 +22,13 @@ type Replay struct {
 	Due       int64 `json:"due"`  // part of scheduled that was due while the load ran
 	Sent      int64 `json:"sent"` // part of due that was sent to the API server
 	// RateError: the largest difference between sent and due for one verb, resource and actor, as a
-	// share of due; absent: nothing was due
+	// share of due; absent if nothing was due
 	RateError      *float64 `json:"rateError,omitempty"`
 	RateErrorOf    string   `json:"rateErrorOf,omitempty"` // the verb, resource and actor with the largest difference
 	DispersionDue  float64  `json:"dispersionDue"`         // variance divided by mean of the counts per second
 	DispersionSent float64  `json:"dispersionSent"`        // the same for the sent requests
 	// DispersionError: the difference of dispersionSent and dispersionDue, as a share of dispersionDue, or of 1 if
-	// dispersionDue is smaller; absent: the load was too short
+	// dispersionDue is smaller; absent if the load was too short
 	DispersionError *float64      `json:"dispersionError,omitempty"`
 	NotFound        ReplayShare   `json:"notFound"`  // answers of 404
 	Conflicts       ReplayShare   `json:"conflicts"` // answers of 409

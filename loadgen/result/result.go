@@ -81,7 +81,7 @@ type Run struct {
 	WithoutGates []string  `json:"withoutGates,omitempty"` // gates left out by --without-gate
 	WithoutHooks bool      `json:"withoutHooks,omitempty"` // whether --no-hooks left out the hooks
 	Warnings     []string  `json:"warnings,omitempty"`     // warnings from the checks before the start and from the run
-	// MissedFaults: faults that never began or were lost early; the run then does not pass
+	// MissedFaults: faults that never began, or that were not in force for their whole length; the run then does not pass
 	MissedFaults []string `json:"missedFaults,omitempty"`
 	// Profiles: pprof profiles that were taken or could not be taken
 	Profiles    []Profile `json:"profiles,omitempty"`
@@ -136,9 +136,10 @@ type Versions struct {
 
 // VersionMove is one upgrade or downgrade of components to a version.
 type VersionMove struct {
-	Of      string   `json:"of"` // etcd or kubernetes
-	Version string   `json:"version"`
-	On      []string `json:"on,omitempty"` // the components by name, or by kind if it is all of a kind; absent: all components
+	Of      string `json:"of"` // etcd or kubernetes
+	Version string `json:"version"`
+	// On: the components by name, or their kind if all components of a kind moved; absent means all components
+	On []string `json:"on,omitempty"`
 }
 
 // Host is the machine that ran the generator.

@@ -25,7 +25,7 @@ type ExtensionPoint struct {
 type PluginTime struct {
 	Plugin     string  `json:"plugin"`               // as "NodeResourcesFit"
 	Point      string  `json:"extensionPoint"`       // as "Filter"
-	Executions *int64  `json:"executions,omitempty"` // Filter and Score execute once per node; absent: not counted
+	Executions *int64  `json:"executions,omitempty"` // Filter and Score execute once per node; absent if not counted
 	Measured   int64   `json:"measured"`             // executions that were measured
 	Mean       float64 `json:"meanSeconds"`          // mean of the measured executions
 	Seconds    float64 `json:"seconds"`              // estimate: the mean multiplied by executions, or by measured if executions is absent

@@ -55,7 +55,7 @@ func (v *validator) abort(path string, a *Abort) {
 	case len(set) == 0:
 		v.fail(path, "name a limit, a gate or an alert, or write an expr", "it has no condition")
 	case len(set) > 1:
-		v.fail(path, "write one for each", "limit, gate, alert and expr exclude each other")
+		v.fail(path, "write a separate item for each", "limit, gate, alert and expr exclude each other")
 	case !bounded && bounds:
 		v.fail(path, "leave max and min out", "%s has its own bound", a)
 	case a.Limit != "" && a.Min != nil:
@@ -63,7 +63,7 @@ func (v *validator) abort(path string, a *Abort) {
 	case bounded && !bounds:
 		v.fail(path, "add max: or min:", "%s has no bound", a)
 	case a.Max != nil && a.Min != nil:
-		v.fail(path+".min", "write two", "both max and min")
+		v.fail(path+".min", "write two items", "both max and min")
 	}
 	if a.Gate != "" {
 		v.known(path+".gate", "gate", a.Gate, namesOf(v.s.Gates, func(g Gate) string { return g.Name }))

@@ -287,7 +287,7 @@ func (v *validator) namespaceLabels() {
 		mode, version := strings.CutSuffix(name, "-version")
 		switch {
 		case len(validation.IsQualifiedName(key)) > 0:
-			v.fail(path, "as pod-security.kubernetes.io/enforce", "%q is not a label name", key)
+			v.fail(path, "for example pod-security.kubernetes.io/enforce", "%q is not a label name", key)
 		case len(validation.IsValidLabelValue(value)) > 0:
 			v.fail(path, "letters, digits, -, _ and ., at most 63", "%q is not a label value", value)
 		case strings.HasSuffix(prefix, "stormglass.dev"):

@@ -53,7 +53,7 @@ func (v *validator) objectAction(path string, a *Action) {
 	})
 	for _, f := range a.workloadFields(v.s.recorded) {
 		if f.set && f.name != "replicas" && f.name != "every" {
-			v.fail(path+"."+f.name, "leave it out, or write it into a template or the target: it belongs to actions on workloads that a deploy made", "does nothing in %s", a.Kind)
+			v.fail(path+"."+f.name, "leave it out, or write it into a template or the target: it belongs to actions on the workloads of a deploy", "does nothing in %s", a.Kind)
 		}
 	}
 	if a.Rate > MaxRate {
@@ -92,7 +92,7 @@ func (v *validator) objectAction(path string, a *Action) {
 		}
 	case "restart":
 		if !slices.Contains(restartable, a.Target.Resource) {
-			v.fail(path+".target.resource", "one of "+strings.Join(restartable, ", "), "%s are not restarted", a.Target.Resource)
+			v.fail(path+".target.resource", "one of "+strings.Join(restartable, ", "), "restart does not work on %s", a.Target.Resource)
 		}
 	}
 }
@@ -171,10 +171,10 @@ func (v *validator) actionTimes(path string, p *Phase, a *Action) {
 	}
 	length := max(p.For, p.Within)
 	if a.After < 0 || length > 0 && a.After >= length {
-		v.fail(path+".after", fmt.Sprintf("less than %s", length), "%s after its start phase %q is over", a.After, p.Name)
+		v.fail(path+".after", fmt.Sprintf("less than %s", length), "%s is not a time within phase %q", a.After, p.Name)
 	}
 	if a.Every != 0 && (a.Every.D() < minActionEvery || length > 0 && a.After+a.Every >= length) {
-		v.fail(path+".every", fmt.Sprintf("from %s to less than the phase's %s", Duration(minActionEvery), length), "%s is not a possible interval", a.Every)
+		v.fail(path+".every", fmt.Sprintf("at least %s; after and every together must be less than the phase's %s", Duration(minActionEvery), length), "%s is not a possible interval", a.Every)
 	}
 }
 
@@ -191,7 +191,7 @@ func (s *Selection) set() bool {
 
 func (v *validator) selection(path, kind string, s *Selection) {
 	if s.Resource == "" {
-		v.fail(path+".resource", "as deployments.apps", "%s needs a resource", kind)
+		v.fail(path+".resource", "for example deployments.apps", "%s needs a resource", kind)
 		return
 	}
 	verbs := map[string]string{"delete": "delete", "evict": "get", "scale": "get", "exec": "get"}
@@ -201,7 +201,7 @@ func (v *validator) selection(path, kind string, s *Selection) {
 	}
 	v.resource(path+".resource", s.Resource, "list", verb)
 	if _, err := labels.Parse(s.LabelSelector); err != nil {
-		v.fail(path+".labelSelector", "as app=web,tier!=cache", "%q is not a label selector", s.LabelSelector)
+		v.fail(path+".labelSelector", "for example app=web,tier!=cache", "%q is not a label selector", s.LabelSelector)
 	}
 	if s.Share != nil && (!s.Share.Fits(Ratio) || s.Share.Value <= 0 || s.Share.Value > 1) {
 		v.fail(path+".share", "over 0%, at most 100%", "%s is not a share", s.Share)
@@ -209,7 +209,7 @@ func (v *validator) selection(path, kind string, s *Selection) {
 	v.between(path+".atLeast", float64(s.AtLeast), 0, maxBatch)
 	for i, name := range s.Names {
 		if name == "" || slices.Contains(s.Names[:i], name) {
-			v.fail(fmt.Sprintf("%s.names[%d]", path, i), "name each once", "%q appears twice, or empty", name)
+			v.fail(fmt.Sprintf("%s.names[%d]", path, i), "name each once", "%q is empty or appears twice", name)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (v *validator) patch(path string, a *Action) {
 	case a.Patch == nil:
 		v.fail(path+".patch", "write patch: {metadata: {annotations: {n: '{{.Index}}'}}}", "is missing")
 	case list != (a.PatchType == "json"):
-		v.fail(path+".patch", "a JSON patch is a list of operations, any other fields", "the patch does not match patchType %s", a.PatchType)
+		v.fail(path+".patch", "a JSON patch is a list of operations; any other patch has fields", "the patch does not match patchType %s", a.PatchType)
 	case a.PatchType == "strategic" && custom(a.Target.Resource):
 		v.fail(path+".patchType", "write merge", "custom resources take no strategic merge patch")
 	}

@@ -112,7 +112,7 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 		}
 	}
 	if a.Kind == "demand" && milli(a.CPU) <= 0 {
-		v.fail(path+".cpu", `as "40", in CPUs`, "a demand must be more than 0 CPUs")
+		v.fail(path+".cpu", `for example "40", in CPUs`, "a demand must be more than 0 CPUs")
 	}
 	switch {
 	case deploy == nil || a.Kind == "deploy":
@@ -121,6 +121,6 @@ func (v *validator) autoscale(path string, a, deploy *Action) {
 	case a.Count != deploy.Count:
 		v.fail(path+".count", fmt.Sprintf("write count: %d", deploy.Count), "%q is %d %ss", a.Name, deploy.Count, deploy.WorkloadKind())
 	case a.Kind == "scale" && deploy.Autoscales():
-		v.fail(path+".kind", "write a demand", "the autoscaler of %q would undo a scale", a.Name)
+		v.fail(path+".kind", "write kind: demand", "the autoscaler of %q would undo a scale", a.Name)
 	}
 }

@@ -148,7 +148,7 @@ func (v *validator) batchShape(path string, b *Batch) {
 	case to > b.Iterations:
 		v.fail(path+".toIteration", fmt.Sprintf("at most %d", b.Iterations), "there are %d iterations", b.Iterations)
 	case to <= from:
-		v.fail(path+".toIteration", fmt.Sprintf("over %d, or leave it out for all", from), "no iteration is from %d and before %d", from, to)
+		v.fail(path+".toIteration", fmt.Sprintf("over %d, or leave it out to run all", from), "the first iteration is %d, and none is before %d", from, to)
 	}
 	v.oneOf(path+".placement", b.Placement, "nodes", "none")
 	sum := 0

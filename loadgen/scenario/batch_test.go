@@ -175,9 +175,9 @@ func TestErrorsOfBatches(t *testing.T) {
 		{"{file: web.yaml, replicas: 2}", "{replicas: 2}"}: `a template without a manifest`,
 		{"{file: web.yaml, replicas: 2}", "{file: web.yaml, text: x, object: {a: b}}"}: `a template of 3 manifests`,
 		{"kind: create", "kind: delete"}:                                               `does nothing in delete`,
-		{"kind: create", "kind: create\n        name: x"}:                              `it belongs to actions on workloads that a deploy made`,
+		{"kind: create", "kind: create\n        name: x"}:                              `it belongs to actions on the workloads of a deploy`,
 		{"s-{{.Iteration}}", "s"}:                                                      `two objects have the name "s"`,
-		{"kind: create", "kind: create\n        after: 10s"}:                           `10s after its start phase "fill" is over (less than 10s)`,
+		{"kind: create", "kind: create\n        after: 10s"}:                           `10s is not a time within phase "fill" (less than 10s)`,
 		{"kind: create", "kind: create\n        every: 10ms"}:                          `10ms is not a possible interval`,
 		{"kind: create", "kind: patch\n        target: {resource: pod}"}:               `Kubernetes has no resource "pod"`,
 	} {

@@ -57,11 +57,11 @@ func (v *validator) figure(path, objective, figure string) {
 	measurement, name, ok := strings.Cut(figure, "/")
 	switch {
 	case objective == CustomFigure && figure == "":
-		v.fail(path, "write figure: MEASUREMENT/FIGURE, as reconcile/p99", "objective %s names no figure", CustomFigure)
+		v.fail(path, "write figure: MEASUREMENT/FIGURE, for example reconcile/p99", "objective %s names no figure", CustomFigure)
 	case figure == "":
 	case objective != CustomFigure:
 		v.fail(path+".figure", "leave it out, or write objective: "+CustomFigure, "it belongs to objective %s", CustomFigure)
 	case !ok || !dnsLabel.MatchString(measurement) || !dnsLabel.MatchString(name):
-		v.fail(path+".figure", "write MEASUREMENT/FIGURE, as reconcile/p99; names have lower-case letters, digits and -", "%q is not a figure", figure)
+		v.fail(path+".figure", "write MEASUREMENT/FIGURE, for example reconcile/p99; names have lower-case letters, digits and -", "%q is not a figure", figure)
 	}
 }

@@ -47,7 +47,7 @@ func (v *validator) devices(path string, a *Action) {
 	const flag = "runtime-config"
 	off := resourcev1.SchemeGroupVersion.String() + "=false"
 	if strings.Contains(v.s.ControlPlane.APIServer.Flags[flag], off) {
-		v.fail("controlPlane.apiServer.flags."+flag, "leave "+off+" out", "pods claim devices by an API that is turned off")
+		v.fail("controlPlane.apiServer.flags."+flag, "leave "+off+" out", "pods claim devices through an API that is turned off")
 	}
 }
 

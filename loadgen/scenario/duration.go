@@ -31,7 +31,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	if longDuration.Match(text) {
 		return fmt.Errorf("%q is out of bounds; at most 24h", text)
 	}
-	return fmt.Errorf("%q is not a duration; write one as 30s, 2m or 250ms", text)
+	return fmt.Errorf("%q is not a duration; write it as 30s, 2m or 250ms", text)
 }
 
 var (

@@ -23,7 +23,7 @@ func TestDurationsAreStrict(t *testing.T) {
 	for text, hint := range map[string]string{
 		"2s.20s": "write 2.2s", "1s1s": "write 2s", "30m1h": "write 1h30m", "+5s": "write 5s", "5.s": "write 5s", "1m.5s": "write 1m0.5s",
 		"1e3ms": "write 1s", "1e3s": "write 16m40s", "1e3": "write 1000s, 1000ms or 1000m", "30": "write 30s, 30ms or 30m",
-		"NaN": "write one as 30s", "-1s": "0s or more", "5 s": "write 5s", "2days": "at most 24h", "99999999h": "at most 24h", "1e99s": "write one as 30s",
+		"NaN": "write it as 30s", "-1s": "0s or more", "5 s": "write 5s", "2days": "at most 24h", "99999999h": "at most 24h", "1e99s": "write it as 30s",
 	} {
 		var d Duration
 		err := d.UnmarshalText([]byte(text))
@@ -36,7 +36,7 @@ func TestDurationsAreStrict(t *testing.T) {
 func TestSpreadsAreStrict(t *testing.T) {
 	for text, hint := range map[string]string{
 		"2s.20s": "write 2s..20s", "2s...20s": "write 2s..20s", "2s-20s": "write 2s..20s", "2s to 20s": "write 2s..20s", "2s – 20s": "write 2s..20s",
-		"1ms...5s": "write 1ms..5s", "20s..2s": "MEDIAN..P99", "20s.2s": "write 20.2s", "0s..2s": "MEDIAN..P99", "2..20s": "write 2s, 2ms or 2m", "2s..": "write one as 30s",
+		"1ms...5s": "write 1ms..5s", "20s..2s": "MEDIAN..P99", "20s.2s": "write 20.2s", "0s..2s": "MEDIAN..P99", "2..20s": "write 2s, 2ms or 2m", "2s..": "write it as 30s",
 	} {
 		var s Spread
 		if err := s.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), hint) {

@@ -40,7 +40,7 @@ func (v *validator) watches(path string, l *Load) {
 	v.oneOf(path+".start", l.Start, "list", "watchList")
 	v.answer(path, l, &l.Operation)
 	if l.Form == "table" {
-		v.fail(path+".form", "object or metadata", "watches of tables are not measured")
+		v.fail(path+".form", "write object or metadata", "watches of tables are not measured")
 	}
 	v.between(path+".slow.fraction", l.Slow.Fraction, 0, 1)
 	if l.Slow.Fraction > 0 {

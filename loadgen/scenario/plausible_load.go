@@ -43,7 +43,7 @@ func (c *forecast) controllers() {
 			on := slices.Contains(words, name) || slices.Contains(words, full)
 			off := slices.Contains(words, "-"+name) || slices.Contains(words, "-"+full) || !slices.Contains(words, "*")
 			if !on && off {
-				c.v.fail(flag, "leave it on, as with *", "%s never holds without the %s", until, full)
+				c.v.fail(flag, "keep it on, for example with *", "%s never holds without the %s", until, full)
 				return
 			}
 		}
@@ -148,7 +148,7 @@ func (s *Scenario) sparse() []string {
 		shape := l.Shape
 		switch {
 		case !l.OpensWatches() && p.At(1) >= length:
-			warn(l.Path+".rate", "a higher rate, as "+atLeast(1/length.Seconds()), "only one arrival is due: the next %s, and the load ends after %s", after(p.At(1)), Duration(length))
+			warn(l.Path+".rate", "a higher rate, for example "+atLeast(1/length.Seconds()), "only one arrival is due: the next %s, and the load ends after %s", after(p.At(1)), Duration(length))
 		case l.OpensWatches() && !l.Hold && until == "" && p.At(int64(l.Count-1)) >= length:
 			warn(l.Path+".rate", fmt.Sprintf("write %s, or a longer phase", atLeast(float64(l.Count)/length.Seconds())), "%d of %d watches are open when the phase ends after %s", p.Due(length), l.Count, Duration(length))
 		case shape.Kind == "ramp" && until == "" && shape.Over.D() > length:

@@ -43,11 +43,11 @@ func (v *validator) heartbeats() {
 	at := "controlPlane.controllerManager.flags." + flag
 	if v.s.ControlPlane.ControllerManager.Flags[flag] == "" || v.s.doc != nil && v.s.doc.Written("nodes.leaseRenew") {
 		v.fail("nodes.leaseRenew", fmt.Sprintf("less than %s, or %s: %s", Duration(grace), at, Duration(5*n.LeaseRenew.D())),
-			"renewed every %s, nodes are not Ready in between: the controller manager's %s is %s", n.LeaseRenew, flag, Duration(grace))
+			"leases are renewed every %s, so nodes are not Ready between renewals: the controller manager's %s is %s", n.LeaseRenew, flag, Duration(grace))
 		return
 	}
 	v.fail(at, fmt.Sprintf("at least %s, or a shorter nodes.leaseRenew", Duration(5*n.LeaseRenew.D())),
-		"after %s nodes are not Ready, and they renew their leases every %s", Duration(grace), n.LeaseRenew)
+		"nodes are not Ready after %s without a lease renewal, and they renew their leases every %s", Duration(grace), n.LeaseRenew)
 }
 
 // notice returns the earliest time, after a node becomes silent, at which the controller manager considers it dead.
@@ -149,10 +149,10 @@ func (c *forecast) awaitReady(path string, p *Phase, notReady bool) {
 		c.v.fail(at, "await nodesNotReady here, and nodesReady in a later phase with faults: [{kind: nodeRecovery}]",
 			"nodesReady holds at once: no node has failed when phase %q begins", p.Name)
 	case c.recoveredUnnoticed || c.down > 0:
-		c.v.fail(at, "before it, end the phase with the nodeFailure by until: nodesNotReady",
-			"nodesReady holds at once: a failed node is noticed after %s at the soonest", Duration(c.v.s.notice()))
+		c.v.fail(at, "first end the phase of the nodeFailure with until: nodesNotReady",
+			"nodesReady holds at once: a failed node is noticed after %s at the earliest", Duration(c.v.s.notice()))
 	default:
-		c.v.fail(at, "nodes are Ready before the first phase: write for: 30s, or await it after a nodeFailure, with a nodeRecovery",
+		c.v.fail(at, "nodes are Ready before the first phase: write for: 30s, or wait for nodesReady after a nodeFailure, in a phase with a nodeRecovery",
 			"nodesReady holds at once: no fault, load or action before phase %q makes a node not Ready", p.Name)
 	}
 	c.otherwiseNotReady, c.recoveredUnnoticed = false, false
@@ -177,10 +177,10 @@ func (c *forecast) awaitNotReady(path string, p *Phase) {
 	case c.noticeable && first != nil && first.kind().Announced:
 	case c.noticeable && p.Within.D() < after+notice:
 		c.v.fail(path+".within", fmt.Sprintf("at least %s; the flag node-monitor-grace-period of the controller manager is %s", Duration(after+grace+10*time.Second), Duration(grace)),
-			"nodesNotReady never holds: a failed node is noticed after %s at the soonest", Duration(after+notice))
+			"nodesNotReady never holds: a failed node is noticed after %s at the earliest", Duration(after+notice))
 	case c.noticeable:
 	case recovers:
-		c.v.fail(path+".until", "leave the nodeRecovery to a later phase", "nodesNotReady never holds: the failed nodes are back before they are noticed, which takes %s at the soonest", Duration(notice))
+		c.v.fail(path+".until", "leave the nodeRecovery to a later phase", "nodesNotReady never holds: the failed nodes return before the failure is noticed, which takes at least %s", Duration(notice))
 	default:
 		c.v.fail(path+".until", "add faults: [{kind: nodeFailure, fraction: 0.3}]", "nodesNotReady never holds: all nodes that failed are back before phase %q", p.Name)
 	}

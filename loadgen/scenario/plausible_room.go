@@ -190,9 +190,9 @@ func (c *forecast) updates() {
 		}
 		why := "no node has room for one more"
 		if d.AntiAffinity == "required" && !full {
-			why = "antiAffinity required lets no node have a second one"
+			why = "antiAffinity required allows only one of them on a node"
 		}
-		c.v.fail(d.updated+".maxUnavailable", "write maxUnavailable: 1, or let there be fewer pods or more nodes",
+		c.v.fail(d.updated+".maxUnavailable", "write maxUnavailable: 1, or use fewer pods or more nodes",
 			"the rollingUpdate of %q never ends: maxUnavailable, %s of %d pods, is 0, and %s", name, d.update.MaxUnavailable, d.Replicas, why)
 		return
 	}

@@ -89,7 +89,7 @@ func (v *validator) pprof(path string, phase *Phase) {
 		v.profiled(at, p)
 		v.onlyFor(at, p.Kind, []field{{"for", p.For != 0, CPUProfile}})
 		if p.For.D()%time.Second != 0 {
-			v.fail(at+".for", "whole seconds, as 10s", "a profile cannot last %s", p.For)
+			v.fail(at+".for", "whole seconds, for example 10s", "a profile cannot last %s", p.For)
 		}
 		v.profileTimes(at, phase, p)
 		for _, before := range phase.Profiles[:j] {
@@ -107,7 +107,7 @@ func (v *validator) profiled(path string, p *Profile) {
 	case OwnComponent:
 		return
 	case "":
-		v.fail(path+".component", "as kube-apiserver, etcd-0 or "+OwnComponent, "is missing")
+		v.fail(path+".component", "for example kube-apiserver, etcd-0 or "+OwnComponent, "is missing")
 		return
 	}
 	before := len(v.errs)
@@ -119,15 +119,15 @@ func (v *validator) profiled(path string, p *Profile) {
 	flags := v.s.ControlPlane.FlagsOf(s.Kind, v.s.ControlPlane.ReleaseOf(control.ComponentName(s.Kind, s.Index)))
 	switch {
 	case s.Role != "":
-		v.fail(path+".component", "write "+s.Kind+" for each of them, or one by name, as "+control.ComponentName(s.Kind, 0), "which component is the %s is not known before the run", s.Role)
+		v.fail(path+".component", "write "+s.Kind+" for all of them, or name one, for example "+control.ComponentName(s.Kind, 0), "which component is the %s is not known before the run", s.Role)
 	case control.KindOf(s.Kind).Stage == control.StageServices:
 		v.fail(path+".component", "name a component of Kubernetes, etcd or "+OwnComponent, "%s serves no profiles", s.Kind)
 	case flags["profiling"] == "false" || s.Kind == control.KindEtcd && flags[etcdProfiles] == "false":
 		v.fail(path+".component", "leave the flag out", "a flag turns off the profiles of %s", s.Kind)
 	case p.Kind == mutexProfile && s.Kind != control.KindEtcd:
-		v.fail(path+".kind", "etcd and "+OwnComponent+" do; of others take block", "%s does not sample mutexes", s.Kind)
+		v.fail(path+".kind", "etcd and "+OwnComponent+" do; for other components use block", "%s does not sample mutexes", s.Kind)
 	case p.Kind == blockProfile && s.Kind == control.KindEtcd:
-		v.fail(path+".kind", "take mutex", "etcd does not sample blocking")
+		v.fail(path+".kind", "use mutex", "etcd does not sample blocking")
 	case p.Kind == blockProfile && s.Kind == control.KindAPIServer && flags[apiServerBlocks] != "true":
 		v.fail(path+".kind", `write controlPlane: {apiServer: {flags: {contention-profiling: "true"}}}, which costs CPU`, "kube-apiserver does not sample blocking by default")
 	}

@@ -67,7 +67,7 @@ func (v *validator) document(at string, o *Operation) {
 	case !known:
 		v.fail(at+".resource", strictyaml.Hint(o.Resource, documents, "there are "+strings.Join(documents, ", ")+", and paths below"), "no document %q of discovery or OpenAPI", o.Resource)
 	case o.Verb != "get":
-		v.fail(at+".verb", "write verb: get", "%s is a document, which is only read", o.Resource)
+		v.fail(at+".verb", "write verb: get", "%s is a document, which can only be read", o.Resource)
 	}
 	v.onlyFor(at, "a document", []field{
 		{"resourceVersion", o.ResourceVersion != "", "objects"}, {"form", o.Form != "object", "objects"},
@@ -183,7 +183,7 @@ func (v *validator) manifest(path string, l *Load) {
 		}
 	}
 	if !used {
-		hint := "leave it out, or name the resource it is of"
+		hint := "leave it out, or name its resource"
 		if of, ok := builtIns()[l.Operations()[0].Resource]; ok && strings.EqualFold(of.kind, kind) {
 			hint = fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind)
 		}
@@ -202,7 +202,7 @@ func IsReview(resource string) bool {
 func (v *validator) review(path, resource string, m map[string]any) {
 	switch _, has := m["metadata"]; {
 	case resource == "localsubjectaccessreviews.authorization.k8s.io":
-		v.fail(path, "ask subjectaccessreviews.authorization.k8s.io, with spec.resourceAttributes.namespace", "a %s names its namespace twice, and the run's namespace is not known yet", m["kind"])
+		v.fail(path, "use subjectaccessreviews.authorization.k8s.io, with spec.resourceAttributes.namespace", "a %s names its namespace twice, and the run's namespace is not known yet", m["kind"])
 	case has:
 		v.fail(path+".metadata", "leave it out", "the API server accepts no metadata in a %s", m["kind"])
 	}

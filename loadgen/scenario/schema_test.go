@@ -75,11 +75,11 @@ func scalars() map[string]schemadoc.Part {
 	return map[string]schemadoc.Part{
 		"Duration": schemadoc.Duration(),
 		"Spread": {"type": []string{"string", "integer"}, "pattern": "^" + schemadoc.DurationForm + `(\.\.[0-9]+(\.[0-9]+)?` + schemadoc.DurationUnit + "([0-9]+(\\.[0-9]+)?" + schemadoc.DurationUnit + ")*)?$", "minimum": 0, "maximum": 0,
-			"description": "A length of time that varies, as 2s (always) or 2s..20s: median and 99th percentile of a log-normal distribution"},
-		"Rate":  {"type": text, "pattern": `^\s*\+?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\s*/\s*[smh]\s*$`, "description": "Events by time, as 50/s, 300/m or 10/h"},
-		"Bytes": {"type": both, "pattern": `^\s*\+?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?` + size + `\s*$`, "minimum": 0, "description": "A size, as 512, 1KiB or 200MB"},
+			"description": "A length of time that varies, such as 2s (always) or 2s..20s: median and 99th percentile of a log-normal distribution"},
+		"Rate":  {"type": text, "pattern": `^\s*\+?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\s*/\s*[smh]\s*$`, "description": "Events by time, such as 50/s, 300/m or 10/h"},
+		"Bytes": {"type": both, "pattern": `^\s*\+?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?` + size + `\s*$`, "minimum": 0, "description": "A size, such as 512, 1KiB or 200MB"},
 		"Bound": {"type": both, "pattern": "^([-+]?" + schemadoc.DurationForm + "|" + number + `(\s*(%|/h|/s)|` + size + "))$",
-			"description": "A value in the unit of what it bounds, as 1s, 5%, 200MB, 1/h, 50/s or a number"},
+			"description": "A value in the unit of the bounded quantity, such as 1s, 5%, 200MB, 1/h, 50/s or a number"},
 	}
 }
 

@@ -16,13 +16,13 @@ func (v *validator) teardown() {
 			continue
 		}
 		if !a.OnObjects() {
-			v.fail(path, "give it templates or a target: the objects of a deploy or an object: are removed with the run", "a teardown acts on objects")
+			v.fail(path, "use templates or target; the objects of deploy and object: are removed with the run anyway", "a teardown takes only actions on objects")
 			continue
 		}
 		v.objectAction(path, a)
 		if a.After != 0 || a.Every != 0 {
 			field := map[bool]string{true: ".after", false: ".every"}[a.After != 0]
-			v.fail(path+field, "leave it out: its actions follow each other", "a teardown has no times")
+			v.fail(path+field, "leave it out", "the actions of a teardown run one after another")
 		}
 	}
 }
@@ -54,7 +54,7 @@ func (v *validator) targets() {
 			continue
 		}
 		if made, known := s.makes(r, a.phase); known && !made {
-			v.fail(a.path+".target.resource", "make them before it: objects:, an action or a load", "the scenario has made no %s by then", r)
+			v.fail(a.path+".target.resource", "create them earlier, with objects:, an action or a load", "the scenario has created no %s by then", r)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func (v *validator) transition(path string, t *Transition) {
 	before := len(v.errs)
 	v.followed(path, t.Resource, t.Namespace, t.Selector)
 	if t.To == "" {
-		v.fail(path+".to", "as ready, or condition=Ready", "is missing")
+		v.fail(path+".to", "for example ready, or condition=Ready", "is missing")
 	}
 	if len(v.errs) > before {
 		return
@@ -108,9 +108,9 @@ func (v *validator) transition(path string, t *Transition) {
 		case err != nil:
 			v.failCondition(path+"."+f[0], err)
 		case f[0] == "from" && (s.Kind == condition.Deleted || s.Kind == condition.Endpoints):
-			v.fail(path+".from", "write it as to", "nothing follows %s", f[1])
+			v.fail(path+".from", "use it in to", "no state follows %s", f[1])
 		case f[0] == "to" && s.Kind == condition.Created:
-			v.fail(path+".to", "as ready, or condition=Ready", "nothing comes before created")
+			v.fail(path+".to", "for example ready, or condition=Ready", "no state comes before created")
 		case f[0] == "to" && t.From == t.To:
 			v.fail(path+".to", "name another state", "from and to are the same")
 		}

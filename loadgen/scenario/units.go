@@ -51,7 +51,7 @@ func (s *Spread) UnmarshalText(text []byte) error {
 			return err
 		}
 		if median == 0 || p99 < median {
-			return fmt.Errorf("%q is not a spread; write MEDIAN..P99, as 2s..20s", text)
+			return fmt.Errorf("%q is not a spread; write MEDIAN..P99, for example 2s..20s", text)
 		}
 	}
 	s.Median, s.P99 = median.D(), p99.D()
@@ -89,7 +89,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
 	switch {
 	case !ok || seconds == 0 || err != nil || math.IsNaN(v) || math.IsInf(v, 0):
-		return fmt.Errorf("%q is not a rate; write one as 50/s, 300/m or 10/h", text)
+		return fmt.Errorf("%q is not a rate; write it as 50/s, 300/m or 10/h", text)
 	case v < 0:
 		return fmt.Errorf("%q is negative; a rate is 0/s or more", text)
 	}
@@ -123,7 +123,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 		if m != nil && nearUnit(m[2]) != "" {
 			return fmt.Errorf("%q is not a size; write %s", text, m[1]+nearUnit(m[2]))
 		}
-		return fmt.Errorf("%q is not a size; write one as 512, 1KiB or 200MB", text)
+		return fmt.Errorf("%q is not a size; write it as 512, 1KiB or 200MB", text)
 	}
 	*b = Bytes(v)
 	return nil
@@ -187,11 +187,11 @@ func (b *Bound) UnmarshalText(text []byte) error {
 	}
 	m := boundForm.FindStringSubmatch(s)
 	if m == nil {
-		return fmt.Errorf("%q is not a bound; write one as 1s, 5%%, 200MB, 1/h or a number", text)
+		return fmt.Errorf("%q is not a bound; write it as 1s, 5%%, 200MB, 1/h or a number", text)
 	}
 	v, err := strconv.ParseFloat(m[1], 64)
 	if err != nil || math.IsInf(v, 0) {
-		return fmt.Errorf("%q is not a finite number; write one as 1s, 5%%, 200MB, 1/h or 12", text)
+		return fmt.Errorf("%q is not a finite number; write it as 1s, 5%%, 200MB, 1/h or 12", text)
 	}
 	switch unit := m[2]; unit {
 	case "":
@@ -218,7 +218,7 @@ func (b *Bound) UnmarshalText(text []byte) error {
 		case !ok && near != "":
 			return fmt.Errorf("%q has the unknown unit %q; write %s", text, unit, near)
 		case !ok && longDuration.MatchString(s):
-			return fmt.Errorf("%q is out of bounds; write one as 1s or 5m", text)
+			return fmt.Errorf("%q is out of bounds; write it as 1s or 5m", text)
 		case !ok:
 			return fmt.Errorf("%q has the unknown unit %q; write a bound as 1s, 5%%, 200MB, 1/h or a number", text, unit)
 		}

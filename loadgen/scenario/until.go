@@ -191,7 +191,7 @@ func (v *validator) untilFields(path string, u *Until) bool {
 	case len(tests) == 0:
 		v.fail(path, "add condition: Ready, jsonpath: '{.status.phase}=Running' or cel: object.status.replicas > 3", "no condition")
 	case len(tests) > 1:
-		v.fail(path+"."+tests[1], "keep one of them; cel may hold both", "both %s and %s", tests[0], tests[1])
+		v.fail(path+"."+tests[1], "keep one of them; cel can test both", "both %s and %s", tests[0], tests[1])
 	case len(v.errs) == before:
 		if _, err := condition.ParseTest(u.Resource, u.test(), schemaOf{v.s}); err != nil {
 			v.failCondition(path+"."+tests[0], err)
@@ -203,14 +203,14 @@ func (v *validator) untilFields(path string, u *Until) bool {
 // followed checks the resource, namespace and selector of a condition or transition.
 func (v *validator) followed(path, resource, namespace, selector string) {
 	if resource == "" {
-		v.fail(path+".resource", "as pods or deployments.apps", "is missing")
+		v.fail(path+".resource", "for example pods or deployments.apps", "is missing")
 	} else if err := (schemaOf{v.s}).Resource(resource); err != nil {
 		v.failCondition(path+".resource", err)
 	}
 	if namespace != "" && !dnsLabel.MatchString(namespace) {
-		v.fail(path+".namespace", "as kube-system", "%q is not a namespace name", namespace)
+		v.fail(path+".namespace", "for example kube-system", "%q is not a namespace name", namespace)
 	}
 	if _, err := labels.Parse(selector); err != nil {
-		v.fail(path+".selector", "as app=web,tier!=cache", "%q is not a label selector", selector)
+		v.fail(path+".selector", "for example app=web,tier!=cache", "%q is not a label selector", selector)
 	}
 }

@@ -122,7 +122,7 @@ func (v *validator) quantity(path, value string, check func(resource.Quantity)) 
 func (v *validator) cpu(path, value string) {
 	v.quantity(path, value, func(q resource.Quantity) {
 		if most := resource.MustParse("10k"); !v.s.recorded && q.Cmp(most) > 0 {
-			v.fail(path, "CPUs, as 8 or 500m", "%s is %s CPUs", value, plain(q.AsApproximateFloat64()))
+			v.fail(path, "write a number of CPUs, for example 8 or 500m", "%s is %s CPUs", value, plain(q.AsApproximateFloat64()))
 		}
 	})
 }
@@ -135,7 +135,7 @@ func (v *validator) memory(path, value string, least int64) {
 		case number != value:
 			v.fail(path, fmt.Sprintf("write %sMi", number), "%s is %s bytes", value, plain(q.AsApproximateFloat64()))
 		case q.CmpInt64(least) < 0:
-			v.fail(path, fmt.Sprintf("at least %s, with a unit as 32Mi or 32Gi", resource.NewQuantity(least, resource.BinarySI)), "%s is too little memory: %s bytes", value, plain(q.AsApproximateFloat64()))
+			v.fail(path, fmt.Sprintf("at least %s, with a unit, for example 32Mi or 32Gi", resource.NewQuantity(least, resource.BinarySI)), "%s is only %s bytes of memory", value, plain(q.AsApproximateFloat64()))
 		}
 	})
 }
@@ -266,7 +266,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 // awaited checks the names of the workloads for which a phase waits.
 func (v *validator) awaited(path string, p *Phase, deployed map[string]*Action) {
 	if len(p.Of) > 0 && !p.Until.Is("podsReady") {
-		v.fail(path+".of", "add until: podsReady, or leave it out", "of belongs to podsReady")
+		v.fail(path+".of", "add until: podsReady, or leave it out", "of has no effect without until: podsReady")
 		return
 	}
 	for j, name := range p.Of {
@@ -317,12 +317,12 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 	}
 	for _, share := range [][2]string{{"maxSurge", a.MaxSurge}, {"maxUnavailable", a.MaxUnavailable}} {
 		if share[1] != "" && !numberOrPercent.MatchString(share[1]) {
-			v.fail(path+"."+share[0], "as 25% or 10", "%q is neither a percentage nor a number", share[1])
+			v.fail(path+"."+share[0], "for example 25% or 10", "%q is neither a percentage nor a number", share[1])
 		}
 	}
 	if percent, found := strings.CutSuffix(a.MaxUnavailable, "%"); found {
 		if n, err := strconv.Atoi(percent); err == nil && n > 100 {
-			v.fail(path+".maxUnavailable", "at most 100%", "%s is more than all", a.MaxUnavailable)
+			v.fail(path+".maxUnavailable", "at most 100%", "%s is more than all pods", a.MaxUnavailable)
 		}
 	}
 	v.deployShape(path, a)

@@ -34,7 +34,7 @@ func (v *validator) nodeFault(path string, f *Fault) {
 		v.fail(path, "controlPlane: {cloudControllerManager: {replicas: 1}}", "%s without a cloud", f.Kind)
 	}
 	needs := f.kind().Needs
-	const hint = "over 0 and at most 1, as 0.3"
+	const hint = "over 0 and at most 1, for example 0.3"
 	switch {
 	case !slices.Contains(needs, "fraction"):
 	case f.Fraction == 0 && v.s.doc != nil && !v.s.doc.Written(path+".fraction"):
@@ -131,7 +131,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 // move checks an upgrade or downgrade of the control plane. All earlier upgrades and downgrades have been applied.
 func (v *validator) move(path string, f *Fault, asked control.Fault) {
 	if f.Repeat > 1 {
-		v.fail(path+".repeat", "leave it out", "all of it is done the first time")
+		v.fail(path+".repeat", "leave it out", "a repetition has no effect, because the first one moves all components")
 		return
 	}
 	from := v.s.ControlPlane
@@ -200,7 +200,7 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 	case f.Repeat > 1 && !f.Momentary() && f.For == 0:
 		v.fail(path+".for", "shorter than every, so that one ends before the next begins", "a repeated fault needs a length")
 	case f.Repeat > 1 && !f.Momentary() && f.For >= f.Every:
-		v.fail(path+".for", "shorter than every", "%s long, and the next begins after %s", f.For, f.Every)
+		v.fail(path+".for", "shorter than every", "lasts %s, but the next one begins after %s", f.For, f.Every)
 	}
 	length, what := p.For.D(), "the phase lasts"
 	if !p.Until.IsZero() {
@@ -216,8 +216,8 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 		longer = "a phase lasts at most 24h"
 	}
 	if last >= length {
-		v.fail(path, longer+", or let the fault begin before its end", "%s begins %s after the start of phase %q, and %s %s", f.Kind, Duration(last), p.Name, what, Duration(length))
+		v.fail(path, longer+", or start the fault before the phase ends", "%s begins %s after the start of phase %q, and %s %s", f.Kind, Duration(last), p.Name, what, Duration(length))
 		return
 	}
-	v.fail(path, longer+", or the fault less", "%s ends %s after the start of phase %q, and %s %s", f.Kind, Duration(span), p.Name, what, Duration(length))
+	v.fail(path, longer+", or shorten the fault", "%s ends %s after the start of phase %q, and %s %s", f.Kind, Duration(span), p.Name, what, Duration(length))
 }

@@ -181,7 +181,7 @@ func (v *validator) shape(path string, l *Load) {
 	case s.Kind == "replay" && s.File == "":
 		v.fail(path+".file", "write file: arrivals.txt", "a replay without a file")
 	case (s.Kind == "ramp" || s.Kind == "step") && s.To == nil:
-		v.fail(path+".to", "write to: 500/s, or to: 0/s for one that ends", "a %s without its final rate", s.Kind)
+		v.fail(path+".to", "write to: 500/s, or to: 0/s to end without load", "a %s without its final rate", s.Kind)
 	case (s.Kind == "ramp" || s.Kind == "step") && l.Rate == 0 && *s.To == 0:
 		v.fail(path+".to", "write to: 500/s", "from 0/s to 0/s there is no load")
 	case s.Burst > MaxRate:
@@ -191,7 +191,7 @@ func (v *validator) shape(path string, l *Load) {
 	case s.Kind == "burst" && s.Every > 0 && float64(s.Burst)/s.Every.D().Seconds() > MaxRate:
 		v.fail(path+".burst", fmt.Sprintf("at most %d every %s", int64(MaxRate*s.Every.D().Seconds()), s.Every), "%d every %s is more than one machine can send", s.Burst, s.Every)
 	case s.Kind == "sine" && !v.s.recorded && s.Amplitude <= 1 && float64(l.Rate)*(1+s.Amplitude) > MaxRate:
-		v.fail(strings.TrimSuffix(path, ".shape")+".rate", fmt.Sprintf("at most %d/s", int(MaxRate/(1+s.Amplitude))), "%s, the top of the sine, is more than one machine can send", l.Rate*Rate(1+s.Amplitude))
+		v.fail(strings.TrimSuffix(path, ".shape")+".rate", fmt.Sprintf("at most %d/s", int(MaxRate/(1+s.Amplitude))), "%s, the maximum of the sine, is more than one machine can send", l.Rate*Rate(1+s.Amplitude))
 	case s.Steps > maxSteps:
 		v.between(path+".steps", float64(s.Steps), 1, maxSteps)
 	default:

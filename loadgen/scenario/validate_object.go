@@ -88,7 +88,7 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 		}
 	case reflect.Float64:
 		if _, ok := number(value); !ok {
-			refuse("as 1 or 0.5", "a number")
+			refuse("for example 1 or 0.5", "a number")
 		}
 	}
 }
@@ -178,11 +178,11 @@ func unmarshals(value any, want reflect.Type) (hint, expected string, ok bool) {
 	}
 	switch into.(type) {
 	case *resource.Quantity:
-		return "as 500m or 32Gi", "a Kubernetes quantity", false
+		return "for example 500m or 32Gi", "a Kubernetes quantity", false
 	case *intstr.IntOrString:
-		return "as 8080, http or 25%", "a number or a name", false
+		return "for example 8080, http or 25%", "a number or a name", false
 	case *metav1.Time, *metav1.MicroTime:
-		return "as 2026-01-02T15:04:05Z", "a time", false
+		return "for example 2026-01-02T15:04:05Z", "a time", false
 	}
 	return "as Kubernetes documents it", "another form", false
 }

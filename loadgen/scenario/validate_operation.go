@@ -29,7 +29,7 @@ func (v *validator) operation(path string, o *Operation, l *Load) {
 	}
 	reads := o.Verb == "get" || o.Verb == "list"
 	if !reads && l.Object == nil && !slices.Contains(Manifests, o.Resource) {
-		v.fail(path+".resource", "give it an object: {apiVersion: ..., kind: ...}; there are manifests for "+strings.Join(Manifests, ", "), "cannot %s %q", o.Verb, o.Resource)
+		v.fail(path+".resource", "add object: {apiVersion: ..., kind: ...}; loadgen itself has manifests only for "+strings.Join(Manifests, ", "), "cannot %s %q", o.Verb, o.Resource)
 	}
 	if o.ResourceVersion != "" && o.ResourceVersion != "0" && o.ResourceVersion != "exact" {
 		v.fail(path+".resourceVersion", `"", "0" or, for a list, exact`, "unknown value %q", o.ResourceVersion)
@@ -69,12 +69,12 @@ func verbHint(verb string) string {
 // answer checks the resource and the selectors of an operation or a watch, and the format of the responses.
 func (v *validator) answer(path string, l *Load, o *Operation) {
 	if strings.Trim(o.Resource, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
-		v.fail(path+".resource", "as configmaps or deployments.apps", "%q is not a resource", o.Resource)
+		v.fail(path+".resource", "for example configmaps or deployments.apps", "%q is not a resource", o.Resource)
 	} else {
 		v.served(path, l, o)
 	}
 	if _, err := labels.Parse(o.LabelSelector); err != nil {
-		v.fail(path+".labelSelector", "as app=web,tier!=cache", "%q is not a label selector", o.LabelSelector)
+		v.fail(path+".labelSelector", "for example app=web,tier!=cache", "%q is not a label selector", o.LabelSelector)
 	}
 	v.fieldSelector(path+".fieldSelector", o.Resource, o.FieldSelector)
 	v.oneOf(path+".form", o.Form, "object", "metadata", "table")
@@ -127,7 +127,7 @@ func nearField(word string, known []string) string {
 func (v *validator) fieldSelector(path, resource, text string) {
 	s, err := fields.ParseSelector(text)
 	if err != nil {
-		v.fail(path, "as metadata.name=x", "%q is not a field selector", text)
+		v.fail(path, "for example metadata.name=x", "%q is not a field selector", text)
 		return
 	}
 	if v.s.recorded {
@@ -158,7 +158,7 @@ func (v *validator) body(path string, o *Operation) {
 		v.oneOf(path+".patchType", o.PatchType, "merge", "json", "strategic")
 	}
 	if strings.Trim(o.Subresource, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
-		v.fail(path+".subresource", "as status", "%q is not a subresource", o.Subresource)
+		v.fail(path+".subresource", "for example status", "%q is not a subresource", o.Subresource)
 	}
 	_, list := o.Body.([]any)
 	switch {
@@ -169,13 +169,13 @@ func (v *validator) body(path string, o *Operation) {
 	case o.PatchType == "json" && o.Body == nil:
 		v.fail(path+".body", `for example body: [{op: replace, path: /data/payload, value: "{{.Turn}}"}]`, "a JSON patch has operations")
 	case o.Body != nil && list != (o.PatchType == "json"):
-		v.fail(path+".body", "a JSON patch is a list of operations, any other body fields", "the body does not match the verb and patchType")
+		v.fail(path+".body", "a JSON patch is a list of operations; any other body has fields", "the body does not match the verb and patchType")
 	case o.PatchType == "strategic" && (custom(o.Resource) || o.Resource == WidgetResource):
 		v.fail(path+".patchType", "write merge", "custom resources take no strategic merge patch")
 	}
 	if o.Body != nil && !v.s.recorded {
 		if _, err := RenderBodies(o.Body); err != nil {
-			v.fail(path+".body", "a template of sprig's functions and {{.Turn}}", "%v", err)
+			v.fail(path+".body", "the body is a Go template that can use sprig's functions and {{.Turn}}", "%v", err)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (v *validator) schedulerType(path string, err error) {
 		v.fail(path+"."+m[2], "it is "+want, "it does not take %s", given)
 		return
 	}
-	v.fail(path, "it is a KubeSchedulerConfiguration, as Kubernetes documents it", "%s", strings.TrimPrefix(err.Error(), "json: "))
+	v.fail(path, "config is a KubeSchedulerConfiguration, as Kubernetes documents it", "%s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // schedulerHint returns a hint with the known field that is nearest to an unknown field.
@@ -103,7 +103,7 @@ func schedulerHint(path, last string) string {
 	if near := strictyaml.Suggest(last, known); near != "" && near != last {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return "it is a KubeSchedulerConfiguration, " + schedulerv1.SchemeGroupVersion.String()
+	return "config is a KubeSchedulerConfiguration, " + schedulerv1.SchemeGroupVersion.String()
 }
 
 func (v *validator) plugins(path string, all []schedulerv1.Plugin) {
@@ -128,11 +128,11 @@ func (v *validator) plugins(path string, all []schedulerv1.Plugin) {
 // ValidateKubeSchedulerConfiguration does, except for checks that need a plugin.
 func (v *validator) schedulerValues(path string, c *schedulerv1.KubeSchedulerConfiguration) {
 	if c.Parallelism != nil && *c.Parallelism <= 0 {
-		v.fail(path+".parallelism", "at least 1; left out it is 16", "%d is out of bounds", *c.Parallelism)
+		v.fail(path+".parallelism", "at least 1; the default is 16", "%d is out of bounds", *c.Parallelism)
 	}
 	v.percentage(path+".percentageOfNodesToScore", c.PercentageOfNodesToScore)
 	if c.ClientConnection.Burst < 0 {
-		v.fail(path+".clientConnection.burst", "more than 0; left out it is 100", "%d is out of bounds", c.ClientConnection.Burst)
+		v.fail(path+".clientConnection.burst", "more than 0; the default is 100", "%d is out of bounds", c.ClientConnection.Burst)
 	}
 	initial, longest := int64(1), int64(10)
 	if c.PodInitialBackoffSeconds != nil {

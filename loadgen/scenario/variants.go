@@ -127,15 +127,15 @@ func (v *validator) variants() {
 		path := fmt.Sprintf("variants[%d]", i)
 		v.uniqueName(path, "variant", w.Name, seen)
 		if w.Name == everyVariant {
-			v.fail(path+".name", "--variant all means every one", "a variant cannot be called %q", everyVariant)
+			v.fail(path+".name", "--variant all means every variant", "a variant cannot be called %q", everyVariant)
 		}
 		for name := range w.Set {
 			field, _, _ := strings.Cut(strings.ReplaceAll(name, "[", "."), ".")
 			if slices.Contains(fixed, field) {
-				v.fail(path+".set", "variants of a scenario have it in common", "a variant cannot set %s", field)
+				v.fail(path+".set", "all variants of a scenario share it", "a variant cannot set %s", field)
 			}
 			if name == "gates" {
-				v.fail(path+".set", "set a bound, as gates.NAME.max, or name a gate's variants in the gate", "a variant cannot replace all gates: it would be judged by others")
+				v.fail(path+".set", "set a bound, for example gates.NAME.max, or name a gate's variants in the gate", "a variant cannot replace all gates: it would be judged by different gates")
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func (v *validator) signals() {
 			phases []string
 		}{{"steady", s.Steady}, {"under", s.Under}} {
 			if len(window.phases) == 0 {
-				v.fail(path+"."+window.field, "phases: "+strings.Join(v.s.PhaseNames(), ", "), "signal %q has no phases %s", s.Name, window.field)
+				v.fail(path+"."+window.field, "phases: "+strings.Join(v.s.PhaseNames(), ", "), "signal %q names no phases in %s", s.Name, window.field)
 			}
 		}
 		v.over(path+".steady", s.Steady)
@@ -244,7 +244,7 @@ func (v *validator) compare() {
 		v.figure(path, f.Objective, f.Figure)
 		v.over(path+".over", f.Over)
 		if s := f.Spread; s != nil && (!s.Fits(Ratio) || s.Value <= 0 || s.Value > 1) {
-			v.fail(path+".spread", "as 4%", "%s is not a spread", s)
+			v.fail(path+".spread", "for example 4%", "%s is not a spread", s)
 		}
 	}
 }
@@ -265,9 +265,9 @@ func (v *validator) capacity() {
 	}
 	switch unit := c.Unit(); {
 	case !c.From.Fits(unit) || !c.To.Fits(unit):
-		v.fail("capacity", "both rates, such as 50/s, or both numbers", "%s and %s are not of one kind", c.From, c.To)
+		v.fail("capacity", "both rates, such as 50/s, or both numbers", "%s and %s have different units", c.From, c.To)
 	case c.From.Value <= 0 || c.To.Value <= c.From.Value:
-		v.fail("capacity", "from over 0, to over from", "no range goes from %s to %s", c.From, c.To)
+		v.fail("capacity", "from must be over 0, and to must be over from", "%s to %s is not a range", c.From, c.To)
 	}
 }
 

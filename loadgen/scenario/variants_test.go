@@ -114,7 +114,7 @@ variants:
 // An even number of members is accepted, with a warning that shows the arithmetic.
 func TestEvenMembersWarn(t *testing.T) {
 	s := read(t, "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: even\ncontrolPlane: {etcd: {members: 4}}\nphases: [{name: a, for: 1s}]\n")
-	want := "mine.yaml:4: controlPlane.etcd.members: a quorum of 4 members is 3, so 1 may be lost: no more than of 3 (use 3, or 5, which may lose 2)"
+	want := "mine.yaml:4: controlPlane.etcd.members: a quorum of 4 members is 3, so 1 may be lost: the same as with 3 (use 3, or 5, which may lose 2)"
 	if w := s.Warnings(); len(w) != 1 || w[0] != want {
 		t.Errorf("warnings %q, want %q", w, want)
 	}

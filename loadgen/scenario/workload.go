@@ -60,7 +60,7 @@ func (v *validator) workload(path string, a, deploy *Action) {
 		kind = deploy.WorkloadKind()
 	}
 	if kinds := actsOn[a.Kind]; kinds != "" && !slices.Contains(strings.Fields(kinds), kind) {
-		v.fail(path+".kind", "it works on kinds "+strings.ReplaceAll(kinds, " ", ", "), "%q is a %s, which has no %s", a.Name, kind, a.Kind)
+		v.fail(path+".kind", "supported kinds: "+strings.ReplaceAll(kinds, " ", ", "), "%q is a %s, which does not support %s", a.Name, kind, a.Kind)
 		return
 	}
 	if a.Kind != "rollingUpdate" {
@@ -72,7 +72,7 @@ func (v *validator) workload(path string, a, deploy *Action) {
 			v.fail(path+".maxUnavailable", "at least 1", "maxUnavailable is 0: no pod could be replaced")
 		}
 	} else if isZero(a.MaxSurge) && isZero(a.MaxUnavailable) {
-		v.fail(path, "let one of them be over 0", "maxSurge and maxUnavailable are both 0: no pod could be replaced")
+		v.fail(path, "set one of them above 0", "maxSurge and maxUnavailable are both 0: no pod could be replaced")
 	}
 }
 

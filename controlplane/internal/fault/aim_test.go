@@ -129,16 +129,16 @@ func TestRefusalDescribesEndOfActiveFault(t *testing.T) {
 		}
 		h.stopping, h.starting = time.Second, time.Second
 		begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"kube-apiserver-0"}})
-		refused(pauseOf("kube-apiserver-0", 0), "taken by fault 1, restart, until all has started again (end it")
+		refused(pauseOf("kube-apiserver-0", 0), "is already used by fault 1, restart, until all has started again (end it")
 		go func() {
 			if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20}); err != nil {
 				t.Error(err)
 			}
 		}()
 		synctest.Wait()
-		refused(pauseOf("etcd-0", 0), "taken by fault 2, etcdQuota, which is beginning (end")
+		refused(pauseOf("etcd-0", 0), "is already used by fault 2, etcdQuota, which is beginning (end")
 		time.Sleep(time.Minute)
-		refused(pauseOf("etcd-0", 0), "taken by fault 2, etcdQuota, until it is cleared (end it")
+		refused(pauseOf("etcd-0", 0), "is already used by fault 2, etcdQuota, until it is cleared (end it")
 	})
 }
 

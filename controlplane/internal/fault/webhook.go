@@ -166,7 +166,7 @@ func (m *Manager) checkServed(ctx context.Context, f control.Fault) error {
 	case !found:
 		return &control.InvalidFault{Problems: []control.Problem{{
 			Path: "resource", Msg: fmt.Sprintf("the API server has no %s to create", f.Resource),
-			Hint: `plural and with its group, as "deployments.apps"; controlplane kubectl api-resources lists them`,
+			Hint: `plural and with its group, for example "deployments.apps"; controlplane kubectl api-resources lists them`,
 		}}}
 	}
 	return nil

@@ -26,8 +26,8 @@ import (
 	"github.com/stormglass/stormglass/internal/kubeletapi"
 )
 
-// serve starts the kubelet API of all nodes. Each node has its own port at the address of all components. The server's
-// certificate is signed by the authority that signs the certificates of other kubelets.
+// serve starts the kubelet API of all nodes. Each node has its own port on topology.Host, the address of all components. The
+// server's certificate is signed by the authority that signs the certificates of other kubelets.
 func (nodes *Nodes) serve(cfg Config, all []*node) (*kubeletapi.Server, error) {
 	leaf := pki.Leaf{
 		CommonName: all[0].user(), Organizations: []string{"system:nodes"}, Server: true, IPs: []net.IP{net.ParseIP(topology.Host)},

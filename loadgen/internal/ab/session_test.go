@@ -27,7 +27,7 @@ func TestOneAtATime(t *testing.T) {
 	if c, _, err := s.run(t.Context()); err != nil || c.Answer != result.NotRegressed || len(c.Notes) > 0 {
 		t.Errorf("%s, %q: %v", c.Answer, c.Notes, err)
 	}
-	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen is at work in it") {
+	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen uses it") {
 		t.Errorf("the other one: %v", other)
 	}
 }

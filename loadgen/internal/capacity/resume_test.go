@@ -160,7 +160,7 @@ func TestOneAtATime(t *testing.T) {
 	if c, _, err := s.run(t.Context()); err != nil || c.Answer != string(Found) {
 		t.Errorf("%s: %v", c.Answer, err)
 	}
-	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen is at work in it") {
+	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen uses it") {
 		t.Errorf("the other one: %v", other)
 	}
 }

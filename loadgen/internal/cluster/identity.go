@@ -7,6 +7,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -36,10 +38,8 @@ const (
 	settle = 50 * time.Millisecond
 )
 
-// makeNamespaces makes the run's namespaces and waits for the default ServiceAccount of the first. Without this
-// ServiceAccount, pods are refused, and the first rollout would measure the ReplicaSet controller's back-off.
+// makeNamespaces makes the run's namespaces.
 func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface) error {
-	defer t.waiting("the cluster to make namespace " + t.Namespace + " and its ServiceAccount")()
 	create := func(ctx context.Context, name string, annotations map[string]string) (types.UID, error) {
 		namespace := &corev1.Namespace{ObjectMeta: t.clusterMeta(name)}
 		namespace.Annotations = annotations
@@ -62,19 +62,38 @@ func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface
 		t.deadline.keep(ctx)
 	}
 	others := t.namespaces[1:]
-	err = load.Parallel(ctx, len(others), func(ctx context.Context, i int) error {
+	return load.Parallel(ctx, len(others), func(ctx context.Context, i int) error {
 		_, err := create(ctx, others[i], nil)
 		return err
 	})
+}
+
+// AwaitServiceAccount waits for the default ServiceAccount of the run's namespace. Without it, the API server refuses pods,
+// and the first rollout would measure the back-off of the ReplicaSet controller. A controller manager that has just started
+// needs about five seconds to create it. Setup waits for it only if objects or loads of the scenario need it earlier.
+func (t *Target) AwaitServiceAccount(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
-		return err
+		return fmt.Errorf("create a client for cluster %s: %w", t.Cluster.Name, err)
 	}
+	return t.awaitServiceAccount(ctx, client)
+}
+
+func (t *Target) awaitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
+	defer t.waiting("the cluster to make the ServiceAccount of namespace " + t.Namespace)()
 	return await(ctx, fmt.Sprintf("ServiceAccount %s/default", t.Namespace), func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().ServiceAccounts(t.Namespace).Get(ctx, "default", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
 		return err == nil, err
+	})
+}
+
+// createsPodsEarly reports whether pods may be created before the first phase.
+func (t *Target) createsPodsEarly() bool {
+	return len(t.manifests) > 0 || len(t.scenario.Batches()) > 0 || slices.ContainsFunc(t.scenario.Loads(), func(l scenario.PlacedLoad) bool {
+		return l.Kind == "replay" || slices.ContainsFunc(l.Operations(), func(o scenario.Operation) bool { return strings.HasPrefix(o.Resource, "pods") })
 	})
 }
 

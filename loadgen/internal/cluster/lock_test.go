@@ -91,7 +91,7 @@ func TestOfRunsStartedAtOnceOneGoesOn(t *testing.T) {
 		}
 		for i, err := range errs {
 			var held *HeldError
-			if i != winner && (!errors.As(err, &held) || held.Run != fmt.Sprintf("r%d", winner) || !strings.Contains(err.Error(), "scenario storm by ")) {
+			if i != winner && (!errors.As(err, &held) || held.Run != fmt.Sprintf("r%d", winner) || !strings.Contains(err.Error(), "scenario storm, started by ")) {
 				t.Errorf("run %d: %v, want it refused for run %d", i, err, winner)
 			}
 		}

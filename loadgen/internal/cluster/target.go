@@ -305,6 +305,11 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 	if err := t.makeNamespaces(ctx, client); err != nil {
 		return err
 	}
+	if t.createsPodsEarly() {
+		if err := t.awaitServiceAccount(ctx, client); err != nil {
+			return err
+		}
+	}
 	if err := t.makeDeviceClass(ctx, client); err != nil {
 		return err
 	}

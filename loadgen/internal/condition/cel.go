@@ -48,7 +48,7 @@ func objectTest(resource, text, name string, schema Schema) (Test, error) {
 	}
 	hint := ""
 	if name == objectName {
-		hint = "the object's name is object, as in object.status.phase"
+		hint = "the variable is called object, as in object.status.phase"
 	}
 	holds, err := program(env, text, hint, cel.Variable(name, cel.DynType))
 	return Test{Text: celForm + text, holds: func(o Object) (bool, error) { return holds(map[string]any{name: o}) }}, err
@@ -109,7 +109,7 @@ func program(env *cel.Env, text, hint string, variables ...cel.EnvOption) (func(
 		return nil, err
 	}
 	if is := checked.OutputType(); !is.IsExactType(cel.BoolType) && !is.IsExactType(cel.DynType) {
-		return nil, fail("compare it, as with == or >=", "%s is %s, and neither true nor false", text, cel.FormatCELType(is))
+		return nil, fail("compare it, for example with == or >=", "%s is %s, and neither true nor false", text, cel.FormatCELType(is))
 	}
 	run, err := env.Program(checked, cel.CostLimit(costLimit))
 	if err != nil {

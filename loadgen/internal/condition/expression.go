@@ -225,7 +225,7 @@ func (x *expression) alone(path []string) error {
 			return err
 		}
 	}
-	return fail(setsHint+"; all, exists and exists_one are also available", "the objects of %s are not counted", name)
+	return fail(setsHint+"; CEL's all, exists and exists_one work too", "the objects of %s are not counted", name)
 }
 
 // asked replaces a function call on a set, such as size or all, by a variable. It returns "" if the call is not on a

@@ -144,7 +144,7 @@ func TestExpressionsRefused(t *testing.T) {
 		`count(pods where status.phase == "x" >= 1`:  `does not end (add a ) after the expression)`,
 		`count(pods where status.phase) >= 1 `:       ``,
 		`count(pods where status.phase ==) >= 1`:     `status.phase == is not valid CEL:  Syntax error`,
-		`count(pods where status.phase == "x")`:      `count(pods where status.phase == "x") is int, and neither true nor false (compare it, as with == or >=)`,
+		`count(pods where status.phase == "x")`:      `count(pods where status.phase == "x") is int, and neither true nor false (compare it, for example with == or >=)`,
 		`count(pods where 1 + 1) >= 1`:               `1 + 1 is int, and neither true nor false`,
 		`pods.map(p, p.status.phase).size() > 1`:     `the objects of pods are not counted (write count(pods`,
 		`pods.filter(p, p.status.phase == "x") > 1`:  `the objects of pods are not counted`,

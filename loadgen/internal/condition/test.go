@@ -60,7 +60,7 @@ var statusCondition = regexp.MustCompile(`^([A-Za-z][-A-Za-z0-9_./]*)(?:=(.+))?$
 func StatusCondition(text string) (Test, error) {
 	m := statusCondition.FindStringSubmatch(text)
 	if m == nil {
-		return Test{}, fail("write the type of the condition, as Available or Available=False", "%q is not a condition of an object", text)
+		return Test{}, fail("write the type of the condition, for example Available or Available=False", "%q is not a condition of an object", text)
 	}
 	kind, want := m[1], m[2]
 	if want == "" {
@@ -107,7 +107,7 @@ func JSONPath(text string) (Test, error) {
 		}
 	} else {
 		if strings.Contains(path, "?(") {
-			return Test{}, fail("write braces around the path, as {.status.phase}=Running", "%q is not a valid JSONPath", text)
+			return Test{}, fail("write braces around the path, for example {.status.phase}=Running", "%q is not a valid JSONPath", text)
 		}
 		path, want, equal = strings.Cut(path, "=")
 		path = "{." + strings.TrimPrefix(path, ".") + "}"

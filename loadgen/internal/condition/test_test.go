@@ -91,7 +91,7 @@ func TestTestsRefused(t *testing.T) {
 		"jsonpath={.status.phase}=":       "names no value",
 		"jsonpath={.status[}=x":           "is not a valid JSONPath",
 		`jsonpath=.c[?(@.t=="A")].s=True`: "write braces around the path",
-		"cel=status.phase == 'x'":         "undeclared reference to 'status' (the object's name is object, as in object.status.phase)",
+		"cel=status.phase == 'x'":         "undeclared reference to 'status' (the variable is called object, as in object.status.phase)",
 		"cel=object.status.":              "is not valid CEL",
 		"cel=1":                           "neither true nor false",
 	} {

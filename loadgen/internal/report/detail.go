@@ -211,7 +211,7 @@ func (t *terminalWriter) cost(r result.Result) {
 	}
 	t.section(tab)
 	if n := r.Measurements.Nodes; n != nil && n.MissedByGenerator+n.MissedByServer > 0 {
-		t.line(terminal.Shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed by us, %s by the server",
+		t.line(terminal.Shorten(fmt.Sprintf("  heartbeats: %s acknowledged, %s missed by the generator, %s by the server",
 			chart.Count(n.Heartbeats), chart.Count(n.MissedByGenerator), chart.Count(n.MissedByServer)), t.width))
 	}
 	if s := r.Measurements.Scrapes; len(s.Failed) > 0 {

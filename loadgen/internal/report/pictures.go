@@ -38,7 +38,7 @@ func Pictures(ctx context.Context, r result.Result, timeline []result.Event, slo
 	}
 	overview := Picture{Name: "timeline", Title: "Timeline", draw: p.SVG}
 	if len(p.Bands) == 0 {
-		overview = Picture{Name: overview.Name, Title: overview.Title, Missing: "No phase was begun."}
+		overview = Picture{Name: overview.Name, Title: overview.Title, Missing: "No phase was started."}
 	}
 	all := []Picture{overview}
 	falls, _ := waterfalls(rolledOut(r.Measurements.Phases))

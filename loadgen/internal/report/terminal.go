@@ -41,8 +41,7 @@ func Terminal(w io.Writer, r result.Result, o TerminalOptions) error {
 	}
 	if t.reported {
 		t.line("")
-		t.line("report  " + chart.Clean(filepath.Join(o.Dir, result.HTMLFile)))
-		t.verdict(r)
+		t.line(t.paint(style(r.Verdict), runWord(r)) + "  " + runName(r) + "  report  " + chart.Clean(filepath.Join(o.Dir, result.HTMLFile)))
 	}
 	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
 	return err
@@ -80,7 +79,9 @@ func (t *terminalWriter) header(r result.Result) {
 	for _, l := range terminal.Wrap(busyMachine(r), t.width) {
 		t.line(t.paint("nodata", l))
 	}
-	t.verdict(r)
+	w := runWord(r)
+	rest := fmt.Sprintf("  %s  %s  %s", runName(r), chart.Seconds(runSeconds(r), 3), headline(r))
+	t.line(t.paint(style(r.Verdict), w) + t.paint("head", terminal.Shorten(rest, t.width-terminal.TextWidth(w))))
 	t.line(t.paint("dim", terminal.Shorten(setting(r), t.width)))
 	for _, w := range cleaned(r.Run.Warnings) {
 		t.line(t.paint("nodata", terminal.Shorten("warning: "+w, t.width)))
@@ -88,13 +89,6 @@ func (t *terminalWriter) header(r result.Result) {
 	for _, note := range cleaned(r.Notes) {
 		t.line(t.paint("dim", terminal.Shorten("note: "+note, t.width)))
 	}
-}
-
-// verdict writes the line that is both the first and the last of a run's result.
-func (t *terminalWriter) verdict(r result.Result) {
-	w := runWord(r)
-	rest := fmt.Sprintf("  %s  %s  %s", runName(r), chart.Seconds(runSeconds(r), 3), headline(r))
-	t.line(t.paint(style(r.Verdict), w) + t.paint("head", terminal.Shorten(rest, t.width-terminal.TextWidth(w))))
 }
 
 // setting describes the setting of the run: control plane, versions, nodes and seed, and the exit code.

@@ -37,7 +37,7 @@ func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 		return nil, errors.Join(exitcode.Environmentf("--out %s: %w", path, userfile.Cause(err)), rundir.Remove(path, made))
 	}
 	if lock == nil {
-		return nil, exitcode.Usagef("--out %s: another run has just taken it (name a new one)", out)
+		return nil, exitcode.Usagef("--out %s: another run has just started to use it (name a new directory)", out)
 	}
 	return &Directory{Path: path, made: made, lock: lock}, nil
 }
@@ -51,7 +51,7 @@ func ResumeDirectory(dir string) (*Directory, error) {
 	case err != nil:
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	case lock == nil:
-		return nil, exitcode.Usagef("--resume %s: another loadgen is at work in it (wait for its end)", dir)
+		return nil, exitcode.Usagef("--resume %s: another loadgen uses it (wait until that one ends)", dir)
 	}
 	return &Directory{Path: dir, resumed: true, lock: lock}, nil
 }

@@ -98,6 +98,9 @@ func (r *run) storm(ctx context.Context) error {
 	if err := r.follow.Ready(ctx); err != nil {
 		return causeOf(ctx, err)
 	}
+	if err := r.target.AwaitServiceAccount(ctx); err != nil {
+		return causeOf(ctx, exitcode.EnvironmentError(err))
+	}
 	if err := r.save(); err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func patience(s *scenario.Scenario) time.Duration {
 type schedule struct {
 	*phases
 	start time.Time
-	fail  context.CancelCauseFunc // ends the phase because a fault could not be begun
+	fail  context.CancelCauseFunc // ends the phase because a fault could not be started
 	stop  context.CancelFunc      // prevents faults that have not begun
 	done  sync.WaitGroup
 
@@ -138,7 +138,7 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 		if ctx.Err() != nil || waiting.Err() != nil {
 			s.miss(due, p, f)
 		} else {
-			s.fail(exitcode.Environmentf("phase %s: fault %s could not be begun: %w", p.Name, f.Kind, err))
+			s.fail(exitcode.Environmentf("phase %s: fault %s could not be started: %w", p.Name, f.Kind, err))
 		}
 		return
 	}
@@ -161,7 +161,7 @@ func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun
 			return begun, err
 		}
 		if !told {
-			s.step("fault not begun yet, trying again: %v", err)
+			s.step("fault not started yet, trying again: %v", err)
 		}
 		if !apiclient.Pause(waiting, askAgain) {
 			return begun, err
@@ -183,7 +183,7 @@ func (s *schedule) beginOfNodes(ctx, waiting context.Context, p *scenario.Phase,
 		err = s.returnToService(ctx)
 	}
 	if err != nil {
-		s.fail(exitcode.Environmentf("phase %s: %s could not be begun: %w", p.Name, f.Kind, err))
+		s.fail(exitcode.Environmentf("phase %s: %s could not be started: %w", p.Name, f.Kind, err))
 		return
 	}
 	if f.OutOfService {

@@ -183,7 +183,7 @@ func TestUnbegunFaultsAreReported(t *testing.T) {
 		s.refuse = map[string]error{control.FaultPause: errors.New("it is busy")}
 		r.phases.supervisor = s
 		_, err := r.phases.through(t.Context(), &r.o.Scenario.Phases[0], time.Now())
-		if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "phase p: fault pause could not be begun: it is busy") {
+		if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "phase p: fault pause could not be started: it is busy") {
 			t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 		}
 		if took := time.Since(s.start); took != 3*time.Second {

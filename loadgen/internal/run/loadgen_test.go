@@ -266,8 +266,8 @@ func TestNoPassWithoutAnArchive(t *testing.T) {
 // The supervisor's errors about its config name the line of the scenario.
 func TestControlPlaneErrorsNameScenarioLine(t *testing.T) {
 	s := parse(t, "controlPlane:\n  apiServer:\n    flags:\n      max-requests-inflight: \"5\"\nphases: [{name: p, for: 1s}]")
-	got := inScenario(s, `stdin:1: apiServer.flags.max-requests-inflight: too few (as 400)`+"\nsomething else\n").Error()
-	want := `mine.yaml:7: controlPlane.apiServer.flags.max-requests-inflight: too few (as 400)` +
+	got := inScenario(s, `stdin:1: apiServer.flags.max-requests-inflight: too few (for example 400)`+"\nsomething else\n").Error()
+	want := `mine.yaml:7: controlPlane.apiServer.flags.max-requests-inflight: too few (for example 400)` +
 		"\nthe scenario's controlPlane: something else"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

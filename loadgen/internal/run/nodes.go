@@ -145,8 +145,8 @@ func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) (
 	}
 	if f.Kind == control.NodeRecovery {
 		w.NodesRecovered()
-		j.event(at, result.EventNodeFault, f.Kind, "all nodes come back")
-		j.step("all nodes come back")
+		j.event(at, result.EventNodeFault, f.Kind, "all failed nodes come back")
+		j.step("all failed nodes come back")
 		return nil, nil
 	}
 	if f.StopsNodes() {

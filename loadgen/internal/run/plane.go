@@ -150,8 +150,8 @@ func planeEnded(p *control.Supervisor) error {
 	return errors.New("another process stopped it")
 }
 
-// stop stops the plane gracefully. It stops it immediately if the plane is lost (which has been reported), or if the user
-// no longer waits.
+// stop stops the plane: gracefully if its audit log must be complete, else at once, because its data is deleted. It does not
+// wait if the plane is lost (which has been reported), or if the user no longer waits.
 func (p *bundledPlane) stop(lost bool) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
@@ -163,7 +163,11 @@ func (p *bundledPlane) stop(lost bool) error {
 	if lost {
 		cancel()
 	}
-	if err := p.Stop(ctx); !lost && !p.hurried() {
+	stop := p.StopNow
+	if p.audited {
+		stop = p.Stop
+	}
+	if err := stop(ctx); !lost && !p.hurried() {
 		return err
 	}
 	return nil
@@ -176,7 +180,11 @@ func (p *bundledPlane) discard(lost bool) error {
 // close stops the plane, summarises its audit log and removes its keys and etcd's
 // data. Logs and configuration stay.
 func (p *bundledPlane) close(lost bool, phases []result.Phase) error {
-	p.step("stopping the control plane")
+	if p.audited {
+		p.step("stopping the control plane")
+	} else {
+		p.step("stopping the control plane: its processes are killed, because its data is not kept")
+	}
 	err := errors.Join(p.stop(lost), p.summariseAudit(phases))
 	control.RemoveSocketDir(p.dir) // of a supervisor that was killed
 	return errors.Join(err, removeParts(p.dir, append(keyParts(), "data", "bin")...))

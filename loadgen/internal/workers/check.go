@@ -30,7 +30,7 @@ func Check(o Options, s *scenario.Scenario) error {
 	case o.Count == 0 && o.Listen == "" && o.Starter == nil:
 		return nil
 	case o.Count < 1 || o.Count > Most:
-		return exitcode.Usagef("--workers %d: between 1 and %d", o.Count, Most)
+		return exitcode.Usagef("--workers %d: must be between 1 and %d", o.Count, Most)
 	}
 	divided := 0
 	for _, l := range s.Loads() {

@@ -140,6 +140,30 @@ eval instant at 100s round(`+s.query(window)+`)
 	}
 }
 
+// A link between members is not the reason why writes are slow if two fsyncs of the write-ahead log take as long.
+func TestEtcdFar(t *testing.T) {
+	for name, c := range map[string]struct{ fsyncs, want string }{
+		"fast fsyncs": {"0.001", "0.108"},
+		"slow fsyncs": {"0.04", "0.03"},
+		"slower":      {"0.09", "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			evaluate(t, `
+load 5s
+  up{job="etcd", instance="a"} 1x40
+  etcd_server_request_duration_seconds_bucket{job="etcd", instance="a", type="Txn", le="0.1"} 0x40
+  etcd_server_request_duration_seconds_bucket{job="etcd", instance="a", type="Txn", le="0.2"} 0+100x40
+  etcd_server_request_duration_seconds_bucket{job="etcd", instance="a", type="Txn", le="+Inf"} 0+100x40
+  etcd_disk_wal_fsync_duration_seconds_sum{job="etcd", instance="a"} 0+`+c.fsyncs+`x40
+  etcd_disk_wal_fsync_duration_seconds_count{job="etcd", instance="a"} 0+1x40
+
+eval instant at 100s `+known.signal("etcd-far").query(window)+`
+  {job="etcd", instance="a"} `+c.want+`
+`)
+		})
+	}
+}
+
 // A connection is refused if no server answers. An answer with an error status is not a refusal. If the scraper does
 // not report the reason, a fast failure counts.
 func TestRefusedIsNoErrorStatus(t *testing.T) {

@@ -29,9 +29,9 @@ func TestCompileErrors(t *testing.T) {
 		"objective: achieved, min: 0":                                                   "min: achieved is never under 0: the gate cannot fail (write more, or leave the gate out)",
 		"objective: request-latency, max: 1us":                                          "max: request-latency is never 1us or less: the gate cannot pass (write more; to begin with, max: 1s)",
 		"objective: wal-fsync, max: 0":                                                  "max: wal-fsync is never 0 or less: the gate cannot pass (write more; to begin with, max: 10ms)",
-		"objective: request-latency, max: 99999h":                                       "max: 99999h is longer than any phase (at most 24h, as the longest phase)",
+		"objective: request-latency, max: 99999h":                                       "max: 99999h is longer than any phase (at most 24h, the maximum length of a phase)",
 		"expr: 'histogram_quantile(99, rate(a_bucket[1m]))', max: 1":                    "expr: histogram_quantile takes a quantile from 0 to 1, not 99 (write 0.99)",
-		"expr: 'quantile(-1, a)', max: 1":                                               "expr: quantile takes a quantile from 0 to 1, not -1 (from 0 to 1, as 0.99)",
+		"expr: 'quantile(-1, a)', max: 1":                                               "expr: quantile takes a quantile from 0 to 1, not -1 (from 0 to 1, for example 0.99)",
 		"expr: 'quantile_over_time((2), a[1m])', max: 1":                                "expr: quantile_over_time takes a quantile from 0 to 1, not 2 (write 0.02)",
 		"expr: 'histogram_quantile(.9, (sum by (verb) (rate(a_bucket[1m]))))', max: 1":  "expr: sum drops the label le, by which histogram_quantile knows the buckets (write sum by (verb, le))",
 		"expr: 'histogram_quantile(.9, sum without (le) (rate(a_bucket[1m])))', max: 1": "expr: sum drops the label le, by which histogram_quantile knows the buckets (leave le out of without)",
@@ -106,7 +106,7 @@ func TestContradictionsAreFoundInThePromQL(t *testing.T) {
 		`max by (x, y) (rate(n{b="1", a="3"}[$window]))`: false, `min by (x, y) (rate(n{b="1", a="2"}[$window]))`: false,
 	} {
 		_, err := Compile(parse(t, first, "{name: b, expr: '"+second+"', min: 2}"))
-		if got := err != nil && strings.Contains(err.Error(), "both cannot pass"); got != contradicts {
+		if got := err != nil && strings.Contains(err.Error(), "they cannot both pass"); got != contradicts {
 			t.Errorf("%s: %v, want a contradiction: %v", second, err, contradicts)
 		}
 	}

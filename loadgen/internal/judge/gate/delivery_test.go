@@ -102,13 +102,13 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		"one unsent":            {requests(steady("made", 1, 0, 0, 0.005)), 0, ""},
 		"4% unsent":             {requests(steady("made", 16, 0, 0, 0.005)), 0, ""},
 		"slow, and all in time": {requests(steady("made", 0, 0, 20, 1)), 0, ""},
-		"slow answers fill it":  {requests(steady("made", 350, 0, 5, 2)), 1, "load made in churn: 2.25/s of the 20/s asked for (11.4%): the cluster was the limit: requests took 2 s (p50), so maxInFlight 5 was full; 350 arrivals unsent"},
+		"slow answers fill it":  {requests(steady("made", 350, 0, 5, 2)), 1, "load made in churn: 2.25/s of the 20/s asked for (11.4%); limited by the cluster: requests took 2 s (p50), so maxInFlight 5 was full; 350 arrivals unsent"},
 		"slow answers on a busy machine": {func(p *result.Phase) {
 			p.Requests, p.Machine = []result.Requests{steady("made", 350, 0, 5, 2)}, &result.Machine{Busy: "other programs used 1.5 of 2 processors"}
-		}, 3, "the machine was the limit: requests took 2 s (p50), so maxInFlight 5 was full; 350 arrivals unsent; measured on a busy machine: other programs used 1.5 of 2 processors in churn"},
+		}, 3, "limited by the machine: requests took 2 s (p50), so maxInFlight 5 was full; 350 arrivals unsent; measured on a busy machine: other programs used 1.5 of 2 processors in churn"},
 		"refused on a busy machine": {func(p *result.Phase) {
 			p.Requests, p.Machine = []result.Requests{steady("made", 0, 100, 0, 0.002)}, &result.Machine{Busy: "other programs used 1.5 of 2 processors"}
-		}, 1, "the cluster was the limit: 100 requests failed"},
+		}, 1, "limited by the cluster: 100 requests failed"},
 		"fast answers, and it is low": {requests(steady("made", 200, 0, 0, 0.2)), 3, "maxInFlight 5 is too little for the rate; 200 arrivals unsent"},
 		"refused":                     {requests(steady("made", 0, 100, 0, 0.002)), 1, "100 requests failed, most with 429"},
 		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 answers were overdue when the arrivals ended"},
@@ -116,34 +116,34 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 			r := steady("made", 200, 0, 0, 0.002)
 			r.UnsentLate = 185
 			p.Requests = []result.Requests{r}
-		}, 3, "the generator was the limit: its own delay made 185 arrivals late"},
+		}, 3, "limited by the generator: its own delay made 185 arrivals late"},
 		"it stood still": {func(p *result.Phase) {
 			p.Requests, p.StalledSeconds = []result.Requests{steady("made", 100, 0, 0, 0.002)}, 4
-		}, 3, "the generator was the limit: it did not run for 4 s"},
+		}, 3, "limited by the generator: it did not run for 4 s"},
 		"it stood still for too short a time": {func(p *result.Phase) {
 			p.Requests, p.StalledSeconds = []result.Requests{steady("made", 100, 0, 0, 2)}, 3
-		}, 1, "the cluster was the limit"},
+		}, 1, "limited by the cluster"},
 		"saturated": {func(p *result.Phase) {
 			p.Requests, p.Saturated = []result.Requests{steady("made", 100, 0, 0, 2)}, []string{"late"}
-		}, 3, "the generator was the limit: it was saturated"},
+		}, 3, "limited by the generator: it was saturated"},
 		"paused by the user": {func(p *result.Phase) {
 			p.Requests, p.PausedSeconds = []result.Requests{steady("made", 100, 0, 0, 2)}, 5
 		}, 3, "length: no data: load was paused"},
 		"a load with its own share":         {requests(steady("lax", 300, 0, 0, 2)), 0, ""},
 		"a load under its own share":        {requests(steady("lax", 380, 0, 0, 2)), 1, "load lax in churn: 1/s of the 20/s"},
 		"rounds and requests in time":       {actions(patching(10, 10.05, 0.005)), 0, ""},
-		"evictions that a budget refuses":   {actions(result.Action{Name: "evict pods", Rate: 20, Rounds: 1, Requests: 30, Done: 0, Refused: 30, DueSeconds: 1.5, Seconds: 1.6, Service: lat(30, 0.01, 0.01, 0.01)}), 1, "the cluster was the limit: 30 requests failed, most with 429"},
-		"an action that the phase cuts off": {actions(result.Action{Name: "create", Cut: true, Done: 1}), 3, "phases.churn.actions[0], create: 0 of the 1 rounds asked for (0%): the asked rate was the limit: the phase ended after 1 of its requests"},
+		"evictions that a budget refuses":   {actions(result.Action{Name: "evict pods", Rate: 20, Rounds: 1, Requests: 30, Done: 0, Refused: 30, DueSeconds: 1.5, Seconds: 1.6, Service: lat(30, 0.01, 0.01, 0.01)}), 1, "limited by the cluster: 30 requests failed, most with 429"},
+		"an action that the phase cuts off": {actions(result.Action{Name: "create", Cut: true, Done: 1}), 3, "phases.churn.actions[0], create: 0 of the 1 rounds asked for (0%); limited by the asked rate: the phase ended after 1 of its requests"},
 		"refused while the generator was saturated": {func(p *result.Phase) {
 			p.Requests, p.Saturated = []result.Requests{steady("made", 0, 100, 0, 0.002)}, []string{"late"}
-		}, 1, "the cluster was the limit: 100 requests failed"},
-		"a round is left out":                  {actions(patching(9, 9.2, 0.005)), 3, "phases.churn.actions[0], patch configmaps: 9 of the 10 rounds asked for (90%): the asked rate was the limit"},
+		}, 1, "limited by the cluster: 100 requests failed"},
+		"a round is left out":                  {actions(patching(9, 9.2, 0.005)), 3, "phases.churn.actions[0], patch configmaps: 9 of the 10 rounds asked for (90%); limited by the asked rate"},
 		"requests slower than the rate":        {actions(patching(10, 19, 0.3)), 3, "31.2/s of the 50/s asked for"},
-		"requests that the cluster slows down": {actions(patching(3, 20, 2)), 1, "3 of the 10 rounds asked for (30%): the cluster was the limit: requests took 2 s (p50)"},
+		"requests that the cluster slows down": {actions(patching(3, 20, 2)), 1, "3 of the 10 rounds asked for (30%); limited by the cluster: requests took 2 s (p50)"},
 		"not judged":                           {actions(result.Action{Index: 1, Name: "delete configmaps", Rate: 50, Rounds: 1, Requests: 500, Done: 100, DueSeconds: 10, Seconds: 20, Service: lat(100, 2, 2, 2)}), 0, ""},
 		"all watches open":                     {watches(result.Watches{Load: "crowd", Wanted: 100, Due: 100, Open: 100}), 0, ""},
 		"not due yet":                          {watches(result.Watches{Load: "crowd", Wanted: 100, Due: 50, Open: 50}), 0, ""},
-		"watches that never opened":            {watches(result.Watches{Load: "crowd", Wanted: 100, Due: 100, Open: 40}), 1, "load crowd in churn: 40 of the 100 watches asked for (40%): the cluster was the limit"},
+		"watches that never opened":            {watches(result.Watches{Load: "crowd", Wanted: 100, Due: 100, Open: 40}), 1, "load crowd in churn: 40 of the 100 watches asked for (40%); limited by the cluster"},
 		"an old run's watches":                 {watches(result.Watches{Load: "crowd", Wanted: 100, Open: 40}), 0, ""},
 		"an old run's requests": {func(p *result.Phase) {
 			r := steady("made", 300, 0, 0, 2)

@@ -137,7 +137,8 @@ const (
 	// gapCountSeenByAll is like gapCount, for events that every instance counts. The value is exact if the
 	// counts of one instance are known for the whole window.
 	gapCountSeenByAll gapRule = "countSeenByAll"
-	// gapAgainst is for values that can only look worse if data is missing. The value is judged as measured.
+	// gapAgainst is for values that missing data can only make worse. The measured value is judged, because the true value is at
+	// least as good.
 	gapAgainst gapRule = "against"
 )
 

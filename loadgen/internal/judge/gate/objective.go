@@ -202,17 +202,17 @@ func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string)
 	}
 	switch {
 	case b.Value < 0:
-		return "write 0 or more, as " + o.Unit.Example(), fmt.Sprintf("%s is below 0, and %s never is", b, o.Name)
+		return "write 0 or more, for example " + o.Unit.Example(), fmt.Sprintf("%s is below 0, but %s never is", b, o.Name)
 	case b.Value > most && o.Unit == scenario.Ratio && b.Value <= 100 && b.Fits(scenario.Count):
 		return fmt.Sprintf("write %g%% or %g", b.Value, b.Value/100), fmt.Sprintf("%s is %g%%, and %s is at most 100%%", b, b.Value*100, o.Name)
 	case b.Value > most && o.Unit == scenario.Ratio:
-		return upTo + " 100%", fmt.Sprintf("%s is over 100%%, and %s never is", b, o.Name)
+		return upTo + " 100%", fmt.Sprintf("%s is over 100%%, but %s never is", b, o.Name)
 	case b.Value > most && !math.IsInf(most, 1):
-		return fmt.Sprintf("%s %g", upTo, most), fmt.Sprintf("%s is over %g, and %s never is", b, most, o.Name)
+		return fmt.Sprintf("%s %g", upTo, most), fmt.Sprintf("%s is over %g, but %s never is", b, most, o.Name)
 	case o.Unit == scenario.Count && b.Value != math.Trunc(b.Value):
 		return fmt.Sprintf("write %g or %g", math.Floor(b.Value), math.Ceil(b.Value)), fmt.Sprintf("%s is not a whole number, and %s is a count", b, o.Name)
 	case o.Unit == scenario.Seconds && b.Value > longest:
-		return "at most 24h, as the longest phase", fmt.Sprintf("%s is longer than any phase", b)
+		return "at most 24h, the maximum length of a phase", fmt.Sprintf("%s is longer than any phase", b)
 	case op == "<=" && b.Value >= most:
 		return "write less, or leave the gate out", fmt.Sprintf("%s is never over %s: the gate cannot fail", o.Name, b)
 	case op == ">=" && b.Value <= o.Least:
@@ -249,7 +249,7 @@ func contradictions(s *scenario.Scenario, all []Compiled) []error {
 				} else if _, vain := c.objective.impossible(low.Min, "<="); field == "max" && vain != "" {
 					hint = "leave one of them out"
 				}
-				errs = append(errs, s.Errorf("gates."+c.Name+"."+field, hint, "gate %q asks for %s or more and gate %q for %s or less: both cannot pass", low.Name, low.Min, high.Name, high.Max))
+				errs = append(errs, s.Errorf("gates."+c.Name+"."+field, hint, "gate %q requires %s or more, and gate %q requires %s or less: they cannot both pass", low.Name, low.Min, high.Name, high.Max))
 			}
 		}
 	}
@@ -269,7 +269,7 @@ func contradictingAlerts(s *scenario.Scenario, c Compiled, before []Compiled) []
 			fires, silent = other, c
 		}
 		if !slices.ContainsFunc(fires.Over, func(p string) bool { return !slices.Contains(silent.Over, p) }) {
-			return []error{s.Errorf("gates."+c.Name+".fires", "name other phases in over", "gates %q and %q ask that %s fires and that it does not: both cannot pass", other.Name, c.Name, c.Alert)}
+			return []error{s.Errorf("gates."+c.Name+".fires", "name other phases in over", "gates %q and %q require that %s fires and that it does not fire: they cannot both pass", other.Name, c.Name, c.Alert)}
 		}
 	}
 	return nil
@@ -295,7 +295,7 @@ func (c *Compiled) unattainable(s *scenario.Scenario, path string) error {
 		} else if c.objective.Name == "phase-duration" && c.op == ">=" && p.Until.IsZero() && p.For.D().Seconds() < c.bound {
 			return s.Errorf(path+".min", fmt.Sprintf("at most %s, or a longer phase", p.For), "phase %q lasts %s", name, p.For)
 		} else if c.objective.Name == "phase-duration" && c.op == ">=" && !p.Until.IsZero() && p.Within.D().Seconds() < c.bound {
-			return s.Errorf(path+".min", fmt.Sprintf("at most %s, or a longer within", p.Within), "phase %q ends after %s, met or not", name, p.Within)
+			return s.Errorf(path+".min", fmt.Sprintf("at most %s, or a longer within", p.Within), "phase %q ends after %s, whether or not its condition is met", name, p.Within)
 		}
 	}
 	for _, signal := range s.Signals {

@@ -110,7 +110,7 @@ func badQuantile(function string, arg parser.Expr) *vain {
 	if !ok || q >= 0 && q <= 1 {
 		return nil
 	}
-	hint := "from 0 to 1, as 0.99"
+	hint := "from 0 to 1, for example 0.99"
 	if q > 1 && q < 100 {
 		hint = fmt.Sprintf("write %g", q/100)
 	}

@@ -21,7 +21,7 @@ import (
 func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
 	r := reading{value: ofEnough(l, q, get), nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
 	if tooFewFor(l.Count, q) {
-		r.detail += fmt.Sprintf(": the %s is their maximum (it needs %d)", quantileName(q), latency.Needs(q))
+		r.detail += fmt.Sprintf(": too few for the %s (it needs %d), so the value is the maximum", quantileName(q), latency.Needs(q))
 	}
 	if l.Clamped > 0 {
 		r.detail += fmt.Sprintf(", %d of them past the histogram's range", l.Clamped)

@@ -45,10 +45,10 @@ func TestRoundedQuantileOfAnOldRunIsNotTrusted(t *testing.T) {
 	m := told()
 	m.Phases[1].Workload.Startup = result.Latency{Count: 60, P50: 0.5, P99: 2, P999: 2, Max: 9}
 	g := judged(t, "{name: g, objective: pod-startup, max: 5s, over: [storm]}", nil, m)
-	expect(t, "one of 60 pods took 9 s", g, result.Fail, 9, "60 samples: the p99 is their maximum (it needs 100)")
+	expect(t, "one of 60 pods took 9 s", g, result.Fail, 9, "60 samples: too few for the p99 (it needs 100), so the value is the maximum")
 	m.Phases[1].Workload.Startup.Max = 4
 	g = judged(t, "{name: g, objective: pod-startup, max: 5s, over: [storm]}", nil, m)
-	expect(t, "the slowest of 60 pods took 4 s", g, result.Pass, 4, "60 samples: the p99 is their maximum")
+	expect(t, "the slowest of 60 pods took 4 s", g, result.Pass, 4, "60 samples: too few for the p99")
 }
 
 // Prometheus interpolates in the bucket of the slowest of few observations: a bound inside it does not pass.

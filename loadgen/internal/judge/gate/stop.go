@@ -125,7 +125,7 @@ func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book, e
 	case c.alert != nil && c.alert.fires:
 		return nil, s.Errorf(path+".gate", "name one with fires: false", "gate %q can be judged only at the end of its phases", a.Gate)
 	case c.objective.measure != nil:
-		return nil, s.Errorf(path+".gate", "write a limit, or an expr over the generator's metrics, as stormglass_requests_total", "objective %s of gate %q is not recorded: it is judged when the run is over", c.objective.Name, a.Gate)
+		return nil, s.Errorf(path+".gate", "write a limit, or an expr over the generator's metrics, for example stormglass_requests_total", "objective %s of gate %q is not recorded: it is judged when the run is over", c.objective.Name, a.Gate)
 	}
 	stop.compiled, stop.over = c, c.Over
 	return stop, nil

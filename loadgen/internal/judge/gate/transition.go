@@ -75,7 +75,7 @@ func (e evidence) transitionLatency(t result.Transition) reading {
 	r := quantileOf(t.Latency, t.External, q, get)
 	r.detail = fmt.Sprintf("%d objects", t.Began-t.Gone)
 	if tooFewFor(t.Latency.Count, q) {
-		r.detail += fmt.Sprintf(": the %s is their maximum (it needs %d)", quantileName(q), latency.Needs(q))
+		r.detail += fmt.Sprintf(": too few for the %s (it needs %d), so the value is the maximum", quantileName(q), latency.Needs(q))
 	}
 	if t.Open == 0 || t.SoFar == nil {
 		return r

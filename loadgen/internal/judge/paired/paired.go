@@ -34,24 +34,24 @@ func Check(p result.Plan) error {
 	for i, l := range p.Looks {
 		switch {
 		case l.Pairs < 3:
-			return fmt.Errorf("--looks: a look after %d pairs: at least 3, which have a spread", l.Pairs)
+			return fmt.Errorf("--looks: a look after %d pairs: must be after at least 3 pairs, because fewer have no reliable spread", l.Pairs)
 		case i > 0 && l.Pairs <= p.Looks[i-1].Pairs:
-			return fmt.Errorf("--looks: a look after %d pairs follows one after %d", l.Pairs, p.Looks[i-1].Pairs)
+			return fmt.Errorf("--looks: a look after %d pairs follows a look after %d: the numbers must increase", l.Pairs, p.Looks[i-1].Pairs)
 		case !(l.Alpha > 0 && l.Alpha < 0.5):
-			return fmt.Errorf("--alpha %s: over 0%%, below 50%%", share(l.Alpha))
+			return fmt.Errorf("--alpha %s: must be over 0%% and below 50%%", share(l.Alpha))
 		}
 	}
 	switch {
 	case !(p.Change > 0):
-		return fmt.Errorf("--change %s: over 0%%", share(p.Change))
+		return fmt.Errorf("--change %s: must be over 0%%", share(p.Change))
 	case !(p.Margin > p.Change):
-		return fmt.Errorf("--margin %s: over --change, which is %s", share(p.Margin), share(p.Change))
+		return fmt.Errorf("--margin %s: must be over --change, which is %s", share(p.Margin), share(p.Change))
 	case !(p.Confidence > 0.5 && p.Confidence < 1):
-		return fmt.Errorf("--confidence %s: over 50%%, below 100%%", share(p.Confidence))
+		return fmt.Errorf("--confidence %s: must be over 50%% and below 100%%", share(p.Confidence))
 	case p.Figures < 1:
-		return fmt.Errorf("--most-figures %d: at least 1", p.Figures)
+		return fmt.Errorf("--most-figures %d: must be at least 1", p.Figures)
 	case !(p.Spread > 0):
-		return fmt.Errorf("--spread %s: over 0%%", share(p.Spread))
+		return fmt.Errorf("--spread %s: must be over 0%%", share(p.Spread))
 	}
 	return nil
 }

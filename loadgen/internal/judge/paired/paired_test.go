@@ -129,7 +129,7 @@ func TestCheck(t *testing.T) {
 	}
 	wide := paired.Default()
 	wide.Change = 0.1
-	if err := paired.Check(wide); err == nil || err.Error() != "--margin 10%: over --change, which is 10%" {
+	if err := paired.Check(wide); err == nil || err.Error() != "--margin 10%: must be over --change, which is 10%" {
 		t.Errorf("a margin that is not over the change: %v", err)
 	}
 	for name, change := range map[string]func(*result.Plan){

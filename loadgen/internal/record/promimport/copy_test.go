@@ -209,7 +209,7 @@ func TestNotFound(t *testing.T) {
 	for want, c := range map[string]Config{
 		"connection refused": {URL: "http://127.0.0.1:1"},
 		"its jobs are apiserver, kube-etcd (--prometheus-job kube-apiserver=NAME": {URL: l.url, Jobs: map[string]string{"etcd": "etcd", "kube-apiserver": "api"}},
-		"it scrapes no target": {URL: l.url, Match: `cluster="prod"`},
+		"it scrapes no target":                               {URL: l.url, Match: `cluster="prod"`},
 		"give --prometheus the URL of Grafana's data source": {URL: login.URL},
 	} {
 		c.Now = l.ours

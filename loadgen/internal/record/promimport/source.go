@@ -345,7 +345,7 @@ func (s *Source) FoundNone(ctx context.Context) error {
 	if names := s.theirs(ctx); len(names) > 0 {
 		has = "its jobs are " + strings.Join(names, ", ")
 	}
-	return fmt.Errorf("it scrapes no target of the jobs %s: %s (--prometheus-job kube-apiserver=NAME sets the name of a job)",
+	return fmt.Errorf("it scrapes no target whose job is one of %s: %s (--prometheus-job kube-apiserver=NAME sets the name of a job)",
 		strings.Join(slices.Sorted(maps.Keys(s.jobs)), ", "), has)
 }
 

@@ -202,14 +202,14 @@ func TestCheck(t *testing.T) {
 		t.Error(c)
 	}
 	for panel, want := range map[string]string{
-		"Written to the log": "no data, and no reason", "Proposals that wait": "infinite", "Requests in flight": "block is corrupt",
+		"Written to the log": "names no reason", "Proposals that wait": "infinite", "Requests in flight": "block is corrupt",
 	} {
 		if c := find(panel); !strings.Contains(c.Problem, want) {
 			t.Errorf("%s: want %q", c, want)
 		}
 	}
 	peers = true
-	if c := find("Round trip to peers, mean"); !strings.Contains(c.Problem, "is not so") {
+	if c := find("Round trip to peers, mean"); !strings.Contains(c.Problem, "does not apply") {
 		t.Errorf("the excuse holds although there are peers: %s", c)
 	}
 }

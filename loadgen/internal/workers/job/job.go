@@ -128,7 +128,7 @@ type Manifests struct {
 func (m Manifests) Check() error {
 	var errs []error
 	if m.Count < 1 || m.Count > workers.Most {
-		errs = append(errs, fmt.Errorf("--workers %d: between 1 and %d", m.Count, workers.Most))
+		errs = append(errs, fmt.Errorf("--workers %d: must be between 1 and %d", m.Count, workers.Most))
 	}
 	if m.Coordinator != "" {
 		errs = append(errs, workers.CheckAddress("coordinator", m.Coordinator))

@@ -65,12 +65,12 @@ func TestManifests(t *testing.T) {
 func TestManifestsAreChecked(t *testing.T) {
 	good := Manifests{Options: Options{Image: "loadgen:v1"}, Count: 2, Coordinator: "10.0.0.5:7443"}
 	for want, change := range map[string]func(*Manifests){
-		"":                              func(*Manifests) {},
-		"--workers 257: between 1 and":  func(m *Manifests) { m.Count = 257 },
-		"--workers 0: between 1 and":    func(m *Manifests) { m.Count = 0 },
-		`"10.0.0.5" is not HOST:PORT`:   func(m *Manifests) { m.Coordinator = "10.0.0.5" },
-		`"10.0.0.5:99999" is not HOST:`: func(m *Manifests) { m.Coordinator = "10.0.0.5:99999" },
-		`"foo=" is not a taint`:         func(m *Manifests) { m.Tolerations = "foo=" },
+		"":                                     func(*Manifests) {},
+		"--workers 257: must be between 1 and": func(m *Manifests) { m.Count = 257 },
+		"--workers 0: must be between 1 and":   func(m *Manifests) { m.Count = 0 },
+		`"10.0.0.5" is not HOST:PORT`:          func(m *Manifests) { m.Coordinator = "10.0.0.5" },
+		`"10.0.0.5:99999" is not HOST:`:        func(m *Manifests) { m.Coordinator = "10.0.0.5:99999" },
+		`"foo=" is not a taint`:                func(m *Manifests) { m.Tolerations = "foo=" },
 	} {
 		m := good
 		change(&m)

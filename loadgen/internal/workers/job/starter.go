@@ -67,7 +67,7 @@ func (s Starter) Start(ctx context.Context, i workers.Invitation, ended func(ind
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return workers.Started{}, fmt.Errorf("client of cluster %s: %w", where, err)
+		return workers.Started{}, fmt.Errorf("create a client for cluster %s: %w", where, err)
 	}
 	c := &runJob{
 		plan: s.plan(i.Count, i.Run, i.Address), Invitation: i, config: config, client: client, where: where, ended: ended, reached: map[types.UID]bool{}, gone: map[types.UID]bool{},
@@ -217,7 +217,7 @@ func (c *runJob) explain(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("cluster %s: %w (`loadgen run NAME --workers N --image NAME --render` prints the rules that it needs, or let another user create the objects: --workers-listen)", c.where, err)
+		return fmt.Errorf("cluster %s: %w (`loadgen run NAME --workers N --image NAME --render` prints the RBAC rules that loadgen needs; with --workers-listen, another user can create the objects)", c.where, err)
 	case apierrors.IsNotFound(err) && !c.makes:
 		return fmt.Errorf("cluster %s: %w (create the namespace first, or leave out --workers-namespace)", c.where, err)
 	}
