@@ -60,7 +60,7 @@ func TestNodesWithoutCertificates(t *testing.T) {
 	p := run(filepath.Join(planetest.Dir(t), "refused"), "--set", "nodes.identity=certificate")
 	code, said := p.wait(), strings.Join(p.said, "\n")
 	const why = "the cluster gives nodes no client certificates: approve certificatesigningrequests sg-"
-	if code != exitcode.Environment || !strings.Contains(said, why) || !strings.Contains(said, refusal) || strings.Contains(said, "the cluster to make namespace") {
+	if code != exitcode.Environment || !strings.Contains(said, why) || !strings.Contains(said, refusal) || strings.Contains(said, "the cluster to make the ServiceAccount") {
 		t.Errorf("approvals are denied: exit code %d\n%s", code, said)
 	}
 	wantNothingLeft(t, kubeconfig)
