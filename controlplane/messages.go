@@ -114,7 +114,7 @@ func (m *messages) enqueue(line string) bool {
 	}
 }
 
-// flush returns when all lines so far have been passed on, or when the time limit patience is over.
+// flush waits until all lines so far have been passed on, but no longer than the field patience.
 func (m *messages) flush() {
 	patience := time.NewTimer(m.patience)
 	defer patience.Stop()

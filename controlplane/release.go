@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/version"
 )
 
-// findProgram finds the controlplane program with the components of release r. It is executable itself, or another
-// program.
+// findProgram returns the controlplane program with the components of release r: the program at the path executable if
+// it has this release, otherwise another program.
 func findProgram(ctx context.Context, executable string, r control.Release) (control.Program, error) {
 	if r == control.Linked() {
 		return control.Program{Path: executable, Revision: version.Revision()}, nil
@@ -21,8 +21,8 @@ func findProgram(ctx context.Context, executable string, r control.Release) (con
 	return control.FindProgram(ctx, executable, r)
 }
 
-// stale returns a warning if a program was built from another revision than this program, whose revision is own. It
-// returns "" if both revisions are the same, or if own is unknown.
+// stale returns a warning if a program was built from a revision other than own, the revision of this program. It
+// returns "" if the revisions are the same, or if own is "" because it is unknown.
 func stale(p control.Program, own string, r control.Release) string {
 	if own == "" || p.Revision == own {
 		return ""

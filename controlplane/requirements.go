@@ -75,8 +75,8 @@ func checkResources(dir string, cfg control.Config, resumed bool) error {
 	return needOf(cfg, resumed).check(dir, resources{descriptors: limit, disk: free, memory: process.AvailableMemory()})
 }
 
-// check returns an error for the first resource that the machine (m) has less of than the need n. The error contains
-// the missing amount.
+// check compares the need n with the resources m of the machine. It returns an error for the first resource that does
+// not suffice; the error states the missing amount.
 func (n resources) check(dir string, m resources) error {
 	if m.descriptors < n.descriptors {
 		return fmt.Errorf("too few descriptors: the hard limit of open files is %d, %d short of the %d that this control plane needs (raise it: ulimit -Hn %d, as root or in limits.conf)",

@@ -33,7 +33,7 @@ type Row struct {
 	Process *Process
 }
 
-// Process holds the settings of the row of process metrics that depend on the component.
+// Process holds the component-specific settings of the row of process metrics.
 type Process struct {
 	// Waits reports whether the component exports how long its goroutines wait. etcd does not export it.
 	Waits bool

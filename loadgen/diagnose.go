@@ -60,7 +60,7 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	options := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Step: o.Step}
 	var judged result.Result // a run without a result, such as an active one, has no failed gates
 	if result.ReadJSON(dir, result.ResultFile, &judged) == nil && o.Under == "" {
-		options.Failed = judge.FailedGates(judged)
+		options.Failed, options.NoData = judge.FailedGates(judged), judge.GatesWithoutData(judged)
 	}
 	for _, s := range o.spans(&options) {
 		if s.text == "" {

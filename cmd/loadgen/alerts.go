@@ -23,7 +23,7 @@ func newAlerts() *cobra.Command {
 	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "alerts",
-		Short: "List the built-in alerts, and prove them",
+		Short: "List the built-in alerts, or test that each fires",
 		Long: `List the built-in alerts, each with the proof that makes it fire, and the longest time
 from the fault until the alert fires, if no scrape or evaluation is late. -o json also
 has the expressions and runbooks.`,

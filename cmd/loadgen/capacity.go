@@ -102,7 +102,7 @@ lower, 3 could not tell, 4 the environment failed.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&a, "a", nil, "side A: a `spec` as above (repeatable; default: the unchanged scenario)")
-	flags.StringArrayVar(&b, "b", nil, "side B, as --a (repeatable)")
+	flags.StringArrayVar(&b, "b", nil, "side B: a `spec`, as for --a (repeatable)")
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)

@@ -23,10 +23,10 @@ func newCleanup() *cobra.Command {
 		Short: "Remove objects that runs left in your cluster",
 		Long: `Remove the objects that interrupted or killed runs left in your cluster: namespaces,
 simulated nodes and their Leases, certificate requests and RBAC objects. They are
-found only by their labels; nothing else is touched. Objects that cannot be removed
-are tried again for 5 minutes, or until Ctrl-C. The command also removes token files
-that killed runs left in this machine's temporary directory; every run removes those
-first.
+found only by their labels; nothing else is touched. Failed removals are retried for
+5 minutes, or until Ctrl-C. The command also removes token files that killed runs left
+in this machine's temporary directory; every run also removes such files when it
+starts.
 
 A live run keeps extending its deadline. --expired removes only the objects of
 runs whose deadline has passed by the API server's clock; it works from any machine,

@@ -23,10 +23,10 @@ func newDiagnose() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diagnose DIR | --live | --prometheus URL",
 		Short: "Name the cause of a problem, from metrics alone",
-		Long: `Find the symptoms that clients and users of a cluster noticed, compared with a calm
-time and with objectives, and name the mechanism that explains them: a disk with a slow
-fsync, a webhook, a link, a process that was killed or hangs, a client's limit. The
-timeline of faults is not read. A failed gate of a judged run counts as a symptom.
+		Long: `Compare a period with a calm one and with objectives, find the symptoms that clients
+and users noticed, and name the mechanism that explains them: a disk with a slow fsync,
+a webhook, a link, a process that was killed or hangs, a client's limit. The timeline of
+faults is not read. A failed gate of a judged run counts as a symptom.
 
 For a recorded run, the calm time is its first quarter (at most a minute), unless --calm
 sets it: FROM,TO as durations since the first scrape (0s,30s), times of day
@@ -97,6 +97,7 @@ cause or too little was recorded to tell.`,
 	flags.BoolVar(&live, "live", false, "diagnose the present until Ctrl-C")
 	addDirFlag(flags, &dir, "the observed control plane's `directory`, for --live")
 	prometheus.add(flags)
+	flags.Lookup("prometheus").Usage = "`URL` of a Prometheus that scrapes your cluster: diagnose its samples instead of a recorded run"
 	output = commandline.AddOutput(cmd)
 	return cmd
 }

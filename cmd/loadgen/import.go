@@ -22,9 +22,9 @@ func newImport() *cobra.Command {
 KWOK. The scenario is written to standard output, including its templates, or with
 --out to a file, with the templates next to it.
 
-Each part that could not be imported is a comment at its place in the scenario, which
-begins with NOT CARRIED OVER, and a line on standard error. The scenario is valid;
-read the comments before you run it.`,
+Each part that could not be imported is replaced by a comment that begins with
+NOT CARRIED OVER, and is reported on standard error. The scenario is valid; read the
+comments before you run it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

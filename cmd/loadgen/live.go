@@ -27,7 +27,7 @@ func (f *liveFlags) add(flags *pflag.FlagSet) {
 // check returns an error if --web is used with several runs.
 func (f *liveFlags) check(variant string) error {
 	if f.web != "" && variant == "all" {
-		return loadgen.Usage(errors.New("--web shows one run, and --variant all is several (name a variant)"))
+		return loadgen.Usage(errors.New("--web can show only one run, but --variant all starts several (name one variant)"))
 	}
 	return nil
 }

@@ -194,9 +194,9 @@ func helpLines() []line {
 		"             in which load was paused are not judged (exit 3).",
 		"  n          end the current phase and begin the next. Gates over the ended",
 		"             phase are not judged (exit 3).",
-		"  q, Ctrl-C  end the run and write the report. A second Ctrl-C does not wait",
-		"             until all objects are removed.",
-		"  ?          this help, or the charts",
+		"  q, Ctrl-C  end the run and write the report. After a second Ctrl-C the run",
+		"             does not wait until all objects are removed.",
+		"  ?          show this help, or the charts again",
 		"",
 		"  --plain shows lines instead of this page.",
 		"",
@@ -292,7 +292,7 @@ func (c barChart) lines(m *pageModel, width, high, step int) []line {
 	}
 	scale := ""
 	if top > 0 {
-		scale = "top " + c.format(top)
+		scale = "max " + c.format(top)
 	}
 	title := []rune(c.title)
 	title = title[:min(len(title), max(0, width-len([]rune(scale))-1))]

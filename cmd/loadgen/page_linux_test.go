@@ -158,7 +158,7 @@ func TestKeysCommandARun(t *testing.T) {
 	k.await(enterPage[:len("\x1b[?1049h")])
 	k.await("▶ first")
 	k.press("?")
-	k.await("this help, or the charts")
+	k.await("show this help, or the charts again")
 	k.press("?")
 	k.await("requests/s")
 	k.press("p")

@@ -60,7 +60,7 @@ func TestPageAsText(t *testing.T) {
 		}
 	}
 	show("a storm", 80, 24)
-	m.snapshot.Paused, m.said = 12*time.Second, "phase storm is ending already"
+	m.snapshot.Paused, m.said = 12*time.Second, "phase storm is already ending"
 	show("paused", 100, 30)
 	m.help = true
 	show("help", 80, 24)

@@ -42,9 +42,9 @@ section is then not applied (a note lists its settings), and a scenario with con
 plane faults is refused.
 
 A scenario with variants describes an incident and its remedy. --variant all runs
-each one in turn on its own control plane, and shows the figures under compare side by
-side; the exit code is the worst of them. --variant NAME runs one variant. Without
---variant the scenario runs unchanged.
+each variant in turn on its own control plane, and prints the figures of the scenario's
+compare section next to each other; the exit code is the worst of them. --variant NAME
+runs one variant. Without --variant the scenario runs unchanged.
 
 Hooks are commands that run on this machine with your permissions. Before you run a
 scenario from someone else, read them (validate lists them), or leave them out with

@@ -55,8 +55,8 @@ other members is enough.`,
 			Name:  FaultDiskContention,
 			Short: "Run a neighbour that writes and fsyncs on the disk",
 			Long: `Run a neighbour that writes and fsyncs, over and over: on the file system of
-etcd's data if etcd is stacked, on another one if it is external. Its files are
-removed at the end.
+etcd's data if etcd is stacked, on a different one if etcd is external. Its
+files are removed at the end.
 
 How much it hurts depends on the disk; see etcd_disk_wal_fsync_duration_seconds
 and etcd_disk_backend_commit_duration_seconds.`,
@@ -72,8 +72,8 @@ and etcd_disk_backend_commit_duration_seconds.`,
 		{
 			Name:  FaultNetworkDelay,
 			Short: "Delay data on a component's links",
-			Long: `Delay data on the links of a component, in each direction, so that a round trip
-takes twice the delay longer.
+			Long: `Delay data on the links of a component, in each direction, so a round trip takes
+longer by twice the delay.
 
 ` + linksLong + `
 

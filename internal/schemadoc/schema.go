@@ -235,7 +235,8 @@ func (s *Schema) give(name string) {
 // noZero is a schema that refuses a zero scalar in any notation.
 var noZero = Part{"anyOf": []any{Part{"const": 0}, Part{"type": "string", "pattern": `^[-+]?0*\.?0*([A-Za-zµμ]+|/[smh])?$`}}}
 
-// zero adds the content of a tag `zero:"DEFAULT; HINT"` to p: the default, and that zero is refused.
+// zero applies a tag `zero:"DEFAULT; HINT"` to the schema p. It makes p refuse zero or, for a list, no items. If
+// DEFAULT is a value of the type, it becomes the default of p.
 func (s *Schema) zero(p Part, tag string) {
 	text, _, _ := strings.Cut(tag, ";")
 	number, err := strconv.ParseFloat(text, 64)

@@ -31,7 +31,8 @@ type Page struct {
 	Tag string
 	// Scalars maps a Go type that is not a struct to its name on the page.
 	Scalars map[string]string
-	// Untyped lists types that the page does not name after a field. The head of the page explains this.
+	// Untyped lists the types that the page omits. For any other type, the page shows the name in parentheses after the
+	// field. The head of the page must explain this.
 	Untyped []string
 	// Documented requires a comment for every field. If it is false, fields without a comment share a line.
 	Documented bool

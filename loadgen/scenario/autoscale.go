@@ -18,8 +18,8 @@ type Autoscale struct {
 // (--horizontal-pod-autoscaler-tolerance).
 const AutoscalerTolerance = 0.1
 
-// Needed returns the number of pods that meets the autoscaler's target, within its limits. demand is the total CPU use
-// of the pods, and request the CPU request of each pod.
+// Needed returns the number of pods that meets the autoscaler's target, within its limits. demand is the total CPU
+// usage of the pods, and request is the CPU request of each pod.
 func (a Autoscale) Needed(demand, request string) int {
 	n := math.Ceil(float64(milli(demand)) * 100 / (float64(max(milli(request), 1)) * float64(max(a.Utilization, 1))))
 	return min(max(int(n), a.Min), a.Max)

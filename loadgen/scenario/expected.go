@@ -12,7 +12,7 @@ import (
 // Certainty says how a number that is computed before a run relates to the number in the run.
 type Certainty string
 
-// The certainties. An exact number does not depend on time.
+// The values of Certainty. A number is Exact if it does not depend on time.
 const (
 	Exact   Certainty = ""
 	About   Certainty = "about"    // a phase and its load are longer or shorter by moments

@@ -194,7 +194,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 			return nil, exitcode.Usagef("%s: %w (`loadgen report %s` rewrites it)", d, err, shell.Quote(d))
 		}
 		if r.result.Run.Started.IsZero() {
-			return nil, exitcode.Usagef("%s: the time of the run is not known: %s is missing or damaged (`loadgen report %s` names other damage)", d, result.RunFile, shell.Quote(d))
+			return nil, exitcode.Usagef("%s: the start time of the run is unknown, because %s is missing or damaged (`loadgen report %s` checks the other files)", d, result.RunFile, shell.Quote(d))
 		}
 		text, err := result.ReadFile(d, result.ScenarioFile)
 		if err != nil {

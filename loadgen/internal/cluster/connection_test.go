@@ -69,7 +69,7 @@ func TestLossBehindAProxy(t *testing.T) {
 	}
 	p.Stop()
 	for what, err := range map[string]error{"ask": probe.ask(t.Context()), "dial": probe.dial(t.Context())} {
-		if err == nil || plainly(err) != "the proxy on the way to it cannot be used: dial tcp "+p.Addr()+": connect: connection refused" {
+		if err == nil || plainly(err) != "its proxy cannot be used: dial tcp "+p.Addr()+": connect: connection refused" {
 			t.Errorf("%s: %v, told as %q", what, err, plainly(err))
 		}
 	}

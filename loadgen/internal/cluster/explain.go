@@ -110,13 +110,13 @@ func explainNetwork(err error) error {
 	var refused *apiclient.RefusedError
 	switch {
 	case errors.As(err, &refused) && refused.Code == http.StatusProxyAuthRequired:
-		return fmt.Errorf("the proxy on the way to it wants a login: %w (write it as http://USER:PASSWORD@HOST:PORT in proxy-url of the kubeconfig, or in HTTPS_PROXY)", refused)
+		return fmt.Errorf("its proxy requires a user name and password: %w (set proxy-url in the kubeconfig, or HTTPS_PROXY, to http://USER:PASSWORD@HOST:PORT)", refused)
 	case errors.As(err, &refused) && refused.Code >= 500:
-		return fmt.Errorf("the proxy on the way to it does not reach it: %w (is the cluster up, is the address right?)", refused)
+		return fmt.Errorf("its proxy cannot reach it: %w (is the cluster up, is the address right?)", refused)
 	case errors.As(err, &refused):
-		return fmt.Errorf("the proxy on the way to it refuses to connect: %w (does it permit this address and port? NO_PROXY excludes addresses from HTTPS_PROXY)", refused)
+		return fmt.Errorf("its proxy refuses to connect: %w (does it permit this address and port? NO_PROXY excludes addresses from HTTPS_PROXY)", refused)
 	case ofProxy(err) != nil:
-		return fmt.Errorf("the proxy on the way to it cannot be used: %s (proxy-url in the kubeconfig, or HTTPS_PROXY, names it)", oneLine(ofProxy(err)))
+		return fmt.Errorf("its proxy cannot be used: %s (proxy-url in the kubeconfig, or HTTPS_PROXY, names it)", oneLine(ofProxy(err)))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("connection refused (is the cluster up, is the address right?)")
 	case errors.As(err, &dns):

@@ -155,7 +155,7 @@ func plainly(err error) string {
 	var code syscall.Errno
 	switch {
 	case ofProxy(err) != nil:
-		return "the proxy on the way to it cannot be used: " + oneLine(ofProxy(err))
+		return "its proxy cannot be used: " + oneLine(ofProxy(err))
 	case errors.As(err, &dns):
 		return "no such host " + dns.Name
 	case errors.As(err, &code):

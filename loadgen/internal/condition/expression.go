@@ -275,7 +275,7 @@ func (x *expression) count(set ast.Expr, args []ast.Expr, info *ast.SourceInfo, 
 		return x.add(c, c.Resource+form, kind, of), nil
 	}
 	if len(args) != 2 || args[0].Kind() != ast.IdentKind {
-		return "", fail(setsHint, "%s takes a name for an object and an expression", c.Resource+strings.Split(form, "(")[0])
+		return "", fail(setsHint, "%s takes two arguments: a variable name and an expression", c.Resource+strings.Split(form, "(")[0])
 	}
 	name := args[0].AsIdent()
 	text, err := cel.ExprToString(args[1], info)

@@ -152,7 +152,7 @@ func TestExpressionsRefused(t *testing.T) {
 		`1 > 2`:                                      `1 > 2 does not refer to any objects`,
 		`count(pods) > "x"`:                          `found no matching overload for '_>_' applied to '(int, string)'`,
 		`count(pods) > `:                             `is not valid CEL:  Syntax error`,
-		`pods.all(1, true)`:                          `pods.all takes a name for an object and an expression`,
+		`pods.all(1, true)`:                          `pods.all takes two arguments: a variable name and an expression`,
 		`pods.exists(p, pods.exists(q, q == p))`:     `undeclared reference to 'pods'`,
 		`count(pods where nope(status.phase)) > 0`:   `undeclared reference to 'nope'`,
 		`count(pods where status.phase == "x") > nn`: `no resource "nn"`,

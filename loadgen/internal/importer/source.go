@@ -140,7 +140,7 @@ func (f *fields) text(key, otherwise string) string {
 	case n == nil:
 		return otherwise
 	case n.Kind != yaml.ScalarNode:
-		f.src.fail(n, f.field(key), "must be text (write one value)")
+		f.src.fail(n, f.field(key), "must be a single value, not a list or a mapping")
 		return otherwise
 	}
 	return n.Value

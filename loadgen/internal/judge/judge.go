@@ -72,7 +72,7 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 	}
 	AddReasons(&res, rec.Doubts()...)
 	if res.Verdict != result.Pass && rec.Archive != nil {
-		if d, err := diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Failed: FailedGates(res)}); err != nil {
+		if d, err := diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Failed: FailedGates(res), NoData: GatesWithoutData(res)}); err != nil {
 			res.Notes = append(res.Notes, "no diagnosis: "+err.Error())
 		} else {
 			res.Diagnosis = &d
@@ -130,6 +130,16 @@ func FailedGates(res result.Result) (failed []diagnosis.FailedGate) {
 		failed = append(failed, f)
 	}
 	return failed
+}
+
+// GatesWithoutData returns the names of the gates of a judged run that have no data, as input of its diagnosis.
+func GatesWithoutData(res result.Result) (names []string) {
+	for _, g := range res.Gates {
+		if g.Verdict == result.NoData {
+			names = append(names, g.Name)
+		}
+	}
+	return names
 }
 
 // AddReasons adds reasons for missing data to a result, before its other reasons. Gates that do

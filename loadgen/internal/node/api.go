@@ -93,8 +93,8 @@ func (f *Fleet) serveAPI(ctx context.Context) error {
 	return nil
 }
 
-// listen opens the listeners of the kubelet API: one on the loopback device for all nodes, or one per node if the nodes
-// share the address API.At.
+// listen opens the listeners of the kubelet API. If the nodes share the address API.At, each node has its own listener,
+// on its own port. Otherwise each node has its own loopback address, and one listener serves all of them.
 func (f *Fleet) listen(ctx context.Context) (all []net.Listener, err error) {
 	at := f.plan.API.At
 	if !at.IsValid() {

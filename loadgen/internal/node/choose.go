@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// chooser selects, at random but determined by the seed, the nodes that a fault hits. It selects the same nodes however
-// the nodes are divided among processes.
+// chooser draws the nodes that a fault hits, with the seed. It draws the same nodes however the nodes are divided among
+// processes.
 type chooser struct {
 	plan  *plan
 	parts []Part
@@ -104,7 +104,7 @@ func (c *chooser) able(kind string) ([]int, error) {
 	return able, err
 }
 
-// hit starts a fault in all parts in parallel, and passes to each part those numbers that are its own nodes.
+// hit starts a fault in all parts in parallel, and passes to each part the numbers of that part's nodes.
 func (c *chooser) hit(fault Fault, numbers []int) error {
 	own := make([][]int, len(c.parts))
 	for _, n := range numbers {

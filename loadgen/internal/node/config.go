@@ -70,7 +70,7 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Samples records breaks and relists of the nodes' watches. Nil means that they are not recorded.
 	Samples *samples.Recorder
-	// Use returns the CPU use of a pod with these labels: the current use in cores, and the total so far in CPU
+	// Use returns the CPU usage of a pod with these labels: the current usage in cores, and the total so far in CPU
 	// seconds. ok is false if the pod serves no demand of the scenario. Use may be nil.
 	Use func(labels map[string]string) (cores, seconds float64, ok bool)
 	// API is the kubelet API that the nodes serve. Nil means none.

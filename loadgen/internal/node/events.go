@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Attempts to post an Event that gets no answer, and the wait between them, as in client-go's record.EventBroadcaster.
+// Number of attempts to post an Event that gets no answer, and the wait between attempts, as in client-go's
+// record.EventBroadcaster.
 const (
 	eventTries = 12
 	eventSleep = 10 * time.Second

@@ -8,15 +8,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Wait before a refused renewal is tried again within its interval: the first wait and the longest. A kubelet tries
-// five times immediately, and then backs off from 200 ms to 7 s.
+// The first and the longest wait before a refused renewal is tried again within its interval. A kubelet tries five
+// times immediately, and then backs off from 200 ms to 7 s.
 const (
 	renewBackoff    = 200 * time.Millisecond
 	renewBackoffMax = 7 * time.Second
 )
 
-// lateGap is the number of intervals after the previous renewal above which a renewal counts as delayed. It allows for
-// the jitter of 4% in a kubelet's renewals.
+// lateGap is a number of intervals. A renewal that starts later than that after the previous renewal counts as delayed.
+// The value allows for the 4% jitter of a kubelet's renewals.
 const lateGap = 1.05
 
 // heartbeat renews one node's Lease at fixed times: first, first+interval, first+2·interval, ... It attributes each
@@ -67,9 +67,9 @@ type renewal struct {
 	cancel   context.CancelFunc
 }
 
-// renewalSlot returns a length of time in which about five of the nodes renew their Leases; these nodes renew at the
-// same moment. A wake-up of the process costs more than a renewal, so separate renewals would take twice the CPU. The
-// slot is at most 100 ms, and shorter with more nodes, to avoid bursts.
+// renewalSlot returns the length of a slot. The nodes whose renewals fall into the same slot, at most about five, renew
+// their Leases at the same moment. A wake-up of the process costs more than a renewal, so separate renewals would take
+// twice the CPU time. The slot is at most 100 ms, and shorter with more nodes, to avoid bursts.
 func renewalSlot(nodes int, interval time.Duration) time.Duration {
 	return min(5*interval/time.Duration(nodes), 100*time.Millisecond)
 }

@@ -106,7 +106,7 @@ func (l *ledger) request(verb, resource, code string) {
 	l.mu.Unlock()
 }
 
-// lived counts an event of a pod whose PodLife has the name life.
+// lived counts an event in the life of a pod. life is the name of the pod's PodLife.
 func (l *ledger) lived(life, event string) {
 	l.lives.WithLabelValues(life, event).Inc()
 	l.mu.Lock()

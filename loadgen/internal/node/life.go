@@ -110,7 +110,7 @@ func (l *life) after(d time.Duration, f func()) clock.Timer {
 	return l.clock.AfterFunc(d, func() { l.run(f) })
 }
 
-// run calls f on the calling goroutine, which belongs to a timer, unless the life is over. To start another goroutine
+// run calls f on the calling goroutine, which belongs to a timer, unless the life is over. Starting another goroutine
 // would wake another thread.
 func (l *life) run(f func()) {
 	if !l.workers.join() {

@@ -43,7 +43,7 @@ type lifecycle struct {
 	p     *pod
 	of    *scenario.PodLife
 	model podModel
-	// timers by purpose: setting a timer again replaces the earlier one.
+	// timers holds the timers by purpose. Setting a timer again replaces the earlier one.
 	timers map[timerKey]clock.Timer
 	events eventLog
 	// unposted holds the encoded Events that will be posted together.

@@ -9,7 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// probe reports that containers have started, and then reports those probes of them that succeed immediately.
+// probe reports that containers have started, and then that their startup and readiness probes have succeeded, if they
+// succeed immediately.
 func (l *lifecycle) probe(which []int) {
 	any := func(f func(*containerState) bool) bool {
 		return slices.ContainsFunc(which, func(i int) bool {
@@ -68,8 +69,8 @@ func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	l.after(timerKey{i, becomesReady}, left, func() { l.becomeReady(i) })
 }
 
-// probeSucceeds returns the time from a container's start until its readiness probe succeeds, if the container answers
-// from the time after on. The probe is attempted once per period (pkg/kubelet/prober).
+// probeSucceeds returns the time from a container's start until its readiness probe succeeds. after is the time from
+// the start until the container answers. A kubelet attempts the probe once per period (pkg/kubelet/prober).
 func probeSucceeds(p *corev1.Probe, after time.Duration) time.Duration {
 	period := periodOf(p)
 	after = max(after, time.Duration(p.InitialDelaySeconds)*time.Second)
@@ -92,8 +93,8 @@ func (l *lifecycle) armReadiness(i int) {
 	}
 }
 
-// failProbe makes a probe fail as often as its failureThreshold, once per period and for the last time after the given
-// time, and then calls then. Without such a probe there is one failure.
+// failProbe makes a probe fail as often as its failureThreshold, once per period. The last failure happens when the
+// duration after has passed; failProbe then calls the function then. Without such a probe there is one failure.
 func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.Duration, then func()) {
 	before, period := 0, time.Duration(0)
 	if probe != nil && l.k.plan.postsEvents() {

@@ -187,7 +187,8 @@ func statusError(h h2conn.Header, body []byte) *apierrors.StatusError {
 // maxAnswer is the largest answer that an exchange accepts, in bytes.
 const maxAnswer = 1 << 20
 
-// exchange is a request for whose answer no goroutine waits, because that would cost a stack and a wake-up.
+// exchange is a request in flight. No goroutine waits for its answer, because a waiting goroutine would cost a stack
+// and a wake-up.
 type exchange struct {
 	link   *link
 	call   call

@@ -17,8 +17,8 @@ const (
 	exitCode  = "stormglass.dev/exit-code"
 )
 
-// jobRunFor is how long the containers of a pod run that must end by itself, if its PodLife does not say: a pod of a
-// Job, or another pod with restartPolicy Never or OnFailure.
+// jobRunFor is how long containers run in a pod with restartPolicy Never or OnFailure, such as a pod of a Job, if no
+// PodLife sets a RunFor. Such a pod must end by itself.
 const jobRunFor = 10 * time.Second
 
 // Names of the PodLives that lifeOf makes itself, apart from the names in the scenario.
@@ -61,8 +61,9 @@ func copyOf(of *scenario.PodLife, name string) *scenario.PodLife {
 	return &life
 }
 
-// drawLife returns the PodLife of the scenario that applies to a pod, or nil. Of several that match the pod, one is
-// drawn by their shares, which add up.
+// drawLife returns the PodLife of the scenario that applies to a pod, or nil. A life that the pod's annotation names
+// takes precedence. Otherwise each matching life with a Share takes that share of the pods, and the first one without a
+// Share takes all pods that are left.
 func (p *plan) drawLife(pod *corev1.Pod) *scenario.PodLife {
 	lives := p.Spec.PodLives
 	if len(lives) == 0 {
@@ -145,8 +146,8 @@ func (b *backOff) remaining(ended time.Time) time.Duration {
 	return b.delay
 }
 
-// next doubles the delay, to at most most, after an attempt at the time now. If the container or image worked for
-// longer than backOffReset before ended, the delay starts at its first value again.
+// next doubles the delay, up to the maximum most, after an attempt at the time now. If the container or image worked
+// for longer than backOffReset before ended, the delay starts at its first value again.
 func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	switch {
 	case b.delay == 0 || ended.Sub(b.updated) > backOffReset:

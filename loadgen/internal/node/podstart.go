@@ -37,8 +37,8 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// startPod fetches tokens, waits for volumes, reads claims and pulls images. The containers start at starts, or now if
-// that has passed, and later by the time that the image pulls take.
+// startPod fetches tokens, waits for volumes, reads claims and pulls images. The containers start at the time starts,
+// or now if that has passed, plus the time that the image pulls take.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
 		if !k.fetchToken(life, p, t) {
@@ -192,8 +192,8 @@ type images struct {
 	free  time.Time // when the last requested pull ends
 }
 
-// need returns the time from which an image is on the node, and whether it is still being pulled at now. For an unknown
-// image it starts a pull that lasts takes().
+// need returns the time from which an image is on the node, and whether it is still being pulled at the time now. For
+// an unknown image it starts a pull; takes returns the duration of the pull.
 func (s *images) need(image string, now time.Time, takes func() time.Duration) (at time.Time, pulling bool) {
 	at, known := s.ready[image]
 	if !known {

@@ -295,8 +295,8 @@ func rejectedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	}
 }
 
-// setContainers adds to s the statuses of all containers of pod, as returned by status, whose argument initial is true
-// for init containers.
+// setContainers adds the statuses of all containers of pod to s. It calls status for each container, with initial set
+// to true for init containers.
 func setContainers(s *corev1.PodStatus, pod *corev1.Pod, status func(c *corev1.Container, initial bool) corev1.ContainerStatus) {
 	for i := range pod.Spec.InitContainers {
 		s.InitContainerStatuses = append(s.InitContainerStatuses, status(&pod.Spec.InitContainers[i], true))

@@ -28,8 +28,8 @@ const (
 	lateEvery, informedEvery = 3, 4
 )
 
-// run registers the node, and returns when the API server has acknowledged it as Ready. It repeats failed attempts for
-// patience, unless an error is permanent.
+// run registers the node, and returns when the API server has acknowledged it as Ready. It retries failed attempts
+// until the duration patience has passed, unless an error is permanent.
 func (k *kubelet) run(life *life, patience time.Duration) error {
 	began := life.clock.Now()
 	wiped := k.introduce(life)
@@ -97,8 +97,8 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	return done
 }
 
-// order returns the index of the kubelet plus the number of its starts. This number modulo lateEvery or informedEvery
-// decides whether the start is one of those that behave as described there.
+// order returns the index of the kubelet plus the number of its starts. If this number is a multiple of lateEvery or of
+// informedEvery, the start behaves as described there.
 func (k *kubelet) order() int { return k.index + k.lives }
 
 func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }

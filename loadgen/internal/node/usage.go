@@ -9,15 +9,16 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Annotations with the use of a pod's containers, in cores and bytes. Each container uses an equal part.
+// Annotations that set a pod's CPU usage in cores and its memory usage in bytes, as quantities such as 500m and 64Mi.
+// The pod's containers share this usage equally.
 const (
 	cpuUsage    = "stormglass.dev/cpu-usage"
 	memoryUsage = "stormglass.dev/memory-usage"
 )
 
-// usageOf returns the CPU and memory use of a running container. The first of these that exists applies: an equal part
-// of the pod's demand (CPU only), an equal part of the use in the pod's annotations, a random quarter to three quarters
-// of the container's requests, 10m and 32Mi.
+// usageOf returns the CPU and memory usage of a running container. It takes the first of these that exists: an equal
+// share of the pod's demand (CPU only), an equal share of the usage in the pod's annotations, a random quarter to three
+// quarters of the container's requests, or else 10m and 32Mi.
 func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	share := 0.25 + draw(k.plan.Seed, "usage", string(pod.UID), c.Name)/2
 	parts := float64(len(pod.Spec.Containers))
@@ -40,8 +41,8 @@ func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	return u
 }
 
-// usage is the CPU and memory use of a container. If follows is true, its CPU use follows a demand of the scenario, and
-// demanded is its part of the demand's CPU seconds so far.
+// usage is the CPU and memory usage of a container. If follows is true, the CPU usage follows a demand of the scenario,
+// and demanded is the container's share of the demand's CPU seconds so far.
 type usage struct {
 	use
 	demanded float64
@@ -49,7 +50,7 @@ type usage struct {
 }
 
 // cpuCounter adds up the CPU time of a container from one read to the next. The sum is exact if the container follows a
-// demand at both reads. Otherwise the use at the second read counts for the whole time between them.
+// demand at both reads. Otherwise the usage at the second read counts for the whole time between the reads.
 type cpuCounter struct {
 	at       time.Time
 	seconds  float64
@@ -66,13 +67,13 @@ func (c *cpuCounter) count(now time.Time, u usage) {
 	c.at, c.demanded, c.follows = now, u.demanded, u.follows
 }
 
-// Use of a node without pods. It is not 0, because metrics-server drops a node that uses nothing.
+// Usage of a node without pods, in cores and bytes. It is not 0, because metrics-server drops a node that uses nothing.
 const (
 	systemCores = 0.05
 	systemBytes = 256 << 20
 )
 
-// Summary returns the simulated resource use of the node and its pods, in the format of /stats/summary.
+// Summary returns the simulated resource usage of the node and its pods, in the format of /stats/summary.
 func (k *kubelet) Summary(now time.Time) *stats.Summary {
 	s := &stats.Summary{Node: stats.NodeStats{NodeName: k.name}}
 	node := use{cores: systemCores, bytes: systemBytes}

@@ -61,7 +61,7 @@ func (m *Meter) request(f func() error) error {
 	return err
 }
 
-// refuse counts a request as refused by a PodDisruptionBudget. request has already counted it as done.
+// refuse counts a request as refused by a PodDisruptionBudget. The method request has already counted it as done.
 func (m *Meter) refuse() {
 	if m != nil {
 		m.mu.Lock()

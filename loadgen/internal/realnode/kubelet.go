@@ -20,9 +20,9 @@ import (
 // kubeletPort is the port of the first kubelet. The next kubelets use the ports after it.
 const kubeletPort = 10250
 
-// kubeletConfig has all differences from the defaults of a kubelet. It disables cgroups per QoS class, because these
-// need the cgroups of the kubelet, which do not exist in a container. Because authorization is AlwaysAllow, the API
-// server's certificate has the rights of an administrator.
+// kubeletConfig sets the fields that differ from a kubelet's defaults. It disables cgroups per QoS class, because
+// these need the cgroups of the kubelet, which do not exist in a container. Because authorization is AlwaysAllow,
+// the API server's certificate has the rights of an administrator.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %[1]s

@@ -35,12 +35,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 )
 
-// KubeletEnv is the environment variable with the path of the kubelet program. It is used if Options have no Kubelet.
+// KubeletEnv is the environment variable with the path of the kubelet program. It applies if Options.Kubelet is empty.
 const KubeletEnv = "STORMGLASS_KUBELET"
 
 // Options configure a Node.
 type Options struct {
-	// Name is the name of the node; Start returns when it is Ready. Empty means that no kubelet runs before Join.
+	// Name is the name of the first node. Start starts its kubelet and returns when the node is Ready. If Name is
+	// empty, Start starts no kubelet; the caller starts kubelets with Join.
 	Name string
 	// Kubelet is the path of the kubelet program; "" means $STORMGLASS_KUBELET (`make kubelet` builds one).
 	Kubelet string
@@ -53,7 +54,7 @@ type Options struct {
 
 // Node is a container runtime and the kubelets that use it.
 type Node struct {
-	// Name is the name that Options gave the node. It is empty if no kubelet was to run before Join.
+	// Name is Options.Name. It is empty if Start started no kubelet.
 	Name string
 
 	kubelet    string

@@ -239,7 +239,7 @@ func (t *terminalWriter) breakdown(r result.Result) {
 			case certain == upper || upper == "<1%":
 				return upper
 			}
-			return upTo(certain, upper, sum)
+			return certain + " to " + upper
 		}
 		tab.add(plain(chart.Clean(b.Phase)+" "+callText(b.Verb, b.Resource, b.Variant, b.Tenant), chart.Format(scenario.Seconds, b.ClientMean),
 			share(result.PartLag, result.PartConnect), share(result.PartWire), share(result.PartFairness), share(result.PartEtcd),

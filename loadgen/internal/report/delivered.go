@@ -15,7 +15,7 @@ func deliveryTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Asked and done",
 		Head:    heads("Phase", "Load or action", "What", ">Asked", ">Done", ">Share", ">At least", "Limited by"),
-		Note:    "\"Asked\" counts arrivals whose answers were due by the end of the phase, watches, or requests or rounds of an action. If the share is below \"At least\", the run does not pass: it fails if the cluster was the limit, and cannot be judged if the generator, the machine or the asked rate was.",
+		Note:    "\"Asked\" counts watches, an action's requests or rounds, or requests whose answers were due by the end of the phase. If the share is below \"At least\", the run does not pass: it fails if the cluster was the limit, and cannot be judged if the generator, the machine or the asked rate was.",
 	}
 	for _, p := range phases {
 		for _, d := range p.Deliveries {

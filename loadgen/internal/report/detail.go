@@ -142,7 +142,7 @@ func nodesTable(n *result.Nodes) tableView {
 	t.add("All Ready after", chart.Format(scenario.Seconds, n.ReadySeconds))
 	t.add("Heartbeats acknowledged", chart.Count(n.Heartbeats))
 	t.add("Heartbeat p99", quantiles(n.Heartbeat, n.Heartbeat.P99)[0])
-	t.add("Missed by us", chart.Count(n.MissedByGenerator))
+	t.add("Missed by the generator", chart.Count(n.MissedByGenerator))
 	t.add("Missed by the server", chart.Count(n.MissedByServer))
 	t.add("Status writes", chart.Count(n.StatusWrites))
 	t.add("Pods started, stopped", chart.Count(n.PodsStarted)+", "+chart.Count(n.PodsStopped))

@@ -34,7 +34,7 @@ func TestLivePageHasNoVerdict(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	for _, not := range []string{">PASS<", ">FAIL<", "Exit code", "Where the time went", "No request leaves this page"} {
+	for _, not := range []string{">PASS<", ">FAIL<", "Exit code", "Where the time went", "This page sends no requests"} {
 		if strings.Contains(page, not) {
 			t.Errorf("the page of an active run has %q", not)
 		}

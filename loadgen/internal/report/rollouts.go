@@ -73,7 +73,7 @@ func rolloutTable(all []rolled) tableView {
 		Caption: "Hop by hop", Merged: 2,
 		Head: heads("Phase", "Rollout", "Hop", ">Pieces", ">First", ">Last", ">Added"),
 		Note: "First and Last are the times at which watches saw the first and the last piece, counted from just before the change was sent. " +
-			"Hops: the API's answer, steps of the ReplicaSet, pod created, bound to a node, Ready, ready in an EndpointSlice. " +
+			"Hops: the API's answer, the ReplicaSet created or scaled, pod created, bound to a node, Ready, ready in an EndpointSlice. " +
 			"Added is how much later the last piece came than at the hop before: the largest values show where the time went.",
 	}
 	for _, r := range all {

@@ -221,7 +221,7 @@ func (s *steering) endPhaseEarly(name string) error {
 	case name != "" && name != s.phase:
 		return fmt.Errorf("phase %s is not running: the current phase is %s", name, s.phase)
 	case s.stopped, s.over:
-		return fmt.Errorf("phase %s is ending already", s.phase)
+		return fmt.Errorf("phase %s is already ending", s.phase)
 	}
 	s.stopped = true
 	s.tell(time.Now(), "phase ended early", "phase "+s.phase+" is ended early: its figures will not be judged")

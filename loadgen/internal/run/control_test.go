@@ -33,7 +33,7 @@ func TestEndPhaseEndsIt(t *testing.T) {
 				if err := r.phases.steering.endPhaseEarly(""); err != nil {
 					t.Error(err)
 				}
-				if err := r.phases.steering.endPhaseEarly(p.Name); err == nil || !strings.Contains(err.Error(), "ending already") {
+				if err := r.phases.steering.endPhaseEarly(p.Name); err == nil || !strings.Contains(err.Error(), "already ending") {
 					t.Errorf("ended twice: %v", err)
 				}
 			}()

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quiet is the time without events of a kind and load after which the next such event is reported.
+// quiet is how long events of a kind and load must have been absent for the next such event to be delivered.
 const quiet = 5 * time.Second
 
 // Recorder writes slots to pulse.jsonl or sends them to another recorder. Its methods are safe for concurrent use. A nil
@@ -268,8 +268,8 @@ func (r *Recorder) write(s Slot, now time.Time) error {
 	return nil
 }
 
-// note records an event for delivery, unless another event of the same kind and load occurred less than quiet ago. The
-// slots count all events.
+// note records an event for delivery, unless the time since the previous event of the same kind and load is shorter
+// than quiet. The slots count all events.
 func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Time) {
 	if n == 0 {
 		return

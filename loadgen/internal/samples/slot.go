@@ -77,7 +77,7 @@ func (s RequestSlot) empty() bool { return s.Succeeded == 0 && len(s.Failed) == 
 
 // StreamSlot counts the events of one load's watches in a slot.
 type StreamSlot struct {
-	Breaks    int64 `json:"breaks,omitempty"`    // watches that ended for another reason than the server's timeout
+	Breaks    int64 `json:"breaks,omitempty"`    // watches that ended for a reason other than the server's timeout
 	Relists   int64 `json:"relists,omitempty"`   // watches that had to list again
 	Delivered int64 `json:"delivered,omitempty"` // first deliveries of acknowledged writes
 }
@@ -115,12 +115,12 @@ func (s Slot) Check() error {
 			counts = append(counts, b.N)
 		}
 		if !countable(counts...) || r.Slowest < 0 {
-			return fmt.Errorf("requests of %s: an invalid count", load)
+			return fmt.Errorf("requests of %s: a count is negative or too large", load)
 		}
 	}
 	for load, r := range s.Streams {
 		if !countable(r.Breaks, r.Relists, r.Delivered) {
-			return fmt.Errorf("watches of %s: an invalid count", load)
+			return fmt.Errorf("watches of %s: a count is negative or too large", load)
 		}
 	}
 	return nil

@@ -88,8 +88,8 @@ func (w *Window) Recent() Counts { return w.recent }
 // Total returns the numbers of requests that ended since the first slot.
 func (w *Window) Total() Counts { return w.total }
 
-// Over returns the number of recent requests that took longer than d, without the generator's own delay. It may not
-// count requests that took up to 6% longer than d.
+// Over returns the number of recent requests that took longer than d, without the generator's own delay. It may miss
+// requests that took at most 6% longer than d.
 func (w *Window) Over(d time.Duration) (n int64) {
 	for i := bucketOf(d) + 1; i < buckets; i++ {
 		n += w.took[i]
@@ -97,8 +97,8 @@ func (w *Window) Over(d time.Duration) (n int64) {
 	return n
 }
 
-// Longest returns a duration that all recent requests except n did not exceed. The result may be up to 6% too high. It
-// is 0 if there are at most n recent requests.
+// Longest returns a duration that at most n recent requests exceeded. The result may be up to 6% too high. It is 0 if
+// there are at most n recent requests.
 func (w *Window) Longest(n int64) time.Duration {
 	for i := buckets - 1; i >= 0; i-- {
 		if n -= w.took[i]; n < 0 {

@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Marks, which are private-use characters. The first pair surrounds the value of an action in rendered text. The second
-// pair surrounds a plain YAML scalar that contains such values in a Shape.
+// Marks, from Unicode's private use area. In rendered text, the first pair surrounds the value of an action. In a
+// Shape, the second pair surrounds a plain YAML scalar that contains such values.
 const (
 	beginValue, endValue   = "\ue000", "\ue001"
 	beginScalar, endScalar = "\ue002", "\ue003"
@@ -172,7 +172,7 @@ func (t *Template) markedText(values map[string]any, seed int64, turn uint64) (s
 	return t.buffer.String(), nil
 }
 
-// pieces renders the template and cuts it at the values of its actions.
+// pieces renders the template and returns the text before, between and after the values of its actions.
 func (t *Template) pieces(values map[string]any, seed int64, turn uint64) (static []string, err error) {
 	text, err := t.markedText(values, seed, turn)
 	if err != nil {
@@ -275,7 +275,7 @@ func cut(text string) (all []part) {
 	}
 }
 
-// Append appends the document, with values for its slots, to b. The values must satisfy simple.
+// Append appends the document, with values for its slots, to b. The function simple must report true for each value.
 func (j JSON) Append(b []byte, slots []string) []byte {
 	for i := range j {
 		p := &j[i]
@@ -296,7 +296,7 @@ func (j JSON) Append(b []byte, slots []string) []byte {
 	return b
 }
 
-// words maps the plain YAML scalars that consist of letters but are not strings to JSON.
+// words maps the plain YAML scalars that mean true, false or null to their JSON.
 var words = map[string]string{
 	"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false", "null": "null", "Null": "null", "NULL": "null",
 }

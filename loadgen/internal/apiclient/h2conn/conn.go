@@ -75,8 +75,8 @@ type Options struct {
 	// connection is lost. Zero means no PINGs, so that a dead connection cannot be told from a silent one. client-go
 	// uses 30 s.
 	Ping time.Duration
-	// Urgent is the number of streams that Open keeps free for urgent requests: a node with a hundred starting pods
-	// must still renew its lease. TryOpen may use these streams.
+	// Urgent is the number of streams that Open keeps free for urgent requests, so that a node with a hundred starting
+	// pods can still renew its Lease. TryOpen does not keep them free.
 	Urgent int
 }
 

@@ -78,7 +78,7 @@ func (u *unwatched) awaitWritable(deadline time.Time) error {
 	return nil
 }
 
-// await waits until the descriptor is ready or closed, or for the duration most.
+// await waits until the descriptor is ready or closed, but no longer than the duration most.
 func (u *unwatched) await(events int16, most time.Duration) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()

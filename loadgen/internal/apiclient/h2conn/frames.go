@@ -14,7 +14,7 @@ type frame struct {
 	kind  http2.FrameType
 	flags http2.Flags
 	id    uint32
-	// payload does not include padding and priority. For DATA it is one piece of the frame.
+	// payload is the content of the frame without padding and priority, or one piece of the content of a DATA frame.
 	payload []byte
 	// size is the number of bytes of a piece of DATA that count for flow control, padding included.
 	size int

@@ -12,10 +12,10 @@ import (
 // pool has other connections.
 const restoreAfter = time.Second
 
-// Pool holds the connections of one client to one server. New streams alternate between the first spread connections.
-// When these are full, further connections are used. A server has one write loop per connection, so with a single
-// connection the queue of the write loop would be measured. Lost connections are dropped, and no request is sent again.
-// A Pool is safe for concurrent use.
+// Pool holds the connections of one client to one server. New streams alternate between the first `spread` connections.
+// When these are full, further connections are used. A server has one write loop per connection, so a client with a
+// single connection would measure the queue of that loop. Lost connections are dropped, and no request is sent again. A
+// Pool is safe for concurrent use.
 type Pool struct {
 	addr    string
 	options Options
@@ -53,7 +53,7 @@ func NewPool(addr string, o Options, spread int) *Pool {
 	return p
 }
 
-// Open dials connections until there are spread of them, so that no measured stream waits for a handshake.
+// Open dials connections until the pool has `spread` connections, so that no measured stream waits for a handshake.
 func (p *Pool) Open(ctx context.Context) error {
 	for {
 		p.mu.Lock()

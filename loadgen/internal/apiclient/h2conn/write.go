@@ -17,8 +17,8 @@ const pingTimeout = 15 * time.Second
 // It bounds the memory that a server consumes by not reading the answers.
 const maxReplies = 10_000
 
-// handedOver is the maximum number of unacknowledged bytes up to which Flush writes itself. It is smaller than the send
-// buffer of any socket.
+// handedOver is the maximum number of bytes, including unacknowledged ones, with which Flush still writes to the socket
+// itself. It is smaller than the send buffer of any socket.
 const handedOver = 8 << 10
 
 // Maximum capacities of write buffers that are kept for reuse.

@@ -258,7 +258,7 @@ func (w window) refusal(b *row, c call, all total) string {
 		b.warn("the API servers counted %.0f of our %d requests", all.count, ours)
 	}
 	if rows > 1 {
-		b.warn("the server's means are over %d loads, variants or tenants together: metrics cannot tell them apart", rows)
+		b.warn("the server's means cover %d loads, variants or tenants, because metrics cannot tell them apart", rows)
 	}
 	return ""
 }

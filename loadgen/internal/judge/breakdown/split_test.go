@@ -223,7 +223,7 @@ func TestSharedOperations(t *testing.T) {
 		t.Errorf("admission's note is %q", note)
 	}
 	for _, r := range rows[1:3] {
-		warns(t, r, "the server's means are over 2 loads, variants or tenants together", famFilter)
+		warns(t, r, "the server's means cover 2 loads, variants or tenants, because metrics cannot tell them apart", famFilter)
 	}
 }
 

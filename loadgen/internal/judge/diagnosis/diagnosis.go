@@ -43,6 +43,8 @@ type Options struct {
 	Step time.Duration
 	// Failed holds the gates of the run that failed.
 	Failed []FailedGate
+	// NoData holds the names of the gates of the run that have no data. With such gates, no run is called healthy.
+	NoData []string
 	// Reference is the archive of a run to compare with instead of a calm time, or nil.
 	Reference *archive.Archive
 }
@@ -147,6 +149,9 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 	d.Doubts = append(doubts, d.Doubts...)
 	if len(d.Lacked) > 0 {
 		d.Doubts = append(d.Doubts, fmt.Sprintf("%d of %d signals have no data", len(d.Lacked), len(known.Signals)))
+	}
+	if len(o.NoData) > 0 {
+		d.Doubts = append(d.Doubts, "gates without data: "+strings.Join(o.NoData, ", "))
 	}
 	if d.Answer == result.Healthy && len(d.Doubts) > 0 {
 		d.Answer = result.CannotTell

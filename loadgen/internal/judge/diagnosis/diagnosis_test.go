@@ -505,6 +505,10 @@ func TestHealthyNeedsEvidence(t *testing.T) {
 	if err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "the calm time was not calm: share of the loads' requests") {
 		t.Errorf("a named calm time with trouble: %s, as %q: %v", d.Answer, d.Doubts, err)
 	}
+	d, err = Diagnose(t.Context(), plane{answers}, Options{From: begin, To: begin.Add(60 * step), Step: step, NoData: []string{"unsent", "lost"}})
+	if err != nil || asWhole(d).Answer != result.CannotTell || d.Doubts[len(d.Doubts)-1] != "gates without data: unsent, lost" {
+		t.Errorf("gates without data: %s, as %q: %v", d.Answer, d.Doubts, err)
+	}
 }
 
 // A cluster without a generator does not lack the generator's signals. A run does.

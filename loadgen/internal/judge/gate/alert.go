@@ -43,8 +43,8 @@ func (b book) rules() ([]*alerting.Ruleset, error) {
 	return []*alerting.Ruleset{b.extra, shipped}, err
 }
 
-// CompileWith is Compile for gates that may name alerts of extra rules. An alert of extra takes precedence over a
-// shipped one with the same name.
+// CompileWith is like Compile, but gates may also name alerts of the rules in extra. Such an alert takes precedence
+// over a shipped alert with the same name.
 func CompileWith(s *scenario.Scenario, extra alerting.Ruleset) ([]Compiled, error) {
 	return compileAll(s, newBook(extra))
 }
@@ -210,7 +210,8 @@ func pending(h alerting.History, name string) string {
 
 func span(d time.Duration) string { return show("seconds", d.Seconds()) }
 
-// silenceDoubts returns the reasons why it proves nothing that the alert did not fire.
+// silenceDoubts returns the reasons why the alert's silence proves nothing, such as lost scrapes, and notes on the
+// data.
 func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why []reading, notes []string, err error) {
 	for _, w := range windows {
 		if w.missing != "" {
@@ -255,9 +256,9 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 	return why, notes, nil
 }
 
-// harmless reports whether the alert would not have fired even if the scrape in the gap had not been lost. That is so
-// if each range that the alert reads still holds two samples, and no pending alert was resolved in the gap. A
-// Prometheus server also evaluates rules over such gaps.
+// harmless reports whether the lost scrape in the gap cannot have kept the alert from firing. For this, each range that
+// the alert reads must still hold two samples, and no pending alert may have been resolved in the gap. A Prometheus
+// server also evaluates rules over such gaps.
 func (c Compiled) harmless(gap stretch, h alerting.History) bool {
 	between := gap.to.Sub(gap.from) // between the adjacent scrapes: two intervals
 	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {

@@ -113,8 +113,8 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 	}
 	for _, selector := range c.reads {
 		if c.objective.Name == "expr" {
-			// Otherwise "or vector(0)" would give a value although no target can have
-			// counted anything.
+			// Without this check, an expression with "or vector(0)" would have a value although
+			// no target can have counted anything.
 			why, err := alerting.WhyNoSeriesFits(ctx, a, first, last, selector)
 			if err != nil || why != "" {
 				return targets{missing: why}, err
@@ -126,14 +126,14 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 			return t, err
 		}
 		if len(found) == 0 {
-			// The metric may have series with other labels. A metric without any series was not
-			// recorded.
+			// The metric may have series that the selector does not match. Only a metric
+			// without any series was not recorded.
 			if found, err = a.Instances(ctx, first, last, archive.Equal(model.MetricNameLabel, metric)); err != nil {
 				return t, err
 			}
 		}
-		// If a component is known to have the metric, another selector of the
-		// expression may cover the time before the first count: "or 0 * other".
+		// A metric that a component is known to have has no series before its first count.
+		// Another selector of the expression may cover that time: "or 0 * other".
 		unborn := len(found) == 0 && c.objective.Name == "expr" && len(c.reads) > 1 && c.known(metric)
 		if unborn && !slices.Contains(t.unborn, metric) {
 			t.unborn = append(t.unborn, metric)

@@ -246,7 +246,7 @@ func Families(s *scenario.Scenario) []string {
 	return slices.Compact(all)
 }
 
-// Lacks returns the components whose metrics the gate needs but that are not among jobs. If
+// Lacks returns the components that are not in jobs although the gate needs their metrics. If
 // there are any, the gate has no data.
 func (c Compiled) Lacks(jobs []string) []string {
 	return slices.DeleteFunc(slices.Clone(c.objective.Needs), func(job string) bool {

@@ -99,8 +99,8 @@ func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n i
 	return n
 }
 
-// young returns the number of arrivals at the end of a phase whose answers are not due yet: those in the last median
-// service time of the phase. This time counts as at least `least` and at most slowAnswer seconds.
+// young returns the number of arrivals at the end of a phase whose answers are not due yet. An answer is due after the
+// median service time of the phase, but after at least `least` and at most slowAnswer seconds.
 func young(r result.Requests, least float64) int64 {
 	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 }

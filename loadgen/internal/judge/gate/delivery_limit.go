@@ -23,7 +23,7 @@ type work struct {
 	load      bool   // the work belongs to a load, not to an action
 }
 
-// add adds a distribution of service times. The p50 is the largest of all added ones.
+// add adds a distribution of service times. The p50 of w is the largest p50 of all added distributions.
 func (w *work) add(l result.Latency) {
 	w.all += l.Mean * float64(l.Count)
 	w.slow += slowSeconds(l)

@@ -31,14 +31,14 @@ type reading struct {
 	external *float64
 	// withheld means that there is a value that the gate does not judge. missing is the reason.
 	withheld bool
-	// missing is the reason why there is no value, or "". nothing means that there was nothing to measure.
+	// missing is the reason why there is no value, or "". The field nothing is true if there was nothing to measure.
 	missing string
 	nothing bool
 	// short means that the value is missing because the run was too short for the alert to
 	// fire.
 	short bool
-	// alike means that several phases with the same text in missing are reported together, in one text that lists the
-	// phases.
+	// alike means that readings of several phases that lack a value for the same reason are reported in one text, which
+	// lists the phases.
 	alike bool
 	// failed makes the gate fail for any value, because a condition was not met.
 	failed bool
@@ -83,9 +83,8 @@ func (r *reading) without(why string) {
 	}
 }
 
-// perLoad returns a finding with a reading for each measured row (such as a verb and a
-// resource) of each expected load in each phase. A load without rows in a phase gives a reading
-// with nothing to measure.
+// perLoad returns a finding with a reading for each measured row (such as a verb and a resource) of each expected load
+// in each phase. A load without rows in a phase gives a reading whose field nothing is true.
 func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) string, read func(T) reading) finding {
 	var f finding
 	measured := map[string]bool{}
@@ -207,11 +206,10 @@ func (e evidence) ratioOf(noun string, read, external func(result.Requests) shar
 	return finding{readings: kept, whole: true}
 }
 
-// withholdGeneratorDelay withholds values of client objectives for which the generator may be
-// the cause: the generator was saturated in a phase of the value, or the value breaks the bound
-// but would hold it without the generator's own delay. It also withholds values of phases that
-// the user changed. Server-side metrics, and facts that a delay cannot cause, keep their
-// verdict.
+// withholdGeneratorDelay withholds values of client objectives for which the generator may be the cause: the generator
+// was saturated in a phase of the value, or the value breaks the bound but meets it without the generator's own delay.
+// It also withholds values of phases that the user changed. Server-side metrics, and facts that a delay cannot cause,
+// keep their verdict.
 func (e evidence) withholdGeneratorDelay(f finding) finding {
 	if !e.objective.Client {
 		return f

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// fitness describes how far the scrapes of a target in a window can be used.
+// fitness says to what extent a gate can use the scrapes of a target in a window.
 type fitness struct {
 	instance string
 	// why is the reason why the scrapes cannot be used at all, or "" if they can.
@@ -105,7 +105,8 @@ func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instanc
 	return f, nil
 }
 
-// nearby is how far outside a window fit looks for the adjacent scrapes. It is the maximum of record.interval.
+// nearby is the maximum distance from a window at which the method fit looks for the adjacent scrapes. It is the
+// maximum of record.interval.
 const nearby = 5 * time.Minute
 
 // around returns the time between the scrapes before and after the lost scrape i. At the first and the last

@@ -106,8 +106,8 @@ func measured() map[string]func(evidence) finding {
 	}
 }
 
-// achieved returns how many of the answers that were due in a phase came within the phase, as a share. It excludes own
-// arrivals, which the generator itself delayed.
+// achieved returns the share of the answers due in a phase that came within the phase. It leaves out the arrivals that
+// the generator itself delayed; own is their number.
 func achieved(r result.Requests, own int64) share {
 	of := max(owed(r, 0)-own, 0)
 	return share{min(r.AnsweredInPhase(), of), of}

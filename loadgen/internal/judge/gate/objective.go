@@ -22,8 +22,8 @@ type Objective struct {
 	Name string
 	// Doc describes the value. Source names the origin of the value or its bound.
 	Doc, Source string
-	// Default is a bound to start with, such as "max: 1s": the bound that Source states, if it
-	// states one.
+	// Default is the suggested bound, such as "max: 1s". It is the bound that Source states, if
+	// Source states one.
 	Default string
 	// Unit is the unit of the value.
 	Unit scenario.Unit
@@ -31,8 +31,8 @@ type Objective struct {
 	// objective that the generator measures. $window is the length of the window. $hours is
 	// the length in hours, but at least 1.
 	Expr string
-	// Histogram is the quantile from which Expr is generated. Nil means that Expr is not
-	// generated.
+	// Histogram describes the quantile of a histogram that Expr computes. Expr is generated
+	// from it. Nil means that Expr is not generated.
 	Histogram *histogram
 	// Needs lists the components (jobs) whose metrics the objective reads.
 	Needs []string

@@ -65,9 +65,9 @@ func upperBoundOf(l, external result.Latency) reading {
 	return r
 }
 
-// withhold withholds a scraped quantile that holds the bound although the true quantile may break it. A quantile of few
-// observations is interpolated within the bucket of the slowest observation, so it may be too low. others holds the values
-// of the expression from cautious, which uses the upper edge of that bucket.
+// withhold withholds a scraped quantile that meets the bound although the true quantile may break it. A quantile of few
+// observations is interpolated within the bucket of the slowest observation, so it may be too low. others holds the
+// values of the expression from cautious, which uses the upper edge of that bucket.
 func (c Compiled) withhold(r *reading, labels map[string]string, others []archive.Sample) {
 	for _, o := range others {
 		if r.missing != "" || !maps.Equal(o.Labels, labels) || math.IsNaN(o.V) || !c.holds(r.value) || c.holds(o.V) {
@@ -93,9 +93,9 @@ func (c Compiled) cautiousValues(ctx context.Context, a *archive.Archive, expr s
 	return values, nil
 }
 
-// cautious changes PromQL so that histogram_quantile gives the upper edge of the bucket of the slowest observation, for each
-// group with fewer observations than the quantile needs. Prometheus interpolates within that bucket, so a bound inside the
-// bucket may seem to hold. Expressions that do not parse, and computed quantiles, stay unchanged.
+// cautious changes PromQL so that histogram_quantile gives the upper edge of the bucket of the slowest observation, for
+// each group with fewer observations than the quantile needs. Prometheus interpolates within that bucket, so a bound
+// inside the bucket may seem to be met. Expressions that do not parse, and computed quantiles, stay unchanged.
 func cautious(expr string) string {
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {

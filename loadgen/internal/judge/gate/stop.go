@@ -50,7 +50,7 @@ func Stops(s *scenario.Scenario) (stops []*Stop, err error) {
 // StopOptions say which alerts a condition that is given by a flag may name.
 type StopOptions struct {
 	Rules alerting.Ruleset // rules that take precedence over the shipped rules
-	// Elsewhere means that a Prometheus evaluates the alerts, by rules that are unknown here.
+	// Elsewhere means that a Prometheus server evaluates the alerts, by rules that this program does not know.
 	Elsewhere bool
 }
 

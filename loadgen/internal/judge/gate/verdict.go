@@ -48,7 +48,8 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	return g, worst
 }
 
-// tooShort reports whether all missing readings are missing because the run was too short, and at least one is.
+// tooShort reports whether a reading is missing because the run was too short, and no reading is missing for
+// another reason.
 func tooShort(f finding) bool {
 	short := false
 	for _, r := range f.readings {
@@ -205,7 +206,7 @@ func show(u scenario.Unit, v float64) string {
 	return three(v)
 }
 
-// resolution of times, in seconds: the histograms do not distinguish smaller ones (latency.Lowest).
+// resolution is the smallest time, in seconds, that the histograms distinguish from zero (latency.Lowest).
 const resolution = 1e-6
 
 func three(v float64) string { return digits.Format(v, 3) }

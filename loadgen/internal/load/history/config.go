@@ -66,13 +66,13 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Name == "":
 		return c, fmt.Errorf("a history needs a name")
 	case c.Clients < 0 || c.Clients > mostClients:
-		return c, fmt.Errorf("load %s: clients: %d (1 to %d)", c.Name, c.Clients, mostClients)
+		return c, fmt.Errorf("load %s: clients: %d is out of range (1 to %d)", c.Name, c.Clients, mostClients)
 	case c.Registers < 0 || c.Registers > mostRegisters:
-		return c, fmt.Errorf("load %s: objects: %d (1 to %d)", c.Name, c.Registers, mostRegisters)
+		return c, fmt.Errorf("load %s: objects: %d is out of range (1 to %d)", c.Name, c.Registers, mostRegisters)
 	case c.Watchers > mostWatchers:
-		return c, fmt.Errorf("load %s: watchers: %d (at most %d)", c.Name, c.Watchers, mostWatchers)
+		return c, fmt.Errorf("load %s: watchers: %d is too many (at most %d)", c.Name, c.Watchers, mostWatchers)
 	case !(c.Rate > 0 && c.Rate <= 1000):
-		return c, fmt.Errorf("load %s: rate: %g/s (over 0, at most 1000/s)", c.Name, c.Rate)
+		return c, fmt.Errorf("load %s: rate: %g/s is out of range (over 0, at most 1000/s)", c.Name, c.Rate)
 	}
 	if all := mostPerArrival * c.Rate * c.Length.Seconds(); all > MaxOperations {
 		return c, fmt.Errorf("load %s: rate: %g/s for %v may be %.0f operations, and a history holds %d (lower the rate to %.1f/s)",

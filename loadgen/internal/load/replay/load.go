@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,7 +102,11 @@ func (r *Load) prepare(ctx context.Context) error {
 	}
 	o := r.op
 	if len(o.all) == 0 {
-		return fmt.Errorf("no request of the trace can be replayed here: %v are left out", o.leftOut)
+		var left []string
+		for _, reason := range slices.Sorted(maps.Keys(o.leftOut)) {
+			left = append(left, fmt.Sprintf("%d %s", o.leftOut[reason], reason))
+		}
+		return fmt.Errorf("no request of the trace can be replayed on this cluster; left out: %s", strings.Join(left, ", "))
 	}
 	o.versions = make([]atomic.Uint64, len(o.trace.Objects)*o.options.Copies)
 	o.newest.Store(p.newest)

@@ -137,7 +137,7 @@ func (l line) first() int {
 	return slices.IndexFunc(l.Values, func(v float64) bool { return !math.IsNaN(v) })
 }
 
-// byPeak sorts lines by their peaks, the highest first, and keeps at most most lines.
+// byPeak sorts lines by their peaks, the highest first, and returns at most `most` of them.
 func (out *picture) byPeak(lines []line, most int) []line {
 	slices.SortStableFunc(lines, func(x, y line) int { return chart.ByPeak(x.Line, y.Line) })
 	if len(lines) > most {

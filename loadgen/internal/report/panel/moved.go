@@ -107,7 +107,8 @@ func same(a, b answer) bool {
 	return a.dashboard.UID == b.dashboard.UID && a.panel.Title == b.panel.Title
 }
 
-// windows holds the time before the causes of a claim and the times of these causes.
+// windows holds the periods that Moved compares for one claim of a panel: the time before the
+// claim's causes, and the times of these causes.
 type windows struct {
 	artist
 	before Mark
@@ -272,9 +273,9 @@ func median(values []float64) float64 {
 
 // Calm measures how often Moved reports a motion by chance, without a cause. It divides the
 // longest phase in which nothing begins or ends into parts, and runs Moved on each part with an
-// invented cause. A part consists of a time of length rest and a cause of length last. Calm
-// returns the number of panels that seem to have moved (seen), and the number of panels that it
-// examined (looked).
+// invented cause. Each part begins with a time of length rest without a cause; then the cause
+// begins, and lasts for last. Calm returns the number of panels that seem to have moved (seen),
+// and the number of panels that it examined (looked).
 func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Duration) (seen, looked int, err error) {
 	claims, err := allClaims()
 	if err != nil {

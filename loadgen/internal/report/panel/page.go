@@ -26,7 +26,8 @@ func Style() string { return style }
 // MostBytes is the maximum size of the output of HTML. If a run needs more, HTML draws fewer points.
 const MostBytes = 1 << 20
 
-// leastPoints is the minimum number of points of a line to which HTML reduces the drawings.
+// leastPoints is the minimum number of points of a line. HTML does not go below it to meet
+// MostBytes.
 const leastPoints = 20
 
 type section struct {

@@ -18,7 +18,7 @@ import (
 type Run struct {
 	Span
 	Phases []Mark
-	// Zero is the time from which times on the page count. The zero value means Start.
+	// Zero is the origin of the times on the page. The zero time means Start.
 	Zero time.Time
 	// Causes holds the faults and, in the result of Recorded, the loads.
 	Causes []Cause
