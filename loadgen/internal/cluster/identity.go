@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -90,10 +89,15 @@ func (t *Target) awaitServiceAccount(ctx context.Context, client kubernetes.Inte
 	})
 }
 
-// createsPodsEarly reports whether pods may be created before the first phase.
+// podless lists resources whose objects cause no pods to be created.
+var podless = []string{"configmaps", "nodes", "secrets", "services", "leases.coordination.k8s.io", scenario.WidgetResource}
+
+// createsPodsEarly reports whether pods may be created before the first phase: by objects of the scenario, or by a load
+// that prepares objects other than podless ones.
 func (t *Target) createsPodsEarly() bool {
 	return len(t.manifests) > 0 || len(t.scenario.Batches()) > 0 || slices.ContainsFunc(t.scenario.Loads(), func(l scenario.PlacedLoad) bool {
-		return l.Kind == "replay" || slices.ContainsFunc(l.Operations(), func(o scenario.Operation) bool { return strings.HasPrefix(o.Resource, "pods") })
+		operations := l.Operations()
+		return len(operations) == 0 || slices.ContainsFunc(operations, func(o scenario.Operation) bool { return !slices.Contains(podless, o.Resource) })
 	})
 }
 

@@ -141,3 +141,22 @@ func TestFromPlaneNamesMissingCredentials(t *testing.T) {
 		}
 	}
 }
+
+// A run waits for the default ServiceAccount before it creates anything that may start pods.
+func TestCreatesPodsEarly(t *testing.T) {
+	for load, want := range map[string]bool{
+		"{name: a, kind: requests, verb: get, rate: 1/s}":                   false,
+		"{name: a, kind: requests, verb: list, resource: nodes, rate: 1/s}": false,
+		"{name: a, kind: watches, count: 2, rate: 1/s}":                     false,
+		"{name: a, kind: history}":                                          false,
+		"{name: a, kind: requests, verb: get, resource: pods, rate: 1/s}":   true,
+		"{name: a, kind: requests, verb: create, resource: deployments.apps, rate: 1/s, object: {apiVersion: apps/v1, kind: Deployment}}": true,
+		"{name: a, kind: custom, rate: 1/s}": true,
+	} {
+		target := staging()
+		target.scenario = parsed(t, "phases: [{name: steady, for: 10s, load: ["+load+"]}]\n")
+		if got := target.createsPodsEarly(); got != want {
+			t.Errorf("%s: %v, want %v", load, got, want)
+		}
+	}
+}
