@@ -57,11 +57,12 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	if err != nil {
 		return d, rec.Unreadable(err)
 	}
-	options := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Step: o.Step}
-	var judged result.Result // a run without a result, such as an active one, has no failed gates
-	if result.ReadJSON(dir, result.ResultFile, &judged) == nil && o.Under == "" {
-		options.Failed, options.NoData = judge.FailedGates(judged), judge.GatesWithoutData(judged)
+	var judged result.Result // a run without a result, such as an active one, has no gates, and neither has a part of a run
+	if o.Under != "" || result.ReadJSON(dir, result.ResultFile, &judged) != nil {
+		judged = result.Result{}
 	}
+	options := judge.DiagnosisOptions(rec, judged)
+	options.Step = o.Step
 	for _, s := range o.spans(&options) {
 		if s.text == "" {
 			continue

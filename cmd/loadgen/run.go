@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -217,7 +218,7 @@ func nameOrList(cmd *cobra.Command, args []string) error {
 		}
 		w := cmd.ErrOrStderr()
 		fmt.Fprintln(w, "Built-in scenarios, with the longest duration of their phases ('loadgen scenarios' describes them):")
-		if err := printNames(w, all, width(w)); err != nil {
+		if err := printNames(w, all, terminal.Columns(w)); err != nil {
 			return err
 		}
 	}
@@ -251,7 +252,7 @@ func textOptions(w io.Writer, dir string) loadgen.TextOptions {
 	if dir != "" {
 		dir = short(dir)
 	}
-	return loadgen.TextOptions{Color: colours(w), Width: width(w), Dir: dir}
+	return loadgen.TextOptions{Color: colours(w), Width: terminal.Columns(w), Dir: dir}
 }
 
 func showComparison(w io.Writer, dir string, c result.Comparison, output *commandline.Output) error {
@@ -275,13 +276,4 @@ func short(path string) string {
 func colours(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-}
-
-func width(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
-			return columns
-		}
-	}
-	return 100
 }

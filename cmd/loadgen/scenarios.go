@@ -35,7 +35,7 @@ the CPU figures, and says where all figures come from.`,
 				return err
 			}
 			w := cmd.OutOrStdout()
-			return output.Write(w, all, func() error { return printScenarios(w, all, width(w)) })
+			return output.Write(w, all, func() error { return printScenarios(w, all, terminal.Columns(w)) })
 		},
 	}
 	output = commandline.AddOutput(cmd)

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
@@ -39,7 +40,7 @@ type tui struct {
 
 func newTUI(cmd *cobra.Command) *tui {
 	w := cmd.ErrOrStderr()
-	t := &tui{w: w, quiet: quiet(cmd), columns: width(w), began: time.Now()}
+	t := &tui{w: w, quiet: quiet(cmd), columns: terminal.Columns(w), began: time.Now()}
 	if f, ok := w.(*os.File); ok {
 		t.terminal = term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/stormglass/stormglass/internal/terminal"
 )
@@ -87,25 +86,18 @@ func flagUsages(title string, flags *pflag.FlagSet) string {
 		}
 		at.flags.AddFlag(f)
 	})
+	columns := max(terminal.Columns(os.Stdout), 80)
 	var b strings.Builder
 	for _, s := range append(sections, last) {
 		if !s.flags.HasFlags() {
 			continue
 		}
-		b.WriteString("\n\n" + s.title + ":\n" + strings.TrimRight(s.flags.FlagUsagesWrapped(columns()), " \n"))
+		b.WriteString("\n\n" + s.title + ":\n" + strings.TrimRight(s.flags.FlagUsagesWrapped(columns), " \n"))
 		if len(s.kubectl) > 0 {
 			slices.Sort(s.kubectl)
 			all := strings.Join(s.kubectl, ", ") + ": as in kubectl"
-			b.WriteString("\n      " + strings.Join(terminal.Wrap(all, columns()-6), "\n      "))
+			b.WriteString("\n      " + strings.Join(terminal.Wrap(all, columns-6), "\n      "))
 		}
 	}
 	return strings.TrimPrefix(b.String(), "\n\n")
-}
-
-// columns returns the width of the terminal, or 100 if the output is not a terminal.
-func columns() int {
-	if columns, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
-		return max(columns, 80)
-	}
-	return 100
 }

@@ -1,9 +1,23 @@
 package terminal
 
 import (
+	"io"
+	"os"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
+
+// Columns returns the width of the terminal to which w writes, or 100 if w is not a terminal.
+func Columns(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return columns
+		}
+	}
+	return 100
+}
 
 // TextWidth returns the width of s in characters.
 func TextWidth(s string) int { return utf8.RuneCountInString(s) }

@@ -1,6 +1,9 @@
 package scenario
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // Purpose is a group of built-in scenarios that serve the same purpose.
 type Purpose struct {
@@ -8,19 +11,18 @@ type Purpose struct {
 	Names []string // sorted
 }
 
-// purposes lists the names of the scenarios of each purpose. A name that ends in a slash or a hyphen stands for all names that
-// begin with it.
-var purposes = []struct{ title, names string }{
+// purposes lists patterns (path.Match) for the names of the scenarios of each purpose.
+var purposes = []struct{ title, patterns string }{
 	{"A first look", "rollout-demo replay-demo"},
 	{"Storms", "rollout-500 node-failure-storm watch-flood watch-flood-20000 api-mix object-churn nodes-5000"},
 	{"Incidents and their remedies", "fd-exhaustion stacked-etcd slow-fsync scheduler-scale thundering-herd leader-changes slow-verbs watch-storm " +
 		"rollout-hops node-loss component-loss etcd-kills etcd-restore noisy-neighbour crd-flood workloads-node-loss kms-outage token-webhook-down " +
-		"webhook-in-front aggregated-api-down audit-backend-blocked audit-disk-full conversion-webhook-down hpa-storm cloud-"},
+		"webhook-in-front aggregated-api-down audit-backend-blocked audit-disk-full conversion-webhook-down hpa-storm cloud-*"},
 	{"Upgrades and rotations", "upgrade-rollout upgrade-rollback version-skew key-rotation"},
 	{"Cost of a feature or setting", "request-path rbac-scale object-states crash-loops unschedulable-backlog preemption-storm " +
 		"scheduler-extender scheduler-profiles device-allocation gangs"},
-	{"Comparison and capacity", "ci-gate capacity-"},
-	{"Feature gates, off and on", featurePrefix},
+	{"Comparison and capacity", "ci-gate capacity-*"},
+	{"Feature gates, off and on", featurePrefix + "*"},
 }
 
 // Purposes returns the built-in scenarios by purpose.
@@ -28,9 +30,8 @@ func Purposes() (all []Purpose) {
 	for _, p := range purposes {
 		group := Purpose{Title: p.title}
 		for _, name := range Names() {
-			for _, listed := range strings.Fields(p.names) {
-				prefix := strings.HasSuffix(listed, "-") || strings.HasSuffix(listed, "/")
-				if name == listed || prefix && strings.HasPrefix(name, listed) {
+			for _, pattern := range strings.Fields(p.patterns) {
+				if match, _ := path.Match(pattern, name); match { // a test matches every pattern
 					group.Names = append(group.Names, name)
 				}
 			}

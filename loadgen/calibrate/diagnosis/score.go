@@ -308,7 +308,7 @@ func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, failed []st
 	if err := result.ReadJSON(dir, result.ResultFile, &judged); err != nil {
 		return d, nil, err
 	}
-	o := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Failed: judge.FailedGates(judged), NoData: judge.GatesWithoutData(judged)}
+	o := judge.DiagnosisOptions(rec, judged)
 	for _, g := range o.Failed {
 		failed = append(failed, g.Name)
 	}

@@ -72,7 +72,7 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 	}
 	AddReasons(&res, rec.Doubts()...)
 	if res.Verdict != result.Pass && rec.Archive != nil {
-		if d, err := diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Failed: FailedGates(res), NoData: GatesWithoutData(res)}); err != nil {
+		if d, err := diagnosis.OfArchive(ctx, rec.Archive, DiagnosisOptions(rec, res)); err != nil {
 			res.Notes = append(res.Notes, "no diagnosis: "+err.Error())
 		} else {
 			res.Diagnosis = &d
@@ -115,31 +115,25 @@ func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (
 	return res, err
 }
 
-// FailedGates returns the failed gates of a judged run, as input of its diagnosis.
-func FailedGates(res result.Result) (failed []diagnosis.FailedGate) {
+// DiagnosisOptions returns the options for the diagnosis of a whole run: its time, and its failed gates and gates without
+// data. A zero res has no gates.
+func DiagnosisOptions(rec *rundir.Recorded, res result.Result) diagnosis.Options {
+	o := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero()}
 	for _, g := range res.Gates {
-		if g.Verdict != result.Fail {
-			continue
-		}
-		f := diagnosis.FailedGate{Name: g.Name, Detail: g.Detail, Slow: g.Unit == string(scenario.Seconds) && g.Op == "<="}
-		for _, p := range res.Measurements.Phases {
-			if slices.Contains(g.BrokenIn, p.Name) {
-				f.Broken = append(f.Broken, result.Span{From: p.Start, To: p.End})
+		switch g.Verdict {
+		case result.NoData:
+			o.NoData = append(o.NoData, g.Name)
+		case result.Fail:
+			f := diagnosis.FailedGate{Name: g.Name, Detail: g.Detail, Slow: g.Unit == string(scenario.Seconds) && g.Op == "<="}
+			for _, p := range res.Measurements.Phases {
+				if slices.Contains(g.BrokenIn, p.Name) {
+					f.Broken = append(f.Broken, result.Span{From: p.Start, To: p.End})
+				}
 			}
-		}
-		failed = append(failed, f)
-	}
-	return failed
-}
-
-// GatesWithoutData returns the names of the gates of a judged run that have no data, as input of its diagnosis.
-func GatesWithoutData(res result.Result) (names []string) {
-	for _, g := range res.Gates {
-		if g.Verdict == result.NoData {
-			names = append(names, g.Name)
+			o.Failed = append(o.Failed, f)
 		}
 	}
-	return names
+	return o
 }
 
 // AddReasons adds reasons for missing data to a result, before its other reasons. Gates that do

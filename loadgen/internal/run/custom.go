@@ -62,11 +62,6 @@ type custom struct {
 // newCustom prepares the measurements. ctx ends with the run.
 func newCustom(ctx context.Context, o Options, t *cluster.Target) (*custom, error) {
 	c := &custom{actions: o.Actions, measurements: o.Measurements, target: t}
-	if len(c.measurements) > 0 { // they may create pods
-		if err := t.AwaitServiceAccount(ctx); err != nil {
-			return nil, exitcode.EnvironmentError(causeOf(ctx, err))
-		}
-	}
 	for _, name := range slices.Sorted(maps.Keys(c.measurements)) {
 		if err := c.measurements[name].Prepare(ctx, rest.CopyConfig(t.Load), t.Namespace, maps.Clone(t.Labels)); err != nil {
 			return nil, exitcode.Environmentf("prepare measurement %s: %w", name, causeOf(ctx, err))

@@ -150,8 +150,7 @@ func planeEnded(p *control.Supervisor) error {
 	return errors.New("another process stopped it")
 }
 
-// stop stops the plane: gracefully if its audit log must be complete, else at once, because its data is deleted. It does not
-// wait if the plane is lost (which has been reported), or if the user no longer waits.
+// stop stops the plane. It does not wait if the plane is lost (which has been reported), or if the user no longer waits.
 func (p *bundledPlane) stop(lost bool) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
@@ -163,14 +162,20 @@ func (p *bundledPlane) stop(lost bool) error {
 	if lost {
 		cancel()
 	}
-	stop := p.StopNow
-	if p.audited {
-		stop = p.Stop
-	}
-	if err := stop(ctx); !lost && !p.hurried() {
+	if err := p.end(ctx); !lost && !p.hurried() {
 		return err
 	}
 	return nil
+}
+
+// end stops the plane, at once if its audit log is not needed. It first undoes faults that could not be undone before,
+// because they may have changed this machine outside the plane's directory.
+func (p *bundledPlane) end(ctx context.Context) error {
+	if p.audited || p.client == nil {
+		return p.Stop(ctx) // undoes faults too
+	}
+	_, _ = p.client.ClearAll(ctx) // the phase of the fault has reported the error
+	return p.StopNow(ctx)
 }
 
 func (p *bundledPlane) discard(lost bool) error {

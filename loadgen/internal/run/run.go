@@ -284,6 +284,11 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if r.nodes, err = newNodes(config, divided); err != nil {
 		return err
 	}
+	if len(r.o.Measurements) > 0 { // their Prepare may create pods
+		if err := t.AwaitServiceAccount(ctx); err != nil {
+			return exitcode.EnvironmentError(err)
+		}
+	}
 	if r.custom, err = newCustom(ctx, r.o, t.Target); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -102,11 +101,8 @@ func (r *Load) prepare(ctx context.Context) error {
 	}
 	o := r.op
 	if len(o.all) == 0 {
-		var left []string
-		for _, reason := range slices.Sorted(maps.Keys(o.leftOut)) {
-			left = append(left, fmt.Sprintf("%d %s", o.leftOut[reason], reason))
-		}
-		return fmt.Errorf("no request of the trace can be replayed on this cluster; left out: %s", strings.Join(left, ", "))
+		notes := result.Replay{Load: r.load.Name, LeftOut: o.leftOut}.Notes()
+		return fmt.Errorf("no request of the trace can be replayed on this cluster: %s", strings.Join(notes, "; "))
 	}
 	o.versions = make([]atomic.Uint64, len(o.trace.Objects)*o.options.Copies)
 	o.newest.Store(p.newest)

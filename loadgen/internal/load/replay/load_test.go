@@ -264,7 +264,7 @@ func TestStreamsAndBindingsAreLeftOut(t *testing.T) {
 		t.Errorf("left out %v, %d sent", r.LeftOut, r.Sent)
 	}
 	err := newLoad(t, s, traceOf(t, logs), nil).Prepare(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "no request of the trace can be replayed on this cluster; left out: ") {
+	if err == nil || !strings.Contains(err.Error(), "no request of the trace can be replayed on this cluster: replay ") {
 		t.Errorf("of a trace of streams alone: %v", err)
 	}
 }
