@@ -178,7 +178,7 @@ background:
 		first += "    actions: [{kind: deploy, name: web, replicas: 80}]\n"
 	}
 	fmt.Fprintf(&b, "  - name: open\n    for: 20s\n%s", first)
-	fmt.Fprintf(&b, "  - name: calm\n    for: 1m\n%s", p.beside(0, nil, nil))
+	fmt.Fprintf(&b, "  - name: calm\n    for: 1m\n%s", p.contentOf(0, nil, nil))
 	for i, f := range p.faults {
 		var faults, loads []string
 		for _, c := range f.cases {
@@ -189,8 +189,8 @@ background:
 				loads = append(loads, strings.Replace(c.Load, "{size}", c.Sizes[f.size], 1))
 			}
 		}
-		fmt.Fprintf(&b, "  - name: %s\n    for: %s\n%s", f.phase, p.topology.Fault, p.beside(2*i+1, faults, loads))
-		fmt.Fprintf(&b, "  - name: %s-after\n    for: %s\n%s", f.phase, p.topology.Rest, p.beside(2*i+2, f.undo(), nil))
+		fmt.Fprintf(&b, "  - name: %s\n    for: %s\n%s", f.phase, p.topology.Fault, p.contentOf(2*i+1, faults, loads))
+		fmt.Fprintf(&b, "  - name: %s-after\n    for: %s\n%s", f.phase, p.topology.Rest, p.contentOf(2*i+2, f.undo(), nil))
 	}
 	return b.String()
 }
@@ -215,8 +215,8 @@ func (f planted) undo() (faults []string) {
 	return faults
 }
 
-// beside returns the YAML of the content of phase i: the actions, loads and faults of the storm, and the given faults and loads.
-func (p plan) beside(i int, faults, loads []string) string {
+// contentOf returns the YAML of the content of phase i: the actions, loads and faults of the storm, and the given faults and loads.
+func (p plan) contentOf(i int, faults, loads []string) string {
 	text := ""
 	switch p.storm {
 	case "rollout":

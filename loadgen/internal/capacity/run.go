@@ -71,7 +71,7 @@ type session struct {
 	dir    *run.Directory
 	binary compare.Binary
 	search *Search
-	// before is the search to resume, as it was recorded.
+	// before is the recorded search to resume.
 	before result.Capacity
 }
 

@@ -23,7 +23,7 @@ type symbol struct {
 
 func (s symbol) String() string { return "{{" + s.expr + "}}" }
 
-// Format writes the template expression, whatever the formatting verb.
+// Format writes the template expression, for every formatting verb.
 func (s symbol) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{{"+s.expr+"}}") }
 
 // concrete returns the value to use for v in a condition: the value of a symbol, and any other v unchanged. It fails if

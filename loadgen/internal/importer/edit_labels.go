@@ -55,7 +55,7 @@ func addLabels(text string, values []map[string]any, inherit bool, labels func(d
 }
 
 // ownLabelTexts returns the labels of an object, with their values as written in the text. It includes only labels that
-// are on lines of their own.
+// are on separate lines.
 func ownLabelTexts(lines []string, m manifest) map[string]string {
 	own := map[string]string{}
 	from, end, indent := 0, len(lines), -1

@@ -26,7 +26,7 @@ func (b *burner) checkHooks(j *burnJob) {
 	}
 }
 
-// hooks adds the hooks of a job to the phases of the job, the first of which has the index first. As in kube-burner,
+// hooks adds the hooks of a job to the phases of the job. first is the index of the first phase. As in kube-burner,
 // background hooks come first. removed is the index of the phase that removes the job's objects, or -1 if there is
 // none.
 func (b *burner) hooks(j *burnJob, first, removed int) {

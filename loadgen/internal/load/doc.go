@@ -7,8 +7,8 @@
 // load_kinds.go and to the makers of package kind, and name the kind at scenario.Load.Kind, from which the reference is
 // generated.
 //
-// All loads are open loops, measured by the client. Arrivals follow the schedule of package arrival, whatever happened
-// to earlier requests. Latency is the time from the intended start of a request to the last byte of the answer, so it
+// All loads are open loops, measured by the client. Arrivals follow the schedule of package arrival, independently
+// of earlier requests. Latency is the time from the intended start of a request to the last byte of the answer, so it
 // includes delays of a stalled server and of a late generator; lag, connect time and service time tell them apart.
 // Requests that could not be sent are counted. No request is sent twice, and there is no rate limiter.
 package load

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// batch is one encoded write request. It is encoded as soon as it is created: the labels may be in a file that is closed
+// batch is one encoded write request. It is encoded immediately: the labels may be in a file that is closed
 // before the request is sent, and a message that is not encoded takes three times the memory.
 type batch struct {
 	body    []byte

@@ -53,7 +53,7 @@ type Firing struct {
 	// Fired is when the alert began to fire. Zero means that the alert was only pending.
 	Fired time.Time
 	// Resolved is the time of the first evaluation at which the condition no longer held. Zero
-	// means that there was none.
+	// means that the condition held to the end.
 	Resolved time.Time
 }
 

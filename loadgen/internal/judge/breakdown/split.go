@@ -20,7 +20,7 @@ import (
 // leastShare and mostShare bound our share of the requests that the API servers counted for a
 // verb and a resource. Outside of them, the servers' metrics are not used. With a share s, the
 // mean of the servers is wrong by (1-s) times the difference between the mean of other clients'
-// requests and the mean of ours. For example, at 80% it is wrong by half if theirs take 3.5
+// requests and the mean of the run's requests. For example, at 80% it is wrong by half if theirs take 3.5
 // times as long. A share well over 1 means that some API servers were not scraped.
 const (
 	leastShare = 0.80

@@ -321,7 +321,7 @@ func (r reasoning) starved(e episode) bool {
 func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool {
 	for _, name := range m.All {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
-			return e.signal.Name == name && r.beside(e, first, m)
+			return e.signal.Name == name && r.accompanies(e, first, m)
 		})
 		if at < 0 {
 			return false
@@ -334,13 +334,13 @@ func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool
 // prevented reports whether a signal of Unless deviates at the component of first at the same time.
 func (r reasoning) prevented(m *mechanism, first episode) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
-		return slices.Contains(m.Unless, e.signal.Name) && r.beside(e, first, m)
+		return slices.Contains(m.Unless, e.signal.Name) && r.accompanies(e, first, m)
 	})
 }
 
-// beside reports whether episode e has the component of first, overlaps first, and changed by at least Share times the
+// accompanies reports whether episode e has the component of first, overlaps first, and changed by at least Share times the
 // change of first.
-func (r reasoning) beside(e, first episode, m *mechanism) bool {
+func (r reasoning) accompanies(e, first episode, m *mechanism) bool {
 	return e.component == first.component && e.overlaps(first, r.near()) && (m.Share == 0 || e.change() >= m.Share*first.change())
 }
 

@@ -130,8 +130,8 @@ const (
 	// gapEach requires that the counts of each target are known for half of the window.
 	gapEach gapRule = ""
 	// gapShared is for counts that are added up over the instances of a component. It suffices if the counts of
-	// one instance are known for the whole window, because that instance served the requests that the others
-	// did not. Otherwise gapEach applies.
+	// one instance are known for the whole window, because that instance served the requests that the other
+	// instances did not. Otherwise gapEach applies.
 	gapShared gapRule = "shared"
 	// gapCount is for a value that counts events: the known count is a lower bound of the value.
 	gapCount gapRule = "count"

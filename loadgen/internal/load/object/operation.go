@@ -35,7 +35,7 @@ type action interface {
 	next(n int64, r *request.Request, a *answer) bool
 	// done is called at the end of a request. If it returns true, r is sent again with the contents that done has set.
 	done(r *request.Request, a *answer, o load.Outcome) bool
-	// background does work beside the requests until ctx ends.
+	// background does work next to the requests until ctx ends.
 	background(ctx context.Context)
 	// template returns the request template for a tenant.
 	template(tenant int) *request.Template

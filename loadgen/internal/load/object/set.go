@@ -247,8 +247,8 @@ func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
 	return s.made.append(b, &v)
 }
 
-// collections returns the paths that lists read: those of the namespaces with the load's own objects if own is true,
-// otherwise that of the run's namespace.
+// collections returns the paths that lists read: the namespaces with the load's own objects if own is true, otherwise the
+// run's namespace.
 func (s *Set) collections(own bool) []string {
 	if own {
 		return s.paths

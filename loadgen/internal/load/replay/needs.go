@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Needs returns the permissions that the replay of a trace needs: those of its users, and those of the load itself,
-// which creates objects and lists existing ones. For each resource of the cluster, such as "deployments.apps",
+// Needs returns the permissions that the replay of a trace needs: for its users, and for the load itself, which
+// creates objects and lists existing ones. For each resource of the cluster, such as "deployments.apps",
 // namespaced holds whether the resource is namespaced.
 func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 	var all []object.Need

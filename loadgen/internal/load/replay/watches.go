@@ -141,7 +141,7 @@ func (h *held) Header(header h2conn.Header) {
 	}
 }
 
-// Data counts events, each of which is one line.
+// Data counts events. Each event is one line.
 func (h *held) Data(p []byte) {
 	h.bytes += int64(len(p))
 	if h.status == http.StatusOK {

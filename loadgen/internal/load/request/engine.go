@@ -22,7 +22,7 @@ const together = 8
 // batch is the maximum number of consecutive arrivals that are handled before queued requests are sent.
 const batch = 64
 
-// engine sends a request at each arrival of a schedule, whatever happened to earlier requests: an open loop. One
+// engine sends a request at each arrival of a schedule, independently of earlier requests: an open loop. One
 // dispatcher sleeps until the next arrival is due, makes the operation fill in the request, and opens a stream on a
 // connection of the pool. It never waits for the network. The read loops of the connections record the answers. A
 // sweeper cancels requests that have exceeded their timeout.

@@ -17,7 +17,7 @@ type Operation interface {
 	Kinds() []Kind
 	// Prepare finds the resources and creates the objects. Its errors name the verb and the object, with a hint.
 	Prepare(ctx context.Context) error
-	// Background does work beside the requests until ctx ends. It returns immediately if there is no such work.
+	// Background does work next to the requests until ctx ends. It returns immediately if there is no such work.
 	Background(ctx context.Context)
 	// KindOf returns the index in Kinds of the request of arrival n. It depends only on n and the seed.
 	KindOf(n int64) int

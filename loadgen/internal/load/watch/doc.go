@@ -16,7 +16,7 @@
 // informers of one process that use the same client-go configuration: another connection is opened when one has as many
 // streams as the server allows. Controllers, operators and control plane components work like this, and so does an API
 // server that proxies for many clients. With "each", every watch has its own connection, like a kubelet, kube-proxy,
-// CNI agent or kubectl, each of which is a separate process. The two load a server differently: each connection costs
+// CNI agent or kubectl: each of them is a separate process. The two load a server differently: each connection costs
 // both sides a TLS handshake and buffers, whereas a shared connection fills TLS records with the events of many
 // watches.
 //

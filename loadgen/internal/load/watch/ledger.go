@@ -194,8 +194,8 @@ func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expect
 	return expected, delivered
 }
 
-// count returns the sums of expected and actual deliveries over the writes in the ring: those of one phase, or all if
-// stats is nil. It passes missing to tally.
+// count returns the sums of expected and actual deliveries over the writes in the ring: the writes of one phase, or
+// all if stats is nil. It passes missing to tally.
 func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)) (expected, delivered int64) {
 	for i := range l.slots {
 		w := l.slots[i].Load()
