@@ -12,7 +12,7 @@ VERSIONS := 1.36 1.35
 ifneq ($(VERSION),)
 ifneq ($(VERSION),1.37)
 OF := -$(VERSION)
-MODFILE := -modfile=controlplane/versions/$(VERSION)/go.mod -tags etcd36
+MODFILE := -modfile=controlplane/versions/$(VERSION)/release.mod -tags etcd36
 endif
 endif
 STAMP := -X github.com/stormglass/stormglass/internal/version.version=$(REVISION)
@@ -64,14 +64,14 @@ incidents: build ## Run every incident with its remedy, full size, and compare
 	for s in etcd-kills etcd-restore; do $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
 
 bench: ## Compare the cost of the load engine and simulated nodes with client-go (about half an hour)
-	set -o pipefail; go test ./loadgen/bench -run '^$$' -bench . -benchtime 1x -count 6 -timeout 2h | tee /dev/stderr | go tool benchstat -
+	set -o pipefail; go test ./loadgen/lab/bench -run '^$$' -bench . -benchtime 1x -count 6 -timeout 2h | tee /dev/stderr | go tool benchstat -
 
 test: check planes ## Lint, then every test (brings up small control planes; needs a browser, see `make browser`)
 
 check: lint unit ## Lint, then the tests that need no control plane
 
 # Tests on control planes measure time, so these packages run one after another, after all others.
-PLANES := cmd/loadgen controlplane deploy/realplane loadgen/internal/realplane loadgen/testplane loadgen
+PLANES := loadgen/cli controlplane deploy/realplane loadgen/internal/realplane loadgen/testplane loadgen
 # Lint has vetted the packages.
 GO_TEST := go test -timeout 1h -vet off -ldflags -s
 
@@ -112,7 +112,7 @@ kubelet: ## Build bin/kubelet and bin/kube-proxy, real ones, for calibrate-node 
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/ k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kube-proxy
 
 container-runtime:
-	go build -o $(BIN)/calibrate ./loadgen/calibrate
+	go build -o $(BIN)/calibrate ./loadgen/lab/calibrate
 	@if ! $(BIN)/calibrate --check 2>/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	  echo "no container runtime: installing containerd, runc, containernetworking-plugins, iproute2 and iptables by apt-get"; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq containerd runc containernetworking-plugins iproute2 iptables >/dev/null; \
@@ -129,17 +129,17 @@ test-realnode: container-runtime controlplane kubelet ## Test nodes and workers 
 	  go test -tags realnode -count 1 -timeout 25m -v ./loadgen/internal/realnode
 
 calibrate: build ## Measure the error rates of `loadgen ab`: A against A, planted regressions, a busy machine (about 6 hours, resumable; ARGS=-help)
-	go run ./loadgen/calibrate/pairs $(ARGS)
+	go run ./loadgen/lab/calibrate/pairs $(ARGS)
 
 diagnose-score: build ## Plant faults of known kinds during storms and score the diagnosis (about 4 hours, resumable; ARGS=-help)
-	go run ./loadgen/calibrate/diagnosis $(ARGS)
+	go run ./loadgen/lab/calibrate/diagnosis $(ARGS)
 
 man: build ## Write the manual pages of both programs to bin/man
 	$(BIN)/loadgen man $(BIN)/man
 	$(BIN)/controlplane man $(BIN)/man
 
 imports: loadgen ## Import the example configurations of other tools: ARGS='-kube-burner DIR -perf-tests DIR -kwok DIR', checkouts
-	go run ./loadgen/calibrate/imports $(ARGS)
+	go run ./loadgen/lab/calibrate/imports $(ARGS)
 
 FUZZ = scenario:FuzzParse $(addprefix internal/, \
   apiclient/h2conn:FuzzFrames apiclient/h2conn:FuzzFields apiclient/protobuf:FuzzEvent \

@@ -1,9 +1,10 @@
-// Package deploy generates those manifests of deploy/kubernetes that have a source elsewhere in the repository: a PrometheusRule
-// from each rule file, and a ConfigMap from each dashboard. The other files of deploy/ are written by hand: compose/ for a plane on
-// this machine, github-actions/ for pull requests, and the scrape objects of kubernetes/ for a Prometheus operator.
+// Package deploy generates the manifests in deploy/kubernetes that have a source elsewhere in the repository: a PrometheusRule
+// from each rule file, and a ConfigMap from each dashboard. The other files in deploy/ are written by hand: compose/ for a
+// control plane on this machine, github-actions/ for pull requests, and the scrape objects in kubernetes/ for a Prometheus
+// operator.
 //
-// The manifests are checked in, so that kubectl needs only a checkout. "go run ./deploy/generate" writes them, and a test verifies
-// that they match their sources.
+// The manifests are checked in, so that kubectl needs only a checkout. "go run ./deploy/generate" writes them, and a test
+// verifies that they match their sources.
 package deploy
 
 import (
@@ -20,9 +21,9 @@ import (
 // Namespace is the namespace of the generated objects. A user's kustomization can change it.
 const Namespace = "monitoring"
 
-// DashboardLabel is the label by which Grafana's sidecar finds ConfigMaps in the default configuration of Grafana's chart. Its
-// value is "1". FolderAnnotation is the annotation that names Grafana's folder for a dashboard. A sidecar reads it only if it is
-// configured to.
+// DashboardLabel is the label, with the value "1", by which Grafana's sidecar finds ConfigMaps with dashboards (the default of
+// Grafana's chart). FolderAnnotation is the annotation with the name of Grafana's folder for a dashboard. A sidecar reads it only
+// if configured to.
 const (
 	DashboardLabel   = "grafana_dashboard"
 	FolderAnnotation = "grafana_folder"
@@ -34,14 +35,14 @@ const (
 	DashboardsDir = "dashboards"
 )
 
-// maxConfigMap is the maximum size of a ConfigMap's data in bytes. The API server refuses larger ones.
+// maxConfigMap is the maximum size of a ConfigMap's data in bytes. The API server refuses larger ConfigMaps.
 const maxConfigMap = 1 << 20
 
 // Manifests returns the generated manifests, by their paths below deploy/kubernetes. The sources are alerts/*.yaml and
 // dashboards/json/*.json in root, the root of the repository.
 //
-// It fails if there are no rule files or no dashboards, or if a rule file has no line "groups:". It also fails if a dashboard is not
-// a JSON object whose "uid" is the file's name, is too large for a ConfigMap, or contains tabs or carriage returns.
+// It fails if there are no rule files or no dashboards, or if a rule file has no line "groups:". It also fails if a dashboard is
+// not a JSON object whose "uid" is the file's name, is too large for a ConfigMap, or contains tabs or carriage returns.
 func Manifests(root fs.FS) (map[string][]byte, error) {
 	rules, err := sources(root, "alerts/*.yaml")
 	if err != nil {
@@ -54,8 +55,8 @@ func Manifests(root fs.FS) (map[string][]byte, error) {
 	return objects("go run ./deploy/generate", rules, dashboards)
 }
 
-// Objects returns the same files as Manifests, but generated from the given rule files and dashboards, which are by file name
-// ("etcd.yaml"). The first line of each file names command as the command that has generated it.
+// Objects returns the same files as Manifests, but generated from the given rule files and dashboards, which map file names such
+// as "etcd.yaml" to their text. The first line of each file names command as the command that has generated it.
 func Objects(command string, rules, dashboards map[string]string) (map[string][]byte, error) {
 	return objects(command, named("rules", rules), named("dashboards", dashboards))
 }

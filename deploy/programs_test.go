@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/deploy/deploytest"
-	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/internal/scrapeconfig"
 )
 
 // promtool accepts the rules, and its own run of their tests agrees with them.
@@ -49,10 +49,10 @@ func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 		}
 		return file
 	}
-	if _, err := loadgen.WriteScrapeConfig(plane, []control.ScrapeTarget{{
+	if _, err := scrapeconfig.Write(plane, []control.ScrapeTarget{{
 		Job: "etcd", Instance: "etcd-0", URL: "https://127.0.0.1:2379/metrics",
 		CAFile: key("ca.crt"), CertFile: key("scrape.crt"), KeyFile: key("scrape.key"),
-	}}, loadgen.ScrapeConfigOptions{}); err != nil {
+	}}, scrapeconfig.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	p, err := deploytest.Compose(t, "STORMGLASS_USER=1000:1000", "STORMGLASS_PLANE="+plane)

@@ -44,27 +44,13 @@
 //
 // Package testplane runs scenarios in Go tests, on a control plane that it starts once.
 //
-// # Other functions
-//
-// RunVariants and Compare compare the variants of a scenario. JudgeBy judges a
-// run by other gates or by Prometheus rules, ChartByName draws one chart, and Prove judges
-// alerts. Nodes runs only simulated nodes, and Observe only an observer. Usage and
-// ExitCode map errors to the exit codes of the commands.
-//
 // # Stability
 //
-// Within v1alpha1, code and files of an older version continue to work. The following are stable: the
-// fields of a scenario file and of result.json (fields are added, but never renamed or given
-// another meaning), the directory of a run, exit codes, Run, RunVariants, Judge,
-// JudgeBy, Options, Load, Action, Measurement and Progress. All other exported names serve the
-// commands and may change with them. Packages under internal cannot be imported.
+// docs/reference/support.md says which names and formats are stable. Package cli is the command loadgen.
 package loadgen
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
@@ -72,22 +58,15 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
+	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
-	"github.com/stormglass/stormglass/loadgen/internal/web"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
-)
-
-// Exit codes of the commands.
-const (
-	ExitPass        = exitcode.Pass
-	ExitFail        = exitcode.Fail
-	ExitNoData      = exitcode.NoData
-	ExitEnvironment = exitcode.Environment
-	ExitUsage       = exitcode.Usage
 )
 
 // Options are the options of a run. Scenario and Progress are required. Confirm is required with Kubeconfig. Kubeconfig
@@ -218,24 +197,22 @@ type Progress interface {
 type (
 	// Snapshot is the state of a run: its phase, rates, nodes, pods and watches.
 	Snapshot = run.Snapshot
-	// PhaseState is the state of a phase in a Snapshot. StopState is the state of a condition that ends the run early.
-	PhaseState = run.PhaseState
-	StopState  = run.StopState
 	// Control pauses the load of an active run, and ends its phases.
 	Control = run.Control
-	// Web serves the page of an active run to browsers on this machine.
-	Web = web.Server
+	// Kubeconfig names a user's cluster and the identity to use there.
+	Kubeconfig = cluster.Kubeconfig
 	// Plan lists the objects that a run will create in a user's cluster. Plan.String formats the list.
 	Plan = cluster.Plan
 	// Prometheus names a Prometheus whose samples a run copies instead of scraping.
 	Prometheus = promimport.Config
+	// RemoteWrite names a receiver of Prometheus' remote write protocol.
+	RemoteWrite = remotewrite.Config
+	// Workers configures the generators that share the loads and nodes of a run, and how they are started.
+	Workers = workers.Options
+	// Fuse has conditions that end a run early and limits on what the run sends, in addition to the conditions of the
+	// scenario.
+	Fuse = run.Fuse
 )
-
-// ErrPaused is the error that Control.Pause returns if the load is already paused.
-var ErrPaused = run.ErrPaused
-
-// OpenWeb listens on addr, HOST:PORT of this machine, for the page of a run. Web.Start starts to serve the page.
-func OpenWeb(addr string) (*Web, error) { return web.Open(addr) }
 
 // Run runs a scenario and returns the run directory. If Run returns an error, there is nothing to judge. If the run is
 // interrupted or its environment fails, the error is nil and the directory records the reason.
@@ -248,62 +225,21 @@ func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir strin
 	return compare.Run(ctx, o.internal())
 }
 
+// Judge judges the run in dir by the gates of its scenario, and writes result.json, junit.xml and report.html. Gates
+// that need a damaged file have no data, and the result reports the damage. Judge returns an error if it could not judge
+// the run or could not write the files.
+func Judge(ctx context.Context, dir string) (result.Result, error) { return judge.Judge(ctx, dir) }
+
+// JudgeBy judges the run in dir by files of gates or of Prometheus rules, and writes
+// nothing. Alerts of rules must not fire in any phase, except alerts that a gate names. Missing
+// data of the gates and alerts in noDataAllowed is ignored, unless all of them lack data. The
+// result says where it was ignored.
+func JudgeBy(ctx context.Context, dir string, files []string, noDataAllowed ...string) (result.Result, error) {
+	return judge.By(ctx, dir, files, noDataAllowed...)
+}
+
 // Check returns the errors in the gates of a scenario and of its variants.
-func Check(s *scenario.Scenario) error {
-	return s.Check(func(s *scenario.Scenario) error {
-		if _, err := gate.Compile(s); err != nil {
-			return err
-		}
-		var errs []error
-		for _, v := range s.AllVariants() {
-			_, err := gate.Compile(v)
-			errs = append(errs, err)
-		}
-		return errors.Join(errs...)
-	})
-}
+func Check(s *scenario.Scenario) error { return gate.Check(s) }
 
-// Warnings returns one line for each probable mistake in a scenario and in its
-// variants.
-func Warnings(s *scenario.Scenario) []string {
-	all := slices.Concat(s.Warnings(), s.Unserved(), gate.Warnings(s))
-	for _, v := range s.AllVariants() {
-		for _, w := range append(v.Warnings(), v.Unserved()...) {
-			if !slices.Contains(all, w) {
-				all = append(all, w)
-			}
-		}
-	}
-	if len(s.Gates) == 0 {
-		all = append(all, fmt.Sprintf("%s has no gates: a run of it judges nothing, and exits with 3", s.Name))
-	}
-	return all
-}
-
-// MissingReleases returns one line for each additional version of the controlplane program that a scenario or its
-// variants need and this machine lacks. controlplane is the path of the program, as in Options.ControlPlane. If there is
-// no such program, MissingReleases returns nothing.
-func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane string) []string {
-	return run.MissingReleases(ctx, s, controlplane)
-}
-
-// CheckVariant returns an error if kubeconfig names a user's cluster and the variant sets fields of the control plane.
-// These fields have no effect on a user's cluster.
-func CheckVariant(s *scenario.Scenario, name string, kubeconfig Kubeconfig) error {
-	return compare.CheckVariant(s, name, kubeconfig)
-}
-
-// CheckPrometheus returns an error if p is invalid. It does not connect.
-func CheckPrometheus(p Prometheus) error {
-	_, err := promimport.New(p)
-	return err
-}
-
-// Usage marks an error as a usage error, with exit code ExitUsage.
-func Usage(err error) error { return exitcode.UsageError(err) }
-
-// ExitCode returns the exit code for an error.
+// ExitCode returns the exit code with which the command loadgen ends after err.
 func ExitCode(err error) int { return exitcode.Of(err) }
-
-// Version returns the version of the build.
-func Version() string { return run.Version() }

@@ -21,7 +21,7 @@ type Container struct {
 }
 
 // start starts a command whose output goes to the file log. On Linux, the command gets the signal orphaned when this process
-// ends, even if it crashes.
+// ends, even if this process crashes.
 func start(name, log string, argv []string, orphaned syscall.Signal) (*Container, error) {
 	out, err := os.Create(log) // not a pipe: a write to a broken pipe would kill the command before it has cleaned up
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Container) end(s syscall.Signal) error {
 	case <-c.done:
 		return nil
 	case <-time.After(stopsWithin):
-		_ = c.cmd.Process.Kill() // it may have ended meanwhile
+		_ = c.cmd.Process.Kill() // an error means that it has just ended
 		<-c.done
 		return fmt.Errorf("still running %v after %v: killed", stopsWithin, s)
 	}

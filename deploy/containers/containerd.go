@@ -57,7 +57,7 @@ func openContainerd(ctx context.Context, dir string) (kind, error) {
 		case <-daemon.Done():
 		case <-ctx.Done():
 		}
-		_ = daemon.end(syscall.SIGKILL) // it may have ended
+		_ = daemon.end(syscall.SIGKILL) // an error means that it has already ended
 		return nil, fmt.Errorf("containerd does not listen: %w\n%s", err, daemon.Log())
 	}
 }
@@ -92,7 +92,7 @@ func (c containerd) run(name string, s deploytest.Service, entrypoint []string) 
 		argv = append(argv, "--mount", "type=tmpfs,src=tmpfs,dst="+target+",options="+options)
 	}
 	argv = append(argv, "docker.io/"+strings.TrimPrefix(s.Image, "docker.io/"), name)
-	return append(append(argv, entrypoint...), s.Command...) // ctr runs its arguments in place of the image's entry point
+	return append(append(argv, entrypoint...), s.Command...) // with arguments, ctr does not run the image's entry point
 }
 
 // userOfImage returns true, because version 1 of ctr has no flag for the user.

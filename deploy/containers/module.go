@@ -49,8 +49,8 @@ func ModuleOf(image string) (Module, error) {
 }
 
 // Build builds the static program of an image in dir and returns the image. The image has the content of the upstream image, but
-// no shell and no web pages. tools is the directory of the module tools, whose go.sum verifies the source. The dependencies are
-// those in the program's own go.mod, as in upstream's releases. The first build takes minutes.
+// no shell and no web pages. tools is the directory of the module tools, whose go.sum verifies the source. The program is built
+// with the dependencies in its own go.mod, as in upstream's releases. The first build takes minutes.
 func Build(ctx context.Context, tools, dir, image string) (imagearchive.Image, error) {
 	m, err := ModuleOf(image)
 	if err != nil {
@@ -70,8 +70,8 @@ func Build(ctx context.Context, tools, dir, image string) (imagearchive.Image, e
 	return m.image(image, program), nil
 }
 
-// copySource copies the source of the module to a directory below dir and returns that directory. The copy is needed because a
-// build adds files to it, which cannot be added to the module cache.
+// copySource copies the source of the module to a directory below dir and returns that directory. The module cache cannot be used
+// directly, because it is read-only and the build needs additional files.
 func (m Module) copySource(ctx context.Context, tools, dir string) (string, error) {
 	download := exec.CommandContext(ctx, "go", "-C", tools, "mod", "download", "-json", m.Path+"@"+m.Version)
 	var stdout, stderr bytes.Buffer

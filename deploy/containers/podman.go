@@ -30,7 +30,7 @@ func (p podman) load(ctx context.Context, archive string) error {
 
 func (p podman) run(name string, s deploytest.Service, _ []string) []string {
 	argv := p.command("run", "--rm", "--pull", "never", "--name", name, "--network", s.NetworkMode,
-		"--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024") // higher ones need CAP_SYS_RESOURCE
+		"--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024") // higher limits need CAP_SYS_RESOURCE
 	if s.User != "" {
 		argv = append(argv, "--user", s.User)
 	}

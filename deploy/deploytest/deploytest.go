@@ -1,5 +1,5 @@
-// Package deploytest supports tests of the files in deploy/. It builds the programs of the module tools, reads the compose file
-// with Compose's own loader, and arranges the files of a service as in its container.
+// Package deploytest supports tests of the files in deploy/. It builds the programs of the modules below tools/, reads the
+// compose file with Compose's own loader, and arranges the files of a service as in its container.
 package deploytest
 
 import (
@@ -18,11 +18,11 @@ import (
 	"testing"
 )
 
-// ToolsEnv is the environment variable with the directory of the built programs of the module tools; "make tools" creates the
+// ToolsEnv is the environment variable that holds the path of a directory with the built programs. "make tools" creates the
 // directory. If the variable is not set, Tool builds the programs.
 const ToolsEnv = "STORMGLASS_TOOLS"
 
-// The programs of the module tools.
+// The programs that Tool can build.
 const (
 	Prometheus   = "prometheus"
 	Promtool     = "promtool"
@@ -58,8 +58,8 @@ func Root(t testing.TB) string {
 	return filepath.Dir(strings.TrimSpace(string(out)))
 }
 
-// Tool returns the path of a program of the module tools. The first build of Prometheus takes minutes; later builds use Go's
-// build cache.
+// Tool returns the path of a program, and builds the program if ToolsEnv is not set. The first build of Prometheus takes
+// minutes; later builds use Go's build cache.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	if dir := os.Getenv(ToolsEnv); dir != "" {
@@ -68,7 +68,7 @@ func Tool(t testing.TB, name string) string {
 			_, err = os.Stat(path)
 		}
 		if err != nil {
-			t.Fatalf("%s: %v (make tools)", ToolsEnv, err)
+			t.Fatalf("%s: %v (build the programs with: make tools)", ToolsEnv, err)
 		}
 		return path
 	}
@@ -173,8 +173,8 @@ func Compose(t testing.TB, env ...string) (Project, error) {
 	return p, nil
 }
 
-// Container creates a directory with links to the service's mounts, at their paths in the container, and returns the directory.
-// Below this directory, each path in the service's configuration leads to the same file as in the container.
+// Container creates a directory with links to the service's mounts, at the paths that they have in the container, and returns
+// the directory. Below it, each path in the service's configuration leads to the same file as in the container.
 func (s Service) Container(t testing.TB) string {
 	t.Helper()
 	root := t.TempDir()
@@ -230,7 +230,7 @@ func StartPrometheus(t testing.TB, config, data string, args ...string) (url str
 				told = true
 			}
 		}
-		_, _ = io.Copy(io.Discard, logs) // a line too long for the scanner
+		_, _ = io.Copy(io.Discard, logs) // the scanner stops at a line that is too long
 	})
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended

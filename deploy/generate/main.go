@@ -1,5 +1,5 @@
-// Generate writes those manifests of deploy/kubernetes that are generated from the rules and the dashboards. Run it in the root
-// of the repository:
+// Generate writes the manifests in deploy/kubernetes that are generated from the rules and the dashboards. Run it in the root of
+// the repository:
 //
 //	go run ./deploy/generate
 //

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A step of the action: which release to install, or "source".
+# A step of the action: decides which release to install, or "source" to build the programs.
 #
-# In: VERSION, the input; REF, the tag, branch or commit that the action was called by. Out: version.
+# Environment variables: VERSION (the action's input), REF (the tag, branch or commit in the workflow's "uses:").
+# Output: version.
 set -euo pipefail
 
 release='^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$'

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # A step of the action: puts loadgen and controlplane on PATH.
 #
-# In: VERSION, "source" or a release; RELEASES, where releases are; GITHUB_ACTION_PATH, RUNNER_TEMP, RUNNER_OS,
-# RUNNER_ARCH and GITHUB_PATH, of the runner. Ends with 4 if a release cannot be had or is not what it says.
+# Environment variables: VERSION ("source" or a release), RELEASES (the base URL of release downloads);
+# GITHUB_ACTION_PATH, RUNNER_TEMP, RUNNER_OS, RUNNER_ARCH and GITHUB_PATH are set by the runner. Exits with 4 if a
+# release cannot be downloaded or does not match its checksum.
 set -euo pipefail
 
 if [[ $VERSION == source ]]; then
@@ -39,7 +40,7 @@ get checksums.txt
 for program in loadgen controlplane; do
   archive=${program}_${VERSION#v}_${os}_${arch}.tar.gz
   get "$archive"
-  # A line of exactly this file: without one nothing would be checked.
+  # Require a line for exactly this file: without such a line, no checksum would be checked.
   grep -E "^[0-9a-f]{64}  ${archive//./\\.}\$" checksums.txt >"$archive.sum" || fail "checksums.txt of $VERSION does not name $archive"
   if command -v sha256sum >/dev/null; then
     sha256sum --check --quiet "$archive.sum" || fail "$archive is not what checksums.txt says"

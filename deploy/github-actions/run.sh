@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A step of the action: runs a scenario, and ends with the exit code of loadgen.
 #
-# In: SCENARIO, ARGS (a line each), AGAINST (empty: one run), OUT; GITHUB_STEP_SUMMARY and GITHUB_OUTPUT, of the
-# runner. Out: verdict, exit-code, report, run.
+# Environment variables: SCENARIO, ARGS (one argument per line), AGAINST (empty: one run instead of a comparison), OUT;
+# GITHUB_STEP_SUMMARY and GITHUB_OUTPUT are set by the runner. Outputs: verdict, exit-code, report, run.
 set -euo pipefail
 
 if [[ -n $AGAINST ]]; then

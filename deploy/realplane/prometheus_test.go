@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/deploy/deploytest"
-	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/internal/scrapeconfig"
 )
 
 // The compose file's Prometheus, started with its own arguments on its own files, scrapes each
@@ -31,7 +31,7 @@ func TestPrometheusWatchesAPlane(t *testing.T) {
 		targets = append(targets, c.Scrape)
 		want[c.Scrape.Instance] = c.Scrape.Job
 	}
-	_, err := loadgen.WriteScrapeConfig(cluster.Dir, targets, loadgen.ScrapeConfigOptions{})
+	_, err := scrapeconfig.Write(cluster.Dir, targets, scrapeconfig.Options{})
 	must(t, err)
 	project, err := deploytest.Compose(t, "STORMGLASS_USER=1000:1000", "STORMGLASS_PLANE="+cluster.Dir)
 	must(t, err)

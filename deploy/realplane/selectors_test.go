@@ -24,7 +24,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/dashboards"
 	"github.com/stormglass/stormglass/deploy/deploytest"
-	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/internal/scrapeconfig"
 )
 
 // theirCluster is the label that tells the clusters of the other Prometheus apart.
@@ -143,7 +143,7 @@ func startTheirs(t *testing.T, jobs map[string]string, bundle render.Bundle) pro
 			rules[file] = &fstest.MapFile{Data: text}
 		}
 	}
-	dir, err := loadgen.WriteScrapeConfig(t.TempDir(), targets, loadgen.ScrapeConfigOptions{Rules: rules})
+	dir, err := scrapeconfig.Write(t.TempDir(), targets, scrapeconfig.Options{Rules: rules})
 	must(t, err)
 	files, err := filepath.Glob(filepath.Join(dir, "targets", "*.json"))
 	must(t, err)
@@ -165,7 +165,7 @@ func startTheirs(t *testing.T, jobs map[string]string, bundle render.Bundle) pro
 	if len(files) == 0 {
 		t.Fatalf("no targets in %s", dir)
 	}
-	client, err := api.NewClient(api.Config{Address: deploytest.StartPrometheus(t, filepath.Join(dir, loadgen.ScrapeConfigFile), t.TempDir())})
+	client, err := api.NewClient(api.Config{Address: deploytest.StartPrometheus(t, filepath.Join(dir, scrapeconfig.ServerFile), t.TempDir())})
 	must(t, err)
 	return promv1.NewAPI(client)
 }

@@ -131,7 +131,7 @@ var rules = []rule{
 	},
 	{
 		why:   "a scrape configuration is text",
-		from:  "loadgen/internal/scrapeconfig",
+		from:  "internal/scrapeconfig",
 		never: []string{"github.com/prometheus", "k8s.io"},
 	},
 	{
@@ -178,10 +178,10 @@ var making = []string{
 // below it. A name stands for the package and those in its folder that are not named
 // themselves.
 var layers = []string{
-	"cmd", "loadgen/testplane", "loadgen/calibrate/pairs", "loadgen",
-	"loadgen/internal/web", "loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/internal/recordings", "loadgen/internal/importer", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/diagnosis", "loadgen/calibrate/imports", "loadgen/internal/realplane",
+	"cmd", "loadgen/cli", "loadgen/testplane", "loadgen/lab/calibrate/pairs", "loadgen",
+	"loadgen/internal/web", "loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/internal/recordings", "loadgen/internal/importer", "loadgen/lab/bench", "loadgen/lab/calibrate", "loadgen/lab/calibrate/diagnosis", "loadgen/lab/calibrate/imports", "loadgen/internal/realplane",
 	"loadgen/internal/workers/job",
-	"loadgen/internal/observe", "loadgen/internal/remotewrite", "loadgen/internal/cluster", "loadgen/calibrate/runner", "loadgen/internal/trace/recording", "loadgen/internal/realnode", "loadgen/internal/realnode/container",
+	"loadgen/internal/observe", "loadgen/internal/remotewrite", "loadgen/internal/cluster", "loadgen/lab/calibrate/runner", "loadgen/internal/trace/recording", "loadgen/internal/realnode", "loadgen/internal/realnode/container",
 	"loadgen/internal/workers",
 	"loadgen/internal/workload", "loadgen/internal/node", "loadgen/internal/follow",
 	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/replay", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/batch", "loadgen/internal/load/request", "loadgen/internal/objects", "loadgen/internal/load",
@@ -190,7 +190,7 @@ var layers = []string{
 	"loadgen/internal/judge/diagnosis", "loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery",
 	"loadgen/internal/report", "loadgen/internal/report/panel", "loadgen/internal/report/chart",
 	"loadgen/internal/archivetest", "loadgen/internal/rundir",
-	"loadgen/internal/scrapeconfig", "loadgen/internal/profile", "loadgen/internal/record/promimport", "loadgen/internal/record", "loadgen/internal/generator",
+	"loadgen/internal/profile", "loadgen/internal/record/promimport", "loadgen/internal/record", "loadgen/internal/generator",
 	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/audit", "loadgen/internal/auditlog", "loadgen/internal/samples", "loadgen/internal/stall", "loadgen/internal/wakeup", "loadgen/internal/machine",
 	"loadgen/scenario", "loadgen/internal/condition", "loadgen/internal/manifest", "loadgen/internal/template", "loadgen/internal/trace", "loadgen/internal/latency", "loadgen/internal/load/arrival", "loadgen/result",
 	"dashboards", "alerts", "controlplane/control", "internal",

@@ -363,7 +363,7 @@ func TestSchemaTakesTheCatalogue(t *testing.T) {
 			t.Errorf("%s with its defaults: %v", name, err)
 		}
 	}
-	ar, err := txtar.ParseFile("../../cmd/loadgen/testdata/valid/accepted.txtar")
+	ar, err := txtar.ParseFile("../cli/testdata/valid/accepted.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +398,7 @@ func TestSchemaRefusesWhatIsWrongInShape(t *testing.T) {
 	var list bytes.Buffer
 	list.WriteString("# Bad scenarios that the JSON Schema takes: only loading finds what is wrong with them.\n" +
 		"# go test ./loadgen/scenario -run Schema -update\n")
-	for _, dir := range []string{"../../cmd/loadgen/testdata/invalid", "testdata/bad"} {
+	for _, dir := range []string{"../cli/testdata/invalid", "testdata/bad"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: no scenarios: %v", dir, err)

@@ -73,7 +73,7 @@ controlPlane: {etcd: {members: 3}}, phases: [{name: p, for: 1s}], gates: [{name:
 	for want, test := range map[string]func(testing.TB){
 		"testplane: the control plane was not started: write func TestMain": func(t testing.TB) { unstarted.Config(t) },
 		`testplane: no scenario "rolout-demo" (`:                            func(t testing.TB) { plane.Run(t, "rolout-demo") },
-		"scenario c: " + custom + ":2: controlPlane.etcd.members: the control plane in " + plane.Dir(t) + ", which was started before the run, does not have it (start the control plane with it, or leave it out)": func(t testing.TB) { plane.Run(t, custom) },
+		"scenario c: " + custom + ":2: controlPlane.etcd.members: the control plane in " + plane.Dir(t) + ", which was started before the run, does not have this setting (start the control plane with this setting, or leave the setting out)": func(t testing.TB) { plane.Run(t, custom) },
 	} {
 		if said := failures(t, test); !strings.HasPrefix(said, want) || strings.Contains(said, "\n") {
 			t.Errorf("got  %s\nwant %s", said, want)

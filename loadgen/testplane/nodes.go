@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -33,7 +33,7 @@ func (p *Plane) startNodes() (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := loadgen.Nodes(ctx, loadgen.Options{Scenario: s, Plane: p.running.Cluster().Dir, Progress: silent{}, Hurry: hurry})
+		_, err := run.Nodes(ctx, run.Options{Scenario: s, Plane: p.running.Cluster().Dir, Progress: silent{}, Hurry: hurry})
 		ended <- err
 	}()
 	stop = func() {
@@ -85,5 +85,5 @@ func isReady(c corev1.NodeCondition) bool {
 // silent is a progress display that shows nothing.
 type silent struct{}
 
-func (silent) Step(string)           {}
-func (silent) Live(loadgen.Snapshot) {}
+func (silent) Step(string)       {}
+func (silent) Live(run.Snapshot) {}

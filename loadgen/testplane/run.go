@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -47,7 +48,7 @@ func (p *Plane) Run(t testing.TB, file string, change ...func(*loadgen.Options))
 	if err != nil {
 		t.Fatalf("scenario %s: judge %s: %v", o.Scenario.Name, dir, err)
 	}
-	report(t, res)
+	logResult(t, res)
 	return res
 }
 
@@ -61,11 +62,11 @@ func within(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-// report logs a result. If the verdict is not pass, it fails the test with the reasons.
-func report(t testing.TB, res result.Result) {
+// logResult logs a result. If the verdict is not pass, it fails the test with the reasons.
+func logResult(t testing.TB, res result.Result) {
 	t.Helper()
 	var text strings.Builder
-	if err := loadgen.WriteText(&text, res, loadgen.TextOptions{}); err == nil {
+	if err := report.Terminal(&text, res, report.TerminalOptions{}); err == nil {
 		t.Log("\n" + text.String())
 	}
 	if res.Verdict == result.Pass {

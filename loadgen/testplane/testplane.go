@@ -15,7 +15,7 @@
 //
 // # Stability
 //
-// The exported names of this package are stable within v1alpha1, as in package loadgen.
+// docs/reference/support.md says which exported names are stable.
 package testplane
 
 import (

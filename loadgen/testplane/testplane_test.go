@@ -16,6 +16,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/testplane"
 )
@@ -66,7 +67,7 @@ func nothingOfRun(t *testing.T, run result.Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{LabelSelector: loadgen.RunLabel + "=" + run.ID})
+	left, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{LabelSelector: cluster.RunLabel + "=" + run.ID})
 	if err != nil || len(left.Items) > 0 {
 		t.Errorf("%d namespaces are left: %v", len(left.Items), err)
 	}

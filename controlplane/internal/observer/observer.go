@@ -2,7 +2,7 @@
 //
 // The observer is a separate process for two reasons. Scraping and evaluating rules cause garbage collection, which
 // would delay the requests through the supervisor's load balancer. And cmd/controlplane need not link Prometheus,
-// because the observer is part of cmd/loadgen, which can observe any plane that is up.
+// because the observer is part of loadgen, which can observe any plane that is up.
 package observer
 
 import (
@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// The time limits of a start and a stop. An observer answers within moments, and has little to clean up.
+	// The time limits of a start and of a stop.
 	startWithin = 30 * time.Second
 	stopWithin  = 5 * time.Second
 )
 
-// Options configure an Observer.
+// Options configures an Observer.
 type Options struct {
 	// Binary is the path of the loadgen program.
 	Binary string
@@ -40,7 +40,7 @@ type Options struct {
 	Log string
 }
 
-// Observer is a running `loadgen observe`, which ends with this process.
+// Observer is a running `loadgen observe` process, which ends when this process ends.
 type Observer struct {
 	url  string
 	cmd  *exec.Cmd
@@ -51,7 +51,7 @@ type Observer struct {
 func Find(executable string) (string, error) {
 	path, err := commandline.Find(executable, "loadgen")
 	if err != nil {
-		return "", errors.New("no loadgen binary next to controlplane or on PATH to observe the plane (`make build` makes both in bin/; --loadgen FILE names one)")
+		return "", errors.New("observing the plane needs loadgen, which is neither next to controlplane nor on PATH (build both into bin/ with `make build`, or pass --loadgen FILE)")
 	}
 	return path, nil
 }
@@ -69,7 +69,7 @@ func Start(ctx context.Context, o Options) (*Observer, error) {
 		w.cmd.Args = append(w.cmd.Args, "--observe-public")
 	}
 	w.cmd.Stderr = log
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal's Ctrl-C is for the supervisor
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that Ctrl-C in a terminal reaches only the supervisor
 	said, err := w.cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
@@ -87,7 +87,7 @@ func Start(ctx context.Context, o Options) (*Observer, error) {
 		err := json.NewDecoder(said).Decode(&where)
 		w.url = where.URL
 		answered <- err
-		_, _ = io.Copy(io.Discard, said) // to its end
+		_, _ = io.Copy(io.Discard, said) // until the observer ends
 		_ = w.cmd.Wait()                 // the log says how the observer ended
 		_ = alive.Close()
 	}()

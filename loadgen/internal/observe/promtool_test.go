@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/deploy/deploytest"
+	"github.com/stormglass/stormglass/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
-	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 )
 
 // TestPromtool: Prometheus' own tool works with the server.

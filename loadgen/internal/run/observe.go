@@ -17,6 +17,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/loopback"
+	"github.com/stormglass/stormglass/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
@@ -25,35 +26,33 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
-	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 const planeGone = time.Second
 
-// ObserveOptions says which plane to observe, and at which address to serve the metrics.
+// ObserveOptions are the options of Observe.
 type ObserveOptions struct {
-	// Dir is the directory of a running plane.
+	// Dir is the directory of a running control plane.
 	Dir string
-	// Addr is the address to serve at, HOST:PORT. Public allows an address that other machines reach.
+	// Addr is the address to listen on, HOST:PORT. Public allows an address that other machines can reach.
 	Addr   string
 	Public bool
 	// Interval is the time between scrapes; zero means 5 s.
 	Interval time.Duration
-	// Retention is the minimum time for which samples are kept. They are removed when
-	// the observation ends.
+	// Retention is the minimum time for which samples are kept. All samples are removed when Observe returns.
 	Retention time.Duration
-	// RemoteWrite names a receiver for the samples. The zero value means no receiver.
+	// RemoteWrite configures a receiver for the samples. The zero value means no receiver.
 	RemoteWrite remotewrite.Config
-	// Log is called with occasional lines.
+	// Log prints a line for the user.
 	Log func(format string, args ...any)
-	// Ready is called with the API's address, and the folder with the configuration for
-	// another Prometheus.
+	// Ready is called when the API is served, with its URL and the directory of a configuration with which another
+	// Prometheus can scrape the same targets.
 	Ready func(url, config string)
 }
 
-// Observe scrapes a plane and serves its metrics, with the rules of package alerts
-// over them, until ctx or the plane ends. Neither end is an error.
+// Observe scrapes a control plane and serves its metrics and the alerts of package alerts, until ctx ends or the
+// control plane stops. Neither is an error.
 func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return exitcode.Usagef("--listen: %w", err)
@@ -111,7 +110,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 		defer close(diagnosed)
 		diagnose(ctx, recorder, o.Log)
 	}()
-	defer func() { stop(); <-diagnosed }() // diagnose reads the archive, which is closed next
+	defer func() { stop(); <-diagnosed }() // diagnose reads the archive, which a deferred call closes next
 	recorded := make(chan error, 1)
 	var sender *remotewrite.Sender
 	if client != nil {
@@ -120,7 +119,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	go func() { recorded <- runSending(ctx, recorder.Run, sender, nil) }()
 	gone := awaitGone(ctx, o.Dir)
 	select {
-	case err = <-recorded: // it ends on its own only if it cannot store samples
+	case err = <-recorded: // the recorder fails only if it cannot store samples
 	case <-gone:
 		if ctx.Err() == nil {
 			o.Log("the control plane has stopped")
@@ -135,25 +134,26 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	return exitcode.EnvironmentError(err)
 }
 
-// observeURLFile is the file in an observed plane's directory that holds the observer's URL.
+// observeURLFile is the file in a control plane's directory that contains the URL at which Observe serves its
+// metrics.
 const observeURLFile = "observe.url"
 
-// ObserverURL returns the URL of the observer of the plane in dir.
+// ObserverURL returns the URL at which another process observes the control plane in dir.
 func ObserverURL(dir string) (string, error) {
 	if _, err := running(dir); err != nil {
 		return "", err
 	}
 	text, err := userfile.Read(filepath.Join(dir, observeURLFile), userfile.Text)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", exitcode.Usagef("%s: nothing observes this plane (start `loadgen observe --cluster %s`)", dir, shell.Quote(dir))
+		return "", exitcode.Usagef("%s: no observer runs for this control plane (start `loadgen observe --cluster %s`)", dir, shell.Quote(dir))
 	}
 	return strings.TrimSpace(string(text)), exitcode.EnvironmentError(err)
 }
 
-// diagnoseEvery is the number of scrapes between two diagnoses of the current state.
+// diagnoseEvery is the number of scrape intervals between two diagnoses.
 const diagnoseEvery = 3
 
-// diagnose logs diagnoses of the current state until ctx ends.
+// diagnose regularly diagnoses the current state and logs changes, until ctx ends.
 func diagnose(ctx context.Context, recorder *record.Recorder, log func(format string, args ...any)) {
 	present := presentLog{live: diagnosis.Live{Since: time.Now(), Step: recorder.Interval()}, log: log}
 	samples := archive.Evaluating(recorder.Live())
@@ -174,8 +174,9 @@ type presentLog struct {
 	log  func(format string, args ...any)
 }
 
-// take logs a diagnosis, or err if none exists, unless the last logged one was the same. Also without data it passes
-// d to live, because the calm time that live keeps may have no data and must then be forgotten.
+// take logs a diagnosis, or err if there is no diagnosis, unless it equals the last logged line. It passes d to live
+// even if there was no data: the calm period that live compares with may be the one without data, and live must then
+// forget it.
 func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	noData := exitcode.Of(err) == exitcode.NoData
 	if err == nil || noData {
@@ -185,7 +186,7 @@ func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	if err != nil {
 		now = err.Error()
 	}
-	early := (noData || err == nil && d.Answer == result.CannotTell) && o.CalmByDefault && o.Calm.To.Sub(o.Calm.From) < o.Under.To.Sub(o.Under.From) // not enough is recorded yet
+	early := (noData || err == nil && d.Answer == result.CannotTell) && o.CalmByDefault && o.Calm.To.Sub(o.Calm.From) < o.Under.To.Sub(o.Under.From) // not enough recorded yet
 	if early || now == p.told {
 		return
 	}
@@ -223,8 +224,7 @@ func running(dir string) (control.Cluster, error) {
 	return cluster, exitcode.EnvironmentError(err)
 }
 
-// awaitGone returns a channel that is closed when the plane in dir has no live process,
-// or ctx has ended.
+// awaitGone returns a channel that is closed when no live process uses the control plane in dir, or when ctx ends.
 func awaitGone(ctx context.Context, dir string) <-chan struct{} {
 	gone := make(chan struct{})
 	go func() {

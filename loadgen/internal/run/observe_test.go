@@ -21,8 +21,8 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
-	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 

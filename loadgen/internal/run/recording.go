@@ -14,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/loopback"
+	"github.com/stormglass/stormglass/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
@@ -21,13 +22,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
-	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// recorder makes the archive of a run: package record scrapes, package promimport
-// copies from a Prometheus.
+// recorder records metrics in the archive of a run. Package record implements it by scraping, and package promimport
+// by copying from a Prometheus.
 type recorder interface {
 	Run(context.Context) error
 	ScrapeNow(context.Context) (time.Time, error)
@@ -35,8 +35,8 @@ type recorder interface {
 	Close() error
 }
 
-// listen opens the address at which the run can be observed, before anything is started. It returns nil if the run is
-// not to be observed or scrapes nothing.
+// listen opens the address at which the run can be observed, before anything is started. It returns nil if
+// Options.Observe is empty or the run scrapes nothing.
 func listen(o Options) (net.Listener, error) {
 	if o.Observe == "" || o.Prometheus != nil {
 		return nil, nil
@@ -51,13 +51,12 @@ func listen(o Options) (net.Listener, error) {
 	return listener, nil
 }
 
-// recording makes the archive and, if there is a listener, serves it at the same
-// time.
+// recording records the archive of a run. At the same time it can serve it over HTTP and send it by remote write.
 type recording struct {
 	recorder
-	closers []func() error      // in the order of closing
+	closers []func() error      // called in this order
 	sender  *remotewrite.Sender // nil: nothing is sent
-	theirs  gate.Source         // the user's Prometheus, queried during the run if nothing is scraped; else nil
+	theirs  gate.Source         // the user's Prometheus if nothing is scraped; otherwise nil
 	hurry   <-chan struct{}
 }
 
@@ -72,7 +71,7 @@ type recordingOptions struct {
 	public   bool
 	registry *prometheus.Registry
 	receiver *remotewrite.Client // nil: nothing is sent
-	name     string              // of the run, for the receiver
+	name     string              // the run's name at the receiver
 	extra    []string            // metrics to keep in addition to the metrics of gates
 }
 
@@ -109,8 +108,8 @@ func openRecording(o recordingOptions) (*recording, error) {
 	return r, nil
 }
 
-// serve starts the query API, and writes the configuration for the user's own Prometheus
-// to scrape the same targets.
+// serve starts the query API, and writes a configuration with which the user's own Prometheus can scrape the same
+// targets.
 func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
 	server, err := observe.Start(o.listener, observe.Config{
 		Public: o.public, Recorder: scrapes, Metrics: o.registry, Rules: alerts.Files(), Version: Version(),
@@ -133,13 +132,13 @@ func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	// The configuration names addresses and keys that disappear with the run.
+	// Remove the configuration: its addresses and keys are not valid after the run.
 	r.closers = append(r.closers, func() error { return os.RemoveAll(config) })
 	o.step("for your own Prometheus: prometheus --config.file=%s", filepath.Join(config, scrapeconfig.ServerFile))
 	return nil
 }
 
-// live returns what was scraped so far, or nil if samples are copied.
+// live returns the metrics that were scraped so far, or nil if they are copied from a Prometheus.
 func (r *recording) live() *archive.Archive {
 	if scrapes, ok := r.recorder.(*record.Recorder); ok {
 		return archive.Evaluating(scrapes.Live())

@@ -10,13 +10,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
-	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 )
 
 // quiet discards all output.

@@ -16,16 +16,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Compiled is a gate that can be judged: its objective exists, its PromQL parses, its
-// bound has the right unit, and its phases and loads exist.
+// Compiled is a gate that has been checked: its objective exists, its PromQL parses, its bound has
+// the right unit, and its phases and loads exist.
 type Compiled struct {
 	scenario.Gate
 	objective Objective
 	op        string  // "<=" or ">="
 	bound     float64 // in the objective's unit
-	boundless bool    // true for a figure, which has a bound only to define its worst value
+	boundless bool    // true for a figure, whose bound only says which value is the worst
 	order     []string
-	// strict requires data in every phase of Over.
+	// strict means that every phase of Over must have data.
 	strict bool
 	// expects lists the loads that must have results.
 	expects []place
@@ -33,7 +33,7 @@ type Compiled struct {
 	failures []string
 	// reads lists the selectors of the PromQL.
 	reads [][]*labels.Matcher
-	// outages holds the times in which faults made targets of the judged run unreachable.
+	// outages holds the times at which faults made targets of the run unreachable.
 	outages timeline.Outages
 	// known reports whether a component is known to have a metric.
 	known func(metric string) bool
@@ -45,9 +45,24 @@ type Compiled struct {
 
 type place struct{ phase, load string }
 
-// Compile checks the gates of a scenario, so that errors show before anything starts. The
-// error has one line for each problem, which names the field.
+// Compile checks the gates of a scenario before the run starts. The error has one line for each
+// problem, with the path of the field.
 func Compile(s *scenario.Scenario) ([]Compiled, error) { return CompileWith(s, nil) }
+
+// Check returns the errors in the gates of a scenario and of its variants.
+func Check(s *scenario.Scenario) error {
+	return s.Check(func(s *scenario.Scenario) error {
+		if _, err := Compile(s); err != nil {
+			return err
+		}
+		var errs []error
+		for _, v := range s.AllVariants() {
+			_, err := Compile(v)
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+}
 
 func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
 	var all []Compiled
@@ -202,8 +217,7 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 	return nil
 }
 
-// running returns the loads that give results of the kind `of`, with the phases in which they
-// run.
+// running returns the loads that have results of the kind `of`, with the phases in which they run.
 func running(s *scenario.Scenario, of scenario.LoadResult) []place {
 	var all []place
 	held := slices.Clone(s.Background)
@@ -246,16 +260,16 @@ func Families(s *scenario.Scenario) []string {
 	return slices.Compact(all)
 }
 
-// Lacks returns the components that are not in jobs although the gate needs their metrics. If
-// there are any, the gate has no data.
+// Lacks returns the components whose metrics the gate needs but which are not in jobs. If there are
+// any, the gate has no data.
 func (c Compiled) Lacks(jobs []string) []string {
 	return slices.DeleteFunc(slices.Clone(c.objective.Needs), func(job string) bool {
 		return slices.Contains(jobs, job)
 	})
 }
 
-// Figures compiles the figures that a scenario compares. A figure is compiled like a gate, but
-// has no bound that decides a verdict.
+// Figures compiles the figures in the `compare:` section of a scenario. A figure is compiled like a
+// gate, but has no bound that decides a verdict.
 func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	var all []Compiled
 	var errs []error
@@ -294,7 +308,7 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	return all, errors.Join(errs...)
 }
 
-// Measure returns the figures of a run. A figure without data says why it has none.
+// Measure computes the figures of a run. For a figure without a value, Detail gives the reason.
 func Measure(ctx context.Context, figures []Compiled, rec *rundir.Recorded) ([]result.Figure, error) {
 	all := []result.Figure{}
 	outages, _ := timeline.Of(rec.Timeline).Outages()

@@ -12,10 +12,10 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/deploy/deploytest"
+	"github.com/stormglass/stormglass/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
-	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 )
 
 // TestRealPrometheus: a real Prometheus server scrapes with a configuration written

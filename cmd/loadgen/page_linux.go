@@ -1,9 +1,0 @@
-package main
-
-import "golang.org/x/sys/unix"
-
-const (
-	getTermios  = unix.TCGETS
-	setTermios  = unix.TCSETS
-	noCharacter = 0 // value that turns a control character off
-)

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/ab"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func newAB(signals *interrupts) *cobra.Command {
+	o := ab.Options{Plan: paired.Default()}
+	var a, b []string
+	var against string
+	var output *commandline.Output
+	var sum summary
+	var noHooks bool
+	var fuse fuseFlags
+	var pairs, alphas []string
+	cmd := &cobra.Command{
+		Use:   "ab NAME|FILE",
+		Short: "Decide whether B is worse than A, with a known error rate",
+		Long: `Run a scenario in pairs, A and B back to back on separate control planes, and
+decide from the pairs whether B is worse.
+
+--a and --b define the sides; the default is the unchanged scenario. Each may be
+given several times:
+
+  bin/controlplane           a controlplane binary
+  plane.yaml                 a config file, instead of the scenario's controlPlane
+  nodes.count=50             a field of the scenario, as with --set
+  WatchList=false            a feature gate
+  variant=NAME               a variant of the scenario
+  rev=REVISION               a revision of the current checkout, which is built
+  baselines/main             a baseline, as --a: only B is run, and there are no pairs
+
+Both runs of a pair use the same seed; which side runs first is random. The first pair
+warms the machine up. A pair during which other programs kept the machine busy is
+thrown away before its figures are looked at. After 6, 9 and 12 pairs a paired t-test
+of ln(B/A) is made. The answer is "regressed" if the change is significant and at least
+5%, and "not regressed" if the upper bound of the change is below 10%. Otherwise more
+pairs are run; after the last pair the answer is "could not tell".
+docs/reference/comparing.md has the error rates.
+
+The figures are those under compare in the scenario. At most five figures decide the
+answer: those with the smallest calibrated spread. --figure names others. Ctrl-C ends
+the current run; finished pairs are kept, and --resume DIR continues with them. If
+--abort-on ends a run early, the comparison ends. --dry-run shows what a run of each
+side would create and send, and builds no revision.
+
+Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
+4 the environment failed.`,
+		Example: `  loadgen ab ci-gate --b rev=HEAD --a rev=main
+  loadgen ab ci-gate --b WatchList=false
+  loadgen ab ci-gate --b controlPlane.controllerManager.qps=18 --figure rollout-time
+  loadgen ab ci-gate --b new/controlplane --summary "$GITHUB_STEP_SUMMARY"
+  loadgen ab ci-gate --b WatchList=false --resume runs/20261123-101500-ci-gate-ab`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(sum.check(), looks(&o.Plan, pairs, alphas), fuse.into(&o.Fuse, "", false)); err != nil {
+				return err
+			}
+			if against != "" {
+				a = append(a, against)
+			}
+			if args[0] == "-" {
+				return exitcode.Usagef("ab reads the scenario for each side: name a file")
+			}
+			ctx, release, err := untilParentEnds(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer release()
+			if fuse.dryRun {
+				a, b = withoutRevisions(a), withoutRevisions(b)
+			}
+			ui := newTUI(cmd)
+			read := func(sets []string) (*scenario.Scenario, error) { return readWithHooks(cmd, args[0], sets, !noHooks) }
+			if o.A, err = ab.NewSide(ctx, "--a", a, o.Overrides, read); err != nil {
+				return err
+			}
+			if o.B, err = ab.NewSide(ctx, "--b", b, o.Overrides, read); err != nil {
+				return err
+			}
+			o.Progress, o.Hurry = ui, signals.second()
+			if fuse.dryRun {
+				return previewAB(cmd, o, output)
+			}
+			c, dir, err := ab.Run(ctx, o)
+			ui.done()
+			if err != nil {
+				return err
+			}
+			return after(sum, showAB(cmd.OutOrStdout(), dir, c, output), c, report.ABSummary)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&a, "a", nil, "side A: a `spec` as above (repeatable; default: the unchanged scenario)")
+	flags.StringArrayVar(&b, "b", nil, "side B: a `spec`, as for --a (repeatable)")
+	flags.StringVar(&against, "against", "", "`directory` of a baseline: the same as --a DIRECTORY")
+	addFilenameFlag(cmd)
+	addSetFlag(cmd, &o.Overrides)
+	addHooksFlag(cmd, &noHooks)
+	flags.StringArrayVar(&o.Gated, "figure", nil, "let the figure of this `name` decide, instead of the calibrated ones; all: every figure (repeatable)")
+	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the comparison may end")
+	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "false-alarm `probabilities` for one figure, one for each of --looks")
+	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as a regression or an improvement")
+	percentVar(flags, &o.Plan.Margin, "margin", "the answer is not regressed if the upper bound of the change is below this")
+	percentVar(flags, &o.Plan.Confidence, "confidence", "one-sided confidence of the bounds of a change")
+	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "maximum number of calibrated `figures` that decide, each with the full alpha; if --figure names more than this, they share alpha by Holm's method")
+	percentVar(flags, &o.Plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
+	throwFlags(flags, &o.Plan.Throw, "throw a pair away")
+	flags.StringVar(&o.Out, "out", "", "the comparison's `directory` (default runs/TIME-NAME-ab)")
+	flags.StringVar(&o.Resume, "resume", "", "continue the comparison in this `directory`")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of sides without their own (default: next to loadgen, then PATH)")
+	fuse.addOnPlanes(flags)
+	cmd.MarkFlagsMutuallyExclusive("out", "resume")
+	sum.flag(cmd)
+	output = commandline.AddOutput(cmd)
+	return cmd
+}
+
+// looks sets the looks of the plan p from the values of --looks and --alpha.
+func looks(p *result.Plan, pairs, alphas []string) error {
+	if len(pairs) != len(alphas) {
+		return exitcode.Usagef("--looks has %d numbers and --alpha %d (one for each)", len(pairs), len(alphas))
+	}
+	p.Looks = nil
+	for i, text := range pairs {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return exitcode.Usagef("--looks %q is not a number of pairs", text)
+		}
+		var alpha percent
+		if err := alpha.Set(alphas[i]); err != nil {
+			return exitcode.Usagef("--alpha %q: %w", alphas[i], err)
+		}
+		p.Looks = append(p.Looks, result.Look{Pairs: n, Alpha: float64(alpha)})
+	}
+	return nil
+}
+
+func showAB(w io.Writer, dir string, c result.AB, output *commandline.Output) error {
+	return showAs(w, output, c.ExitCode, c, func() error {
+		return report.AB(w, c, textOptions(w, dir))
+	})
+}
+
+// throwFlags adds the flags that limit the work of other programs on the machine during a run. does describes, for the
+// help text, what happens above the limit.
+func throwFlags(flags *pflag.FlagSet, throw *result.Throw, does string) {
+	percentVar(flags, &throw.Steal, "throw-steal", does+" if the hypervisor took more than this share of processor time")
+	percentVar(flags, &throw.Other, "throw-other", does+" if other processes used more than this share of processor time")
+	percentVar(flags, &throw.IO, "throw-io", does+" if a process waited for a disk for more than this share of the time")
+}

@@ -1,0 +1,252 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/shell"
+	"github.com/stormglass/stormglass/loadgen/internal/alertproof"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+func newAlerts() *cobra.Command {
+	var output *commandline.Output
+	cmd := &cobra.Command{
+		Use:   "alerts",
+		Short: "List the built-in alerts, or test that each fires",
+		Long: `List the built-in alerts, each with the proof that makes it fire, and the longest time
+from the fault until the alert fires, if no scrape or evaluation is late. -o json also
+has the expressions and runbooks.`,
+		Example: `  loadgen alerts
+  loadgen alerts -o json | jq -r '.[] | select(.severity == "critical") | .alert'
+  loadgen alerts prove --rule EtcdWALFsyncSlow`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := alerts.Rules()
+			if err != nil {
+				return err
+			}
+			return listAlerts(cmd.OutOrStdout(), all, output)
+		},
+	}
+	output = commandline.AddOutput(cmd)
+	cmd.AddCommand(newProve(), newRender())
+	return cmd
+}
+
+type listedAlert struct {
+	Alert        string  `json:"alert"`
+	Severity     string  `json:"severity"`
+	Component    string  `json:"component"`
+	Proof        string  `json:"proof"`
+	FloorSeconds float64 `json:"floorSeconds"` // for scrapes 5 s apart
+	Smallest     string  `json:"smallestFault"`
+	Expr         string  `json:"expr"`
+	ForSeconds   float64 `json:"forSeconds"`
+	Runbook      string  `json:"runbook"`
+}
+
+func listAlerts(w io.Writer, all []alerts.Alert, output *commandline.Output) error {
+	const scrape = 5 * time.Second
+	var list []listedAlert
+	for _, a := range all {
+		list = append(list, listedAlert{
+			Alert: a.Alert, Severity: a.Labels["severity"], Component: a.Labels["component"], Proof: a.Run, FloorSeconds: a.Floor(scrape, 0).Seconds(),
+			Smallest: a.Smallest, Expr: a.Expr, ForSeconds: time.Duration(a.For).Seconds(), Runbook: a.Annotations["runbook"],
+		})
+	}
+	return output.Write(w, list, func() error {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "ALERT\tSEVERITY\tPROOF\tFLOOR\tSMALLEST FAULT")
+		for _, a := range all {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", a.Alert, a.Labels["severity"], a.Run, a.Floor(scrape, 0), a.Smallest)
+		}
+		return t.Flush()
+	})
+}
+
+type proveOptions struct {
+	rules, proofs     []string
+	out, controlPlane string
+	output            *commandline.Output
+	summary           summary
+}
+
+func newProve() *cobra.Command {
+	var p proveOptions
+	cmd := &cobra.Command{
+		Use:   "prove [DIR...]",
+		Short: "Prove the alerts: cause the problem of each, and check that only it fires",
+		Long: `Prove the alerts: cause the problem that each alert reports, and check that this
+alert fires and no other.
+
+A proof is a scenario of a few minutes on a separate control plane. Prometheus' own
+code evaluates all rules over the recorded metrics. A rule that the fault targets
+must fire within 1.5 times its floor and resolve; other rules may fire only if they
+are known to follow from the fault. Two proofs have no fault: nothing may fire.
+
+All proofs take two hours, one after another. --rule runs the proof of one rule,
+--proof runs one proof by name. With DIR, existing runs are judged and no new runs
+are started.
+
+Exit codes: 0 proven, 1 a rule was late, did not fire or fired without a reason, 3 a
+run proved nothing (interrupted, no data, generator saturated).`,
+		Example: `  loadgen alerts prove --rule EtcdWALFsyncSlow
+  loadgen alerts prove --out proofs
+  loadgen alerts prove proofs/*
+  loadgen alerts prove proofs/* -o json | jq '.proofs[].outcomes[] | select(.fired)'`,
+		RunE: func(cmd *cobra.Command, dirs []string) error {
+			if err := p.summary.check(); err != nil {
+				return err
+			}
+			if len(dirs) > 0 {
+				return p.judge(cmd, dirs)
+			}
+			return p.run(cmd)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&p.rules, "rule", nil, "prove the `alert` with this name (repeatable)")
+	flags.StringArrayVar(&p.proofs, "proof", nil, "run the proof with this `name` (repeatable)")
+	flags.StringVar(&p.out, "out", "", "`directory` for the runs of the proofs (default runs/TIME-alerts)")
+	flags.StringVar(&p.controlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
+	p.summary.flag(cmd)
+	p.output = commandline.AddOutput(cmd)
+	return cmd
+}
+
+// judge judges the runs in dirs. Without --rule, every alert must be proven.
+func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
+	if len(p.proofs) > 0 || p.out != "" || p.controlPlane != "" {
+		return exitcode.Usagef("--proof, --out and --controlplane are for new runs (leave them out, or the directories)")
+	}
+	if _, err := alertproof.Select(nil, p.rules); err != nil {
+		return exitcode.UsageError(err)
+	}
+	var all []alertproof.Judged
+	known := map[string]string{}
+	for _, dir := range dirs {
+		if twice := known[same(dir)]; twice != "" {
+			return exitcode.Usagef("%s and %s are one run: it counts once (leave one of them out)", twice, dir)
+		}
+		known[same(dir)] = dir
+		judged, err := alertproof.Prove(cmd.Context(), dir)
+		if err != nil {
+			return err
+		}
+		for i := range judged {
+			judged[i].Dir = short(dir)
+		}
+		all = append(all, judged...)
+	}
+	return p.show(cmd, all)
+}
+
+// same returns a canonical path, so that all paths to a directory give the same text.
+func same(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole
+	}
+	return dir
+}
+
+// run runs the proofs one after another, and judges each proof immediately. If a proof cannot run, the other proofs
+// still run.
+func (p proveOptions) run(cmd *cobra.Command) error {
+	proofs, err := alertproof.Select(p.proofs, p.rules)
+	if err != nil {
+		return exitcode.UsageError(err)
+	}
+	if p.out == "" {
+		p.out = filepath.Join("runs", time.Now().UTC().Format("20060102-150405")+"-alerts")
+	}
+	if err := p.checkOut(proofs); err != nil {
+		return err
+	}
+	say := func(format string, args ...any) { fmt.Fprintf(progressTo(cmd), format+"\n", args...) }
+	var all []alertproof.Judged
+	ran := map[string]bool{}
+	for i, proof := range proofs {
+		name := proof.ScenarioName()
+		if ran[name] {
+			continue // the same run has already been judged for this proof
+		}
+		ran[name] = true
+		if cmd.Context().Err() != nil {
+			all = append(all, alertproof.NotRun(proof, errors.New("interrupted before its turn")))
+			continue
+		}
+		say("proof %s, %d of %d", proof.Name, i+1, len(proofs))
+		dir := filepath.Join(p.out, name)
+		if err := p.start(cmd.Context(), cmd.ErrOrStderr(), proof, dir); err != nil {
+			say("proof %s did not run: %v", proof.Name, err)
+			all = append(all, alertproof.NotRun(proof, err))
+			continue
+		}
+		judged, err := alertproof.Prove(cmd.Context(), dir)
+		if err != nil {
+			return err
+		}
+		for _, j := range judged {
+			if slices.ContainsFunc(proofs, func(wanted alertproof.Proof) bool { return wanted.Name == j.Proof }) {
+				j.Dir = short(dir)
+				all = append(all, j)
+				say("proof %s: %s", j.Proof, j.Verdict)
+			}
+		}
+	}
+	return p.show(cmd, all)
+}
+
+// checkOut returns an error if --out cannot be written, is the directory of a run, or already contains the directory of
+// a proof.
+func (p proveOptions) checkOut(proofs []alertproof.Proof) error {
+	if err := commandline.CheckDir(p.out); err != nil {
+		err = fmt.Errorf("--out %w", err)
+		if commandline.PathAtFault(err) {
+			return exitcode.UsageError(err)
+		}
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(p.out, result.RunFile)); err == nil {
+		return exitcode.Usagef("--out %s: it is the directory of a run (name a new one, for a directory of each proof)", p.out)
+	}
+	for _, proof := range proofs {
+		dir := filepath.Join(p.out, proof.ScenarioName())
+		if _, err := os.Lstat(dir); err == nil {
+			return exitcode.Usagef("--out %s: %s already exists (name another directory; `loadgen alerts prove %s` judges the run in it)", p.out, dir, shell.Quote(dir))
+		}
+	}
+	return nil
+}
+
+// show prints the matrix of alerts and proofs. The exit code covers all proofs. If the user named proofs but no rules,
+// the report covers the alerts that these proofs expect.
+func (p proveOptions) show(cmd *cobra.Command, all []alertproof.Judged) error {
+	wanted := p.rules
+	for _, a := range alerts.Table() {
+		if len(p.rules) > 0 || slices.Contains(wanted, a.Name) {
+			continue
+		}
+		if len(p.proofs) == 0 || slices.Contains(p.proofs, a.Run) {
+			wanted = append(wanted, a.Name)
+		}
+	}
+	r, w := alertproof.NewReport(all, wanted), cmd.OutOrStdout()
+	shown := showAs(w, p.output, r.ExitCode, r, func() error { return alertproof.Text(w, r) })
+	return after(p.summary, shown, r, alertproof.Markdown)
+}

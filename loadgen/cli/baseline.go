@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/ab"
+)
+
+func newBaseline() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "baseline",
+		Short: "Keep the results of runs, to compare later runs with them",
+		Long: `A baseline is a directory with the files that a comparison needs from runs: run.json,
+result.json and scenario.yaml of each run, without its recorded metrics. CI can keep it
+as an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`" + ` accept it in place of runs.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&dir, "baselines", "baselines", "the `directory` of all baselines")
+	cmd.PersistentFlags().StringVar(&dir, "dir", "baselines", "the `directory` of all baselines")
+	_ = cmd.PersistentFlags().MarkHidden("dir") // the older name of --baselines
+	var listForm, showForm *commandline.Output
+	save := &cobra.Command{
+		Use:     "save NAME DIR...",
+		Short:   "Add the results of runs to a baseline",
+		Example: `  loadgen baseline save main runs/20261123-101500-ci-gate-ab/a`,
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to, err := baselineDir(dir, args[0])
+			if err != nil {
+				return err
+			}
+			n, err := ab.SaveBaseline(cmd.Context(), to, args[1:])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d runs saved\n", to, n)
+			return nil
+		},
+	}
+	list := &cobra.Command{
+		Use: "list", Short: "List the baselines", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := ab.Baselines(cmd.Context(), dir)
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			return listForm.Write(w, all, func() error { return ab.WriteBaselines(w, all) })
+		},
+	}
+	listForm = commandline.AddOutput(list)
+	show := &cobra.Command{
+		Use: "show NAME", Short: "Print the figures of a baseline's runs", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, err := baselineDir(dir, args[0])
+			if err != nil {
+				return err
+			}
+			runs, err := ab.ReadBaseline(cmd.Context(), from)
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			return showForm.Write(w, runs, func() error { return ab.WriteBaseline(w, runs) })
+		},
+	}
+	showForm = commandline.AddOutput(show)
+	cmd.AddCommand(save, list, show)
+	return cmd
+}
+
+// baselineDir returns the directory of a baseline in the directory of all baselines. A name with a path is a usage
+// error.
+func baselineDir(all, name string) (string, error) {
+	if name != filepath.Base(name) || name == "." || name == ".." || name == string(filepath.Separator) {
+		return "", exitcode.Usagef("baseline %q: write a name without a path (--baselines names the directory of all baselines)", name)
+	}
+	return filepath.Join(all, name), nil
+}

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/ab"
+	"github.com/stormglass/stormglass/loadgen/internal/capacity"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func newCapacity(signals *interrupts) *cobra.Command {
+	o := capacity.RunOptions{Width: 0.15, Most: 40}
+	var a, b []string
+	var output *commandline.Output
+	var noHooks bool
+	var sum summary
+	var fuse fuseFlags
+	cmd := &cobra.Command{
+		Use:   "capacity NAME|FILE",
+		Short: "Search for the highest load at which all gates hold",
+		Long: `Search for the highest load at which all gates of a scenario hold. The field
+capacity of the scenario names the field to raise and its range:
+
+  capacity: {field: background.writes.rate, from: 100/s, to: 10000/s}
+
+Each trial is a run on a separate control plane. The load doubles until a gate
+fails. Further trials are at loads where the capacity probably lies (a Bayesian grid
+over capacity and spread), until its 90% interval is 15% wide. The lower end is then
+tried again, and must hold in 3 of 5 trials. docs/reference/capacity.md says how
+often the interval covers the true capacity.
+
+For request loads a trial is good only if 99% of the requests due get a 2xx answer, all
+are sent, and they do not pile up. A gate on the p99 must hold with 99% confidence.
+Nodes, pods, objects and watches grow by a factor of 1.2 instead of doubling. If the
+generator is saturated twice in a row, the search continues at lower loads; if no lower
+loads are left, the answer is "the generator ended first": it reached its limit before
+the cluster did. Ctrl-C ends the current trial; --resume DIR continues the search.
+
+With --b, the capacities of two configurations are searched and compared. Their trials
+alternate, because a machine's speed changes during the day. --a and --b are as in
+loadgen ab: a controlplane binary, a config file, a setting, a feature gate,
+variant=NAME, rev=REVISION.
+
+If --abort-on ends a trial early, the trial is bad. --max-rate refuses a range
+above that rate. --dry-run shows what a trial at the highest load would create and
+send.
+
+Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
+4 the environment failed. With --b: 0 B is higher or no difference was found, 1 B is
+lower, 3 could not tell, 4 the environment failed.`,
+		Example: `  loadgen capacity capacity-writes
+  loadgen capacity capacity-writes --width 10% --set controlPlane.etcd.members=3
+  loadgen capacity capacity-writes --b controlPlane.etcd.members=3
+  loadgen capacity mine.yaml --resume runs/20261123-101500-mine`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := errors.Join(sum.check(), fuse.into(&o.Fuse, "", false)); err != nil {
+				return err
+			}
+			if args[0] == "-" {
+				return exitcode.Usagef("capacity reads the scenario for each trial: name a file")
+			}
+			if len(a) > 0 && len(b) == 0 {
+				return exitcode.Usagef("--a needs a side to compare with (name --b, or use --set)")
+			}
+			ctx, release, err := untilParentEnds(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer release()
+			o.Read = func(sets []string) (*scenario.Scenario, error) { return readWithHooks(cmd, args[0], sets, !noHooks) }
+			ui := newTUI(cmd)
+			o.Progress, o.Hurry = ui, signals.second()
+			if fuse.dryRun {
+				return previewCapacity(cmd, o, a, b, output)
+			}
+			if len(b) > 0 {
+				c, err := capacitySides(ctx, o, a, b)
+				ui.done()
+				if err != nil {
+					return err
+				}
+				return after(sum, showCapacityComparison(cmd.OutOrStdout(), c, output), c, writeCapacityComparisonMarkdown)
+			}
+			if o.Scenario, err = o.Read(o.Overrides); err != nil {
+				return err
+			}
+			c, dir, err := capacity.Run(ctx, o)
+			ui.done()
+			if err != nil {
+				return err
+			}
+			return after(sum, showCapacity(cmd.OutOrStdout(), dir, c, output), c, writeCapacityMarkdown)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&a, "a", nil, "side A: a `spec` as above (repeatable; default: the unchanged scenario)")
+	flags.StringArrayVar(&b, "b", nil, "side B: a `spec`, as for --a (repeatable)")
+	addFilenameFlag(cmd)
+	addSetFlag(cmd, &o.Overrides)
+	addHooksFlag(cmd, &noHooks)
+	percentVar(flags, &o.Width, "width", "width of the interval at which the search ends")
+	flags.IntVar(&o.Most, "trials", o.Most, "maximum number of trials, not counting those that confirm the result")
+	flags.StringVar(&o.Out, "out", "", "the search's `directory` (default runs/TIME-NAME)")
+	flags.StringVar(&o.Resume, "resume", "", "continue the search in this `directory`")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
+	fuse.addOnPlanes(flags)
+	cmd.MarkFlagsMutuallyExclusive("out", "resume")
+	sum.flag(cmd)
+	output = commandline.AddOutput(cmd)
+	cmd.AddCommand(newCapacityCompare())
+	return cmd
+}
+
+// searchedSides reads the scenarios of the two sides of a search.
+func searchedSides(ctx context.Context, o capacity.RunOptions, specs ...[]string) (sides [2]ab.Side, err error) {
+	for i, flag := range []string{"--a", "--b"} {
+		if sides[i], err = ab.NewSide(ctx, flag, specs[i], o.Overrides, o.Read); err != nil {
+			return sides, err
+		}
+		if sides[i].Baseline != "" {
+			return sides, exitcode.Usagef("%s %s: a baseline has no control plane to search", flag, sides[i].Baseline)
+		}
+	}
+	return sides, nil
+}
+
+// sideOptions returns the options for searching the capacity of one side.
+func sideOptions(o capacity.RunOptions, side ab.Side) capacity.RunOptions {
+	read := o.Read
+	o.Scenario, o.Overrides, o.ControlPlane, o.Out, o.Resume = side.Scenario, side.Set, cmp.Or(side.ControlPlane, o.ControlPlane), "", ""
+	o.Read = func(sets []string) (*scenario.Scenario, error) {
+		sc, err := read(sets)
+		if err != nil || side.Variant == "" {
+			return sc, err
+		}
+		return sc.WithVariant(side.Variant)
+	}
+	return o
+}
+
+// capacitySides searches the capacity of two sides, alternating their trials. It first builds the sides that are
+// revisions.
+func capacitySides(ctx context.Context, o capacity.RunOptions, specs ...[]string) (c result.CapacityComparison, err error) {
+	sides, err := searchedSides(ctx, o, specs...)
+	if err != nil {
+		return c, err
+	}
+	var searches [2]capacity.RunOptions
+	for i, side := range sides {
+		searches[i] = sideOptions(o, side)
+		searches[i].Build = func(ctx context.Context) error { return side.Build(ctx, o.Progress.Step) }
+	}
+	c, _, err = capacity.RunInTurns(ctx, searches, o.Out, o.Resume)
+	return c, err
+}
+
+func showCapacityComparison(w io.Writer, c result.CapacityComparison, output *commandline.Output) error {
+	return showAs(w, output, c.ExitCode, c, func() error {
+		return report.CapacityComparison(w, c, textOptions(w, ""))
+	})
+}
+
+func newCapacityCompare() *cobra.Command {
+	var output *commandline.Output
+	var sum summary
+	cmd := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Compare the capacities that two searches found",
+		Long: `Compare two searches of the same field by their directories: the ratio of B's
+capacity to A's, with a 90% interval from the trials of both. Differences in
+settings, versions and host are listed.
+
+Exit codes: 0 B is higher or no difference was seen, 1 B is lower, 3 could not tell.`,
+		Example: `  loadgen capacity compare runs/one-member runs/three-members`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := sum.check(); err != nil {
+				return err
+			}
+			c, err := capacity.Compare([2]string{args[0], args[1]})
+			if err != nil {
+				return err
+			}
+			return after(sum, showCapacityComparison(cmd.OutOrStdout(), c, output), c, writeCapacityComparisonMarkdown)
+		},
+	}
+	sum.flag(cmd)
+	output = commandline.AddOutput(cmd)
+	return cmd
+}
+
+func showCapacity(w io.Writer, dir string, c result.Capacity, output *commandline.Output) error {
+	return showAs(w, output, c.ExitCode, c, func() error {
+		return report.Capacity(w, c, textOptions(w, dir))
+	})
+}
+
+// writeCapacityMarkdown writes a search for the summary of a CI job.
+func writeCapacityMarkdown(w io.Writer, c result.Capacity) error {
+	return fenced(w, func(w io.Writer) error { return report.Capacity(w, c, report.TerminalOptions{Width: 120}) })
+}
+
+// writeCapacityComparisonMarkdown writes a comparison of searches for the summary of a CI job.
+func writeCapacityComparisonMarkdown(w io.Writer, c result.CapacityComparison) error {
+	return fenced(w, func(w io.Writer) error {
+		return report.CapacityComparison(w, c, report.TerminalOptions{Width: 120})
+	})
+}
+
+// fenced writes text for a terminal as a Markdown code block.
+func fenced(w io.Writer, write func(io.Writer) error) error {
+	if _, err := fmt.Fprint(w, "```\n"); err != nil {
+		return err
+	}
+	if err := write(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(w, "```\n\n")
+	return err
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+)
+
+func newCleanup() *cobra.Command {
+	var c cleanup
+	var kubeconfig kubeconfigFlags
+	var at cluster.Kubeconfig
+	cmd := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Remove objects that runs left in your cluster",
+		Long: `Remove the objects that interrupted or killed runs left in your cluster: namespaces,
+simulated nodes and their Leases, certificate requests and RBAC objects. They are
+found only by their labels; nothing else is touched. Failed removals are retried for
+5 minutes, or until Ctrl-C. The command also removes token files that killed runs left
+in this machine's temporary directory; every run also removes such files when it
+starts.
+
+A live run keeps extending its deadline. --expired removes only the objects of
+runs whose deadline has passed by the API server's clock; it works from any machine,
+and in a pod of the cluster ('loadgen cleanup render'). --dry-run lists the objects and
+removes nothing.`,
+		Example: `  loadgen cleanup --kubeconfig ~/.kube/config --dry-run
+  loadgen cleanup --kubeconfig ~/.kube/config
+  loadgen cleanup --kubeconfig ~/.kube/config --run 3f9a1c20b4 --yes
+  loadgen cleanup --kubeconfig ~/.kube/config --expired --yes`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if at.Files == "" && !kubeconfig.current {
+				return exitcode.Usagef("--kubeconfig is missing (a bundled plane needs no cleanup: it goes with its run)")
+			}
+			if err := errors.Join(kubeconfig.into(cmd, &at), c.check()); err != nil {
+				return err
+			}
+			c.cmd, c.ui = cmd, newTUI(cmd)
+			if !c.dryRun {
+				for _, path := range cluster.Sweep() {
+					c.ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
+				}
+			}
+			cfg, name, err := cluster.Reach(cmd.Context(), at, c.ui.Step)
+			if err != nil {
+				return errors.Join(err, cmd.Context().Err())
+			}
+			c.at = fmt.Sprintf("cluster %s (%s)", name, cfg.Host)
+			if c.expired {
+				return c.removeExpired(cmd.Context(), cfg)
+			}
+			return c.removeAll(cmd.Context(), cfg)
+		},
+	}
+	flags := cmd.Flags()
+	kubeconfig.add(flags, &at)
+	flags.Lookup("kubeconfig").Usage = "`file` that names your cluster"
+	flags.StringVar(&c.runID, "run", "", "remove only the objects of the run with this `id` (default: all runs)")
+	flags.BoolVar(&c.expired, "expired", false, "remove only what is left of runs whose deadline has passed")
+	flags.BoolVar(&c.wait, "wait", false, "wait until the run named by --run is over (requires --expired and --run)")
+	flags.BoolVar(&c.yes, "yes", false, "do not ask")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "list what would be removed, and remove nothing")
+	cmd.AddCommand(newCleanupRender())
+	return cmd
+}
+
+type cleanup struct {
+	runID                      string
+	expired, wait, yes, dryRun bool
+
+	cmd *cobra.Command
+	ui  *tui
+	at  string // the cluster
+}
+
+func (c *cleanup) check() error {
+	var errs []error
+	if wrong := validation.IsValidLabelValue(c.runID); len(wrong) > 0 {
+		errs = append(errs, exitcode.Usagef("--run %q is not a run ID (the ID is the value of the label %s on the objects that the run left)", c.runID, cluster.RunLabel))
+	}
+	if c.wait && (!c.expired || c.runID == "") {
+		errs = append(errs, exitcode.Usagef("--wait requires --expired and --run (add --expired --run ID)"))
+	}
+	if c.wait && c.dryRun {
+		errs = append(errs, exitcode.Usagef("--wait: --dry-run removes nothing (leave out one of them)"))
+	}
+	return errors.Join(errs...)
+}
+
+// agree asks the user before it removes objects. It returns an error if the user does not agree.
+func (c *cleanup) agree(question string) error {
+	if c.dryRun {
+		return nil
+	}
+	ok, err := c.ui.confirm(c.cmd.Context(), c.cmd.InOrStdin(), question, c.yes)
+	if err == nil && !ok {
+		err = exitcode.Usagef("nothing was removed")
+	}
+	return err
+}
+
+func (c *cleanup) removeAll(ctx context.Context, cfg *rest.Config) error {
+	what := "every run"
+	if c.runID != "" {
+		what = "run " + c.runID
+	}
+	if err := c.agree(fmt.Sprintf("Remove what %s left in %s, by label.", what, c.at)); err != nil {
+		return err
+	}
+	return c.remove(ctx, cfg, c.runID, "")
+}
+
+func (c *cleanup) remove(ctx context.Context, cfg *rest.Config, runID, head string) error {
+	work, log := cluster.Cleanup, c.ui.Step
+	if c.dryRun {
+		work, log = cluster.PreviewCleanup, func(line string) { fmt.Fprintln(c.cmd.OutOrStdout(), line) }
+	}
+	removed, err := work(ctx, cfg, runID, log)
+	if err == nil || removed.Any() {
+		fmt.Fprintf(c.cmd.OutOrStdout(), "%s%s\n", head, removed)
+	}
+	return err
+}
+
+// removeExpired removes the objects of runs that are over. If removing the objects of one run fails, it continues with
+// the other runs.
+func (c *cleanup) removeExpired(ctx context.Context, cfg *rest.Config) error {
+	if c.wait {
+		why, err := cluster.AwaitExpired(ctx, cfg, c.runID, c.ui.Step)
+		if err != nil {
+			return err
+		}
+		c.ui.Step(fmt.Sprintf("run %s is over: %s", c.runID, why))
+		return c.remove(ctx, cfg, c.runID, "run "+c.runID+": ")
+	}
+	all, err := cluster.Traces(ctx, cfg)
+	if err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	var over, lines []string
+	for _, t := range all {
+		switch {
+		case c.runID != "" && t.Run != c.runID:
+		case t.Expired:
+			over, lines = append(over, t.Run), append(lines, fmt.Sprintf("run %s: %s", t.Run, t.Why))
+		default:
+			c.ui.Step(fmt.Sprintf("run %s stays: %s", t.Run, t.Why))
+		}
+	}
+	if len(over) == 0 {
+		fmt.Fprintln(c.cmd.OutOrStdout(), "nothing has expired")
+		return nil
+	}
+	slices.Sort(lines)
+	if err := c.agree(fmt.Sprintf("Remove what these runs left in %s, by label:\n%s", c.at, strings.Join(lines, "\n"))); err != nil {
+		return err
+	}
+	var errs []error
+	for _, run := range over {
+		if err := c.remove(ctx, cfg, run, "run "+run+": "); err != nil {
+			errs = append(errs, fmt.Errorf("run %s: %w", run, err))
+		}
+	}
+	return errors.Join(errs...)
+}

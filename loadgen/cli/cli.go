@@ -1,0 +1,111 @@
+// Package cli is the command loadgen.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+)
+
+// gcPercent lets the heap grow to three times its live size, instead of twice, before a garbage collection. With the
+// default, garbage collection took half of the generator's CPU time while thousands of nodes registered. The control
+// plane on the same machine lacked this time.
+const gcPercent = 200
+
+// Main runs the command with the process's arguments and returns its exit code.
+func Main() int {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	commandline.AbortOnCrash()
+	return execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+}
+
+// verdictError is the exit code of a judged run, as an error. It is not printed, because the report already shows the
+// result.
+type verdictError int
+
+func (v verdictError) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
+
+func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	defer commandline.OnCrash("loadgen", stderr, &code)
+	ctx, signals, stop := listen(ctx)
+	defer stop()
+
+	root := newRoot(signals)
+	addGlobals(root, stderr)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if cmd, _, err := root.Find(args); err == nil {
+		signals.brief.Store(isBrief(cmd))
+	}
+	err := root.ExecuteContext(ctx)
+	var verdict verdictError
+	switch {
+	case err == nil:
+		return exitcode.Pass
+	case errors.As(err, &verdict):
+		return int(verdict)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "loadgen: interrupted")
+		return exitcode.NoData
+	}
+	printError(stderr, err)
+	return exitcode.Of(err)
+}
+
+func printError(stderr io.Writer, err error) {
+	for _, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
+		fmt.Fprintln(stderr, "loadgen: "+line)
+	}
+}
+
+func newRoot(signals *interrupts) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "loadgen",
+		Short: "Storms for Kubernetes control planes, with a verdict",
+		Long: `loadgen runs a storm against a Kubernetes control plane - a 500-node rollout, a
+watch flood, a node-failure storm - records the metrics of every component, and
+ends with a verdict and a report. Without --kubeconfig it starts a separate, real
+control plane (etcd, kube-apiserver, kube-scheduler, kube-controller-manager)
+for the run.
+
+Exit codes: 0 every gate passed, 1 a gate failed or the cluster prevented a load
+from reaching its rate, 2 bad usage or a bad scenario, 3 could not judge (no
+gates, no data, busy machine, generator saturated, a rate that could not be
+sent, interrupted), 4 the environment failed.`,
+		Example: `  loadgen run rollout-demo
+  loadgen run rollout-500 --set nodes.count=100
+  loadgen run node-failure-storm --kubeconfig ~/.kube/config`,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       run.Version(),
+	}
+	commandline.SetHelp(root)
+	commandline.Group(root, "Run", newRun(signals), newAB(signals), newCapacity(signals), newNodes(signals))
+	commandline.Group(root, "Scenarios", newScenarios(), newValidate(), newImport(), newSchema())
+	commandline.Group(root, "Answers", newReport(), newDiagnose(), newGate(), newCompare(), newBaseline(), newTrend(), newAlerts())
+	commandline.Group(root, "Recordings", newRecord(), newQuery(), newServe(), newExport())
+	commandline.Group(root, "Your cluster", newObserve(), newCleanup(), newWorkers(), newWorker())
+	commandline.Group(root, "Tools", newVersion(), commandline.ManCommand())
+	root.SetCompletionCommandGroupID("Tools")
+	root.SetHelpCommandGroupID("Tools")
+	// An empty --summary or --junit writes no file.
+	commandline.Strict(root, exitcode.UsageError, "summary", "junit")
+	completeValues(root)
+	return root
+}

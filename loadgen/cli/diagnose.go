@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+func newDiagnose() *cobra.Command {
+	var o diagnoseOptions
+	var prometheus prometheusFlags
+	var output *commandline.Output
+	var live bool
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "diagnose DIR | --live | --prometheus URL",
+		Short: "Name the cause of a problem, from metrics alone",
+		Long: `Compare a period with a calm one and with objectives, find the symptoms that clients
+and users noticed, and name the mechanism that explains them: a disk with a slow fsync,
+a webhook, a link, a process that was killed or hangs, a client's limit. The timeline of
+faults is not read. A failed gate of a judged run counts as a symptom.
+
+For a recorded run, the calm time is its first quarter (at most a minute), unless --calm
+sets it: FROM,TO as durations since the first scrape (0s,30s), times of day
+(14:00:00,14:05:00, UTC) or moments (2026-11-21T14:00:00Z,2026-11-21T14:05:00Z), or
+the name of a phase. With --prometheus, the last two minutes are diagnosed and the hour
+before them is the calm time, unless --under and --calm set them.
+
+--live repeats the diagnosis of the present until Ctrl-C and prints it whenever the
+answer changes. It reads the plane that 'loadgen observe' observes, or the URL given
+with --prometheus, which can be the address of 'loadgen run --observe'.
+
+Exit codes: 0 the cluster is healthy, 1 a cause is named, 3 a symptom has no known
+cause or too little was recorded to tell.`,
+		Example: `  loadgen diagnose runs/20261121-101500-slow-fsync
+  loadgen diagnose runs/20261121-101500-slow-fsync --calm steady --under slow
+  loadgen diagnose --prometheus http://127.0.0.1:9090 --under 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z
+  loadgen diagnose --live`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := prometheus.alone(); err != nil {
+				return err
+			}
+			url := prometheus.config.URL
+			switch {
+			case len(args) == 1 && url != "":
+				return exitcode.Usagef("--prometheus: a run has its own metrics (leave out the directory or the flag)")
+			case len(args) == 0 && url == "" && !live:
+				return exitcode.Usagef("no metrics are named (name the directory of a run, --live or --prometheus URL)")
+			case live && len(args) == 1:
+				return exitcode.Usagef("--live: a recorded run is over (leave out the directory or the flag)")
+			case live && (o.Calm != "" || o.Under != ""):
+				return exitcode.Usagef("--live diagnoses the present (leave out --calm and --under)")
+			case o.Reference != "" && (len(args) == 0 || o.Calm != ""):
+				return exitcode.Usagef("--reference replaces the calm time of a recorded run (name the directory of one, without --calm)")
+			case o.Step != 0 && (o.Step < leastStep || o.Step > mostStep):
+				return exitcode.Usagef("--step %s: from %s to %s", o.Step, leastStep, mostStep)
+			case len(args) == 1 && rundir.IsComparison(args[0]):
+				return exitcode.UsageError(errors.New(args[0] + " holds the runs of several variants (name the subdirectory of one variant)"))
+			}
+			diagnose := prometheusDiagnosis(prometheus.config, o)
+			switch {
+			case url == "" && live:
+				var err error
+				if diagnose, err = diagnoseObserved(func() (string, error) { return run.ObserverURL(dir) }, prometheus.config, o); err != nil {
+					return err
+				}
+			case url == "":
+				diagnose = func(ctx context.Context) (result.Diagnosis, error) { return diagnoseRun(ctx, args[0], o) }
+			}
+			if live {
+				show := func(d result.Diagnosis) error {
+					return output.WriteEach(cmd.OutOrStdout(), d, func() error { return writeDiagnosis(cmd.OutOrStdout(), d) })
+				}
+				return follow(cmd.Context(), liveEvery, diagnose, show, func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "loadgen:", err) })
+			}
+			d, err := diagnose(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return showAs(cmd.OutOrStdout(), output, exitOf[d.Answer], d, func() error { return writeDiagnosis(cmd.OutOrStdout(), d) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Calm, "calm", "", "`FROM,TO` or phase to compare with")
+	flags.StringVar(&o.Reference, "reference", "", "`directory` of a healthy run, to compare with instead of a calm time")
+	flags.StringVar(&o.Under, "under", "", "`FROM,TO` or phase to diagnose")
+	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: detected)")
+	flags.BoolVar(&live, "live", false, "diagnose the present until Ctrl-C")
+	addDirFlag(flags, &dir, "the observed control plane's `directory`, for --live")
+	prometheus.add(flags)
+	flags.Lookup("prometheus").Usage = "`URL` of a Prometheus that scrapes your cluster: diagnose its samples instead of a recorded run"
+	output = commandline.AddOutput(cmd)
+	return cmd
+}
+
+// diagnoseObserved returns a function that diagnoses the metrics of an observer. If the observer cannot be reached, the
+// function calls address again, because the observer may have been restarted with another address.
+func diagnoseObserved(address func() (string, error), p promimport.Config, o diagnoseOptions) (func(context.Context) (result.Diagnosis, error), error) {
+	var err error
+	if p.URL, err = address(); err != nil {
+		return nil, err
+	}
+	p.Ours = true
+	diagnose := prometheusDiagnosis(p, o)
+	return func(ctx context.Context) (result.Diagnosis, error) {
+		d, err := diagnose(ctx)
+		if exitcode.Of(err) != exitcode.Environment {
+			return d, err
+		}
+		if next, unread := address(); unread == nil && next != "" && next != p.URL {
+			p.URL = next
+			diagnose = prometheusDiagnosis(p, o)
+			return diagnose(ctx)
+		}
+		return d, err
+	}, nil
+}
+
+// leastStep and mostStep are the limits of the scrape interval.
+const leastStep, mostStep = 100 * time.Millisecond, time.Hour
+
+// exitOf maps the answers of a diagnosis to exit codes.
+var exitOf = map[string]int{result.Healthy: exitcode.Pass, result.Diagnosed: exitcode.Fail, result.Unknown: exitcode.NoData, result.CannotTell: exitcode.NoData}
+
+func writeDiagnosis(w io.Writer, d result.Diagnosis) error {
+	return report.Diagnosis(w, d, textOptions(w, ""))
+}
+
+// liveEvery is the interval between diagnoses of the present.
+const liveEvery = 15 * time.Second
+
+// follow shows each diagnosis that differs from the previous diagnosis, and each new error, until ctx ends. A usage
+// error in the first diagnosis ends follow. Later usage errors do not, because they are caused by a change of a file or
+// a Prometheus.
+func follow(ctx context.Context, every time.Duration, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error, failed func(error)) error {
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	shown, answered := "nothing", false
+	for {
+		d, err := diagnose(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case exitcode.Of(err) == exitcode.Usage && !answered:
+			return err
+		case err != nil:
+			if now := err.Error(); now != shown {
+				failed(err)
+				shown = now
+			}
+		}
+		answered = answered || err == nil
+		if now := d.Gist(); err == nil && now != shown {
+			if err := show(d); err != nil {
+				return err
+			}
+			shown = now
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks.C:
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/recordings"
+)
+
+func newExport() *cobra.Command {
+	var o exportOptions
+	var out string
+	var receiver remoteWriteFlags
+	cmd := &cobra.Command{
+		Use:   "export DIR --format FORMAT",
+		Short: "Copy a recorded run into a Prometheus",
+		Long: `Export the recorded metrics of a run. FORMAT is
+
+  openmetrics   text with timestamps, to standard output or to --out FILE, for
+                promtool tsdb create-blocks-from openmetrics and other readers
+  blocks        blocks of Prometheus' TSDB, into --out DIR, such as the data
+                directory of a Prometheus, Thanos or Mimir; aligned to two hours
+  remote-write  to the receiver at --remote-write URL
+
+Each series gets the label run with the name of the run's directory; --label adds other
+labels, and --label run= removes it. The run's directory is not changed. OpenMetrics has
+no staleness markers, so a series that ended continues for five minutes.
+
+A Prometheus accepts samples of an old run by remote write only within its
+storage.tsdb.out_of_order_time_window.`,
+		Example: `  loadgen export runs/20261121-101500-slow-fsync --format openmetrics --out run.txt
+  promtool tsdb create-blocks-from openmetrics run.txt data
+  loadgen export runs/20261121-101500-slow-fsync --format blocks --out data --label cluster=lab
+  loadgen export runs/20261121-101500-slow-fsync --format remote-write --remote-write http://127.0.0.1:9090/api/v1/write`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(checkExport(o, out, receiver.config.URL), checkLabels("--label", o.Labels), receiver.check()); err != nil {
+				return err
+			}
+			o.Dir, o.Receiver, o.Writer = out, receiver.config, cmd.OutOrStdout()
+			o.Receiver.Attempts = exportAttempts
+			say := func(format string, args ...any) { fmt.Fprintf(progressTo(cmd), format+"\n", args...) }
+			o.Log = say
+			done, err := exportTo(cmd, args[0], o, out)
+			if err != nil {
+				return err
+			}
+			switch {
+			case o.Format == recordings.Blocks:
+				say("%d samples in %d blocks in %s", done.Samples, done.Blocks, out)
+			case o.Format == recordings.RemoteWrite:
+				say("%d samples sent", done.Samples)
+			case out != "":
+				say("%d samples in %s", done.Samples, out)
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Format, "format", "", "`format`: openmetrics, blocks or remote-write")
+	flags.StringVar(&out, "out", "", "`file` for openmetrics (default standard output), directory for blocks")
+	flags.StringToStringVar(&o.Labels, "label", nil, "`label` to add to each series, for example cluster=lab (repeatable)")
+	flags.Lookup("label").DefValue = ""
+	flags.StringVar(&o.Start, "start", "", "`time` of the first sample, for example 90s (since the first scrape), 14:00:00 (UTC) or 2026-11-21T14:00:00Z")
+	flags.StringVar(&o.End, "end", "", "`time` of the last sample")
+	flags.BoolVar(&o.Rules, "rules", false, "add the results of the built-in rules: recording rules and ALERTS")
+	receiver.add(flags)
+	return cmd
+}
+
+// exportAttempts is the maximum number of attempts to send a request. If the receiver cannot be reached, they take two minutes.
+const exportAttempts = 15
+
+// exportTo exports to the file out, or to the destination in o. If the export fails, it removes the incomplete file.
+func exportTo(cmd *cobra.Command, dir string, o exportOptions, out string) (done recordings.Exported, err error) {
+	if o.Format != recordings.OpenMetrics || out == "" {
+		return exportRun(cmd.Context(), dir, o)
+	}
+	if info, err := os.Stat(out); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		return done, exitcode.Usagef("--out: %s exists and is not empty (choose another file, or remove it)", out)
+	}
+	f, err := openOutput("--out", out, os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return done, err
+	}
+	o.Writer = f
+	done, err = exportRun(cmd.Context(), dir, o)
+	if err = errors.Join(err, f.Close()); err != nil {
+		if info, statErr := os.Lstat(out); statErr == nil && info.Mode().IsRegular() {
+			err = errors.Join(err, os.Remove(out))
+		}
+	}
+	return done, err
+}
+
+// checkExport returns an error for missing options, and for options that would silently do nothing.
+func checkExport(o exportOptions, out, url string) error {
+	switch o.Format {
+	case "":
+		return exitcode.Usagef("--format is missing (openmetrics, blocks or remote-write)")
+	case recordings.OpenMetrics, recordings.Blocks, recordings.RemoteWrite:
+	default:
+		return exitcode.Usagef("--format %q is unknown (openmetrics, blocks or remote-write)", o.Format)
+	}
+	remote := o.Format == recordings.RemoteWrite
+	switch {
+	case remote && url == "":
+		return exitcode.Usagef("--format remote-write requires a receiver (add --remote-write URL)")
+	case remote && out != "":
+		return exitcode.Usagef("--out: remote write goes to a URL (leave it out)")
+	case !remote && url != "":
+		return exitcode.Usagef("--remote-write: --format %s writes files (leave one of them out)", o.Format)
+	case o.Format == recordings.Blocks && out == "":
+		return exitcode.Usagef("--format blocks requires a directory (add --out DIR)")
+	}
+	return nil
+}
+
+// checkLabels returns an error for invalid label names.
+func checkLabels(flag string, labels map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if name == "" || strings.HasPrefix(name, "__") || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" || name[0] >= '0' && name[0] <= '9' {
+			return exitcode.Usagef("%s %q is not a label name (letters, digits and _, for example cluster=lab)", flag, name)
+		}
+	}
+	return nil
+}

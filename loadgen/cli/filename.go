@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// addFilenameFlag adds the flag -f to a command with the argument NAME|FILE. Users of kubectl expect this flag.
+func addFilenameFlag(cmd *cobra.Command) {
+	file := cmd.Flags().StringP("filename", "f", "", "`file` of the scenario, instead of the argument; - is standard input")
+	argument, run := cmd.Args, cmd.RunE
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if *file == "" {
+			return argument(cmd, args)
+		}
+		return cobra.NoArgs(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case *file == "":
+		case *file == "-" || strings.ContainsRune(*file, '/'):
+			args = []string{*file}
+		default: // a file of this name, not a built-in scenario
+			args = []string{"./" + *file}
+		}
+		return run(cmd, args)
+	}
+}

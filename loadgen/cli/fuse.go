@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+)
+
+// fuseFlags are the flags that end a run early, limit what a run sends, and protect the cluster under test.
+type fuseFlags struct {
+	abortOn                    []string
+	rules, maxRate, takeLock   string
+	noLock, cleanupJob, dryRun bool
+}
+
+// addOnClusters adds the flags that protect a user's cluster.
+func (f *fuseFlags) addOnClusters(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that prevents two runs on one cluster at the same time")
+	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run with this `id`, and run at the same time")
+	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that cleans up after the run if this machine is lost; needs --image")
+}
+
+// addOnPlanes adds the flags that are valid for runs on bundled control planes too.
+func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends a run early, for example throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); 'none' turns off the conditions that a run on your own cluster has by default")
+	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules whose alerts --abort-on may name")
+	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario whose loads together send more than this `rate`, for example 500/s")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "show what would be created and sent, and whether it is permitted, without creating anything")
+}
+
+// into copies the flags to fuse. image is the image for a Job in the cluster. others is true if other flags use the
+// image too.
+func (f *fuseFlags) into(fuse *run.Fuse, image string, others bool) error {
+	*fuse = run.Fuse{AbortOn: f.abortOn, Rules: f.rules, NoLock: f.noLock, TakeLock: f.takeLock}
+	var errs []error
+	if f.maxRate != "" {
+		if err := fuse.MaxRate.UnmarshalText([]byte(f.maxRate)); err != nil {
+			errs = append(errs, exitcode.Usagef("--max-rate: %w", err))
+		} else if fuse.MaxRate <= 0 {
+			errs = append(errs, exitcode.Usagef("--max-rate %s: no request could be sent (write a rate over 0)", f.maxRate))
+		}
+	}
+	switch {
+	case f.cleanupJob && image == "":
+		errs = append(errs, exitcode.Usagef("--cleanup-job: --image is missing (name one that has loadgen as its entry point)"))
+	case image != "" && !f.cleanupJob && !others:
+		errs = append(errs, exitcode.Usagef("--image: it belongs to --workers N or --cleanup-job (add one of them, or leave --image out)"))
+	case f.cleanupJob:
+		if err := (cluster.CleanupOptions{Image: image, Namespace: "any"}).Check(); err != nil {
+			errs = append(errs, exitcode.UsageError(err))
+		}
+		fuse.CleanupImage = image
+	}
+	return errors.Join(errs...)
+}

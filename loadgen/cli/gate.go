@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+func newGate() *cobra.Command {
+	var rules, allowed []string
+	var junit string
+	var output *commandline.Output
+	var sum summary
+	cmd := &cobra.Command{
+		Use:   "gate DIR --rules FILE",
+		Short: "Judge a recorded run by gates other than its own",
+		Long: `Judge a recorded run by gates other than its own, and leave its directory unchanged.
+
+FILE is either gates, written as in a scenario:
+
+  gates:
+    - {name: api, objective: mutating-latency, max: 1s}
+    - {name: disk, alert: EtcdWALFsyncSlow, fires: false, over: [steady]}
+
+or a rule file as Prometheus loads it: none of its alerts may fire in any phase,
+except alerts named by gates of another --rules FILE. Rules are evaluated over the
+recorded metrics, at the interval of each group (default: once a minute). A metric
+that was not recorded, or a phase that ended before the first evaluation, counts as no
+data and does not pass.
+
+A rule whose for, offset or interval is longer than the run or its phase is reported as
+TOO SHORT instead of NO DATA, because a longer run can judge it. --allow-no-data names
+rules and gates that may have no data, for any reason: they are reported as ALLOWED and
+do not affect the exit code. If they have data, they count as usual. A run in which
+nothing else is judged does not pass.
+
+--summary appends Markdown to the file, so that it can be $GITHUB_STEP_SUMMARY.`,
+		Example: `  loadgen gate runs/20261121-101500-rollout-500 --rules gates.yaml
+  loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --junit gate.xml --summary "$GITHUB_STEP_SUMMARY"
+  loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --allow-no-data KubeAPIErrorBudgetBurn`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(sum.check(), checkWritable("--junit", junit)); err != nil {
+				return err
+			}
+			if len(rules) == 0 {
+				return exitcode.Usagef("--rules is missing (a file of gates or of Prometheus' rules; `loadgen report DIR` judges a run by its own gates)")
+			}
+			if rundir.IsComparison(args[0]) {
+				return exitcode.Usagef("%s holds the runs of several variants (name the subdirectory of one variant)", args[0])
+			}
+			res, err := judge.By(cmd.Context(), args[0], rules, allowed...)
+			if err != nil {
+				return err
+			}
+			if err := writeJUnit(junit, res); err != nil {
+				return err
+			}
+			return after(sum, show(cmd.OutOrStdout(), "", res, output), res, report.Summary)
+		},
+	}
+	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus rules (repeatable)")
+	cmd.Flags().StringArrayVar(&allowed, "allow-no-data", nil, "`rule` or gate that may have no data (repeatable)")
+	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit")
+	sum.flag(cmd)
+	output = commandline.AddOutput(cmd)
+	return cmd
+}
+
+// checkWritable checks, before the work, that the file of a flag can be written. It does not leave a file that did not exist
+// before.
+func checkWritable(flag, file string) error {
+	if file == "" {
+		return nil
+	}
+	_, missing := os.Stat(file)
+	f, err := openOutput(flag, file, os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if errors.Is(missing, fs.ErrNotExist) {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
+}
+
+// openOutput opens the file of a flag for writing. If the file is a pipe without a reader, it returns an error instead of
+// waiting.
+func openOutput(flag, file string, mode int) (*os.File, error) {
+	f, err := os.OpenFile(file, mode|os.O_WRONLY|syscall.O_NONBLOCK, 0o644)
+	if errors.Is(err, syscall.ENXIO) {
+		err = fmt.Errorf("nothing reads the pipe %s", file)
+	}
+	if err != nil {
+		return nil, exitcode.Usagef("%s: %w (name a file that can be written)", flag, err)
+	}
+	return f, nil
+}
+
+func writeJUnit(file string, res result.Result) error {
+	if file == "" {
+		return nil
+	}
+	f, err := openOutput("--junit", file, os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.JUnit(f, res), f.Close())
+}
+
+// summary is a file to which Markdown is appended; empty means no file.
+type summary struct{ file string }
+
+func (s *summary) flag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.file, "summary", "", "`file` to append the result to as Markdown, such as \"$GITHUB_STEP_SUMMARY\"")
+}
+
+// check checks, before the work, that the file can be written.
+func (s summary) check() error { return s.write(func(io.Writer) error { return nil }) }
+
+// after appends v to the file of s after v was shown. It returns shown, which is the exit code of the result or the error of
+// showing it.
+func after[T any](s summary, shown error, v T, write func(io.Writer, T) error) error {
+	if err := s.write(func(w io.Writer) error { return write(w, v) }); err != nil {
+		return err
+	}
+	return shown
+}
+
+func (s summary) write(write func(io.Writer) error) error {
+	if s.file == "" {
+		return nil
+	}
+	f, err := openOutput("--summary", s.file, os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}

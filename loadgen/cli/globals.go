@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+)
+
+// addGlobals adds the flags that all commands have. The flags take effect before the command runs.
+func addGlobals(root *cobra.Command, stderr io.Writer) {
+	flags := root.PersistentFlags()
+	flags.BoolP("quiet", "q", false, "print no progress; results, questions and errors are still printed")
+	noColor := flags.Bool("no-color", false, "print no colours; also $NO_COLOR")
+	level := logLevel("off")
+	flags.Var(&level, "log-level", "`level` of client-go's log on standard error: "+strings.Join(logLevels(), ", "))
+	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels(), cobra.ShellCompDirectiveNoFileComp))
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if *noColor {
+			if err := os.Setenv("NO_COLOR", "1"); err != nil { // for the processes that we start, too
+				return err
+			}
+		}
+		level.apply(stderr)
+		return nil
+	}
+}
+
+// quiet reports whether a command must not print progress.
+func quiet(cmd *cobra.Command) bool {
+	q, err := cmd.Flags().GetBool("quiet")
+	return err == nil && q
+}
+
+// progressTo returns the writer for a command's progress.
+func progressTo(cmd *cobra.Command) io.Writer {
+	if quiet(cmd) {
+		return io.Discard
+	}
+	return cmd.ErrOrStderr()
+}
+
+func logLevels() []string { return []string{"off", "error", "info", "debug"} }
+
+// logLevel is the value of --log-level.
+type logLevel string
+
+func (l *logLevel) String() string { return string(*l) }
+
+func (l *logLevel) Type() string { return "level" }
+
+func (l *logLevel) Set(text string) error {
+	if !slices.Contains(logLevels(), text) {
+		return fmt.Errorf("is unknown (%s)", strings.Join(logLevels(), ", "))
+	}
+	*l = logLevel(text)
+	return nil
+}
+
+// apply sends the log of client-go to w. By default, the log is dropped: client-go also returns important messages as
+// errors.
+func (l *logLevel) apply(w io.Writer) {
+	if *l == "off" {
+		klog.SetLogger(klog.Logger{})
+		return
+	}
+	verbosity := map[logLevel]int{"error": 0, "info": 2, "debug": 6}[*l] // klog's -v; from 6 on requests are logged
+	least := slog.Level(-verbosity)                                      // klog's levels are slog's below zero
+	if *l == "error" {
+		least = slog.LevelError
+	}
+	var v klog.Level
+	_ = v.Set(strconv.Itoa(verbosity)) // it is a number
+	klog.SetSlogLogger(slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: least})))
+}

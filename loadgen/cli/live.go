@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/web"
+)
+
+// liveFlags are the flags that determine how an active run is shown.
+type liveFlags struct {
+	plain bool
+	web   string
+
+	served *web.Server // nil: no page is served
+}
+
+func (f *liveFlags) add(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.plain, "plain", false, "on a terminal, show progress in lines instead of a page with charts and keys")
+	flags.StringVar(&f.web, "web", "", "serve a live page of the run to browsers on this machine, at this `address` (--web alone: a free port of 127.0.0.1)")
+	flags.Lookup("web").NoOptDefVal = anyPort
+}
+
+// check returns an error if --web is used with several runs.
+func (f *liveFlags) check(variant string) error {
+	if f.web != "" && variant == "all" {
+		return exitcode.Usagef("--web can show only one run, but --variant all starts several (name one variant)")
+	}
+	return nil
+}
+
+// begin sets up the displays of a run: the page on the terminal and the page for browsers.
+func (f *liveFlags) begin(cmd *cobra.Command, ui *tui, o *run.Options, signals *interrupts) (err error) {
+	o.Control = &run.Control{}
+	url := ""
+	if f.web != "" {
+		if f.served, err = web.Open(f.web); err != nil {
+			return err
+		}
+		url = f.served.URL()
+		o.Progress = f.served.Start(o.Control, ui)
+		ui.tell("live page at " + url + " (anyone with this address can pause the run)")
+	}
+	if !f.plain && ui.terminal && !ui.quiet && os.Getenv("NO_COLOR") == "" && !logs(cmd) {
+		page := newPage(o.Control, ui.began, url)
+		ui.show(page)
+		signals.atEnd(page.abandon)
+	}
+	return nil
+}
+
+// finish shows the report in the connected browsers.
+func (f *liveFlags) finish(dir string, hurry <-chan struct{}) error {
+	return f.served.Finish(dir, hurry)
+}
+
+// end stops serving the page for browsers.
+func (f *liveFlags) end() { _ = f.served.Close() } // an error loses no data
+
+// logs reports whether client-go writes its log to the terminal, where the log would overwrite the page.
+func logs(cmd *cobra.Command) bool {
+	flag := cmd.Flags().Lookup("log-level")
+	return flag != nil && flag.Value.String() != "off"
+}

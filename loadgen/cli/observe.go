@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/loopback"
+	"github.com/stormglass/stormglass/internal/scrapeconfig"
+	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// maxRetention is the maximum time for which an observer keeps samples. They are in a temporary directory.
+const maxRetention = 30 * 24 * time.Hour
+
+// anyPort is the default address to listen on.
+const anyPort = "127.0.0.1:0"
+
+func newObserve() *cobra.Command {
+	var o run.ObserveOptions
+	var output *commandline.Output
+	var receiver remoteWriteFlags
+	cmd := &cobra.Command{
+		Use:   "observe",
+		Short: "Serve a control plane's metrics and alerts to Grafana",
+		Long: `Scrape a control plane that 'controlplane up' started, evaluate the built-in alerts,
+and serve metrics and alerts over the Prometheus query API until Ctrl-C or until the
+plane stops. Grafana (as a Prometheus data source) and promtool can query it.
+'controlplane up --observe' starts this command with its plane; 'loadgen run --observe'
+serves an active run.
+
+The server is read-only, has no password, and listens only on this machine unless
+--observe-public is set. The samples are deleted when the command ends.
+
+For your own Prometheus, the command writes two files into the plane's directory:
+prometheus/prometheus.yml, to start a Prometheus with (rules included), and
+prometheus/scrape.yaml, to list under scrape_config_files of an existing one.`,
+		Example: `  loadgen observe
+  loadgen observe --dir /tmp/plane --listen 127.0.0.1:9090
+  promtool query instant http://127.0.0.1:9090 'ALERTS'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(checkTimes(o), receiver.check()); err != nil {
+				return err
+			}
+			ctx, release, err := untilParentEnds(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer release()
+			o.RemoteWrite = receiver.config
+			ui := newTUI(cmd)
+			o.Log = func(format string, args ...any) { ui.Step(fmt.Sprintf(format, args...)) }
+			o.Ready = func(url, config string) { printObserver(cmd.OutOrStdout(), url, config, output) }
+			return run.Observe(ctx, o)
+		},
+	}
+	flags := cmd.Flags()
+	addDirFlag(flags, &o.Dir, "the control plane's `directory`")
+	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 takes a free one")
+	addPublicFlag(flags, &o.Public)
+	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between scrapes of a component")
+	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "minimum time for which samples are kept")
+	receiver.add(flags)
+	output = commandline.AddOutput(cmd)
+	return cmd
+}
+
+// addDirFlag adds --dir, which names a control plane by its directory, as in the program controlplane.
+func addDirFlag(flags *pflag.FlagSet, dir *string, usage string) {
+	preset := cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
+	flags.StringVar(dir, "dir", preset, usage+"; also $"+control.DirEnv)
+	flags.StringVar(dir, "cluster", preset, usage)
+	_ = flags.MarkHidden("cluster") // its older name; cobra would print a deprecation to standard output
+}
+
+// checkTimes checks --interval and --retention. The scrape interval has the same bounds as in a scenario.
+func checkTimes(o run.ObserveOptions) error {
+	var errs []error
+	if o.Interval < scenario.MinScrape || o.Interval > scenario.MaxScrape {
+		errs = append(errs, exitcode.Usagef("--interval %s is out of bounds (from 1s to 5m between two scrapes)", o.Interval))
+	}
+	if o.Retention < o.Interval || o.Retention > maxRetention {
+		errs = append(errs, exitcode.Usagef("--retention %s is out of bounds (from one --interval to 720h)", o.Retention))
+	}
+	return errors.Join(errs...)
+}
+
+// printObserver prints the address of the API to standard output, where a parent process waits for it.
+func printObserver(w io.Writer, url, config string, output *commandline.Output) {
+	_ = output.WriteEach(w, map[string]string{"url": url, "prometheusConfig": config}, func() error {
+		_, err := fmt.Fprintf(w, "Prometheus' query API is at %s\n\n  Grafana: a data source of type Prometheus with this URL\n  promtool query instant %s up\n  prometheus --config.file=%s   # your own Prometheus\n",
+			url, url, filepath.Join(config, scrapeconfig.ServerFile))
+		return err
+	})
+}
+
+// untilParentEnds returns a context that ends when the parent process ends, if the parent process requested this with
+// control.ParentPipeEnv.
+func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
+	text, asked := os.LookupEnv(control.ParentPipeEnv)
+	if !asked {
+		return ctx, func() {}, nil
+	}
+	fd, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s=%q is not a descriptor", control.ParentPipeEnv, text)
+	}
+	if err := os.Unsetenv(control.ParentPipeEnv); err != nil { // processes that we start must not use it
+		return nil, nil, err
+	}
+	unix.CloseOnExec(fd)
+	pipe := os.NewFile(uintptr(fd), "parent pipe")
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = pipe.Read(make([]byte, 1)) // the parent never writes, so Read returns when the parent ends
+		cancel()
+	}()
+	return ctx, cancel, nil
+}
+
+func addObserveFlags(flags *pflag.FlagSet, o *run.Options) {
+	flags.StringVar(&o.Observe, "observe", "", "serve the run's metrics over the Prometheus query API during the run, at this `address` (--observe alone: a free port of 127.0.0.1)")
+	flags.Lookup("observe").NoOptDefVal = anyPort
+	addPublicFlag(flags, &o.ObservePublic)
+}
+
+func addPublicFlag(flags *pflag.FlagSet, public *bool) {
+	flags.BoolVar(public, "observe-public", false, "allow an address that other machines can reach; there is no password")
+}
+
+type prometheusFlags struct{ config promimport.Config }
+
+func (p *prometheusFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&p.config.URL, "prometheus", "", "`URL` of a Prometheus that scrapes your cluster: judge its samples instead of scraping")
+	flags.StringToStringVar(&p.config.Jobs, "prometheus-job", nil, "name of a component's `job` in that Prometheus, for example kube-apiserver=apiserver (repeatable; default: the names of kube-prometheus-stack)")
+	flags.Lookup("prometheus-job").DefValue = "" // not "[]"
+	flags.StringVar(&p.config.Match, "prometheus-match", "", "label `matchers` that select your cluster's series, for example 'cluster=\"prod\"'")
+	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS, in the format of promtool's --http.config.file")
+}
+
+// into copies the flags to o. It returns an error for flags that would silently do nothing.
+func (p *prometheusFlags) into(o *run.Options) error {
+	if o.ObservePublic && o.Observe == "" {
+		return exitcode.Usagef("--observe-public: nothing is observed (add --observe=ADDR)")
+	}
+	if o.Observe != "" {
+		if err := loopback.Check(o.Observe, o.ObservePublic); err != nil {
+			return exitcode.Usagef("--observe: %w", err)
+		}
+	}
+	if p.config.URL == "" {
+		return p.alone()
+	}
+	switch {
+	case o.Kubeconfig.Files == "":
+		return exitcode.Usagef("--prometheus: the run itself scrapes a bundled control plane (add --kubeconfig FILE for your own cluster)")
+	case o.Targets != "":
+		return exitcode.Usagef("--targets: with --prometheus nothing is scraped (leave out one of them)")
+	case o.Observe != "":
+		return exitcode.Usagef("--observe: with --prometheus, your own Prometheus serves the metrics (leave out one of them)")
+	}
+	if err := p.alone(); err != nil { // the same check as in the run
+		return err
+	}
+	o.Prometheus = &p.config
+	return nil
+}
+
+// alone checks the flags without considering other flags.
+func (p *prometheusFlags) alone() error {
+	if p.config.URL != "" {
+		if _, err := promimport.New(p.config); err != nil {
+			return exitcode.Usagef("--prometheus: %w", err)
+		}
+		return nil
+	}
+	for flag, set := range map[string]bool{
+		"--prometheus-job": len(p.config.Jobs) > 0, "--prometheus-match": p.config.Match != "", "--prometheus-http-config": p.config.HTTPConfig != "",
+	} {
+		if set {
+			return exitcode.Usagef("%s: requires --prometheus URL", flag)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+package cli
+
+import "golang.org/x/sys/unix"
+
+const (
+	getTermios  = unix.TCGETS
+	setTermios  = unix.TCSETS
+	noCharacter = 0 // value that turns a control character off
+)

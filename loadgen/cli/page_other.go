@@ -1,0 +1,11 @@
+//go:build !linux
+
+package cli
+
+import "golang.org/x/sys/unix"
+
+const (
+	getTermios  = unix.TIOCGETA
+	setTermios  = unix.TIOCSETA
+	noCharacter = 0xff // value that turns a control character off
+)

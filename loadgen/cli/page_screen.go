@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+)
+
+// drawEvery is the minimum time between two frames.
+const drawEvery = 250 * time.Millisecond
+
+// page shows a run on a terminal and reacts to keys. The first snapshot opens the page. A nil page shows nothing.
+type page struct {
+	control *run.Control
+
+	mu       sync.Mutex
+	model    pageModel
+	terminal *rawTerminal // nil: not open yet
+	over     bool         // the page was closed, or no terminal can show it
+	steps    []string     // steps to write to the terminal when the page is closed
+	quitting bool
+
+	writing sync.Mutex // held while the terminal is written
+	dirty   chan struct{}
+	closing chan struct{}
+	tasks   sync.WaitGroup
+}
+
+func newPage(control *run.Control, began time.Time, url string) *page {
+	return &page{
+		control: control, model: pageModel{began: began, url: url, colours: true}, dirty: make(chan struct{}, 1), closing: make(chan struct{}),
+	}
+}
+
+// show updates the page with a snapshot. It returns false if there is no page on the terminal.
+func (p *page) show(s run.Snapshot) bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return false
+	}
+	if p.terminal == nil && !p.open() {
+		return false
+	}
+	p.model.take(s, time.Now())
+	p.renew()
+	return true
+}
+
+// open opens the page on the terminal. It returns false if the terminal cannot show a page, and does not try again
+// later. The caller holds mu.
+func (p *page) open() bool {
+	t, err := openTerminal()
+	if err != nil {
+		p.over = true // the live line shows the most important figures instead
+		return false
+	}
+	p.terminal = t
+	p.tasks.Go(p.draw)
+	go p.readKeys() // ends when the terminal is closed; if reads cannot be cancelled, it ends with the program
+	return true
+}
+
+// step adds the line of a completed step to the page. It returns false if there is no page on the terminal.
+func (p *page) step(line string) bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.model.steps = append(p.model.steps, line)
+	if p.over || p.terminal == nil {
+		return false
+	}
+	p.steps = append(p.steps, line)
+	p.renew()
+	return true
+}
+
+// renew schedules a redraw of the page. The caller holds mu.
+func (p *page) renew() {
+	select {
+	case p.dirty <- struct{}{}:
+	default: // a redraw is already scheduled
+	}
+}
+
+// draw draws the page when it has changed, at most once per drawEvery.
+func (p *page) draw() {
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	for {
+		select {
+		case <-p.dirty:
+		case <-p.closing:
+			return
+		}
+		p.mu.Lock()
+		columns, rows := p.terminal.size()
+		frame := p.model.frame(columns, rows, time.Now())
+		p.mu.Unlock()
+		if !p.write(frame, columns, rows) {
+			return
+		}
+		wait.Reset(drawEvery)
+		select {
+		case <-wait.C:
+		case <-p.closing:
+			return
+		}
+	}
+}
+
+// write draws a frame. It returns false if the page is closed or the terminal no longer exists.
+func (p *page) write(frame []string, columns, rows int) bool {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	select {
+	case <-p.closing:
+		return false
+	default:
+		return p.terminal.draw(frame, columns, rows) == nil
+	}
+}
+
+func (p *page) readKeys() {
+	var parser keyParser
+	data := make([]byte, 256)
+	for {
+		n, err := p.terminal.file.Read(data)
+		for _, key := range parser.feed(data[:n]) {
+			p.press(key)
+		}
+		if err != nil {
+			return // the terminal was closed, or is gone
+		}
+	}
+}
+
+// press executes the command of a key.
+func (p *page) press(key byte) {
+	said := ""
+	switch key {
+	case 'p':
+		err := p.control.Pause()
+		if errors.Is(err, run.ErrPaused) {
+			err = p.control.Resume()
+		}
+		said = text(err)
+	case 'n':
+		p.mu.Lock()
+		shown := p.model.snapshot.Phase // a held key must not end the next phase too
+		p.mu.Unlock()
+		said = text(p.control.EndPhase(shown))
+	case 'q':
+		said = p.quit()
+	case '?', 'h':
+	default:
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if key == '?' || key == 'h' {
+		p.model.help = !p.model.help
+	}
+	p.model.said = said
+	p.renew()
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// quit has the effect of one Ctrl-C. It has an effect only once, so that a held key does not skip the orderly end.
+func (p *page) quit() string {
+	p.mu.Lock()
+	again := p.quitting
+	p.quitting = true
+	p.mu.Unlock()
+	if again {
+		return "the run is ending; Ctrl-C does not wait"
+	}
+	return text(syscall.Kill(os.Getpid(), syscall.SIGINT))
+}
+
+// close closes the page and returns the steps that the page has shown.
+func (p *page) close() []string {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	shown := p.terminal != nil && !p.over
+	p.over = true
+	p.mu.Unlock()
+	if !shown {
+		return nil
+	}
+	close(p.closing)
+	p.leave()
+	p.tasks.Wait()
+	return p.steps
+}
+
+// abandonWithin is the time limit of abandon. A limit is needed because the terminal may no longer accept output.
+const abandonWithin = time.Second
+
+// abandon is like close, for a program that is about to end.
+func (p *page) abandon() {
+	p.mu.Lock()
+	shown := p.terminal != nil && !p.over
+	p.over = true
+	p.mu.Unlock()
+	if !shown {
+		return
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		p.leave()
+	}()
+	select {
+	case <-left:
+	case <-time.After(abandonWithin):
+	}
+}
+
+// leave restores the terminal immediately.
+func (p *page) leave() {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	_ = p.terminal.restore() // the terminal may be gone
+}

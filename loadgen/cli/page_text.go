@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"strings"
+	"unicode"
+)
+
+// The styles of text, as a terminal's SGR parameters.
+const (
+	bold    = "1"
+	dim     = "2"
+	inverse = "7"
+)
+
+// span is text in one style. Each rune has a width of one column.
+type span struct{ text, style string }
+
+type line []span
+
+// plain returns the text of the line without styles.
+func (l line) plain() string {
+	var b strings.Builder
+	for _, s := range l {
+		b.WriteString(s.text)
+	}
+	return b.String()
+}
+
+// fit truncates the line to a width, or pads it with spaces.
+func (l line) fit(width int) line {
+	out := l.cut(width)
+	if room := width - len([]rune(out.plain())); room > 0 {
+		out = append(out, span{strings.Repeat(" ", room), ""})
+	}
+	return out
+}
+
+// cut truncates the line to a width.
+func (l line) cut(width int) (out line) {
+	for _, s := range l {
+		r := []rune(s.text)
+		if len(r) > width {
+			r = r[:max(0, width)]
+		}
+		width -= len(r)
+		if len(r) > 0 {
+			out = append(out, span{string(r), s.style})
+		}
+	}
+	return out
+}
+
+// text returns the line with styles, truncated to the given width of the terminal.
+func (l line) text(width int, colours bool) string {
+	var b strings.Builder
+	for _, s := range l.cut(width) {
+		if s.style == "" || !colours {
+			b.WriteString(s.text)
+			continue
+		}
+		b.WriteString("\x1b[" + s.style + "m" + s.text + "\x1b[0m")
+	}
+	return b.String()
+}
+
+// clean makes text from outside this program safe to show. It replaces control characters by spaces. It replaces runes
+// that may be wider than a column, or that combine with another rune, by question marks.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r), r == unicode.ReplacementChar:
+			return ' '
+		case r >= 0x1100 && !(r >= 0x2000 && r < 0x2600), unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+			return '?'
+		}
+		return r
+	}, text)
+}

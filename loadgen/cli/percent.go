@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// percent is the value of a flag for a share, written as 5%.
+type percent float64
+
+func (p *percent) String() string { return strconv.FormatFloat(100*float64(*p), 'f', -1, 64) + "%" }
+func (p *percent) Type() string   { return "percent" }
+
+func (p *percent) Set(text string) error {
+	number, ok := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil || !(v >= 0 && v <= 100) {
+		return errors.New("is not a share (write 5%, from 0% to 100%)")
+	}
+	*p = percent(v / 100)
+	return nil
+}
+
+func percentVar(flags *pflag.FlagSet, into *float64, name, usage string) {
+	flags.Var((*percent)(into), name, usage)
+}

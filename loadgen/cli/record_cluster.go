@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/trace/recording"
+)
+
+// Limits of the time for which a cluster is recorded.
+const (
+	minRecording = time.Second
+	maxRecording = 24 * time.Hour
+)
+
+func newRecordCluster() *cobra.Command {
+	var o recording.ClusterOptions
+	var f recordFlags
+	var kubeconfig kubeconfigFlags
+	var at cluster.Kubeconfig
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "Count a cluster's objects and make a trace of its changes",
+		Long: `Count the objects of a cluster by resource and namespace, their sizes and the pods of
+its nodes, then watch which objects are created, changed and deleted: a trace of
+writes, for a cluster whose audit log is not available. Reads are not recorded. Of the
+client that writes, only the program's name is known, from the objects' managedFields.
+
+Nothing in the cluster is changed. Metadata is listed and watched; 50 objects of each
+resource are read for their sizes, but no Secrets.`,
+		Example: `  loadgen record cluster --kubeconfig ~/.kube/config --for 10m --out cluster.trace.gz`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := f.check()
+			if at.Files == "" && !kubeconfig.current {
+				err = errors.Join(err, exitcode.Usagef("--kubeconfig is missing (it names the cluster to record)"))
+			} else {
+				err = errors.Join(err, kubeconfig.into(cmd, &at))
+			}
+			if o.For < minRecording || o.For > maxRecording {
+				err = errors.Join(err, exitcode.Usagef("--for %s is out of bounds (from %s to %s)", o.For, minRecording, maxRecording))
+			}
+			if err != nil {
+				return err
+			}
+			ui := newTUI(cmd)
+			cfg, name, err := cluster.Reach(cmd.Context(), at, ui.Step)
+			if err != nil {
+				return errors.Join(err, cmd.Context().Err())
+			}
+			ui.Step(fmt.Sprintf("cluster %s (%s)", name, cfg.Host))
+			o.Out, o.KeepNames, o.Step = f.out, f.keepNames, ui.Step
+			r, err := recording.Cluster(cmd.Context(), cfg, o)
+			ui.done()
+			if err != nil {
+				return err
+			}
+			return f.show(cmd.OutOrStdout(), r)
+		},
+	}
+	f.add(cmd)
+	kubeconfig.add(cmd.Flags(), &at)
+	cmd.Flags().Lookup("kubeconfig").Usage = "`file` that names your cluster"
+	cmd.Flags().DurationVar(&o.For, "for", 10*time.Minute, "`how long` to watch for changes")
+	cmd.Flags().BoolVar(&o.KeepSystem, "keep-system", false, "keep the changes of the control plane's components and of kubelets")
+	return cmd
+}
+
+func newRecordSimKube() *cobra.Command {
+	var o recording.SimKubeOptions
+	var f recordFlags
+	cmd := &cobra.Command{
+		Use:   "simkube FILE",
+		Short: "Convert a SimKube trace",
+		Long: `Make a trace from a .sktrace file of SimKube, version 2. The first time that an object
+was applied becomes a create, later times become updates, and deletions become deletes.
+SimKube's times are whole seconds; the lifecycles of pods are not carried over.`,
+		Example: `  loadgen record simkube cronjob.sktrace --out cronjob.trace.gz`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			o.File, o.Out, o.KeepNames = args[0], f.out, f.keepNames
+			r, err := recording.SimKube(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return f.show(cmd.OutOrStdout(), r)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+// Default limits of the differences between a trace and a faithful replay.
+const (
+	mostRateError       = 0.01
+	mostDispersionError = 0.10
+)
+
+func newRecordCompare() *cobra.Command {
+	var o trace.CompareOptions
+	rate, dispersion := mostRateError, mostDispersionError
+	var output *commandline.Output
+	cmd := &cobra.Command{
+		Use:   "compare TRACE RECORDING",
+		Short: "Compare a trace with the recording of its replay",
+		Long: `Compare a trace with the recording of its replay: the requests of each verb, resource
+and actor, and the dispersion of their arrivals. The recording needs the names of its
+users: record it with --keep-names. If the recording contains users of a replay, only
+their requests are compared.
+
+Exit codes: 0 both are within their bounds, 1 at least one is not.`,
+		Example: `  loadgen record audit again.log --keep-names --out again.trace.gz
+  loadgen record compare tuesday.trace.gz again.trace.gz`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.Speed <= 0 {
+				err = errors.Join(err, exitcode.Usagef("--speed %g is out of bounds (over 0)", o.Speed))
+			}
+			if o.Copies < 1 {
+				err = errors.Join(err, exitcode.Usagef("--copies %d is out of bounds (1 or more)", o.Copies))
+			}
+			if err != nil {
+				return err
+			}
+			c, err := trace.Compare(args[0], args[1], o)
+			if err != nil {
+				return err
+			}
+			exit := exitcode.Pass
+			if c.RateError > rate || c.DispersionError > dispersion {
+				exit = exitcode.Fail
+			}
+			w := cmd.OutOrStdout()
+			return showAs(w, output, exit, c, func() error { return c.WriteText(w) })
+		},
+	}
+	cmd.Flags().Float64Var(&o.Speed, "speed", 1, "speed of the replay")
+	cmd.Flags().IntVar(&o.Copies, "copies", 1, "number of copies of each actor in the replay")
+	percentVar(cmd.Flags(), &rate, "rate", "maximum difference in the requests of a verb, resource and actor")
+	percentVar(cmd.Flags(), &dispersion, "dispersion", "maximum difference of the dispersions")
+	output = commandline.AddOutput(cmd)
+	return cmd
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/recordings"
+	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// queryOptions are the options of a query of a recorded run.
+type queryOptions struct {
+	// Expr is PromQL. It may use Grafana's $__range, $__rate_interval and $__interval.
+	Expr string
+	// At is a moment (RFC 3339), a time of day (UTC) or a duration since the first scrape.
+	// Empty means the end of Phase, or the last scrape without a Phase.
+	At string
+	// Phase is the name of the phase to query, from its start to its end; empty means the whole run.
+	Phase string
+	// Range evaluates the query at each Step from the start to the end. A zero Step means the interval between scrapes.
+	Range bool
+	Step  time.Duration
+}
+
+// queryRun evaluates PromQL over the recorded run in dir and calls show with the answer. The answer is valid until show
+// returns. queryRun does not change the directory.
+func queryRun(ctx context.Context, dir string, o queryOptions, show func(recordings.Answer) error) (err error) {
+	r, err := recordings.Open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	q := recordings.Query{Expr: o.Expr, From: r.Start, To: r.End, Range: o.Range, Step: o.Step}
+	if o.Phase != "" {
+		p, err := r.Phase(o.Phase)
+		if err != nil {
+			return err
+		}
+		q.From, q.To = p.Start, p.End
+	}
+	if o.At != "" {
+		if q.To, err = momentOf("--at", o.At, r.Start); err != nil {
+			return err
+		}
+	}
+	answer, err := r.Ask(ctx, q)
+	if err != nil {
+		return err
+	}
+	return show(answer)
+}
+
+// momentOf parses text, the value of a flag, as a point in time. first is the time of the run's first scrape.
+func momentOf(flag, text string, first time.Time) (time.Time, error) {
+	at, err := parseMoment(text, first, time.Now())
+	if err != nil {
+		return at, exitcode.Usagef("%s %q is not a time (write 20s since the first scrape, 14:00:00 (UTC) or 2026-11-21T14:00:00Z)", flag, text)
+	}
+	return at, nil
+}
+
+// exportOptions select the data of a recorded run to export, and the destination.
+type exportOptions struct {
+	Format string
+	// Labels are added to each series. The label run is the directory's name unless Labels sets
+	// it. An empty value removes a label.
+	Labels map[string]string
+	// Start and End are the first and the last time of the samples to export, with the syntax of queryOptions.At. Empty
+	// means no limit.
+	Start, End string
+	// Rules adds the results of the built-in rules: the series of recording rules, and ALERTS.
+	Rules bool
+	// Writer is the destination of OpenMetrics text, Dir the destination of blocks, and Receiver the destination of
+	// remote write.
+	Writer   io.Writer
+	Dir      string
+	Receiver remotewrite.Config
+	// Log is called when the receiver becomes unavailable or available again.
+	Log func(format string, args ...any)
+}
+
+// exportRun copies the metrics of the recorded run in dir to the destination in o. It does not change the directory.
+func exportRun(ctx context.Context, dir string, o exportOptions) (done recordings.Exported, err error) {
+	r, err := recordings.Open(ctx, dir)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	e := recordings.Export{Labels: runLabels(r.Name(), o.Labels), Rules: o.Rules}
+	for _, bound := range []struct {
+		flag, text string
+		into       *time.Time
+	}{{"--start", o.Start, &e.From}, {"--end", o.End, &e.To}} {
+		if bound.text != "" {
+			if *bound.into, err = momentOf(bound.flag, bound.text, r.Start); err != nil {
+				return done, err
+			}
+		}
+	}
+	if !e.From.IsZero() && !e.To.IsZero() && !e.To.After(e.From) {
+		return done, exitcode.Usagef("--start %s --end %s: it ends before it begins", o.Start, o.End)
+	}
+	switch o.Format {
+	case recordings.OpenMetrics:
+		return r.WriteOpenMetrics(ctx, o.Writer, e)
+	case recordings.Blocks:
+		return r.WriteBlocks(ctx, o.Dir, e)
+	}
+	client, err := remotewrite.New(o.Receiver)
+	if err != nil {
+		return done, exitcode.Usagef("--remote-write: %w", err)
+	}
+	var sent result.RemoteWrite
+	sent, err = r.Send(ctx, client, e, o.Log)
+	return recordings.Exported{Samples: int(sent.Sent)}, err
+}
+
+// runLabels returns the labels that are added to the series of a run.
+func runLabels(name string, more map[string]string) map[string]string {
+	all := map[string]string{recordings.RunLabel: name}
+	for label, v := range more {
+		if all[label] = v; v == "" {
+			delete(all, label)
+		}
+	}
+	return all
+}

@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stormglass/stormglass/alerts/render"
+	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+)
+
+// `run --prometheus` and `alerts render` expect the same names of kube-prometheus-stack.
+func TestStackHasOneSetOfNames(t *testing.T) {
+	jobs, err := render.Preset(render.DefaultPreset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for component, want := range promimport.KubePrometheusStack() {
+		got, renamed := jobs[component]
+		if !renamed {
+			got = component
+		}
+		if got != want {
+			t.Errorf("%s is the job %q of rules, and %q of a run", component, got, want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/loadgen/internal/compare"
+	"github.com/stormglass/stormglass/loadgen/internal/judge"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+)
+
+func newReport() *cobra.Command {
+	var output *commandline.Output
+	var one chart
+	var sum summary
+	cmd := &cobra.Command{
+		Use:   "report DIR",
+		Short: "Judge a recorded run again and rebuild its report",
+		Long: `Judge a recorded run again and rebuild result.json, junit.xml and report.html
+from its directory alone. It exits as the run did. In a directory of
+variants, all variants are judged again and compared.
+
+With --chart the run is not judged: one chart of its report is written as a
+standalone SVG, for a page or a ticket. --charts lists the names of the charts.`,
+		Example: `  loadgen report runs/20261121-101500-rollout-500
+  loadgen report runs/20261121-101500-rollout-500 -o json | jq .verdict
+  loadgen report runs/20261121-101500-rollout-500 --charts
+  loadgen report runs/20261121-101500-rollout-500 --chart wal-fsync-p99 --svg fsync.svg`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := one.check(cmd); err != nil {
+				return err
+			}
+			if err := sum.check(); err != nil { // this creates the file
+				return err
+			}
+			if one.requested() {
+				return one.run(cmd, args[0], output)
+			}
+			if rundir.IsComparison(args[0]) {
+				c, err := compare.Compare(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return after(sum, showComparison(cmd.OutOrStdout(), args[0], c, output), c, report.ComparisonSummary)
+			}
+			res, err := judge.Judge(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return after(sum, show(cmd.OutOrStdout(), args[0], res, output), res, report.Summary)
+		},
+	}
+	sum.flag(cmd)
+	output = commandline.AddOutput(cmd)
+	one.flags(cmd)
+	return cmd
+}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/workers/job"
+)
+
+// renderFlags are the flags that print manifests of a run inside the cluster, instead of running the scenario.
+type renderFlags struct {
+	on    bool
+	claim string
+	asked cluster.Kubeconfig // the cluster whose resources are known; empty: none
+}
+
+func (f *renderFlags) add(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.on, "render", false, "print manifests for kubectl apply that run the scenario inside the cluster, instead of running it here; needs --image")
+	flags.StringVar(&f.claim, "results-claim", "", "with --render, `name` of the PersistentVolumeClaim in --workers-namespace that keeps the run's directory (default: the directory is deleted with the pod)")
+}
+
+// renderedFlags lists the flags of run that also work with --render because the manifests contain their values. The flags of a
+// kubeconfig name the cluster whose resources are looked up. Flags that are neither here nor in passedFlags are for a run on
+// this machine.
+func renderedFlags() []string {
+	return []string{"render", "results-claim", "filename", "set", "without-gate", "no-hooks", "variant", "yes", "no-color", "kubeconfig", "current-cluster",
+		"workers", "image", "image-pull-secret", "workers-namespace", "workers-resources", "workers-node-selector", "workers-tolerations"}
+}
+
+func passedFlags() []string {
+	return []string{"abort-on", "max-rate", "no-lock", "remote-write", "prometheus", "prometheus-job", "prometheus-match", "workers-within", "quiet", "log-level"}
+}
+
+// into looks up resources in the cluster of the flags, and sets the pod's own cluster for the run. It refuses flags that would
+// have no effect.
+func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string, o *run.Options) (err error) {
+	switch {
+	case !f.on && f.claim != "":
+		return exitcode.Usagef("--results-claim needs --render")
+	case !f.on:
+		return nil
+	case image == "":
+		return exitcode.Usagef("--render: --image is missing (name one that has loadgen as its entry point)")
+	}
+	f.asked, o.Kubeconfig = o.Kubeconfig, cluster.Kubeconfig{Files: cluster.InCluster}
+	known := slices.Concat(renderedFlags(), passedFlags(), k.names)
+	flags.Visit(func(flag *pflag.Flag) {
+		if err == nil && !slices.Contains(known, flag.Name) {
+			err = exitcode.Usagef("--%s: it is for a run on this machine (leave it out with --render)", flag.Name)
+		}
+	})
+	return err
+}
+
+// takes returns the flags for a Job of workers that also apply to the Job of the run itself.
+func (f renderFlags) takes(w workerFlags) []string {
+	if f.on {
+		return w.jobNames()
+	}
+	return nil
+}
+
+// write prints the manifests of a run with the given options.
+func (f *renderFlags) write(cmd *cobra.Command, o run.Options, w job.Options) error {
+	m := job.Coordinator{Options: w, Workers: o.Workers.Count, Scenario: o.Scenario, Claim: f.claim, Args: passed(cmd.Flags())}
+	if !cmd.Flags().Changed("workers-resources") {
+		m.Resources = "" // the default of the loadgen in the image
+	}
+	if err := m.Check(); err != nil {
+		return exitcode.UsageError(err)
+	}
+	o.Kubeconfig = f.asked
+	rules, notes, err := run.InCluster(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	m.Rules = rules
+	text, err := m.YAML()
+	if err != nil {
+		return exitcode.UsageError(err)
+	}
+	for _, n := range notes {
+		fmt.Fprintln(progressTo(cmd), "loadgen: "+n)
+	}
+	_, err = cmd.OutOrStdout().Write(text)
+	return err
+}
+
+// passed returns the flags that become arguments of the run in the pod.
+func passed(flags *pflag.FlagSet) (args []string) {
+	for _, name := range passedFlags() {
+		flag := flags.Lookup(name)
+		if flag == nil || !flag.Changed {
+			continue
+		}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		} else if pairs, err := flags.GetStringToString(name); err == nil {
+			values = nil
+			for _, key := range slices.Sorted(maps.Keys(pairs)) {
+				values = append(values, key+"="+pairs[key])
+			}
+		}
+		for _, v := range values {
+			args = append(args, "--"+name+"="+v)
+		}
+	}
+	return args
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/loadgen/internal/recordings"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+)
+
+func newServe() *cobra.Command {
+	var o recordings.ServeOptions
+	var output *commandline.Output
+	cmd := &cobra.Command{
+		Use:   "serve DIR...",
+		Short: "Serve recorded runs to Grafana over the Prometheus query API",
+		Long: `Serve the recorded metrics of runs, and the results of the built-in rules (recording
+rules, ALERTS), over the Prometheus query API until Ctrl-C. Grafana (as a Prometheus data
+source) and promtool can query it. Each series has the label run with the name of its
+run's directory, so that several runs can be compared.
+
+The server is read-only: the runs' directories are not changed. It has no password, and
+listens only on this machine unless --observe-public is set. Samples have the times at
+which they were recorded: select these times in Grafana. A query without a time is
+evaluated at the end of the latest run; promtool always sends a time, so use --time.`,
+		Example: `  loadgen serve runs/*
+  loadgen serve runs/before runs/after --listen 127.0.0.1:9090
+  promtool query instant --time 2026-11-21T10:17:00Z http://127.0.0.1:9090 'ALERTS'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, release, err := untilParentEnds(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer release()
+			o.Dirs, o.Version = args, run.Version()
+			var printing error
+			o.Ready = func(url string, runs []recordings.Served) {
+				printing = output.Write(cmd.OutOrStdout(), map[string]any{"url": url, "runs": runs}, func() error { return printServed(cmd.OutOrStdout(), url, runs) })
+			}
+			if err := recordings.Serve(ctx, o); err != nil {
+				return err
+			}
+			return printing
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 takes a free one")
+	addPublicFlag(flags, &o.Public)
+	output = commandline.AddOutput(cmd)
+	return cmd
+}
+
+func printServed(w io.Writer, url string, runs []recordings.Served) error {
+	fmt.Fprintf(w, "Prometheus' query API is at %s\n\n", url)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "RUN\tFROM\tTO\tGRAFANA'S TIME RANGE")
+	for _, r := range runs {
+		fmt.Fprintf(t, "%s\t%s\t%s\tfrom=%d&to=%d\n", r.Name, r.Start.Format(time.RFC3339), r.End.Format(time.RFC3339), r.Start.UnixMilli(), r.End.UnixMilli())
+	}
+	return t.Flush()
+}

@@ -1,0 +1,174 @@
+package cli
+
+// The rules of the interface:
+//   - results go to standard output, progress and questions to standard error;
+//   - on a terminal a run has a page (page.go), and the last line of other commands
+//     is redrawn once a second; elsewhere a plain line is written every ten seconds;
+//   - a step is one line, said once;
+//   - nothing is coloured here: the summary is where the eye should go.
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+)
+
+const plainEvery = 10 * time.Second
+
+type tui struct {
+	mu       sync.Mutex
+	w        io.Writer
+	terminal bool
+	quiet    bool // print only questions
+	columns  int
+	drawn    bool // the live line is on the terminal
+	began    time.Time
+	plain    time.Time // time of the last plain live line
+	page     *page     // page of a run, if the terminal is large enough; otherwise nil
+}
+
+func newTUI(cmd *cobra.Command) *tui {
+	w := cmd.ErrOrStderr()
+	t := &tui{w: w, quiet: quiet(cmd), columns: terminal.Columns(w), began: time.Now()}
+	if f, ok := w.(*os.File); ok {
+		t.terminal = term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	}
+	return t
+}
+
+// Step writes a line above the live line.
+func (t *tui) Step(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.quiet {
+		return
+	}
+	line = fmt.Sprintf("%s  %s", clock(time.Since(t.began)), line)
+	if t.page.step(line) {
+		return
+	}
+	t.clear()
+	fmt.Fprintln(t.w, line)
+}
+
+// tell is like Step, but writes the line even if progress is off. It is for lines that the user requested.
+func (t *tui) tell(line string) {
+	if t.quiet {
+		fmt.Fprintln(t.w, line)
+		return
+	}
+	t.Step(line)
+}
+
+// show sets the page of the run. The first snapshot opens the page.
+func (t *tui) show(p *page) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.page = p
+}
+
+// Live shows the state of the run on the page. Without a page, it redraws the last line of a terminal, or writes a line
+// every ten seconds elsewhere.
+func (t *tui) Live(s run.Snapshot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.quiet {
+		return
+	}
+	if t.page.show(s) {
+		return
+	}
+	if !t.terminal {
+		if now := time.Now(); now.Sub(t.plain) >= plainEvery {
+			t.plain = now
+			fmt.Fprintf(t.w, "%s  %s\n", clock(time.Since(t.began)), s)
+		}
+		return
+	}
+	line := fmt.Sprintf("%s  %s", clock(time.Since(t.began)), s)
+	if r := []rune(line); len(r) >= t.columns {
+		line = string(r[:t.columns-1])
+	}
+	t.clear()
+	fmt.Fprint(t.w, line)
+	t.drawn = true
+}
+
+func (t *tui) clear() {
+	if t.drawn {
+		fmt.Fprint(t.w, "\r\x1b[K")
+		t.drawn = false
+	}
+}
+
+// done closes the page and ends the live line. It writes the steps that the page has shown to the terminal, below the
+// earlier content.
+func (t *tui) done() {
+	t.mu.Lock()
+	p := t.page
+	t.mu.Unlock()
+	steps := p.close() // the handler of its keys may be about to write a step
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.page = nil
+	t.clear()
+	for _, line := range steps {
+		fmt.Fprintln(t.w, line)
+	}
+}
+
+func clock(d time.Duration) string {
+	s := int(d / time.Second)
+	return fmt.Sprintf("%02d:%02d", s/60, s%60)
+}
+
+// confirm asks the user before anything is created in the user's cluster.
+func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintln(t.w, plan)
+	if yes {
+		return true, nil
+	}
+	if f, ok := in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return false, exitcode.Usagef("there is no terminal to confirm this (add --yes if no user can answer, as in CI)")
+	}
+	fmt.Fprint(t.w, "Go ahead? [y/N] ")
+	return yesOrNo(ctx, in)
+}
+
+// yesOrNo reads the user's answer. Ctrl-C ends the wait. The goroutine that reads from the terminal cannot be canceled
+// and ends with the program.
+func yesOrNo(ctx context.Context, in io.Reader) (bool, error) {
+	type line struct {
+		text string
+		err  error
+	}
+	read := make(chan line, 1)
+	go func() {
+		text, err := bufio.NewReader(in).ReadString('\n')
+		read <- line{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case answer := <-read:
+		if answer.err != nil {
+			return false, exitcode.Usagef("read the answer: %w", answer.err)
+		}
+		text := strings.ToLower(strings.TrimSpace(answer.text))
+		return text == "y" || text == "yes", nil
+	}
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func newValidate() *cobra.Command {
+	var sets []string
+	var show bool
+	cmd := &cobra.Command{
+		Use:   "validate FILE|NAME|-",
+		Short: "Check a scenario without running it",
+		Long: `Check a scenario without running it: every field, unit and reference, every
+gate's objective and PromQL. Errors are printed one per line. Checks run in stages:
+syntax, contradictions, things that cannot happen, then variants and gates. All errors
+of a stage are reported at once, but an error may hide those of later stages. - reads
+the scenario from standard input.
+
+Warnings are about settings that work but are probably not intended, such as a metric
+that no known component has, or a controlplane binary of another version that is not
+installed here. Commands that a run would run on this machine (hooks) are listed.
+
+--show prints the resolved scenario, with overrides and all defaults, as a run writes
+it to scenario.yaml.
+
+Problems that only a control plane can detect are reported when it starts: whether a
+component accepts a combination of flags, and which resources your own cluster has.`,
+		Example: `  loadgen validate mine.yaml
+  loadgen validate rollout-500 --set gates.rollout-time.max=2m
+  loadgen validate rollout-500 --show`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := readScenario(cmd, args[0], sets)
+			if err != nil {
+				return err
+			}
+			for _, w := range append(scenarioWarnings(s), run.MissingReleases(cmd.Context(), s, "")...) {
+				fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: warning: "+w)
+			}
+			variants := ""
+			if n := len(s.Variants); n > 0 {
+				variants = fmt.Sprintf(", %d variants", n)
+			}
+			out := cmd.OutOrStdout()
+			if show { // the output may be redirected to a file
+				resolved, err := s.Resolved()
+				if err != nil {
+					return err
+				}
+				if _, err := out.Write(resolved); err != nil {
+					return err
+				}
+				if err := showBatches(out, s); err != nil {
+					return err
+				}
+				out = cmd.ErrOrStderr()
+			}
+			fmt.Fprintf(out, "%s is valid: %d phases, %d gates, %d nodes%s\n",
+				s.Name, len(s.Phases), len(s.Gates), s.Nodes.Count, variants)
+			for _, h := range s.Hooks() {
+				fmt.Fprintf(out, "  runs on this machine %s\n", h)
+			}
+			return nil
+		},
+	}
+	addFilenameFlag(cmd)
+	addSetFlag(cmd, &sets)
+	cmd.Flags().BoolVar(&show, "show", false, "print the resolved scenario and, as comments, the objects of its templates")
+	return cmd
+}
+
+// showBatches prints the objects of each batch: their number by kind, and the first object of each kind, as YAML
+// comments.
+func showBatches(to io.Writer, s *scenario.Scenario) error {
+	for _, b := range s.Batches() {
+		all, err := s.Expand(b)
+		if err != nil {
+			return exitcode.UsageError(err)
+		}
+		last, err := all.At(all.Len() - 1)
+		if err != nil {
+			return exitcode.UsageError(err)
+		}
+		firsts, err := all.Firsts()
+		if err != nil {
+			return exitcode.UsageError(err)
+		}
+		fmt.Fprintf(to, "# %s: %s, in %d namespaces; the last is %s\n", b.Path, all, b.Namespaces, &last)
+		for _, o := range firsts {
+			text, err := yaml.Marshal(o.Manifest)
+			if err != nil {
+				return fmt.Errorf("%s: write %s as YAML: %w", o.Place, &o, err)
+			}
+			fmt.Fprintf(to, "#\n# of %s:\n", o.Place)
+			for line := range strings.Lines(string(text)) {
+				fmt.Fprintf(to, "#   %s", line)
+			}
+		}
+	}
+	return nil
+}
+
+// readScenario reads and checks a scenario, including its gates; "-" is standard input.
+func readScenario(cmd *cobra.Command, nameOrFile string, sets []string) (s *scenario.Scenario, err error) {
+	if nameOrFile == "-" {
+		s, err = scenario.ReadStdin(cmd.Context(), cmd.InOrStdin(), sets)
+	} else {
+		s, err = scenario.Read(nameOrFile, sets)
+	}
+	if err != nil {
+		return nil, exitcode.UsageError(err)
+	}
+	if err := gate.Check(s); err != nil {
+		return nil, exitcode.UsageError(err)
+	}
+	return s, nil
+}
+
+// readWithHooks is like readScenario, but removes the hooks of the scenario if hooks is false.
+func readWithHooks(cmd *cobra.Command, nameOrFile string, sets []string, hooks bool) (*scenario.Scenario, error) {
+	s, err := readScenario(cmd, nameOrFile, sets)
+	if err == nil && !hooks {
+		s.DropHooks()
+	}
+	return s, err
+}
+
+func addHooksFlag(cmd *cobra.Command, without *bool) {
+	cmd.Flags().BoolVar(without, "no-hooks", false, "leave out the scenario's hooks: commands on this machine before and after phases")
+}
+
+func addSetFlag(cmd *cobra.Command, sets *[]string) {
+	cmd.Flags().StringArrayVar(sets, "set", nil, "override a field of the scenario, as `path=value`: nodes.count=50, gates.NAME.max=1s (repeatable)")
+}
+
+// scenarioWarnings returns one line for each probable mistake in a scenario and in its
+// variants.
+func scenarioWarnings(s *scenario.Scenario) []string {
+	all := slices.Concat(s.Warnings(), s.Unserved(), gate.Warnings(s))
+	for _, v := range s.AllVariants() {
+		for _, w := range append(v.Warnings(), v.Unserved()...) {
+			if !slices.Contains(all, w) {
+				all = append(all, w)
+			}
+		}
+	}
+	if len(s.Gates) == 0 {
+		all = append(all, fmt.Sprintf("%s has no gates: a run of it judges nothing, and exits with 3", s.Name))
+	}
+	return all
+}

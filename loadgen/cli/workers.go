@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
+	"github.com/stormglass/stormglass/loadgen/internal/workers/job"
+)
+
+// workerFlags are the flags of a run with several generators.
+type workerFlags struct {
+	count     int
+	local     bool
+	listen    string
+	advertise string
+	within    time.Duration
+
+	job        job.Starter
+	kubeconfig string
+	context    string
+}
+
+func (f *workerFlags) add(flags *pflag.FlagSet) {
+	flags.IntVar(&f.count, "workers", 0, "divide the loads and simulated nodes among this `number` of generators")
+	flags.BoolVar(&f.local, "workers-local", false, "start the workers on this machine, as processes")
+	flags.StringVar(&f.listen, "workers-listen", "", "listen at this `address`, HOST:PORT, for workers that you start ('loadgen worker'), or with --image for the Job's workers")
+	flags.StringVar(&f.advertise, "workers-advertise", "", "the `address`, HOST or HOST:PORT, at which workers reach this machine (default: from --workers-listen)")
+	flags.DurationVar(&f.within, "workers-within", 5*time.Minute, "the `time` within which all workers must join")
+	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "`file` that names the cluster where the Job of --image runs (default: the cluster that takes the load)")
+	flags.StringVar(&f.context, "workers-context", "", "`context` in --workers-kubeconfig (default: its current one)")
+	addJobFlags(flags, &f.job.Options)
+	flags.Lookup("image").Usage += ", for the Job of --workers or --cleanup-job"
+}
+
+// addJobFlags adds the flags of the Job that runs the workers.
+func addJobFlags(flags *pflag.FlagSet, o *job.Options) {
+	flags.StringVar(&o.Image, "image", "", "`name` of an image with loadgen as its entry point")
+	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: a new namespace)")
+	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace for the image's registry")
+	flags.StringVar(&o.Resources, "workers-resources", job.DefaultResources, "`amount` of cpu and memory for each worker of the Job")
+	flags.StringVar(&o.Tolerations, "workers-tolerations", "", "`taints`, KEY=VALUE:EFFECT,KEY:EFFECT,KEY, that the Job's workers tolerate")
+	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "`labels`, KEY=VALUE,KEY=VALUE, of the nodes that the Job's workers may run on")
+}
+
+// options returns the options of the workers for a run on target. An empty target means a bundled control plane. besides
+// lists worker flags that are also valid without --workers.
+func (f workerFlags) options(flags *pflag.FlagSet, target cluster.Kubeconfig, besides ...string) (o workers.Options, err error) {
+	if !flags.Changed("workers") {
+		for _, name := range f.names() {
+			if flags.Changed(name) && !slices.Contains(besides, name) {
+				return o, exitcode.Usagef("--%s needs --workers N", name)
+			}
+		}
+		return o, nil
+	}
+	o = workers.Options{Count: f.count, Listen: f.listen, Advertise: f.advertise, Within: f.within}
+	switch {
+	case f.count < 1:
+		return o, exitcode.Usagef("--workers %d: must be at least 1", f.count)
+	case f.within <= 0:
+		return o, exitcode.Usagef("--workers-within %s: must be over 0", f.within)
+	case f.local:
+		o.Starter = workers.Local{}
+	case f.job.Image != "":
+		return f.inCluster(o, target)
+	case f.listen == "":
+		return o, exitcode.Usagef("--workers %d: no workers are started (add --workers-local for processes of this machine, --image NAME for a Job in your cluster, or --workers-listen HOST:PORT for workers that you start)", f.count)
+	}
+	for _, name := range f.jobNames() {
+		if flags.Changed(name) {
+			return o, exitcode.Usagef("--%s needs --image NAME", name)
+		}
+	}
+	return o, nil
+}
+
+// useImage reports whether the workers run as pods of a Job.
+func (f workerFlags) useImage() bool { return f.count > 0 && !f.local && f.job.Image != "" }
+
+// names returns the flags that have no effect without workers.
+func (f workerFlags) names() []string {
+	return append([]string{"workers-local", "workers-listen", "workers-advertise", "workers-within"}, f.jobNames()...)
+}
+
+// jobNames returns the flags that have no effect without a Job.
+func (f workerFlags) jobNames() []string {
+	return []string{"workers-kubeconfig", "workers-context", "workers-namespace", "workers-resources", "workers-node-selector", "workers-tolerations", "image-pull-secret"}
+}
+
+// inCluster configures o for workers that run as pods of a Job.
+func (f workerFlags) inCluster(o workers.Options, target cluster.Kubeconfig) (workers.Options, error) {
+	j := f.job
+	switch {
+	case f.kubeconfig != "":
+		j.Kubeconfig.Files, j.Kubeconfig.CurrentContext = f.kubeconfig, f.context
+	case f.context != "":
+		return o, exitcode.Usagef("--workers-context needs --workers-kubeconfig")
+	case target.Files == "":
+		return o, exitcode.Usagef("--image: the Job needs a cluster with nodes that run containers (add --kubeconfig FILE, --current-cluster, or --workers-kubeconfig FILE)")
+	default:
+		j.Kubeconfig, j.OfTarget = target, true
+	}
+	o.Starter, o.Carried = j, f.listen == ""
+	if o.Carried && f.advertise != "" {
+		return o, exitcode.Usagef("--workers-advertise needs --workers-listen")
+	}
+	return o, exitcode.UsageError(j.Check())
+}
+
+// Environment variables that set the flags of `loadgen worker`. An Indexed Job sets these variables.
+const (
+	coordinatorEnv = "STORMGLASS_COORDINATOR"
+	caEnv          = "STORMGLASS_CA"
+	listenEnv      = "STORMGLASS_WORKER_LISTEN"
+	tokenEnv       = "STORMGLASS_TOKEN_FILE"
+	indexEnv       = "JOB_COMPLETION_INDEX"
+)
+
+func newWorker() *cobra.Command {
+	var w workers.Worker
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Do one worker's share of a run",
+		Long: `Do one worker's share of the loads and simulated nodes of a run that 'loadgen run --workers N' coordinates.
+The coordinator prints the command when it waits for workers (--workers-listen).
+
+With --listen the worker waits at its own address for the coordinator to connect. Workers
+in the Job of 'loadgen run --image' work this way, unless the run has --workers-listen:
+the coordinator reaches them by port forwarding.
+
+Each flag can be set by an environment variable: STORMGLASS_COORDINATOR or
+STORMGLASS_WORKER_LISTEN, STORMGLASS_CA, STORMGLASS_TOKEN_FILE and, as set by an
+Indexed Job, JOB_COMPLETION_INDEX.
+
+Exit codes: 0 the run has ended, 2 the coordinator refused the worker (another build,
+the token of another run, an index that has already joined), 4 the coordinator cannot
+be reached or the connection to it was lost. Do not start a worker again: it would
+send the same requests again, and is refused.`,
+		Example: `  loadgen worker --coordinator 10.0.0.5:7443 --ca ca.pem --token token --index 0`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, release, err := untilParentEnds(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer release()
+			if err := workerEnvironment(cmd.Flags(), &w, os.Getenv); err != nil {
+				return exitcode.UsageError(err)
+			}
+			w.Step = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			w.Build = run.Build()
+			return w.Work(ctx)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&w.Coordinator, "coordinator", "", "the coordinator's `address`, HOST:PORT")
+	flags.StringVar(&w.Listen, "listen", "", "wait at this `address`, HOST:PORT, for the coordinator, instead of --coordinator")
+	flags.StringVar(&w.CAFile, "ca", "", "`file` with the CA certificate that signed the coordinator's certificate")
+	flags.StringVar(&w.TokenFile, "token", "", "`file` with the token of the run")
+	flags.IntVar(&w.Index, "index", 0, "the worker's `number`, from 0")
+	flags.DurationVar(&w.Within, "within", 5*time.Minute, "the `time` within which the coordinator must be reached")
+	return cmd
+}
+
+// workerEnvironment sets options from environment variables if no flag sets them.
+func workerEnvironment(flags *pflag.FlagSet, w *workers.Worker, getenv func(string) string) error {
+	if !flags.Changed("coordinator") {
+		w.Listen = cmp.Or(w.Listen, getenv(listenEnv))
+	}
+	if !flags.Changed("listen") {
+		w.Coordinator = cmp.Or(w.Coordinator, getenv(coordinatorEnv))
+	}
+	switch {
+	case w.Coordinator == "" && w.Listen == "":
+		return fmt.Errorf("--coordinator or --listen is needed (or %s or %s in the environment)", coordinatorEnv, listenEnv)
+	case w.Coordinator != "" && w.Listen != "":
+		return errors.New("--coordinator and --listen exclude each other (leave out one of them)")
+	}
+	for _, v := range []struct {
+		to        *string
+		flag, env string
+	}{{&w.CAFile, "ca", caEnv}, {&w.TokenFile, "token", tokenEnv}} {
+		if *v.to = cmp.Or(*v.to, getenv(v.env)); *v.to == "" {
+			return fmt.Errorf("--%s is needed (or %s in the environment)", v.flag, v.env)
+		}
+	}
+	if flags.Changed("index") {
+		return nil
+	}
+	text := getenv(indexEnv)
+	if text == "" {
+		return fmt.Errorf("--index is needed (or %s in the environment)", indexEnv)
+	}
+	index, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("%s=%q in the environment is not a number", indexEnv, text)
+	}
+	w.Index = index
+	return nil
+}
+
+func newWorkers() *cobra.Command {
+	cmd := &cobra.Command{Use: "workers", Short: "Print manifests for workers that you start yourself"}
+	cmd.AddCommand(newWorkersRender())
+	return cmd
+}
+
+func newWorkersRender() *cobra.Command {
+	var m job.Manifests
+	cmd := &cobra.Command{
+		Use:   "render",
+		Short: "Print manifests of workers for kubectl apply",
+		Long: `Print manifests for kubectl apply: an Indexed Job of workers, and their ServiceAccount,
+which has no permissions and no token. Unless --workers-namespace names a namespace, there
+is also one, which enforces the profile "restricted" of Pod Security. 'loadgen run
+--workers N --image NAME' creates the same objects itself.
+
+The pods wait for a Secret stormglass-workers with the credentials of the run, which the
+run writes to its directory when it starts:
+
+  loadgen run NAME --workers 4 --workers-listen 0.0.0.0:7443 --out runs/x
+  kubectl -n stormglass-workers create secret generic stormglass-workers \
+    --from-file=runs/x/workers/ca.pem --from-file=runs/x/workers/token`,
+		Example: `  loadgen workers render --workers 4 --image registry.example.com/loadgen:v1 --coordinator 10.0.0.5:7443 | kubectl apply -f -`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := m.Check(); err != nil {
+				return exitcode.UsageError(err)
+			}
+			text, err := m.YAML()
+			if err == nil {
+				_, err = cmd.OutOrStdout().Write(text)
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&m.Count, "workers", 1, "`number` of workers")
+	flags.StringVar(&m.Coordinator, "coordinator", "", "the coordinator's `address`, HOST:PORT")
+	addJobFlags(flags, &m.Options)
+	return cmd
+}
