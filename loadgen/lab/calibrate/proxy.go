@@ -36,13 +36,14 @@ func (l *lab) startProxy(ctx context.Context, binary string) error {
 	return err
 }
 
-// proxyUser is the user of the kube-proxies of all nodes. The requests of the real kube-proxy are recognized by their user agent.
+// proxyUser is the user of the kube-proxies of all nodes. The audit log tells the real kube-proxy apart by its user
+// agent.
 const proxyUser = "system:kube-proxy"
 
 func proxyOf(node string) string { return proxyUser + " of " + node }
 
-// sender returns the node user that made a request. For a request of the node's kube-proxy it returns proxyOf the node. A node
-// that only registers counts as the node of the same kind that keeps running.
+// sender returns the key in the counts for the sender of a request: the user of a node, or proxyOf the node for a
+// kube-proxy. A node that only registers has the key of the node of the same kind that keeps running.
 func sender(name, agent string) string {
 	switch {
 	case strings.HasPrefix(name, user(moreReal)):

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The name prefixes of the nodes that only register. Several of them are needed because the number of requests that a kubelet sends
-// until it sees its own Node varies with the time that this takes.
+// The name prefixes of the nodes that only register. Several nodes are needed because the number of requests that a
+// kubelet sends until it sees its own Node varies with the time that this takes.
 const (
 	moreReal      = "real-more-"
 	moreSimulated = "simulated-more-"
@@ -17,13 +17,13 @@ const (
 
 const (
 	registerEvery = 3 * time.Second // mean time between the starts of two kubelets
-	// runAtOnce is the number of kubelets that run at the same time. It gives each of them enough time to create its Lease, which
-	// it does after 10 s.
+	// runAtOnce is the number of kubelets that run at the same time. With this number, each kubelet runs long enough
+	// to create its Lease, which it does after 10 s.
 	runAtOnce = 7
 )
 
-// register returns the requests with which nodes of each kind register. The last node of each kind keeps running, together with
-// its kube-proxy.
+// register counts the requests with which nodes of each kind register. The last node of each kind and its kube-proxy
+// keep running.
 func (l *lab) register(ctx context.Context, o options, log *reader) (map[string]counts, error) {
 	c := both()
 	if err := l.registerMore(ctx, o, log, c); err != nil {

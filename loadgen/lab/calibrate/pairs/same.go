@@ -12,12 +12,13 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
+	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 	"github.com/stormglass/stormglass/loadgen/internal/ab"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// oneConfiguration compares a configuration with itself end to end, as a user would, and resamples more comparisons from the pairs.
+// oneConfiguration compares a configuration with itself several times, as a user would, and then resamples more
+// comparisons from the recorded pairs.
 func (o options) oneConfiguration(ctx context.Context) error {
 	answers := map[result.Answer]int{}
 	var c result.AB
@@ -44,8 +45,8 @@ func (o options) oneConfiguration(ctx context.Context) error {
 	return nil
 }
 
-// resample replays comparisons of randomly drawn pairs. It replays unchanged pairs, which must not raise an alarm, and pairs
-// with a known change of one figure of B, which must be found.
+// resample replays comparisons of randomly drawn pairs: unchanged pairs, which must not raise an alarm, and pairs in
+// which one figure of B was raised, which must be found.
 func (o options) resample(c result.AB, pairs []result.Pair) {
 	rng := rand.New(rand.NewPCG(o.seed, 0))
 	answers := map[result.Answer]int{}

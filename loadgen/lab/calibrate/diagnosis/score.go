@@ -13,29 +13,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
+	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// trial is one phase with planted faults, and the diagnosis of that phase.
+// trial is one phase with planted faults, and the diagnosis of that phase. If healthy is set, it is a whole run
+// without faults.
 type trial struct {
 	plan    plan
 	planted planted
 	healthy bool
-	on      [][]string  // components of each case's fault, as the timeline has them
-	began   []time.Time // beginning of each case's fault
+	on      [][]string  // for each case, the components that its fault affected, from the timeline
+	began   []time.Time // for each case, the start of its fault
 	said    result.Diagnosis
 	failed  []string // failed gates of a healthy run
 }
 
-// after is the time after the end of a phase with faults that is included in the diagnosis.
+// after is the time after a phase with faults that the diagnosis of that phase includes.
 const after = 10 * time.Second
 
-// judge diagnoses each phase with faults from the recorded metrics. It reads the beginning and the components of the planted
-// faults from the timeline.
+// judge diagnoses each phase with faults from the recorded metrics. The timeline gives the start and the components
+// of the planted faults.
 func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error) {
 	if p.scenario != "" {
 		d, failed, err := diagnosed(ctx, dir)
@@ -64,7 +65,7 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 		}
 		t := trial{plan: p, planted: f}
 		for _, c := range f.cases {
-			began, on := phase.Start, []string(nil) // for a load or neighbours, which are not in the timeline
+			began, on := phase.Start, []string(nil) // default for a load or busy processes, which are not in the timeline
 			for _, e := range rec.Timeline {
 				if c.begins(e) && !e.Time.Before(phase.Start) && e.Time.Before(phase.End) && !ofNodesStorm(p, e) {
 					began, on = e.Time, e.On
@@ -87,8 +88,8 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 // late is the maximum time that a scrape of an API server may take.
 const late = 3300 * time.Millisecond
 
-// tooMuch is the error of a plan that is discarded because the storm alone overloaded the machine. In such a run, the planted
-// fault is not the only cause of the symptoms.
+// tooMuch is the error for a plan that is discarded because the storm alone overloaded the machine. In such a run,
+// the planted fault is not the only cause of symptoms.
 type tooMuch string
 
 func (e tooMuch) Error() string { return string(e) }
@@ -113,7 +114,7 @@ func overloaded(ctx context.Context, source diagnosis.Source, calm result.Phase)
 	return tooMuch(fmt.Sprintf("%s took %.1f s for a scrape in the calm phase", of, worst))
 }
 
-// begins reports whether an event is the beginning of the case's fault. It may be a fault of components or of nodes.
+// begins reports whether an event is the start of the case's fault. The fault may be on components or on nodes.
 func (c faultCase) begins(e result.Event) bool {
 	return (e.Kind == result.EventFaultBegin || e.Kind == result.EventNodeFault) && strings.Contains(c.Fault, "kind: "+e.Name+",")
 }
@@ -122,8 +123,9 @@ func ofNodesStorm(p plan, e result.Event) bool {
 	return p.storm == "nodes" && (e.Name == "nodeFailure" || e.Name == "nodeRecovery")
 }
 
-// causes returns the causes in the diagnosis that are scored. It leaves out silent nodes if the storm silences nodes, and the
-// causes that injecting a planted fault always has, such as the end of a restarted process.
+// causes returns the causes in the diagnosis that are scored. It leaves out silent nodes if the storm silences nodes.
+// It also leaves out causes that are side effects of planting the fault, such as the end of a process that is
+// restarted.
 func (t trial) causes() (all []result.Cause) {
 	for _, c := range slices.Concat(t.said.Causes, t.busyMachine()) {
 		silences := t.plan.storm == "nodes" || t.plan.scenario == "node-failure-storm"
@@ -134,8 +136,8 @@ func (t trial) causes() (all []result.Cause) {
 	return all
 }
 
-// busyMachine returns the machine as a cause if busy neighbours were planted and the diagnosis names the machine as a limit. The
-// diagnosis itself reports the machine as a cause only if there is a symptom.
+// busyMachine returns the machine as a cause if busy processes were planted and the diagnosis names the machine as a
+// limit. Without a symptom, the diagnosis itself reports the machine only as a limit.
 func (t trial) busyMachine() (all []result.Cause) {
 	planted := slices.ContainsFunc(t.planted.cases, func(f faultCase) bool { return f.Neighbours })
 	for _, c := range t.said.Limits {
@@ -170,8 +172,8 @@ func (t trial) exact() bool {
 	return true
 }
 
-// top reports whether one of the n strongest causes is right. If a symptom is unknown, the list of causes is followed by its
-// nearest causes.
+// top reports whether one of the n strongest causes is right. The nearest causes, which the diagnosis gives for
+// symptoms without a known cause, count after the causes.
 func (t trial) top(n int) bool {
 	causes := t.causes()
 	slices.SortStableFunc(causes, func(a, b result.Cause) int { return cmp.Compare(b.Strength, a.Strength) })
@@ -192,19 +194,19 @@ func (t trial) namedFirst() bool {
 	return false
 }
 
-// blames returns the causes that blame a component. It leaves out the causes that blame a growing load or the machine.
+// blames returns the causes that blame a component, as opposed to a growing load or the machine.
 func (t trial) blames() []result.Cause {
 	return slices.DeleteFunc(t.causes(), func(c result.Cause) bool { return c.Limit })
 }
 
-// wronglyHealthy reports whether the diagnosis says healthy although a gate failed, a symptom or a cause was found, or data is
-// missing or doubtful.
+// wronglyHealthy reports whether the diagnosis answers "healthy" although a gate failed, a symptom or a cause was
+// found, or data is missing or doubtful.
 func (t trial) wronglyHealthy() bool {
 	d := t.said
 	return d.Answer == result.Healthy && len(t.failed)+len(d.Symptoms)+len(d.Causes)+len(d.Lacked)+len(d.Doubts) > 0
 }
 
-// words reports whether the text of the right cause contains all required words and no forbidden word.
+// words reports whether the text of the right cause contains all required words and none of the forbidden ones.
 func (t trial) words(i int) bool {
 	for _, c := range t.causes() {
 		if k, _ := t.right(i, c); !k {
@@ -219,8 +221,8 @@ func (t trial) words(i int) bool {
 	return false
 }
 
-// onset returns the difference between the diagnosed and the actual beginning of the first fault, in seconds. ok is false if no
-// cause is right.
+// onset returns the difference between the diagnosed and the actual start of the first fault, in seconds. ok is false
+// if no cause is right.
 func (t trial) onset() (seconds float64, ok bool) {
 	for _, c := range t.causes() {
 		if k, _ := t.right(0, c); k && len(t.began) > 0 {
@@ -275,7 +277,7 @@ func print(w io.Writer, all []trial) {
 	}
 }
 
-// printFaultless prints how often each cause is named in recorded runs that have no fault.
+// printFaultless prints how often each cause is named in recorded runs without a fault.
 func printFaultless(ctx context.Context, w io.Writer, pattern string) error {
 	dirs, err := filepath.Glob(pattern)
 	if err != nil {
@@ -326,8 +328,8 @@ func wrongOf(all []trial, right func(trial) bool) (failures []string) {
 	return failures
 }
 
-// printSingles prints a row for each fault, and a row for all faults together. It returns an explanation of each wrong
-// diagnosis.
+// printSingles prints a row for each fault, and a row for all faults together. It returns an explanation of each
+// wrong diagnosis.
 func printSingles(w io.Writer, all []trial) (failures []string) {
 	kinds := map[string][]trial{}
 	for _, t := range all {
@@ -369,8 +371,8 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 	return failures
 }
 
-// middle is the index of the middle size of a fault. This size was not used to tune the diagnosis; cases.yaml names the
-// exceptions.
+// middle is the index of the middle one of the three sizes of a fault. The diagnosis was not tuned with this size,
+// except in the cases that cases.yaml names.
 const middle = 1
 
 func count(yes bool) int {

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// query is one expression in an alert profile or a metrics profile of kube-burner.
+// query is one entry of an alert profile or a metrics profile of kube-burner.
 type query struct {
 	Expr       string `yaml:"expr"`
 	Query      string `yaml:"query"`
@@ -27,7 +27,8 @@ func (q query) text() string { return q.Expr + q.Query }
 // fails reports whether the alert makes a run of kube-burner fail.
 func (q query) fails() bool { return q.Severity == "error" || q.Severity == "critical" }
 
-// isProfile returns the queries of a file. ok is false if the file is not a profile, which is a list of queries.
+// isProfile returns the queries of a file. ok is false if the file is not a list of queries, and therefore not a
+// profile.
 func isProfile(data []byte) (all []query, ok bool) {
 	if err := yaml.Unmarshal(data, &all); err != nil || len(all) == 0 {
 		return nil, false
@@ -35,9 +36,9 @@ func isProfile(data []byte) (all []query, ok bool) {
 	return all, !slices.ContainsFunc(all, func(q query) bool { return q.text() == "" })
 }
 
-// profiles imports each profile below o.profileDirs together with a small job, and prints how many of its queries become gates, rows
-// and remarks. It imports each profile for a bundled plane, and for a cluster with its own Prometheus; for the latter it also compares
-// the windows of the queries.
+// profiles imports each profile below o.profileDirs together with a small job. It prints how many queries became
+// gates, rows and remarks. It imports each profile twice: for a bundled control plane, and for a cluster with its own
+// Prometheus. For the latter, it also compares the windows of the queries.
 func (o options) profiles(ctx context.Context, w io.Writer) error {
 	var files []string
 	for _, dir := range o.profileDirs {
@@ -98,7 +99,7 @@ func (o options) profiles(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// carried holds the parts of an imported scenario that the import has made from the queries of a profile.
+// carried holds the parts of a scenario that the import made from the queries of a profile.
 type carried struct {
 	gates, rows []string // expressions
 	remarks     int
@@ -150,13 +151,13 @@ var (
 	elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 )
 
-// windows returns the ranges in an expression, in order.
+// windows returns the ranges in a PromQL expression, in order.
 func windows(expr string) []string {
 	return ranges.FindAllString(strings.ReplaceAll(elapsed.ReplaceAllString(expr, "$$window"), " ", ""), -1)
 }
 
-// differences returns a line for each query that the import has not carried over together with its windows. A query must become
-// a gate if it makes a run fail, and otherwise a row.
+// differences returns a line for each query that the import did not carry over with unchanged windows. A query must
+// become a gate if it makes a run of kube-burner fail, otherwise a row.
 func (c carried) differences(all []query) (lines []string) {
 	gates, rows := slices.Clone(c.gates), slices.Clone(c.rows)
 	for _, q := range all {
@@ -177,7 +178,7 @@ func (c carried) differences(all []query) (lines []string) {
 	return lines
 }
 
-// containsAll reports whether list contains items as consecutive elements.
+// containsAll reports whether items are consecutive elements of list.
 func containsAll(list, items []string) bool {
 	for i := 0; i+len(items) <= len(list); i++ {
 		if slices.Equal(list[i:i+len(items)], items) {

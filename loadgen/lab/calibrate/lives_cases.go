@@ -10,11 +10,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// lifeCase is a pod that is created on a real and a simulated node. On the real node, the arguments of its container cause the
-// lifecycle. On the simulated node, the field life configures the lifecycle.
+// lifeCase is a pod that is created on a real and on a simulated node. On the real node, the arguments of its
+// container cause the lifecycle. On the simulated node, the field life does.
 type lifeCase struct {
-	name   string // name of the life and part of the pods' names, a DNS label
-	says   string // description that is printed
+	name   string // name of the lifecycle, which is part of the pod names; a DNS label
+	says   string // description to print
 	life   scenario.PodLife
 	change func(*corev1.Pod)
 	// until reports whether the pod can be deleted. all holds the statuses of the pod so far.
@@ -25,13 +25,13 @@ type lifeCase struct {
 const (
 	pressedReal      = "real-1"
 	pressedSimulated = "simulated-1"
-	// pressure is a setting that makes a kubelet see memory pressure: it evicts one pod every 10 s, of those that use more memory
-	// than they requested.
+	// pressure is a setting that makes a kubelet see memory pressure. It then evicts one pod every 10 s, chosen from
+	// the pods that use more memory than they requested.
 	pressure = `evictionHard: {memory.available: 99%}`
 )
 
-// evicts reports whether the case needs separate nodes, because its pod is evicted. The real node of these nodes is under memory
-// pressure from its start.
+// evicts reports whether the pod of the case is evicted. Such a case needs separate nodes, because the real node is
+// under memory pressure from its start.
 func (c lifeCase) evicts() bool { return c.life.Evict != scenario.Eviction{} }
 
 // nodes returns the real node and the simulated node of a case.
@@ -42,7 +42,7 @@ func (c lifeCase) nodes() [2]string {
 	return [2]string{realNode, simulatedNode}
 }
 
-// absentImage is an image that is on no node and whose registry refuses connections immediately.
+// absentImage is an image that no node has and whose registry refuses connections immediately.
 const absentImage = "127.0.0.1:1/absent:1"
 
 // grace is the termination grace period of the pods.
@@ -169,7 +169,7 @@ func finished(all []stamped) bool {
 
 func ready(all []stamped) bool { return conditionTrue(last(all), corev1.PodReady) }
 
-// readyTwice reports whether a pod is Ready again after it was Ready and then not Ready.
+// readyTwice reports whether a pod is Ready again after it was not Ready.
 func readyTwice(all []stamped) bool {
 	times, was := 0, false
 	for _, s := range all {
@@ -182,7 +182,7 @@ func readyTwice(all []stamped) bool {
 	return was && times >= 2
 }
 
-// aged reports whether more than d has passed since the pod was first seen.
+// aged returns a function that reports whether more than d has passed since the pod was first seen.
 func aged(d time.Duration) func([]stamped) bool {
 	return func(all []stamped) bool { return time.Since(all[0].at) > d }
 }
@@ -196,15 +196,16 @@ func anyStatus(p *corev1.Pod, f func(corev1.ContainerStatus) bool) bool {
 	return false
 }
 
-// restarted reports whether a container is running after at least the given number of restarts.
+// restarted returns a function that reports whether a container is running after at least the given number of
+// restarts.
 func restarted(times int32) func([]stamped) bool {
 	return func(all []stamped) bool {
 		return anyStatus(last(all), func(s corev1.ContainerStatus) bool { return s.RestartCount >= times && s.State.Running != nil })
 	}
 }
 
-// backingOff reports whether a container that has restarted before is not running, and the pod's status has not changed for more than
-// d.
+// backingOff returns a function that reports whether a container that has restarted before is not running, and the
+// status of the pod has not changed for more than d.
 func backingOff(d time.Duration) func([]stamped) bool {
 	return func(all []stamped) bool {
 		return time.Since(all[len(all)-1].at) > d && anyStatus(last(all), func(s corev1.ContainerStatus) bool {
@@ -213,8 +214,8 @@ func backingOff(d time.Duration) func([]stamped) bool {
 	}
 }
 
-// waited reports whether a container has been in the state Waiting with a reason at least the given number of times, with other states
-// in between.
+// waited returns a function that reports whether a container has been in the state Waiting with a reason at least the
+// given number of times, with other states in between.
 func waited(reason string, times int) func([]stamped) bool {
 	return func(all []stamped) bool {
 		n, was := 0, false
@@ -229,7 +230,7 @@ func waited(reason string, times int) func([]stamped) bool {
 	}
 }
 
-// ended reports whether a container has terminated. The pod may still be running.
+// ended returns a function that reports whether a container has terminated. The pod may still be running.
 func ended(name string) func([]stamped) bool {
 	return func(all []stamped) bool {
 		return anyStatus(last(all), func(s corev1.ContainerStatus) bool { return s.Name == name && s.State.Terminated != nil })

@@ -1,5 +1,6 @@
-// Command diagnosis measures how good the diagnosis is. It plants faults of known kinds on real control planes during
-// storms, and prints how often the diagnosis finds their kind, component and beginning from metrics alone.
+// Command diagnosis measures how good the diagnosis is. During storms (heavy load) on real control planes, it plants
+// faults of known kinds. It prints how often the diagnosis finds the kind, the component and the start of each fault
+// from metrics alone.
 package main
 
 import (
@@ -11,17 +12,17 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
+	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 )
 
 func main() {
 	var o options
 	o.Flags("runs/diagnosis")
-	flag.Int64Var(&o.seed, "seed", 1, "of the order of faults")
+	flag.Int64Var(&o.seed, "seed", 1, "seed of the order of faults")
 	only := flag.String("plans", "", "`plans` to run, as three-rollout,one-watches,healthy; default: all except pairs, which combine every pair of faults with every storm")
 	flag.IntVar(&o.healthy, "healthy", 20, "runs of storms without a fault")
 	flag.IntVar(&o.busy, "busy", 0, "busy loops that run next to every run")
-	flag.StringVar(&o.faultless, "faultless", "", "a `pattern` of directories of recorded runs without a fault, as 'capacity/*/trial-*'; prints only what is said of them")
+	flag.StringVar(&o.faultless, "faultless", "", "a `pattern` of directories of recorded runs without a fault, such as 'capacity/*/trial-*'; only prints the causes named in them")
 	flag.Parse()
 	if *only != "" {
 		o.plans = strings.Split(*only, ",")

@@ -20,13 +20,13 @@ type lived struct {
 	requests counts
 }
 
-// line describes a status, and how many seconds after the pod's first status it was seen.
+// line is a status as text, with the number of seconds after the first status of the pod at which it was seen.
 type line struct {
 	after float64
 	text  string
 }
 
-// linesOf returns a line for each status of a pod that differs from the status before.
+// linesOf returns a line for each status of a pod that differs from the previous status.
 func linesOf(all []stamped) (lines []line) {
 	for _, s := range all {
 		text := describe(s.pod)
@@ -37,7 +37,7 @@ func linesOf(all []stamped) (lines []line) {
 	return lines
 }
 
-// shown lists the conditions that a line includes, with their names in the line.
+// shown lists the conditions in a line and their short names.
 var shown = []struct {
 	kind corev1.PodConditionType
 	name string
@@ -46,8 +46,8 @@ var shown = []struct {
 	{corev1.PodReady, "ready"}, {corev1.DisruptionTarget, "disrupted"},
 }
 
-// describe returns a line about a pod's status: the phase, the conditions that are True or have a reason, and each container with its
-// state, restarts and last termination.
+// describe returns the status of a pod in one line: the phase, the conditions that are True or have a reason, and
+// each container with its state, restarts and last termination.
 func describe(p *corev1.Pod) string {
 	parts := []string{string(p.Status.Phase)}
 	if p.Status.Reason != "" {
@@ -139,10 +139,11 @@ func podOf(e *auditv1.Event) string {
 	return ""
 }
 
-// pair is a status that both pods had, or a status that only one of them had; then the line of the other pod is nil.
+// pair is a status that both pods had. If only one pod had the status, the line of the other pod is nil.
 type pair struct{ real, simulated *line }
 
-// align pairs the statuses that both pods had, in order. It pairs as many statuses as possible (longest common subsequence).
+// align returns the statuses of both pods in order. It pairs as many equal statuses as possible (longest common
+// subsequence).
 func align(real, simulated []line) (pairs []pair) {
 	common := make([][]int, len(real)+1) // common[i][j] is the length for real[i:] and simulated[j:]
 	for i := range common {

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
+	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 )
 
 //go:embed cases.yaml
@@ -28,22 +28,22 @@ type table struct {
 	Storms     []string
 }
 
-// faultCase is a fault or a load in three sizes, with the diagnosis that is expected for it.
+// faultCase is a fault or a load to plant, in three sizes, with the expected diagnosis.
 type faultCase struct {
 	Name         string
-	On           []string // topologies
-	Beside       []string // storms; empty means all
-	Fault, Load  string   // the planted fault or load, with {size}
-	Neighbours   bool     // plants {size} processes that each keep a processor busy
-	Undo         string   // fault in the next phase that ends this one; empty means that it ends with its phase
+	On           []string // names of the topologies on which the case is planted
+	Beside       []string // names of the storms in which the case is planted; empty means all
+	Fault, Load  string   // the fault or load to plant; {size} stands for the size
+	Neighbours   bool     // plants {size} processes that each use a whole processor
+	Undo         string   // fault of the next phase that undoes this one; empty means that this one ends with its phase
 	Sizes        []string
-	Want         []string // kinds of causes; the diagnosis must name one
-	Also         []string // kinds of causes that the injection itself has, such as the end of a process that is restarted
-	Components   string   // "any" if the fault belongs to no component
+	Want         []string // kinds of causes; the diagnosis must name at least one
+	Also         []string // kinds of causes that are side effects of planting, such as the end of a restarted process
+	Components   string   // "any" if the fault has no component
 	Words, Never []string // words that the cause's text must have, and must not have
 }
 
-// topology is a control plane, with the durations and rates of the plans on it.
+// topology is a kind of control plane, with the durations and rates of the plans that use it.
 type topology struct {
 	Interval     string         // scrape interval
 	Fault, Rest  string         // durations of a phase with faults and of the phase after it
@@ -66,14 +66,14 @@ func (t table) named(name string) faultCase {
 	return t.Cases[slices.IndexFunc(t.Cases, func(c faultCase) bool { return c.Name == name })]
 }
 
-// planted is one phase with one planted fault, or with a pair of them.
+// planted is one phase with a planted fault or a pair of planted faults.
 type planted struct {
 	phase string
 	cases []faultCase
 	size  int // index into faultCase.Sizes
 }
 
-// plan is one run: a topology, a storm, and planted faults one after another.
+// plan is one run: a topology, a storm, and faults that are planted one after another.
 type plan struct {
 	name, storm string
 	topology    topology
@@ -83,9 +83,9 @@ type plan struct {
 	seed        int64
 }
 
-// plans returns the runs. There is one for each topology and storm, with each fault in one size and some pairs of faults. There
-// are also o.healthy runs of storms without faults. The runs with every pair of faults, such as pairs-three-rollout, are
-// included only if o.plans names them.
+// plans returns the runs: one for each topology and storm, with each fault in one size and some pairs of faults, and
+// o.healthy runs of storms without faults. Runs with every pair of faults, such as pairs-three-rollout, are included
+// only if o.plans names them.
 func (t table) plans(o options) (all []plan) {
 	var pairs []plan
 	for i, topology := range []string{"three", "one", "services"} {
@@ -113,7 +113,8 @@ func (t table) plans(o options) (all []plan) {
 			}
 			for _, one := range []plan{p, both} {
 				shuffle.Shuffle(len(one.faults), func(a, b int) { one.faults[a], one.faults[b] = one.faults[b], one.faults[a] })
-				// Faults that restart etcd with other data come after the other faults. The fault that leaves pods behind comes last.
+				// Faults that restart etcd with other data come after the other faults. A fault that leaves pods
+				// behind comes last.
 				slices.SortStableFunc(one.faults, func(a, b planted) int { return last(a) - last(b) })
 			}
 			all = append(all, p)
@@ -195,7 +196,7 @@ background:
 	return b.String()
 }
 
-// items returns the lines of a YAML list, each with an item in JSON.
+// items returns the lines of a YAML list, with one item in JSON on each line.
 func items(all []any) string {
 	var b strings.Builder
 	for _, item := range all {
@@ -205,7 +206,7 @@ func items(all []any) string {
 	return b.String()
 }
 
-// undo returns the faults that end those planted faults that would otherwise last longer than the phase.
+// undo returns the faults that undo planted faults which would otherwise outlast the phase.
 func (f planted) undo() (faults []string) {
 	for _, c := range f.cases {
 		if c.Undo != "" {
@@ -215,7 +216,8 @@ func (f planted) undo() (faults []string) {
 	return faults
 }
 
-// contentOf returns the YAML of the content of phase i: the actions, loads and faults of the storm, and the given faults and loads.
+// contentOf returns the YAML of the content of phase i: the actions, loads and faults of the storm, and the given
+// faults and loads.
 func (p plan) contentOf(i int, faults, loads []string) string {
 	text := ""
 	switch p.storm {

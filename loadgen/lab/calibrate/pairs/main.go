@@ -1,5 +1,5 @@
-// Pairs measures the error rates of `loadgen ab` on real control planes. It compares a configuration with itself, with regressions of
-// known size, and on a machine that is busy with other work.
+// Pairs measures the error rates of `loadgen ab` on real control planes. It compares a configuration with itself,
+// with planted regressions of known size, and with itself on a busy machine.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
+	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 )
 
 func main() {

@@ -38,7 +38,7 @@ const (
 	containerImage = "stormglass.invalid/container:1"
 )
 
-// lab is a bundled plane with a real kubelet and a simulated one.
+// lab is a bundled control plane with a real kubelet and a simulated node.
 type lab struct {
 	dir        string
 	audit      string
@@ -51,7 +51,7 @@ type lab struct {
 	undo       []func() // called by close in reverse order
 }
 
-// close ends and removes everything that the lab started, in reverse order.
+// close stops and removes everything that the lab started, in reverse order.
 func (l *lab) close() {
 	for _, undo := range slices.Backward(l.undo) {
 		undo()
@@ -110,7 +110,7 @@ func (l *lab) startPlane(ctx context.Context, binary, level string) error {
 	})
 }
 
-// startNode starts a container runtime and loads the image of the pods. If o.Name is set, it also starts a kubelet.
+// startNode starts a container runtime and loads the image for the pods. If o.Name is set, it also starts a kubelet.
 func (l *lab) startNode(ctx context.Context, dir string, o realnode.Options) (*realnode.Node, error) {
 	o.Dir = filepath.Join(l.dir, dir)
 	n, err := realnode.Start(ctx, l.plane.Cluster(), o)
@@ -144,7 +144,7 @@ func (l *lab) startFleet(ctx context.Context, prefix string, count int, kubeProx
 	return stop, fleet.Start(ctx)
 }
 
-// unregister deletes Nodes.
+// unregister deletes the Nodes with the given names.
 func (l *lab) unregister(ctx context.Context, names []string) error {
 	for _, name := range names {
 		if err := l.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -154,7 +154,7 @@ func (l *lab) unregister(ctx context.Context, names []string) error {
 	return nil
 }
 
-// awaitReady waits until nodes are Ready.
+// awaitReady waits until the nodes with the given names are Ready.
 func (l *lab) awaitReady(ctx context.Context, names []string) error {
 	if err := realnode.AwaitReady(ctx, l.client, names...); err != nil {
 		return fmt.Errorf("%w (logs: %s)", err, l.dir)

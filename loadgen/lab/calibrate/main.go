@@ -2,10 +2,10 @@
 //
 //	make calibrate-node
 //
-// It starts a bundled control plane, containerd with a kubelet in a separate directory, and a simulated node. It creates the same pods
-// on both nodes, counts the requests of each node in the API server's audit log by verb and resource, and prints a table. It fails if
-// the real and the simulated count of any verb and resource differ by more than 5%. It needs root, containerd, runc and the CNI
-// plugins, and reports what is missing before it starts anything.
+// It starts a bundled control plane, containerd with a kubelet in a separate directory, and a simulated node. It creates the
+// same pods on both nodes. From the API server's audit log, it counts the requests of each node by verb and resource, and prints
+// a table. It fails if any real and simulated counts differ by more than 5%. It needs root, containerd, runc and the CNI plugins,
+// and reports what is missing before it starts anything.
 //
 // With --lives it instead compares the lifecycles of pods that crash, fail their probes or have no image: the sequence of their
 // statuses, their Events and their requests.
@@ -52,7 +52,7 @@ func run(args []string) int {
 	flags.DurationVar(&o.every, "every", 500*time.Millisecond, "mean `time` from a pod to the next")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the times between pods")
 	flags.DurationVar(&o.idle, "idle", time.Minute, "`time` for which both nodes are watched idle")
-	flags.StringVar(&o.only, "only", "", "compare the kinds of pods whose names begin `so`, and no idle time")
+	flags.StringVar(&o.only, "only", "", "compare only the kinds of pods whose names begin with this `prefix`, and skip the idle time")
 	flags.BoolVar(&o.lives, "lives", false, "compare lives of pods: their statuses, Events and requests")
 	flags.BoolVar(&o.json, "json", false, "print the rows as JSON")
 	flags.BoolVar(&o.keep, "keep", false, "keep the directory, with logs and the audit log with bodies")
@@ -88,7 +88,7 @@ func run(args []string) int {
 	return code
 }
 
-// calibrate starts the plane and the container runtime, and runs the comparison.
+// calibrate starts the control plane and the container runtime, and runs the comparison.
 func calibrate(ctx context.Context, o options) (code int, err error) {
 	dir, err := os.MkdirTemp("", "calibrate-")
 	if err != nil {
@@ -144,7 +144,8 @@ func report(rows []row, asJSON bool) (code int, err error) {
 	return exitcode.Pass, nil
 }
 
-// countRequests counts the requests of both nodes as they register, idle, and run pods of each kind.
+// countRequests counts the requests of both nodes while they register, while they are idle, and while they run pods
+// of each kind.
 func (l *lab) countRequests(ctx context.Context, o options, log *reader) (rows []row, err error) {
 	c, err := l.register(ctx, o, log)
 	if err != nil {
@@ -195,8 +196,8 @@ func both() map[string]counts {
 	return map[string]counts{user(realNode): {}, user(simulatedNode): {}, proxyOf(realNode): {}, proxyOf(simulatedNode): {}}
 }
 
-// compareNodes returns the rows that compare the requests of the two nodes, divided by n, the number of pods or nodes. If
-// kube-proxies of the nodes have made requests, it adds rows for these requests.
+// compareNodes returns the rows that compare the requests of the two nodes. It divides the counts by n, the number of
+// pods or nodes. If kube-proxies of the nodes made requests, it adds rows for these.
 func compareNodes(stage string, c map[string]counts, n int) []row {
 	rows := compare(stage, c[user(realNode)], c[user(simulatedNode)], n)
 	if real, simulated := c[proxyOf(realNode)], c[proxyOf(simulatedNode)]; real.total()+simulated.total() > 0 {
@@ -205,8 +206,8 @@ func compareNodes(stage string, c map[string]counts, n int) []row {
 	return rows
 }
 
-// count calls do, and adds to c the requests that the nodes make from then on until both are quiet. It leaves out requests whose
-// keys are in but.
+// count calls do, and then adds the requests of the nodes to c until both nodes are quiet. It leaves out requests
+// whose keys are in but.
 func (l *lab) count(ctx context.Context, log *reader, c map[string]counts, do func() error, but ...string) error {
 	if err := do(); err != nil {
 		return err

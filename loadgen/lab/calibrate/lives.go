@@ -34,7 +34,7 @@ type seenPods struct {
 	err  error // why the watch ended
 }
 
-// watch watches the pods until ctx ends.
+// watch starts a watch on the pods. The watch ends when ctx ends.
 func (s *seenPods) watch(ctx context.Context, l *lab) error {
 	w, err := l.client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -59,15 +59,15 @@ func (s *seenPods) watch(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// of returns all observed versions of a pod, whether the pod has been deleted, and the error with which the watch has ended.
+// of returns all observed versions of a pod, whether the pod was deleted, and the error if the watch has ended.
 func (s *seenPods) of(name string) (all []stamped, gone bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pods[name], s.gone[name], s.err
 }
 
-// compareLives runs all cases on both nodes at the same time, deletes each pod as soon as its case allows it, and prints the
-// comparison.
+// compareLives runs all cases on both nodes at the same time. It deletes each pod as soon as its case allows it, and
+// prints the comparison.
 func (l *lab) compareLives(ctx context.Context, o options, log *reader) (code int, err error) {
 	var cases []lifeCase
 	var lives []scenario.PodLife

@@ -17,7 +17,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// counts holds the number of requests of one node, by verb and resource, such as "patch pods/status".
+// counts maps keys, such as "patch pods/status", to numbers of requests of one node.
 type counts map[string]int
 
 func (c counts) total() (n int) {
@@ -27,7 +27,7 @@ func (c counts) total() (n int) {
 	return n
 }
 
-// reader reads the audit log as it grows.
+// reader reads the audit log while it grows.
 type reader struct {
 	file *os.File
 	text *bufio.Reader
@@ -42,14 +42,14 @@ func openLog(path string) (*reader, error) {
 	return &reader{file: file, text: bufio.NewReader(file)}, nil
 }
 
-// The requests that a node sends even if nothing happens: it renews its Lease and reports its status.
+// The keys of the requests that a node sends even if nothing happens: it renews its Lease and reports its status.
 const (
 	renewal    = "update leases"
 	nodeReport = "patch nodes/status"
 )
 
-// read adds the requests since the last call to the counts of each node. It leaves out requests whose keys are in but. added is
-// the number of added requests.
+// read adds the requests that were logged since the last call to the counts of each node. It leaves out requests
+// whose keys are in but. added is the number of requests that it added.
 func (r *reader) read(into map[string]counts, but ...string) (added int, err error) {
 	err = r.each(func(e *auditv1.Event) {
 		of, ok := into[sender(e.User.Username, e.UserAgent)]
@@ -61,7 +61,7 @@ func (r *reader) read(into map[string]counts, but ...string) (added int, err err
 	return added, err
 }
 
-// each calls f with each audit event since the last call.
+// each calls f for each audit event since the last call.
 func (r *reader) each(f func(*auditv1.Event)) error {
 	for {
 		line, err := r.text.ReadBytes('\n')
@@ -81,13 +81,14 @@ func (r *reader) each(f func(*auditv1.Event)) error {
 	}
 }
 
-// keyOf returns the verb and the resource of a request as a key of counts. It returns "" if the request is not counted.
+// keyOf returns the key of a request in counts: its verb and resource. It returns "" for requests that are not
+// counted.
 func keyOf(e *auditv1.Event) string {
 	if (e.Verb == "watch") != (e.Stage == auditv1.StageResponseStarted) {
 		return "" // a watch counts when it opens, other requests when they end
 	}
 	if e.Verb == "watch" && !strings.Contains(e.RequestURI, "sendInitialEvents=true") {
-		return "" // a watch is opened again after a random time of 5 to 10 minutes
+		return "" // a reopened watch, which a node opens again after a random time of 5 to 10 minutes
 	}
 	if e.ObjectRef == nil {
 		return e.Verb + " " + e.RequestURI
@@ -116,7 +117,7 @@ func ofMachine(e *auditv1.Event) bool {
 	return e.RequestObject != nil && json.Unmarshal(e.RequestObject.Raw, &event) == nil && event.Reason == "CgroupV1"
 }
 
-// row compares the real and the simulated number of requests with one verb and resource, per pod or per node.
+// row compares the numbers of real and simulated requests with one verb and resource, per pod or per node.
 type row struct {
 	Stage     string  `json:"stage"`
 	Request   string  `json:"request"`
@@ -131,7 +132,7 @@ func (r row) ratio() float64 { return r.Simulated / r.Real }
 
 func (r row) within() bool { return math.Abs(r.Simulated-r.Real) <= tolerance*r.Real }
 
-// compare returns the rows of a stage. It divides the numbers of requests by n, the number of pods or nodes.
+// compare returns the rows of a stage. It divides the counts by n, the number of pods or nodes.
 func compare(stage string, real, simulated counts, n int) (rows []row) {
 	keys := slices.Sorted(maps.Keys(real))
 	for key := range simulated {
@@ -172,7 +173,8 @@ func print(to io.Writer, rows []row) (off int) {
 	return off
 }
 
-// A stage ends when the nodes have sent no request for the duration quiet, and at the latest after the duration longest.
+// A stage ends when the nodes have sent no request for the duration quiet, but not later than after the duration
+// longest.
 const (
 	quiet   = 4 * time.Second
 	longest = 90 * time.Second

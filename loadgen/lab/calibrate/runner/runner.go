@@ -1,4 +1,4 @@
-// Package runner holds the common parts of programs that measure Stormglass with many runs of loadgen.
+// Package runner has the common parts of programs that measure the quality of Stormglass with many runs of loadgen.
 package runner
 
 import (
@@ -12,20 +12,21 @@ import (
 	"path/filepath"
 )
 
-// Runner runs the program Loadgen. The output goes to the directory Dir, which keeps completed runs.
+// Runner runs the program Loadgen. Its output goes to the directory Dir. Completed runs in Dir are not repeated.
 type Runner struct {
 	Dir, Loadgen string
-	Run          bool // run what is missing in Dir; if false, only read Dir
+	Run          bool // run the runs that are missing in Dir; if false, only read Dir
 }
 
 // Flags registers the flags of a Runner.
 func (r *Runner) Flags(dir string) {
-	flag.StringVar(&r.Dir, "dir", dir, "`directory` of the runs; those that are there are not run again")
+	flag.StringVar(&r.Dir, "dir", dir, "`directory` of the runs; completed runs in it are not repeated")
 	flag.StringVar(&r.Loadgen, "loadgen", "bin/loadgen", "the `binary`")
-	flag.BoolVar(&r.Run, "run", true, "run what is not there; else print what is")
+	flag.BoolVar(&r.Run, "run", true, "run the missing runs; if false, only print the existing results")
 }
 
-// Main runs a program until an interrupt, and ends the process if it fails.
+// Main runs a program. Its context ends at an interrupt. If the program fails, Main prints the error and ends the
+// process.
 func Main(name string, program func(context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -35,8 +36,8 @@ func Main(name string, program func(context.Context) error) {
 	}
 }
 
-// Do runs loadgen and writes its output to the file NAME.log. The exit codes 0, 1 and 3 are verdicts, for which Do
-// returns nil.
+// Do runs loadgen with the given arguments and writes its output to the file NAME.log in Dir. Do returns nil for the
+// exit codes 0, 1 and 3, which are verdicts.
 func (r Runner) Do(ctx context.Context, name string, args ...string) error {
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
 		return err
@@ -80,7 +81,7 @@ func Busy(ctx context.Context, n int) (stop func()) {
 	}
 }
 
-// Share returns a ratio as text, such as "3 of 4 (75.0%)".
+// Share formats a ratio, such as "3 of 4 (75.0%)".
 func Share(n, of int) string {
 	if of == 0 {
 		return "0 of 0"

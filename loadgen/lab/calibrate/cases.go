@@ -15,21 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// podCase is a kind of pod. The calibration compares its lifecycle on a real and a simulated node.
+// podCase is a kind of pod whose lifecycle is compared between a real and a simulated node.
 type podCase struct {
 	name string
-	// change turns a pod with one container, which runs until the pod is deleted, into a pod of this kind.
+	// change turns the basic pod into a pod of this kind. The basic pod has one container, which runs until the pod
+	// is deleted.
 	change func(*corev1.Pod)
-	// until reports whether a pod has reached the state for which await waits. Nil means that await waits until the pod is
-	// Ready.
+	// until reports whether a pod has reached the state that await waits for. Nil means that the pod must be Ready.
 	until func(*corev1.Pod) bool
 	job   bool // a Job creates the pods
 }
 
 const gate = "stormglass.dev/calibrated"
 
-// ends makes the first container of a pod exit after 3 seconds. On a real node the arguments of the container cause the exit,
-// and on a simulated node the annotations of the pod.
+// ends makes the first container of a pod exit after 3 seconds. A real node uses the arguments of the container, and
+// a simulated node uses the annotations of the pod.
 func ends(p *corev1.Pod, code string) {
 	p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	p.Spec.Containers[0].Args = []string{"--after", "3s", "--code", code}
@@ -83,8 +83,8 @@ func cases() []podCase {
 	}
 }
 
-// pods returns the number of pods of the case on each node. It is o.pods, or a third of o.pods for a Job, because the pods of a
-// Job run one after another, each for seconds.
+// pods returns the number of pods of the case on each node: o.pods, or a third of it for a Job, because the pods of a
+// Job run one after another and each takes seconds.
 func (c podCase) pods(o options) int {
 	if c.job {
 		return (o.pods + 2) / 3
@@ -104,9 +104,9 @@ func (c podCase) pod(node string) *corev1.Pod {
 	return p
 }
 
-// paced calls do for 0 to n-1, with random pauses between the calls. The mean pause is every. Without pauses, a kubelet would
-// merge the status reports of pods that start or end at the same time. With fixed pauses, all pods would start at the same point
-// of the kubelet's loops, whose periods are 1 s and 10 s.
+// paced calls do for 0 to n-1, with random pauses of mean length every between the calls. Without pauses, a kubelet
+// would merge the status reports of pods that start or end at the same time. With fixed pauses, all pods would start
+// at the same point of the kubelet's loops, whose periods are 1 s and 10 s.
 func paced(ctx context.Context, n int, every time.Duration, rng *rand.Rand, do func(i int) error) error {
 	for i := range n {
 		if err := do(i); err != nil {
@@ -123,7 +123,7 @@ func paced(ctx context.Context, n int, every time.Duration, rng *rand.Rand, do f
 
 func podName(node string, i int) string { return fmt.Sprintf("%s-%d", node, i) }
 
-// create creates the pods of a case on the real node and the simulated one.
+// create creates the pods of a case on the real and on the simulated node.
 func (l *lab) create(ctx context.Context, c podCase, o options) error {
 	if c.job {
 		return l.createJobs(ctx, c, c.pods(o))
@@ -140,9 +140,9 @@ func (l *lab) create(ctx context.Context, c podCase, o options) error {
 	})
 }
 
-// createJobs creates a Job for each node. The pods of a Job run one after another. If several pods ran at the same time, it
-// would be a matter of chance how often a node has no pod left, and then ends its watches of the objects to which the pods
-// refer.
+// createJobs creates a Job for each node. The pods of a Job run one after another. If several pods ran at the same
+// time, chance would decide how often a node has no pod left and then ends its watches on the objects that the pods
+// refer to.
 func (l *lab) createJobs(ctx context.Context, c podCase, pods int) error {
 	n, parallelism := int32(pods), int32(1)
 	for _, node := range nodes {
@@ -233,7 +233,7 @@ func (l *lab) remove(ctx context.Context, o options) error {
 	return nil
 }
 
-// references creates the ConfigMap and the Secret to which the pods with volumes refer.
+// references creates the ConfigMap and the Secret that the pods with volumes refer to.
 func (l *lab) references(ctx context.Context) error {
 	_, err := l.client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{})
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package bench compares the cost of the load engine with the obvious alternative,
 // client-go, on the same work in the same minutes:
 //
-//	go test ./loadgen/bench -run '^$' -bench 'Watch|Requests' -benchtime 1x -count 6 | go tool benchstat -
+//	go test ./loadgen/lab/bench -run '^$' -bench 'Watch|Requests' -benchtime 1x -count 6 | go tool benchstat -
 //
 // A third side uses net/http with client-go's transport and our scanner of undecoded
 // answers. The difference between ours and net/http is the gain from our HTTP/2 client;

@@ -11,10 +11,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// errNotRun is the error of a comparison that is not complete, and that --run=false prevents from running.
+// errNotRun is the error for a comparison that is incomplete and, because of --run=false, is not run.
 var errNotRun = errors.New("it was not run")
 
-// compare returns the result of a comparison. If the comparison has not ended, it first runs or resumes `loadgen ab`.
+// compare returns the result of the comparison with the given name. If it is incomplete, compare first runs or
+// resumes `loadgen ab`.
 func (o options) compare(ctx context.Context, name string, args ...string) (result.AB, error) {
 	dir := filepath.Join(o.Dir, name)
 	c, err := ab.Read(dir)
@@ -36,7 +37,7 @@ func (o options) compare(ctx context.Context, name string, args ...string) (resu
 	return ab.Read(dir)
 }
 
-// counted returns the pairs that count. It leaves out the warm-up and the discarded pairs.
+// counted returns the pairs that count: all except the warm-up pair and the pairs that were thrown away.
 func counted(c result.AB) (pairs []result.Pair) {
 	for _, p := range c.Pairs {
 		if p.Number > 0 && p.Thrown == "" {

@@ -1,7 +1,7 @@
 // Nodepair compares the cost of the simulated nodes of Stormglass with the cost of KWOK's nodes, for the same work:
 //
 //	git clone https://github.com/kubernetes-sigs/kwok && go build -C kwok ./cmd/kwok
-//	go run ./loadgen/bench/nodepair --kwok kwok/kwok --stages kwok/kustomize/stage
+//	go run ./loadgen/lab/bench/nodepair --kwok kwok/kwok --stages kwok/kustomize/stage
 //
 // Each side has a new bundled plane, whose controllers may send 1,000 requests per second. Nodepair measures the program that
 // simulates the nodes: its CPU use while the nodes are idle; its CPU time from the creation of a Deployment until all pods of the

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// testValues returns the values that kube-burner's own tests set in their configurations (test/test-k8s.bats), but with indexing
-// turned off.
+// testValues returns the variables that kube-burner's own tests set in their configurations (test/test-k8s.bats), but
+// with indexing turned off.
 func testValues() []string {
 	return []string{
 		"QPS=10", "BURST=10", "JOB_ITERATIONS=5", "JOB_NAME=stormglass", "NAMESPACE=stormglass", "REPLICAS=2", "GC=true", "JOBGC=false", "PRELOAD_IMAGES=false",
@@ -46,7 +46,7 @@ var (
 	withSteps = regexp.MustCompile(`(?m)^steps:`)
 )
 
-// clusterLoader returns the tests of ClusterLoader2, which are the files with a name and steps.
+// clusterLoader returns the tests of ClusterLoader2: the YAML files with a name and steps.
 func clusterLoader(dir string) (all []example, err error) {
 	below := filepath.Join(dir, "clusterloader2", "testing")
 	err = filepath.WalkDir(below, func(path string, f fs.DirEntry, err error) error {

@@ -1,5 +1,5 @@
-// Imports runs `loadgen import` on the example configurations of kube-burner, ClusterLoader2 and KWOK in their checkouts, runs
-// `loadgen validate` on each resulting scenario, and prints a table.
+// Imports runs `loadgen import` on the example configurations in checkouts of kube-burner, ClusterLoader2 and KWOK.
+// It runs `loadgen validate` on each resulting scenario, and prints a table.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
+	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 )
 
 func main() {
@@ -38,7 +38,7 @@ type options struct {
 	profileDirs                               []string
 }
 
-// example is one configuration, with the arguments that import it.
+// example is one configuration to import.
 type example struct {
 	name string
 	args []string // arguments of `loadgen import`
@@ -148,7 +148,7 @@ func (o options) try(ctx context.Context, e example) (row, error) {
 	return r, nil
 }
 
-// onlyExit returns the error of a command, except if the command ran and ended with an exit code.
+// onlyExit returns the error of a command, or nil if the command ran and ended with an exit code.
 func onlyExit(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
 		return nil

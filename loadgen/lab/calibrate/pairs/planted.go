@@ -9,22 +9,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
+	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // regression is a known change that is planted in side B.
 type regression struct {
 	name, what string
-	b          string // setting of B
-	neighbours int    // or the number of processes that each keep a processor busy next to B's plane
-	// figure is the figure on which the change has the largest effect; it may be advice. alone makes it the only figure that
-	// decides.
+	b          string // the setting of B, for --b; empty if neighbours is set
+	neighbours int    // number of processes that each keep a processor busy next to B's control plane
+	// figure is the figure on which the change has the largest effect. It may be an advisory figure. alone makes it
+	// the only figure that decides the answer.
 	figure string
 	alone  bool
 }
 
-// plantedRegressions has a small and a large size of each kind of regression.
+// plantedRegressions lists two sizes of each kind of regression: small and large.
 var plantedRegressions = []regression{
 	{name: "qps-18", what: "QPS of the controllers 10% lower", b: "controlPlane.controllerManager.qps=18", figure: "rollout-time"},
 	{name: "qps-16", what: "QPS of the controllers 20% lower", b: "controlPlane.controllerManager.qps=16", figure: "rollout-time"},
@@ -45,8 +45,7 @@ func plantedNames() (names []string) {
 	return names
 }
 
-// regressions compares the scenario with itself, once for each planted regression in side B, and prints a row for each
-// comparison.
+// regressions runs a comparison for each regression, which is planted in side B, and prints a row with the result.
 func (o options) regressions(ctx context.Context) error {
 	fmt.Printf("\n## Planted regressions\n\n| planted | figure | change, 95%% bounds | answer | pairs | thrown away | other figures that regressed |\n|---|---|---|---|---:|---:|---|\n")
 	for _, r := range plantedRegressions {
@@ -95,8 +94,8 @@ func (r regression) args(o options) ([]string, error) {
 	return args, nil
 }
 
-// besideNeighbours writes a script that runs controlplane together with busy processes, which end when controlplane ends. It returns
-// the path of the script.
+// besideNeighbours writes a script that runs controlplane and busy processes. These end when controlplane ends. It
+// returns the path of the script.
 func (o options) besideNeighbours(r regression) (string, error) {
 	controlPlane, err := filepath.Abs(o.controlPlane)
 	if err != nil {
@@ -116,7 +115,7 @@ exec '%s' "$@"
 	return program, os.WriteFile(program, []byte(text), 0o755)
 }
 
-// busyMachine compares a configuration with itself while two busy loops each use a processor.
+// busyMachine compares a configuration with itself while two busy loops each use one processor.
 func (o options) busyMachine(ctx context.Context) error {
 	if o.Run {
 		defer runner.Busy(ctx, 2)()
