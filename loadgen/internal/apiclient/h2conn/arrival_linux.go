@@ -1,5 +1,3 @@
-//go:build !race
-
 package h2conn
 
 import (
@@ -34,6 +32,9 @@ func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno sys
 	a.message.SetControllen(len(a.control))
 	n, _, errno = syscall.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&a.message)), 0)
 	a.piece.Base = nil
+	if errno == 0 {
+		rawRead()
+	}
 	if errno == 0 && n > 0 {
 		a.waited = sinceStamp(a.control[:a.message.Controllen], time.Now())
 	}

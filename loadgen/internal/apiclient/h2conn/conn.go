@@ -1,8 +1,8 @@
-// Package h2conn is an HTTP/2 client for a very large number of streams in little memory and CPU. It is used for the
-// watches of a simulated kubelet, which are mostly silent, on a separate connection; for tens of thousands of watches
-// on a few connections; and for open-loop requests, whose sending must never wait for the network. net/http uses two
-// goroutines and a pipe per stream. In h2conn, one goroutine reads a connection and passes each frame to the Handler of
-// the stream. An idle stream costs one map entry.
+// Package h2conn is an HTTP/2 client for a very large number of streams with little memory and CPU time. It is used for
+// three kinds of traffic: the mostly silent watches of simulated kubelets, one connection per kubelet; tens of
+// thousands of watches on a few connections; and open-loop requests, whose sending must never wait for the network.
+// net/http uses two goroutines and a pipe per stream. In h2conn, one goroutine reads a connection and passes each frame
+// to the Handler of the stream. An idle stream costs one map entry.
 //
 // The package implements a subset of RFC 9113 for clients: TLS with ALPN only, no push, no priorities, no dynamic
 // header table. It obeys flow control, concurrency limits, GOAWAY, PING and SETTINGS. After an error it closes the
@@ -53,15 +53,15 @@ type Options struct {
 	TLS *tls.Config
 	// DialContext opens the TCP connection. Nil means net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// ReadBuffer is the size in bytes of a read buffer between TCP and TLS, which saves system calls. Zero means no
+	// ReadBuffer is the size in bytes of a read buffer between TCP and TLS. A buffer saves system calls. Zero means no
 	// buffer, which saves memory if many connections are silent.
 	ReadBuffer int
-	// Poller, if set, wakes the reader of this connection together with the readers of other connections. It suits many
-	// mostly silent connections for which a delay of a few milliseconds does not matter.
+	// Poller, if set, wakes the reader of this connection together with the readers of other connections. Use it for
+	// many mostly silent connections for which a delay of a few milliseconds does not matter.
 	Poller *Poller
 	// StampArrivals enables Stream.Waited. It costs a few hundred nanoseconds per read.
 	StampArrivals bool
-	// Deferred leaves received bytes unread until the Pool or the owner of the connection calls Receive. It suits a
+	// Deferred leaves received bytes unread until the Pool or the owner of the connection calls Receive. Use it for a
 	// client that wakes up often anyway. With StampArrivals, the arrival time of an answer is still known. Deferred has
 	// an effect only for TCP connections on Linux.
 	Deferred bool
@@ -72,8 +72,7 @@ type Options struct {
 	// goroutines queue in the meantime.
 	Queued bool
 	// Ping is the silence on the connection after which a PING is sent. If the PING is not answered within 15 s, the
-	// connection is lost. Zero means no PINGs, so that a dead connection cannot be told from a silent one. client-go
-	// uses 30 s.
+	// connection is lost. Zero means no PINGs; a dead connection then looks like a silent one. client-go uses 30 s.
 	Ping time.Duration
 	// Urgent is the number of streams that Open keeps free for urgent requests, so that a node with a hundred starting
 	// pods can still renew its Lease. TryOpen does not keep them free.
@@ -89,13 +88,13 @@ type Conn struct {
 	born      time.Time
 	done      chan struct{}
 	settled   chan struct{} // closed when the server's first SETTINGS arrive
-	pool      *Pool         // nil if the connection is not in a pool
+	pool      *Pool         // nil without a pool
 
 	// The read loop uses these fields or, on a deferred connection, Receive. reading guards them.
 	reading     sync.Mutex
 	lastReceive time.Time
 	deferred    deferral       // nil if there is a read loop
-	over        bool           // every handler has been told that the connection ended
+	over        bool           // every handler's End was called because the connection ended
 	waited      *time.Duration // how long the bytes of the last read had waited; nil if unknown
 	frames      frameReader
 	fields      fieldReader
@@ -108,7 +107,7 @@ type Conn struct {
 	out, spare    []byte    // bytes to send; the spare buffer
 	replies       int       // number of frames in out that answer frames of the server
 	writing       bool
-	unanswered    int       // number of bytes sent since the last time at which no stream was open
+	unanswered    int       // number of bytes sent since the connection last had no open stream
 	queues        *queues   // the socket's kernel queues, for Options.Queued
 	deadline      time.Time // current write deadline
 	written       chan struct{}
@@ -124,7 +123,7 @@ type Conn struct {
 	err           error
 	goAway        error
 	ping          *time.Timer
-	pinged        time.Duration // when the unanswered PING was sent; 0 if none exists
+	pinged        time.Duration // when the unanswered PING was sent; 0 if no PING is unanswered
 }
 
 // Dial connects to addr ("host:port") and waits for the server's SETTINGS. If it fails, the error is a *DialError.
@@ -152,7 +151,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	}
 	config := o.TLS.Clone()
 	config.NextProtos = []string{http2.NextProtoTLS}
-	// Dynamic sizing sends small records first, for browsers. Here, each record costs a system call.
+	// Dynamic sizing first sends small records, which helps browsers. Here it only costs more system calls.
 	config.DynamicRecordSizingDisabled = true
 	if config.ServerName == "" {
 		config.ServerName = host
@@ -178,7 +177,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	var waited *time.Duration
 	if o.StampArrivals {
 		if waited = stampArrivals(raw); waited == nil {
-			later = nil // without arrival times, the wait of unread answers would count as latency
+			later = nil // without arrival times, the time that answers wait unread would count as latency
 		}
 	}
 	below := raw
@@ -301,7 +300,7 @@ func (c *Conn) usable() error {
 		return c.err
 	}
 	if c.goAway == nil && c.nextID > 1<<30 {
-		c.goAway = ErrGoAway // the client has used all its stream ids
+		c.goAway = ErrGoAway // the client has used all stream ids
 	}
 	return c.goAway
 }
@@ -337,8 +336,8 @@ func (c *Conn) fail(err error) {
 	c.mu.Unlock()
 }
 
-// failLocked ends the connection with err and wakes all waiters. Only the first call has an effect. The read loop
-// notifies the streams. The caller holds mu.
+// failLocked ends the connection with err and wakes all waiters. Only the first call has an effect. The read loop then
+// ends the streams. The caller holds mu.
 func (c *Conn) failLocked(err error) {
 	if c.err != nil {
 		return

@@ -1,5 +1,3 @@
-//go:build !race
-
 package h2conn
 
 import (
@@ -14,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unwatched is a TCP connection that the runtime does not poll, so incoming data wakes no goroutine. Until deferReads
-// is called, a read waits for data, as the handshake requires. Afterwards a read without data fails with errNothing.
+// unwatched is a TCP connection that Go's runtime does not poll, so incoming data wakes no goroutine. Until its method
+// deferReads is called, a read waits for data, as the handshake requires. Afterwards a read without data fails with
+// errNothing.
 type unwatched struct {
 	descriptor
 	deferred atomic.Bool
@@ -68,7 +67,7 @@ func (u *unwatched) Read(p []byte) (int, error) {
 func (u *unwatched) Write(p []byte) (int, error) { return u.write(p, u.awaitWritable) }
 
 func (u *unwatched) awaitWritable(deadline time.Time) error {
-	wait := 50 * time.Millisecond // short, because Close has to wait for it
+	wait := 50 * time.Millisecond // short, because Close waits for it
 	if !deadline.IsZero() {
 		if wait = min(wait, time.Until(deadline)); wait <= 0 {
 			return os.ErrDeadlineExceeded

@@ -1,5 +1,3 @@
-//go:build !race
-
 package h2conn
 
 import (
@@ -8,7 +6,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,7 +23,7 @@ type descriptor struct {
 
 // takeOver duplicates the file descriptor of a connection into d, and closes the connection.
 func (d *descriptor) takeOver(tcp *net.TCPConn) error {
-	defer tcp.Close() // the runtime's poller forgets the descriptor
+	defer tcp.Close() // removes the descriptor from the runtime's poller
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return err
@@ -60,8 +57,7 @@ func (d *descriptor) call(call func(fd uintptr) (uintptr, syscall.Errno)) (int, 
 // move performs one read or write system call with p. It does not wait.
 func (d *descriptor) move(number uintptr, p []byte) (int, syscall.Errno) {
 	return d.call(func(fd uintptr) (uintptr, syscall.Errno) {
-		n, _, errno := syscall.RawSyscall(number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(min(len(p), most)))
-		return n, errno
+		return rawCall(number, fd, p)
 	})
 }
 

@@ -23,7 +23,7 @@ var ErrBusy = errors.New("no free stream")
 // errNoPong means that the server did not answer a PING in time, see Options.Ping.
 var errNoPong = errors.New("no answer to a PING for 15 s")
 
-// ErrTruncated is the error of an answer with fewer bytes than its content-length.
+// ErrTruncated means that an answer ended with fewer bytes than its content-length.
 var ErrTruncated = errors.New("answer ended before its content-length")
 
 // DialError means that a connection could not be established. If the server refused the connection, it wraps
@@ -37,8 +37,8 @@ func (e *DialError) Error() string { return fmt.Sprintf("connect to %s: %v", e.A
 
 func (e *DialError) Unwrap() error { return e.Err }
 
-// LostError means that the peer closed the connection, or the network lost it. If the peer closed it in order, Err is
-// io.EOF.
+// LostError means that the peer closed the connection, or that the network failed. If the peer closed it in an orderly
+// way, Err is io.EOF.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return fmt.Sprintf("connection lost: %v", e.Err) }

@@ -22,8 +22,8 @@ type frame struct {
 }
 
 // frameReader splits the bytes from a server into frames. It returns a DATA frame in pieces, as they arrive, so the
-// frame may be larger than the buffer. Errors are *ProtocolError, or errors of the reader: io.EOF between frames,
-// io.ErrUnexpectedEOF within a frame. After a *ProtocolError of one stream, reading may continue.
+// frame may be larger than the buffer. Errors are a *ProtocolError or an error of the reader: io.EOF between frames,
+// io.ErrUnexpectedEOF within a frame. After a *ProtocolError with a Stream, reading may continue.
 type frameReader struct {
 	r     io.Reader
 	small int // length of buf, unless a frame requires more
@@ -32,7 +32,7 @@ type frameReader struct {
 	end   int
 
 	data  frame  // the current DATA frame
-	left  int    // its remaining bytes
+	left  int    // remaining bytes of data
 	block uint32 // stream whose header block is incomplete
 }
 
@@ -72,7 +72,7 @@ func (f *frameReader) next() (frame, error) {
 	if err != nil {
 		return fr, unexpected(err)
 	}
-	if err := f.order(fr); err != nil { // after need, because next may run again for the same frame
+	if err := f.order(fr); err != nil { // only after need: if need fails, next runs again for the same frame
 		return fr, err
 	}
 	f.at += frameHeaderLen + length

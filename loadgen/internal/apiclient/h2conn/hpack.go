@@ -9,8 +9,8 @@ import (
 )
 
 // Neither side uses a dynamic table (SETTINGS_HEADER_TABLE_SIZE is 0). This adds a few hundred bytes to each answer,
-// but saves 8 KB of tables per node. A header block can then be read without state from earlier blocks, and unneeded
-// fields can be skipped.
+// but saves 8 KB of memory per connection. It also allows reading a header block without state from earlier blocks, and
+// skipping unneeded fields.
 
 // Indexes of the static table (RFC 7541, appendix A).
 const (
@@ -33,13 +33,12 @@ var staticStatuses = [...]int{200, 204, 206, 304, 400, 404, 500}
 
 type fields struct {
 	Header
-	length  int64 // content-length; -1: none
+	length  int64 // content-length; -1 without one
 	pseudo  bool  // the block contains pseudo-header fields
 	invalid string
 }
 
-// fieldReader reads header blocks. It compares names in their encoded form, and decodes only the values of needed
-// fields.
+// fieldReader reads header blocks. It compares encoded names, and decodes only the values of needed fields.
 type fieldReader struct {
 	scratch bytes.Buffer
 	// The last content type, encoded and decoded. A server sends few different content types, so most need no decoding.
@@ -91,7 +90,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 				return false
 			}
 			if index <= staticLastStatus && index >= staticStatus {
-				index = staticStatus // the name of this entry with another value
+				index = staticStatus // only the name comes from this entry
 			}
 			b = 0
 		}
@@ -106,7 +105,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 		case !pseudo:
 			regular = true
 		}
-		// A fully indexed field other than :status has an empty value, which is also stored.
+		// A fully indexed field other than :status counts as having an empty value.
 		if (b == 0 || !pseudo) && !r.value(index, value, f) {
 			return false
 		}

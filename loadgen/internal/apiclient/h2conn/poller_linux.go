@@ -1,5 +1,3 @@
-//go:build !race
-
 package h2conn
 
 import (
@@ -15,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller wakes the readers of many connections together. The runtime's own poller wakes an idle process for each
-// answer, which costs more than reading the answer. While data keeps arriving, a Poller checks for data only every few
-// milliseconds; otherwise it waits for data.
+// Poller wakes the readers of many connections together. Go's own poller wakes an idle process for each answer, which
+// costs more than reading the answer. While data keeps arriving, a Poller checks for data only once per interval.
+// Otherwise it waits for data.
 //
 // The sockets are in an epoll set that the runtime does not watch. This set is in a second epoll set, which the runtime
 // watches and which reports the first set once each time it is armed (EPOLLONESHOT).
@@ -78,7 +76,7 @@ func (p *Poller) run(gate syscall.RawConn) {
 	opened := func(fd uintptr) bool { return ready(int(fd), events[:1]) != 0 }
 	for gate.Read(opened) == nil {
 		for n := p.look(events); n > 0; n = p.look(events) {
-			if n < len(events) { // otherwise more events are ready already
+			if n < len(events) { // if the array was full, more events may be ready
 				time.Sleep(p.every)
 			}
 		}

@@ -12,29 +12,30 @@ import (
 // pool has other connections.
 const restoreAfter = time.Second
 
-// Pool holds the connections of one client to one server. New streams alternate between the first `spread` connections.
-// When these are full, further connections are used. A server has one write loop per connection, so a client with a
-// single connection would measure the queue of that loop. Lost connections are dropped, and no request is sent again. A
-// Pool is safe for concurrent use.
+// Pool holds the connections of one client to one server. New streams alternate between the first `spread` connections,
+// and use further connections when these are full. Several connections are needed because a server has one write loop
+// per connection: with a single connection, a client would measure the queue of that loop. Lost connections are
+// dropped, and no request is sent again. A Pool is safe for concurrent use.
 type Pool struct {
 	addr    string
 	options Options
 	spread  int
-	ctx     context.Context // for dials
+	ctx     context.Context // context of all dials
 	cancel  context.CancelFunc
 
 	mu        sync.Mutex
 	conns     []*Conn // accept new streams
 	leaving   []*Conn // accept no new streams, but have open streams
 	next      int
-	dialling  *dialling // current dial; nil if none exists
+	dialling  *dialling // current dial; nil if no dial is in progress
 	failures  int64
 	failure   error
 	restoreAt time.Time
 	closed    bool
 	reads     []*Conn // used by Receive, to reuse the memory
 
-	// rmu may be locked while mu or the mu of a connection is held. No other lock may be taken while rmu is held.
+	// rmu is the innermost lock: it may be taken while holding the pool's mu or a connection's mu, and no lock may be
+	// taken while holding rmu.
 	rmu     sync.Mutex
 	starved atomic.Bool   // a goroutine waits for changed
 	changed chan struct{} // the channel that Changed returns
@@ -90,8 +91,8 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	}
 	c := p.pick()
 	if c == nil {
-		// From now on, every stream that ends wakes the waiters. The second call of pick finds streams that ended
-		// before.
+		// From now on, every stream that ends wakes the waiters. Pick again, for streams that have ended since the
+		// first pick.
 		p.starve()
 		if c = p.pick(); c == nil {
 			p.dial()
@@ -123,8 +124,7 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	}
 }
 
-// Changed returns a channel that is closed when TryAcquire may succeed after it has returned ErrBusy, or when a dial
-// has failed.
+// Changed returns a channel that is closed when TryAcquire may succeed again after ErrBusy, or when a dial has failed.
 func (p *Pool) Changed() <-chan struct{} {
 	p.rmu.Lock()
 	defer p.rmu.Unlock()
@@ -188,7 +188,7 @@ func (p *Pool) Close() {
 func (p *Pool) pick() *Conn {
 	first := min(p.spread, len(p.conns))
 	for i, c := range p.conns {
-		if i < first { // in turn
+		if i < first { // round robin
 			i = (p.next + i) % first
 			c = p.conns[i]
 		}
@@ -259,7 +259,7 @@ func (p *Pool) ended(c *Conn) {
 	p.notify()
 }
 
-// starve makes Changed return an open channel, which the next change closes. The caller holds mu.
+// starve makes Changed return an open channel, which the next change will close. The caller holds mu.
 func (p *Pool) starve() {
 	p.rmu.Lock()
 	defer p.rmu.Unlock()

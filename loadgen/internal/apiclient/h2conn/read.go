@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// deferral is a connection whose reads return errNothing instead of waiting for data, once deferReads was called.
+// deferral is a connection whose reads, after a call of deferReads, return errNothing instead of waiting for data.
 type deferral interface{ deferReads() }
 
 // errNothing means that no data has arrived. It is a temporary error for crypto/tls, so that reading can continue
@@ -76,8 +76,8 @@ func (c *Conn) readFrame() bool {
 	return c.failed(err)
 }
 
-// failed ends the stream that an error belongs to or, if the error belongs to no stream, the connection. It reports
-// whether the connection is still usable.
+// failed handles a read error. It ends the stream that the error belongs to, or the connection if it belongs to no
+// stream. It reports whether the connection is still usable.
 func (c *Conn) failed(err error) bool {
 	var protocol *ProtocolError
 	switch {
@@ -91,7 +91,8 @@ func (c *Conn) failed(err error) bool {
 	return false
 }
 
-// tellEnd notifies the handlers of all streams that the connection has ended. Only the first call has an effect.
+// tellEnd calls End on the handlers of all streams, because the connection has ended. Only the first call has an
+// effect.
 func (c *Conn) tellEnd() {
 	if c.over {
 		return
@@ -152,7 +153,7 @@ func (c *Conn) handle(f frame) error {
 	return nil // other kinds of frames are ignored (RFC 9113, 4.1)
 }
 
-// opened returns an error if the stream of a frame was never opened (RFC 9113, 5.1).
+// opened returns an error if the stream with this id was never opened (RFC 9113, 5.1).
 func (c *Conn) opened(id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +202,8 @@ func (c *Conn) begin(id uint32) *Stream {
 	return c.current
 }
 
-// finish completes a call of a handler's method. It ends the stream if the answer is complete or was given up.
+// finish is called after each call of a handler's method. It ends the stream if the answer is complete or the stream
+// was cancelled.
 func (c *Conn) finish(s *Stream, ended bool) {
 	c.mu.Lock()
 	c.current = nil
@@ -278,7 +280,7 @@ func (c *Conn) settings(f frame) error {
 	return nil
 }
 
-// goingAway handles a GOAWAY. It ends the streams that the server did not accept. The connection ends after the
+// goingAway handles a GOAWAY. It ends the streams that the server did not accept. The connection ends when the
 // remaining streams have ended.
 func (c *Conn) goingAway(f frame) {
 	debug := f.payload[8:]

@@ -1,5 +1,3 @@
-//go:build !race
-
 package h2conn
 
 import (
@@ -16,8 +14,7 @@ import (
 // thread (runtime/proc.go, entersyscall). That thread then checks about every 20 µs whether the call blocks. For an
 // idle process that receives a few thousand small requests per second, these checks take a quarter of the CPU time.
 //
-// crypto/tls ensures that there is at most one reader and one writer at a time. This file is not built with the race
-// detector, which needs internal/poll to know that a read happens after the write.
+// crypto/tls ensures that there is at most one reader and one writer at a time.
 type socket struct {
 	*net.TCPConn
 	raw     syscall.RawConn
@@ -25,7 +22,8 @@ type socket struct {
 	arrivals
 }
 
-// most is the maximum number of bytes per system call. The garbage collector must wait for a running call.
+// most is the maximum number of bytes per system call. It limits how long the garbage collector waits for a running
+// call.
 const most = 64 << 10
 
 // unscheduled turns a TCP connection into a socket. It returns other connections unchanged.
@@ -84,11 +82,11 @@ func (s *socket) failed(op string, err error) error {
 	if errno, ok := err.(syscall.Errno); ok {
 		return &net.OpError{Op: op, Net: "tcp", Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: os.NewSyscallError(op, errno)}
 	}
-	return err // an error of the runtime: deadline exceeded or closed
+	return err // from the runtime: deadline exceeded or connection closed
 }
 
 type transfer struct {
-	p     []byte // bytes left to move
+	p     []byte // remaining bytes
 	n     int    // number of bytes moved
 	errno syscall.Errno
 	step  func(fd uintptr) bool // read or write; kept, to avoid a closure for each call
@@ -126,10 +124,19 @@ func (t *transfer) write(fd uintptr) bool {
 
 // move performs one system call. It returns false if the descriptor is not ready.
 func (t *transfer) move(call, fd uintptr) bool {
-	return t.moved(func() (uintptr, syscall.Errno) {
-		n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.p))), uintptr(min(len(t.p), most)))
-		return n, errno
-	})
+	return t.moved(func() (uintptr, syscall.Errno) { return rawCall(call, fd, t.p) })
+}
+
+// rawCall performs one raw read or write system call with p.
+func rawCall(call, fd uintptr, p []byte) (uintptr, syscall.Errno) {
+	if call == syscall.SYS_WRITE {
+		rawWrite()
+	}
+	n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(min(len(p), most)))
+	if call == syscall.SYS_READ && errno == 0 {
+		rawRead()
+	}
+	return n, errno
 }
 
 func (t *transfer) moved(call func() (uintptr, syscall.Errno)) bool {

@@ -30,7 +30,7 @@ type Request struct {
 type Header struct {
 	Status      int
 	ContentType string
-	// RetryAfter is the server's Retry-After, or 0 if none exists.
+	// RetryAfter is the server's Retry-After, or 0 if it sent none.
 	RetryAfter time.Duration
 }
 
@@ -53,11 +53,11 @@ type Stream struct {
 
 	// conn.mu guards these fields.
 	sendWindow int64
-	kept       []byte // memory for rest
+	kept       []byte // buffer for rest, kept for reuse
 	rest       []byte // the part of the body that flow control does not allow yet
-	held       bool   // set by HoldWindow: only Release returns the window
+	held       bool   // set by HoldWindow: only Release returns receive window
 	unreported int    // bytes read since the stream's last WINDOW_UPDATE
-	stopped    error  // argument for End, which the read loop calls after the current call of the handler
+	stopped    error  // error with which the read loop calls End after the handler's current call
 
 	// The read loop uses these fields.
 	headed bool  // headers were read
@@ -78,8 +78,8 @@ func (s *Stream) Waited() time.Duration {
 // Deferred reports whether the connection is read only when Receive is called.
 func (s *Stream) Deferred() bool { return s.conn != nil && s.conn.deferred != nil }
 
-// Open sends a request. It waits for a free stream. If flow control does not allow the whole body yet, the connection
-// keeps a copy of the rest and sends it later. If Open returns an error, the handler is not called.
+// Open sends a request. It waits for a free stream. If flow control does not allow sending the whole body yet, the
+// connection keeps a copy of the rest and sends it later. If Open returns an error, the handler is not called.
 func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 	t := NewTemplate(*r)
 	c.mu.Lock()
@@ -123,8 +123,8 @@ func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
 
 // TryOpen sends a request with the method and headers of a template. It does not wait for a free stream and, once
 // buffers have grown, does not allocate. It copies path and body. If all streams that the server allows are in use, it
-// returns ErrBusy; if the connection accepts no more streams, the connection's error or ErrGoAway. After an error
-// nothing was sent, and the handler is not called.
+// returns ErrBusy. If the connection accepts no more streams, it returns the connection's error or ErrGoAway. After an
+// error nothing was sent, and the handler is not called.
 //
 // The caller owns s, and may use s for another request after the handler's End was called. A stream that was ended with
 // Cancel cannot be reused, because Cancel does not call End; use CancelWith instead. Without Options.Queued, TryOpen

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// take returns the part of body that may be sent now in one frame, and the rest. It subtracts the size of the part from
-// the send windows. The caller holds mu.
+// take splits body into the part that may be sent now in one frame, and the rest. It subtracts the size of the part
+// from the send windows. The caller holds mu.
 func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	n := int(max(0, min(int64(len(body)), c.sendWindow, s.sendWindow, maxFrame)))
 	c.sendWindow -= int64(n)
@@ -31,7 +31,7 @@ func (c *Conn) push(s *Stream, body []byte) []byte {
 	return body
 }
 
-// resume queues, in order, the bodies that were waiting for flow control, as far as it allows now. The caller holds mu.
+// resume queues, in order, as much of the waiting bodies as flow control allows now. The caller holds mu.
 func (c *Conn) resume() {
 	c.blocked = slices.DeleteFunc(c.blocked, func(s *Stream) bool {
 		if c.sendWindow > 0 {
@@ -41,7 +41,8 @@ func (c *Conn) resume() {
 	})
 }
 
-// initial applies a new initial window from the server, also to open streams (RFC 9113, 6.9.2). The caller holds mu.
+// initial applies a new initial window size from the server to new and open streams (RFC 9113, 6.9.2). The caller holds
+// mu.
 func (c *Conn) initial(window uint32) error {
 	delta := int64(window) - c.initialWindow
 	c.initialWindow = int64(window)

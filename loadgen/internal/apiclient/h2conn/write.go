@@ -17,8 +17,8 @@ const pingTimeout = 15 * time.Second
 // It bounds the memory that a server consumes by not reading the answers.
 const maxReplies = 10_000
 
-// handedOver is the maximum number of bytes, including unacknowledged ones, with which Flush still writes to the socket
-// itself. It is smaller than the send buffer of any socket.
+// handedOver is the maximum number of queued and unacknowledged bytes for which Flush writes to the socket itself. Such
+// a write cannot block, because every socket's send buffer is larger.
 const handedOver = 8 << 10
 
 // Maximum capacities of write buffers that are kept for reuse.
@@ -66,8 +66,8 @@ func (c *Conn) Flush() {
 	}
 }
 
-// hasRoom reports whether the socket's send buffer is known to have room for n more bytes. That is the case if few
-// bytes were sent since the last time at which no stream was open; otherwise hasRoom asks the kernel.
+// hasRoom reports whether the socket's send buffer certainly has room for n more bytes. That is true if few bytes were
+// sent since the connection last had no open stream. Otherwise hasRoom asks the kernel.
 func (c *Conn) hasRoom(n int) bool {
 	if c.unanswered+n <= handedOver {
 		return true
@@ -106,7 +106,7 @@ func (c *Conn) send() {
 }
 
 func (c *Conn) transmit(b []byte) error {
-	// Setting a deadline costs a timer operation. So a deadline is twice the timeout in the future, and is set again
+	// Setting a deadline costs a timer operation. To do it rarely, set the deadline twice the timeout ahead, and again
 	// when less than the timeout is left.
 	if now := time.Now(); c.deadline.Sub(now) < writeTimeout {
 		c.deadline = now.Add(2 * writeTimeout)
@@ -122,7 +122,7 @@ func (c *Conn) transmit(b []byte) error {
 // caller holds mu.
 func (c *Conn) reply() {
 	if c.replies++; c.replies > maxReplies {
-		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "the server requests answers but does not read them"})
+		c.failLocked(&ProtocolError{Code: http2.ErrCodeEnhanceYourCalm, Reason: "the server sends frames that need answers, but does not read the answers"})
 	}
 }
 
@@ -135,7 +135,6 @@ func appendSettings(b []byte, settings map[http2.SettingID]uint32) []byte {
 	return b
 }
 
-// appendPing appends a PING frame with 8 bytes of data.
 func appendPing(b []byte, flags http2.Flags, data []byte) []byte {
 	return append(appendFrame(b, http2.FramePing, flags, 0, 8), data...)
 }
@@ -143,7 +142,7 @@ func appendPing(b []byte, flags http2.Flags, data []byte) []byte {
 // alive sends a PING to a silent server, or ends the connection if the server did not answer the last PING. The ping
 // timer calls it.
 func (c *Conn) alive() {
-	c.Receive() // on a deferred connection, the answer may wait unread
+	c.Receive() // on a deferred connection, the answer may be unread
 	c.mu.Lock()
 	defer c.unlock()
 	if c.err != nil {

@@ -24,7 +24,7 @@ import (
 
 // Server is an HTTP/2 server on 127.0.0.1 with its own certificate.
 type Server struct {
-	// Asked is the number of requests. Connections is the number of accepted connections.
+	// Asked counts the requests. Connections counts the accepted connections.
 	Asked, Connections atomic.Int64
 
 	options Options
@@ -40,7 +40,7 @@ type Options struct {
 	Frame func(p *Peer, f http2.Frame)
 	// Settings are the settings in the server's first frame.
 	Settings []http2.Setting
-	// Greet replaces the sending of the server's first frame, SETTINGS.
+	// Greet is called instead of sending SETTINGS, the server's first frame. Nil sends SETTINGS.
 	Greet func(p *Peer)
 }
 
@@ -61,7 +61,7 @@ func New(o Options) *Server {
 	s := &Server{options: o, http: httptest.NewUnstartedServer(nil)}
 	s.http.TLS = &tls.Config{NextProtos: []string{"h2"}, DynamicRecordSizingDisabled: true}
 	s.http.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.serve}
-	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // hides errors of handshakes that clients gave up
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // hides the errors of aborted handshakes
 	s.http.StartTLS()
 	return s
 }
@@ -136,20 +136,20 @@ func (p *Peer) serve() {
 		if ended && p.server.options.Answer != nil {
 			p.server.options.Answer(p, f.Header().StreamID)
 		}
-		if in.Buffered() == 0 { // answer together the requests that arrived together
+		if in.Buffered() == 0 { // answer requests that arrived together in one write
 			p.Send(func(*http2.Framer) {})
 		}
 	}
 }
 
-// Queue queues the frames that write writes. They are sent when all received data has been read.
+// Queue queues the frames that the function write produces. They are sent when all received data has been read.
 func (p *Peer) Queue(write func(*http2.Framer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	write(p.w)
 }
 
-// Send sends the frames that write writes immediately. It is safe for concurrent use.
+// Send immediately sends the frames that the function write produces. It is safe for concurrent use.
 func (p *Peer) Send(write func(*http2.Framer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +200,7 @@ func Await(t testing.TB, what string, met func() bool) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("%s never came", what)
+			t.Fatalf("%s did not happen within half a minute", what)
 		}
 	}
 }
