@@ -15,8 +15,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// checkAccess returns an error that names all permissions in needs that the user lacks, or nil. needs must include the
-// permissions of the load's identity, because a user can grant only permissions that they have.
+// checkAccess returns an error that names all permissions in needs that the user lacks, or nil if it lacks no
+// permission. needs must include the permissions of the load's identity, because RBAC lets users grant only permissions
+// that they have.
 func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need) error {
 	missing, err := missingAccess(ctx, client, needs)
 	if err != nil || len(missing) == 0 {
@@ -29,7 +30,6 @@ func lacking(missing []string) string {
 	return fmt.Sprintf("lacks permission to %s (a cluster-admin has all of them; `kubectl auth can-i VERB RESOURCE` checks one)", strings.Join(missing, "; "))
 }
 
-// missingAccess returns the permissions that the user lacks.
 func missingAccess(ctx context.Context, client kubernetes.Interface, needs []need) (missing []string, err error) {
 	allowed, err := askAccess(ctx, client, needs)
 	if err != nil {
@@ -56,7 +56,7 @@ func askAccess(ctx context.Context, client kubernetes.Interface, needs []need) (
 		if why := context.Cause(ctx); why != nil {
 			err = why
 		}
-		return nil, fmt.Errorf("cannot be asked for its permissions: %w (`kubectl auth can-i --list` asks for the same)", err)
+		return nil, fmt.Errorf("cannot list its permissions: %w (`kubectl auth can-i --list` does the same)", err)
 	}
 	return allowed, nil
 }
@@ -78,7 +78,8 @@ func mayI(ctx context.Context, client kubernetes.Interface, n need) (bool, error
 	return answer.Status.Allowed, nil
 }
 
-// rules returns the RBAC rules that grant the permissions in one namespace ("" for permissions in the whole cluster).
+// rules returns the RBAC rules for those permissions in needs that apply in the given namespace. "" stands for the
+// whole cluster.
 func rules(needs []need, namespace string) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	at := map[string]int{}

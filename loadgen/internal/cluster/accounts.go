@@ -15,15 +15,15 @@ import (
 )
 
 // nodeAccounts are the ServiceAccounts of simulated nodes without client certificates. They have a separate namespace,
-// so that a binding to the group of all its ServiceAccounts gives every node its permissions. A binding with a subject
-// per node would be slow, because RBAC reads each subject of a binding for each request.
+// so that one binding to the group of all ServiceAccounts in it gives every node its permissions. A binding with one
+// subject per node would be slow, because RBAC checks every subject of a binding for each request.
 type nodeAccounts struct{ *node.ServiceAccounts }
 
 func (t *Target) accountNamespace() string { return t.Namespace + "-nodes" }
 
-// kubeletNeeds returns the permissions of a simulated kubelet. Those for tokens, ConfigMaps and Secrets are limited to
-// the run's namespace: no account may have access to all of them, and RBAC cannot limit it to the node's own pods, as
-// the Node authorizer does.
+// kubeletNeeds returns the permissions of a simulated kubelet. The permissions for tokens, ConfigMaps and Secrets apply
+// only in the run's namespace, because a node must not have access to all of the cluster's. Unlike the Node authorizer,
+// RBAC cannot limit them to objects of the node's pods.
 func kubeletNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
 		each("create get list watch", "", "nodes", ""),
@@ -51,7 +51,6 @@ func kubeletNeeds(ns string, s *scenario.Scenario) []need {
 	return needs
 }
 
-// proxyNeeds returns the permissions of a simulated kube-proxy.
 func proxyNeeds() []need {
 	return slices.Concat(
 		each("list watch", "", "nodes", ""),
@@ -62,8 +61,8 @@ func proxyNeeds() []need {
 	)
 }
 
-// accountNeeds returns the permissions that the user needs if nodes authenticate as ServiceAccounts: to create the
-// accounts in the namespace accounts, and to grant them their permissions.
+// accountNeeds returns the permissions that the user needs if nodes authenticate as ServiceAccounts. They allow
+// creating the accounts, in the namespace named by accounts, and granting the accounts their permissions.
 func accountNeeds(accounts, ns string, s *scenario.Scenario) []need {
 	return slices.Concat(
 		each("create", "", "serviceaccounts", accounts),
@@ -82,7 +81,7 @@ func nodeNeeds(ns string, s *scenario.Scenario) []need {
 }
 
 // makeNodeAccounts creates the namespace of the nodes' ServiceAccounts, grants the accounts their permissions, and
-// waits until the permissions take effect. It does nothing if the nodes do not authenticate by tokens.
+// waits until the permissions take effect. It does nothing unless the nodes authenticate with tokens.
 func (t *Target) makeNodeAccounts(ctx context.Context, client kubernetes.Interface) error {
 	if !t.credentials.tokens {
 		return nil

@@ -16,15 +16,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// census simulates which objects of templates, deploys and loads exist during the phases. From these it forecasts the
-// objects that actions select and create, and the requests that actions send.
+// census simulates which objects exist during the phases: objects from templates, from deploy actions and from loads.
+// From this it forecasts which objects actions select and create, and which requests they send.
 type census struct {
 	forecast
 	there   map[string]map[string]labels.Set // labels by resource, then by namespace and name
-	open    map[string]bool                  // resources that also have objects which the field there does not contain
-	coming  map[string][]labels.Set          // labels of the objects that loads create and delete, by resource
-	batches map[string][]member              // by path
-	deploys map[string]scenario.Action       // by name
+	open    map[string]bool                  // resources that may have further objects, which there does not list
+	coming  map[string][]labels.Set          // labels of objects that loads create and delete during phases, by resource
+	batches map[string][]member              // expanded batches by path
+	deploys map[string]scenario.Action       // deploy actions by workload name
 	unnamed int                              // objects with generated names
 	looked  int                              // objects examined so far
 }
@@ -39,10 +39,10 @@ type member struct {
 }
 
 const (
-	// mostMembers is the size of the largest batch whose objects are rendered.
+	// mostMembers is the maximum size of a batch whose objects are rendered one by one.
 	mostMembers = 50_000
-	// mostLooked is the maximum number of objects to examine. After it, the effects of all further actions are reported
-	// as unknown.
+	// mostLooked is the maximum number of objects to examine. Beyond it, the effects of actions are reported as
+	// unknown.
 	mostLooked = 2_000_000
 )
 
@@ -63,7 +63,8 @@ func newCensus(f forecast) *census {
 	return c
 }
 
-// load adds the objects that a load creates before the phases, and notes the objects that its requests create and delete.
+// load adds the objects that a load creates before the phases, and records the labels of objects that its requests
+// create and delete.
 func (c *census) load(l scenario.PlacedLoad) {
 	of := c.labelled(map[string]any{load.LoadLabel: l.Name})
 	for _, o := range l.Operations() {
@@ -123,7 +124,7 @@ func (c *census) batch(path string) scenario.PlacedBatch {
 	return all[slices.IndexFunc(all, func(b scenario.PlacedBatch) bool { return b.Path == path })]
 }
 
-// phase simulates the actions of a phase: first the immediate ones, in order, then the later ones at their times.
+// phase simulates the actions of a phase: first those at its start, in order, then the later ones at their times.
 func (c *census) phase(p *scenario.Phase) {
 	for _, l := range c.s.Loads() {
 		if l.Phase == p.Name && l.Batch().Has() {
@@ -165,7 +166,7 @@ func (c *census) phase(p *scenario.Phase) {
 			most = int((length-at).Seconds()*rate) + 1 // the first request is sent immediately
 		}
 		if c.looked > mostLooked {
-			how = scenario.Unknown // in the remaining rounds too
+			how = scenario.Unknown // and in all remaining rounds
 		}
 		sent := c.act(a, p.Name, path(i), how, most)
 		if a.Every == 0 || how == scenario.Unknown {
@@ -241,7 +242,7 @@ func (c *census) member(k scenario.ObjectKind) member {
 // workloadKinds are the kinds of workload, including kinds that only templates create.
 var workloadKinds = []string{scenario.Deployment, scenario.StatefulSet, scenario.DaemonSet, scenario.Job, scenario.CronJob, "ReplicaSet", "ReplicationController"}
 
-// controllers notes that controllers will create objects, if kind is the kind of a workload.
+// controllers records that controllers create further objects, such as pods, if kind is the kind of a workload.
 func (c *census) controllers(kind string) {
 	if slices.Contains(workloadKinds, kind) {
 		for _, resource := range ofWorkloads {
@@ -328,7 +329,7 @@ func (c *census) namespacesOf(resource string) int {
 	return len(c.t.BatchNamespaces())
 }
 
-// lists adds the list requests with which an action finds its objects.
+// lists adds the list requests that an action sends to find its objects.
 func (c *census) lists(name, phase, resource string, how scenario.Certainty) {
 	collections := c.namespacesOf(resource)
 	pages := 1 + len(c.there[resource])/collections/listPage
@@ -390,7 +391,7 @@ func (c *census) workload(a scenario.Action, name, phase string) {
 			all = append(all, companionResources[kind])
 		}
 	}
-	if a.Kind == "delete" && !slices.Contains(all, "services") { // sent even if the workload has no Service
+	if a.Kind == "delete" && !slices.Contains(all, "services") { // the request is sent even if the workload has no Service
 		all = append(all, "services")
 	}
 	verb := map[string]string{"deploy": "apply", "delete": "delete"}[a.Kind]

@@ -123,7 +123,7 @@ nodes: {count: 5, identity: token, kubeProxy: true}
 phases: [{name: a, for: 10s, load: [{kind: requests, verb: get, rate: 1/s, namespaces: 3, tenants: [{name: x}]}]}]
 `)
 	for row, n := range map[string]string{
-		"Namespace the run, and what its loads spread over": "3", "ClusterRole tenants of loads": "1", "RoleBinding tenants of loads": "3",
+		"Namespace the run and its loads": "3", "ClusterRole tenants of loads": "1", "RoleBinding tenants of loads": "3",
 		"Namespace accounts of simulated nodes": "1", "ServiceAccount simulated nodes": "6", "RoleBinding simulated nodes": "3",
 	} {
 		if rows[row] != n {

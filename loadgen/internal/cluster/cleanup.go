@@ -89,10 +89,10 @@ const (
 // gone. It finds objects only by their labels, deletes by UID, continues after errors, and retries until all are gone,
 // ctx ends or CleanupBudget is over. It calls log at each step. The order is:
 //
-//  1. namespaces, and with them workloads and pods; pods that wait for a
-//     kubelet which no longer runs are deleted by force
+//  1. namespaces with their workloads and pods; pods that wait for a
+//     simulated kubelet that no longer runs are force-deleted
 //  2. nodes
-//  3. pods of others on those nodes (DaemonSets that tolerate every taint)
+//  3. other pods on those nodes (from DaemonSets that tolerate every taint)
 //  4. the nodes' Leases, CSINodes and ResourceSlices, certificate requests, cluster-wide RBAC
 //  5. other objects without a namespace, definitions of custom resources, the cluster's lock
 //  6. the namespaces of Jobs that clean up after runs
@@ -106,8 +106,8 @@ func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(strin
 	return c.removed, err
 }
 
-// PreviewCleanup finds the objects that Cleanup would remove, removes nothing, and calls log with the names for each kind.
-// The objects in a namespace are not listed: they are removed with the namespace.
+// PreviewCleanup finds the objects that Cleanup would remove, and calls log with the names for each kind. It removes
+// nothing. Objects in the run's namespaces are not listed, because they are removed with the namespaces.
 func PreviewCleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
 	c, err := wholeCleaner(cfg, runID, log)
 	if err != nil {
@@ -118,7 +118,7 @@ func PreviewCleanup(ctx context.Context, cfg *rest.Config, runID string, log fun
 	return c.removed, err
 }
 
-// wholeCleaner makes a cleaner that removes all that runs leave.
+// wholeCleaner returns a cleaner for every kind of object that runs create.
 func wholeCleaner(cfg *rest.Config, runID string, log func(string)) (*cleaner, error) {
 	c, err := newCleaner(cfg, runID)
 	if err != nil {
@@ -133,8 +133,8 @@ func wholeCleaner(cfg *rest.Config, runID string, log func(string)) (*cleaner, e
 	return c, nil
 }
 
-// newCleaner makes a cleaner for the objects of one run, or of all runs if runID is "". It removes cluster objects of
-// actions, definitions of custom resources and devices only if the caller sets the fields for them.
+// newCleaner makes a cleaner for the objects of one run, or of all runs if runID is "". The caller must set further
+// fields if the cleaner is to remove cluster-scoped objects of actions, custom resource definitions and devices too.
 func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -156,8 +156,8 @@ func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
 type cleaner struct {
 	client      kubernetes.Interface
 	metadata    metadata.Interface   // for kinds without a typed client
-	created     []scenario.Creatable // cluster objects that actions create
-	definitions bool                 // definitions of custom resources are removed too
+	created     []scenario.Creatable // cluster-scoped kinds that actions create
+	definitions bool                 // custom resource definitions are removed too
 	devices     bool                 // ResourceSlices and DeviceClasses are removed too
 	locks       bool                 // locks of the cluster are removed too
 	jobs        bool                 // the Jobs that clean up after runs are removed too, last of all
@@ -175,8 +175,8 @@ type cleaner struct {
 	nodesSeen   []item          // nodes found in all attempts: they identify the objects of nodes
 }
 
-// persist repeats attempt until all objects are gone, ctx or CleanupBudget ends, or only a lack of permissions is left.
-// It returns the last error that gives a reason.
+// persist repeats attempt until all objects are gone, ctx ends, CleanupBudget is over, or missing permissions are the
+// only errors left. It returns the last error that gives a reason.
 func (c *cleaner) persist(ctx context.Context) error {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(CleanupBudget))
@@ -191,7 +191,7 @@ func (c *cleaner) persist(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return nil
-		case last == nil || ctx.Err() == nil: // else err only reports the end of ctx
+		case last == nil || ctx.Err() == nil: // otherwise err only reports the end of ctx
 			last = err
 		}
 		after := time.Since(began)
@@ -227,7 +227,7 @@ func (c *cleaner) attempt(ctx context.Context) error {
 		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
 	err = errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.discovered(ctx), c.removeDefinitions(ctx), c.removeLocks(ctx))
-	if !c.removed.DryRun { // else every object still exists
+	if !c.removed.DryRun { // a dry run removes no objects
 		err = errors.Join(err, c.removeMade(ctx))
 	}
 	if err != nil {
@@ -236,7 +236,7 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	return c.removeJobs(ctx)
 }
 
-// errNotGone is the error of an attempt after which a namespace still exists.
+// errNotGone means that objects still exist after an attempt to delete them.
 var errNotGone = errors.New("not gone yet")
 
 func unreachable(err error) bool {
@@ -251,7 +251,7 @@ func onlyRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// explainCleanup returns a readable error for a request that did not reach the cluster.
+// explainCleanup converts the error of a request that got no answer from the cluster to a readable one.
 func explainCleanup(err error) error {
 	var timeout net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
@@ -301,5 +301,5 @@ func (c *cleaner) remove(ctx context.Context, kind string, objects []item, remov
 	case 1:
 		return refused[0]
 	}
-	return fmt.Errorf("%w (and %d more)", refused[0], len(refused)-1) // usually all have the same reason
+	return fmt.Errorf("%w (and %d more)", refused[0], len(refused)-1) // usually all have the same cause
 }

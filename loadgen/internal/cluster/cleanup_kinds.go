@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/objects"
 )
 
 type item struct {
@@ -56,13 +57,34 @@ func removeListed[L runtime.Object](ctx context.Context, c *cleaner, kind, plura
 	return c.remove(ctx, kind, items, removed, byName(from))
 }
 
+// removeCreated removes the cluster-scoped objects of a collection that the run created: those with the run's label, and
+// those that the run created and that have lost the label.
+func removeCreated[L runtime.Object](ctx context.Context, c *cleaner, kind, plural string, from collection[L], removed *int) error {
+	return removeListed(ctx, c, kind, plural, from, c.all(), c.isCreated, removed)
+}
+
+// isCreated reports whether the run, or any run if runID is empty, created an object.
+func (c *cleaner) isCreated(o runtime.Object) bool {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return false
+	}
+	if id := m.GetLabels()[RunLabel]; id != "" && (c.runID == "" || id == c.runID) {
+		return true
+	}
+	return slices.ContainsFunc(m.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		id, ok := strings.CutPrefix(f.Manager, objects.CreatorPrefix)
+		return ok && (c.runID == "" || id == c.runID)
+	})
+}
+
 func byName[L runtime.Object](from collection[L]) deletion {
 	return func(ctx context.Context, i item, o metav1.DeleteOptions) error { return from.Delete(ctx, i.name, o) }
 }
 
 // noteUnseen handles the error of a list. If the user may not list the kind, it records the kind and returns nil. It
-// returns all other errors unchanged. A user who may not list a kind that only some scenarios create cannot have
-// created objects of that kind.
+// returns all other errors unchanged. The kinds that only some scenarios create need no such record: a user who may not
+// list them cannot have created them.
 func (c *cleaner) noteUnseen(plural string, err error) error {
 	if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "list ") {
 		return err
@@ -72,7 +94,7 @@ func (c *cleaner) noteUnseen(plural string, err error) error {
 	}
 	if !slices.Contains(c.unseen, plural) {
 		c.unseen = append(c.unseen, plural)
-		c.say(c.log, fmt.Sprintf("no permission to list %s: those that runs with another identity created are not removed", plural))
+		c.say(c.log, fmt.Sprintf("no permission to list %s: objects of this kind that other users' runs created are not removed", plural))
 	}
 	return nil
 }
@@ -109,7 +131,7 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 			if podless[ns.uid] {
 				continue
 			}
-			// No kubelet runs any more for the pods of the namespace on simulated nodes.
+			// The simulated nodes no longer run, so no kubelet completes the deletion of the pods on them.
 			looked, pods := time.Now(), 0
 			failed := c.forcePods(ctx, ns.name, func(p *corev1.Pod) bool {
 				pods++
@@ -139,7 +161,7 @@ func remaining(left []*corev1.Namespace) string {
 	return ""
 }
 
-// forcePods deletes pods with a grace period of 0, because none of their containers runs anywhere.
+// forcePods deletes pods with a grace period of 0. This is safe for pods of simulated nodes, which run no containers.
 func (c *cleaner) forcePods(ctx context.Context, namespace string, which func(*corev1.Pod) bool) error {
 	keep := func(o runtime.Object) bool { return which(o.(*corev1.Pod)) }
 	items, err := listed(ctx, c.client.CoreV1().Pods(namespace), c.all(), keep)
@@ -232,11 +254,11 @@ func (c *cleaner) certificateRequests(ctx context.Context) error {
 // rbac deletes bindings before roles, so that no binding names a missing role.
 func (c *cleaner) rbac(ctx context.Context) error {
 	client := c.client.RbacV1()
-	err := removeListed(ctx, c, "clusterrolebinding", "clusterrolebindings", client.ClusterRoleBindings(), c.owned, nil, &c.removed.RBAC)
+	err := removeCreated(ctx, c, "clusterrolebinding", "clusterrolebindings", client.ClusterRoleBindings(), &c.removed.RBAC)
 	if err != nil {
 		return err
 	}
-	return removeListed(ctx, c, "clusterrole", "clusterroles", client.ClusterRoles(), c.owned, nil, &c.removed.RBAC)
+	return removeCreated(ctx, c, "clusterrole", "clusterroles", client.ClusterRoles(), &c.removed.RBAC)
 }
 
 // removeJobs removes the namespaces of Jobs that clean up after runs. It does not wait until they are gone, because the
@@ -249,7 +271,6 @@ func (c *cleaner) removeJobs(ctx context.Context) error {
 	return removeListed(ctx, c, "namespace", "namespaces", client, c.ofJobs, nil, &c.removed.Namespaces)
 }
 
-// removeLocks removes the locks that runs held on the cluster.
 func (c *cleaner) removeLocks(ctx context.Context) error {
 	if !c.locks {
 		return nil
@@ -269,11 +290,11 @@ func (c metadataCollection) Delete(ctx context.Context, name string, o metav1.De
 func (c *cleaner) clusterObjects(ctx context.Context) error {
 	var errs []error
 	for _, k := range c.created {
-		if k.Namespaced || k.Defines() { // removed with their namespaces, or by removeDefinitions
+		if k.Namespaced || k.Defines() { // removed with the namespaces, or by removeDefinitions
 			continue
 		}
 		client := metadataCollection{c.metadata.Resource(k.Resource)}
-		err := removeListed(ctx, c, k.Kind, k.Resource.Resource, client, c.owned, nil, &c.removed.ClusterObjects)
+		err := removeCreated(ctx, c, k.Kind, k.Resource.Resource, client, &c.removed.ClusterObjects)
 		if apierrors.IsNotFound(err) { // the cluster does not serve this version
 			continue
 		}
@@ -289,6 +310,6 @@ func (c *cleaner) removeDefinitions(ctx context.Context) error {
 		return nil
 	}
 	client := c.metadata.Resource(schema.GroupVersionResource{Group: definitionsGroup, Version: "v1", Resource: definitions})
-	err := removeListed(ctx, c, "custom resource definition", definitions, metadataCollection{client}, c.owned, nil, &c.removed.Definitions)
+	err := removeCreated(ctx, c, "custom resource definition", definitions, metadataCollection{client}, &c.removed.Definitions)
 	return c.noteUnseen(definitions, err)
 }

@@ -17,8 +17,7 @@ import (
 // proxyTimeout is the time limit for the second connection, which proxyCause opens to get the error of a proxy.
 const proxyTimeout = 5 * time.Second
 
-// checkHTTP2 opens an HTTP/2 connection in the same way as load and nodes do, so that a run that could not connect does
-// not start.
+// checkHTTP2 opens an HTTP/2 connection in the same way as load and nodes do. If this fails, the run does not start.
 func (t *Target) checkHTTP2(ctx context.Context) error {
 	to, err := apiclient.New(t.Admin, &apiclient.Roots{})
 	if err != nil {
@@ -34,8 +33,8 @@ func (t *Target) checkHTTP2(ctx context.Context) error {
 	return nil
 }
 
-// proxyCause returns the proxy's own error if the proxy made a first request fail, and otherwise err. It connects once
-// more, because net/http reports only the status text of a proxy's refusal.
+// proxyCause returns the proxy's own error if a proxy caused err, the error of a first request, and otherwise err. It
+// connects once more, because net/http reports only the status text of a proxy's refusal.
 func (t *Target) proxyCause(ctx context.Context, err error) error {
 	via, chosen := apiclient.Proxy(t.Admin)
 	if chosen != nil || via == nil || errors.As(err, new(apierrors.APIStatus)) || errors.As(err, new(*pluginError)) || ctx.Err() != nil {

@@ -23,14 +23,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Create creates an object with the run's labels, as the user. A namespaced object is created in each of the run's
-// namespaces. Create fails if an object with the name exists that does not belong to the run.
+// Create creates an object with the run's labels, with the user's identity. A namespaced object is created in each of
+// the run's namespaces. Create fails if the object already exists and does not belong to the run.
 func (t *Target) Create(ctx context.Context, m scenario.Manifest) error {
 	return t.create(ctx, m, nil)
 }
 
-// tryCreates lets the API server check, by dry run, the objects that the run will create, so that none is refused in
-// the middle of the run. namespaced selects the namespaced or the cluster-scoped objects.
+// tryCreates creates by dry run the objects that the run will create later. So a refusal is reported before the run
+// starts. namespaced selects the namespaced objects; false selects the cluster-scoped objects.
 func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 	for _, m := range t.manifests {
 		if m.Namespaced != namespaced {
@@ -86,7 +86,7 @@ func (t *Target) awaitQuotas(ctx context.Context, client kubernetes.Interface) e
 	return nil
 }
 
-// servedPoll is the pause between requests to discovery, which are load too.
+// servedPoll is the pause between discovery requests. It is long because these requests are also load.
 const servedPoll = 500 * time.Millisecond
 
 // AwaitServed waits until the API server serves the custom resources that objects define. It checks discovery, which
@@ -130,7 +130,7 @@ func definedBy(objects []scenario.Manifest) map[string][]string {
 	return all
 }
 
-// notServed returns an awaited resource that discovery lacks, or "". It removes a group's version from awaited once all
+// notServed returns an awaited resource that discovery lacks, or "". It removes a group version from awaited when all
 // its resources are served.
 func notServed(client discovery.DiscoveryInterface, awaited map[string][]string) (string, error) {
 	for of, plurals := range awaited {

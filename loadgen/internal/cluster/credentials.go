@@ -30,8 +30,8 @@ type credentials struct {
 	why    string // why tokens were chosen
 }
 
-// permitted chooses tokens if the scenario wants them, or if the user may not create certificates. It returns an error
-// if the user may create none of the wanted credentials.
+// permitted chooses tokens if the scenario requires them, or if the user may not create certificates. It returns an
+// error if the user may not create any credentials that the scenario accepts.
 func (c *credentials) permitted() error {
 	switch {
 	case c.want == scenario.IdentityToken && c.noTokens != nil, c.want == scenario.IdentityAuto && c.noTokens != nil && c.noCertificates != nil:
@@ -48,17 +48,18 @@ func (c *credentials) permitted() error {
 
 func (c *credentials) choose(why string) { c.chosen, c.tokens, c.why = true, true, why }
 
-// tried chooses certificates if err is nil, otherwise tokens. err is the result of the first request for a certificate.
-// tried returns an error if the scenario requires certificates, or if the user may not create tokens.
+// tried chooses the credentials after the first request for a certificate, whose result is err: certificates if err is
+// nil, and otherwise tokens. It returns an error if tokens are needed but the scenario requires certificates or the
+// user may not create tokens.
 func (c *credentials) tried(err error) error {
-	const remedy = "nodes.identity=token gives each node a token of a ServiceAccount, nodes.fidelity=shared the identity of the load"
+	const remedy = "nodes.identity=token gives each node a token of a ServiceAccount, and nodes.fidelity=shared gives all nodes the identity of the load"
 	switch {
 	case err == nil:
 		c.chosen = true
 	case c.want == scenario.IdentityCertificate:
 		return fmt.Errorf("the cluster gives nodes no client certificates: %s (%s)", oneLine(err), remedy)
 	case c.noTokens != nil:
-		return fmt.Errorf("the cluster gives nodes no client certificates: %s; for tokens of ServiceAccounts, %w", oneLine(err), c.noTokens)
+		return fmt.Errorf("the cluster gives nodes no client certificates: %s; tokens of ServiceAccounts cannot replace them: %w", oneLine(err), c.noTokens)
 	default:
 		c.choose("the cluster gives nodes no client certificates: " + oneLine(err))
 	}
@@ -123,22 +124,22 @@ func (t *Target) checkCredentials(ctx context.Context, client kubernetes.Interfa
 // identityText says how the nodes authenticate, for the plan.
 func (t *Target) identityText(s *scenario.Scenario) string {
 	const signed = "each with a client certificate that the cluster signs"
-	account := "a token of a ServiceAccount of its own in namespace " + t.accountNamespace()
+	account := "a token of a separate ServiceAccount in namespace " + t.accountNamespace()
 	switch c := t.credentials; {
 	case s.Nodes.Fidelity == node.Shared:
 		return "all with the identity of the load"
 	case c.tokens:
 		return "each with " + account
 	case c.want == scenario.IdentityAuto && c.noTokens == nil && !c.chosen:
-		return signed + " or, if it signs none when it is asked before the start, with " + account
+		return signed + " or, if it signs no test certificate before the start, with " + account
 	}
 	return signed
 }
 
-// ChooseCredentials decides whether the nodes authenticate by certificates or tokens. Call it before anything else is
-// made in the cluster. If the user's permissions do not decide it, ChooseCredentials requests one certificate as a
-// test, and deletes the request. If it chooses tokens, it records a deviation of the cluster, and told describes the
-// choice in one line.
+// ChooseCredentials decides whether the nodes authenticate by certificates or tokens. Call it before creating anything
+// else in the cluster. If the user has the permissions for both, ChooseCredentials requests one certificate as a test,
+// and deletes the request. If it chooses tokens, it records a deviation of the cluster, and told describes the choice
+// in one line.
 func (t *Target) ChooseCredentials(ctx context.Context) (told string, err error) {
 	c := &t.credentials
 	if !c.chosen {
@@ -163,7 +164,7 @@ func (t *Target) tryCertificates(ctx context.Context) error {
 	defer cancel()
 	err := node.TryCertificates(ctx, t.Admin, t.Labels, t.NodePrefix()+"try", t.scenario.Nodes.KubeProxy)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("none was signed within %s (signer %s)", probeTimeout, kubeletSigner)
+		return fmt.Errorf("no certificate was signed within %s (signer %s)", probeTimeout, kubeletSigner)
 	}
 	return err
 }

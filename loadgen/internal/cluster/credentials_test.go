@@ -24,7 +24,7 @@ func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 		"it does not":                   {credentials{want: auto}, unsigned, true, "the cluster gives nodes no client certificates: none was signed", ""},
 		"the user may not approve":      {credentials{want: auto, noCertificates: mayNotSign}, nil, false, "alice lacks approve", ""},
 		"no tokens, but it signs":       {credentials{want: auto, noTokens: mayNotMake}, nil, true, "", ""},
-		"no tokens, and it does not":    {credentials{want: auto, noTokens: mayNotMake}, unsigned, true, "", "no client certificates: none was signed; for tokens of ServiceAccounts, alice lacks serviceaccounts"},
+		"no tokens, and it does not":    {credentials{want: auto, noTokens: mayNotMake}, unsigned, true, "", "no client certificates: none was signed; tokens of ServiceAccounts cannot replace them: alice lacks serviceaccounts"},
 		"the user may do neither":       {credentials{want: auto, noCertificates: mayNotSign, noTokens: mayNotMake}, nil, false, "", "alice lacks serviceaccounts"},
 		"certificates alone":            {credentials{want: certificate}, unsigned, true, "", "none was signed (nodes.identity=token gives each node"},
 		"certificates, not permitted":   {credentials{want: certificate, noCertificates: mayNotSign}, nil, false, "", "alice lacks approve"},
@@ -60,7 +60,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		return made
 	}
 	both := target("")
-	if plan := both.Plan(nodes("")).String(); !strings.Contains(plan, "each with a client certificate that the cluster signs or, if it signs none") || strings.Contains(plan, "Node authorizer") {
+	if plan := both.Plan(nodes("")).String(); !strings.Contains(plan, "each with a client certificate that the cluster signs or, if it signs no test certificate") || strings.Contains(plan, "Node authorizer") {
 		t.Errorf("the plan:\n%s", plan)
 	}
 	told, err := both.ChooseCredentials(t.Context())
@@ -75,7 +75,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 		t.Errorf("certificates alone: %v", err)
 	}
 	tokens := target(", identity: token")
-	if plan := tokens.Plan(nodes(", identity: token")).String(); !strings.Contains(plan, "each with a token of a ServiceAccount of its own in namespace stormglass-r1-nodes") || !strings.Contains(plan, "not the Node authorizer") {
+	if plan := tokens.Plan(nodes(", identity: token")).String(); !strings.Contains(plan, "each with a token of a separate ServiceAccount in namespace stormglass-r1-nodes") || !strings.Contains(plan, "not the Node authorizer") {
 		t.Errorf("the plan:\n%s", plan)
 	}
 	if told, err := tokens.ChooseCredentials(t.Context()); err != nil || !strings.Contains(told, "(as nodes.identity says)") {
@@ -89,7 +89,7 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 // A user who may not approve certificates gets tokens, and a user who may not create accounts gets certificates.
 func TestCredentialsFollowThePermissions(t *testing.T) {
 	for denied, want := range map[string]string{
-		"approve signers":                 "each with a token of a ServiceAccount of its own in namespace stormglass-r1-nodes",
+		"approve signers":                 "each with a token of a separate ServiceAccount in namespace stormglass-r1-nodes",
 		"deletecollection resourceslices": "each with a client certificate that the cluster signs\n",
 	} {
 		s := newStub(t)

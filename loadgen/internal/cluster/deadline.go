@@ -18,11 +18,11 @@ import (
 
 const (
 	// DeadlineAnnotation is the annotation with the run's deadline, on the run's first namespace. The deadline is a
-	// time of the API server's clock. A run extends the deadline for as long as it is alive. After the deadline, any
+	// time of the API server's clock. A run keeps extending the deadline while it is alive. After the deadline, any
 	// user may remove the objects of the run.
 	DeadlineAnnotation = "stormglass.dev/deadline"
-	// deadlineAfter is how far in the future a run sets its deadline. During an outage of the API server or of the
-	// run's machine, other users may remove the run's objects only after about this time.
+	// deadlineAfter is how far in the future a run sets its deadline. So other users may remove the run's objects only
+	// when the API server or the run's machine has been down for about this time.
 	deadlineAfter = 15 * time.Minute
 	deadlineMove  = 3 * time.Minute
 	deadlineRetry = 15 * time.Second
@@ -74,7 +74,8 @@ func (d *deadline) end() {
 	}
 }
 
-// newDeadline returns the deadline of a run on a user's cluster, or nil on a bundled plane, which ends with its run.
+// newDeadline returns the deadline of a run on a user's cluster. It returns nil on a bundled control plane, which stops
+// at the end of the run.
 func (t *Target) newDeadline(ctx context.Context, client kubernetes.Interface) *deadline {
 	if t.Cluster.Bundled {
 		return nil
@@ -91,7 +92,6 @@ func (t *Target) owner() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: t.Namespace, UID: t.uid}}
 }
 
-// clusterMeta returns the metadata of an object without a namespace.
 func (t *Target) clusterMeta(name string) metav1.ObjectMeta {
 	m := t.meta(name)
 	m.OwnerReferences = t.owner()
@@ -118,11 +118,11 @@ func serverTime(ctx context.Context, cfg *rest.Config) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection is kept
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // lets the connection be reused
 	_ = resp.Body.Close()
 	at, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("it does not send its time: %w", err)
+		return time.Time{}, fmt.Errorf("its answer has no valid Date header: %w", err)
 	}
 	return at, nil
 }
@@ -136,7 +136,7 @@ func serverAhead(ctx context.Context, cfg *rest.Config) time.Duration {
 		return 0
 	}
 	ahead := at.Sub(asked.Add(time.Since(asked) / 2))
-	if ahead.Abs() < 2*time.Second { // the header has whole seconds
+	if ahead.Abs() < 2*time.Second { // the Date header has a resolution of one second
 		return 0
 	}
 	return ahead

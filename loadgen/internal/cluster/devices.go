@@ -40,8 +40,8 @@ func (t *Target) makeDeviceClass(ctx context.Context, client kubernetes.Interfac
 	return nil
 }
 
-// removeDevices removes the ResourceSlices of the nodes and the DeviceClass. The garbage collector would delete the
-// slices too, but later.
+// removeDevices removes the nodes' ResourceSlices and the DeviceClass. The garbage collector would delete the slices
+// too, but later.
 func (c *cleaner) removeDevices(ctx context.Context) error {
 	if !c.devices {
 		return nil

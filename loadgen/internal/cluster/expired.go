@@ -92,7 +92,8 @@ func expiry(text string, now time.Time) (passed bool, why string) {
 	return false, fmt.Sprintf("its deadline is in %s", at.Sub(now).Round(time.Second))
 }
 
-// labelled adds to all the runs that have objects outside their namespaces, and to alive the runs that renew the lock.
+// labelled adds run ids to two sets: to all, the runs that have objects outside their namespaces, and to alive, the
+// runs that renew the cluster's lock.
 func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[string]bool, now time.Time) error {
 	o := metav1.ListOptions{LabelSelector: RunLabel, Limit: 500}
 	note := func(object runtime.Object) bool {
@@ -128,8 +129,8 @@ func namespaceOf(runID string) string { return "stormglass-" + runID }
 // expiredPoll is the pause between checks of a deadline.
 const expiredPoll = 30 * time.Second
 
-// AwaitExpired waits until a run is over or has no objects left in the cluster, and returns the reason. It retries
-// after errors until ctx ends.
+// AwaitExpired waits until a run is over or has no objects left in the cluster. It returns which of these is true, as
+// text. It retries after errors until ctx ends.
 func AwaitExpired(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (why string, err error) {
 	told := ""
 	for {

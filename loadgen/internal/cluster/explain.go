@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// explain returns a readable error for a first request that failed: one line, with a hint.
+// explain converts the error of a failed first request to one readable line with a hint.
 func explain(err error) error {
 	var status apierrors.APIStatus
 	var plugin *pluginError
@@ -37,7 +37,7 @@ func explain(err error) error {
 	return explainNetwork(err)
 }
 
-// saidBy returns a server's message, also if the server is not a Kubernetes API server.
+// saidBy returns the message in a server's error response, even if the server is not a Kubernetes API server.
 func saidBy(status apierrors.APIStatus) string {
 	s := status.Status()
 	text := s.Message
@@ -51,13 +51,14 @@ func saidBy(status apierrors.APIStatus) string {
 	if text = strings.Join(strings.Fields(text), " "); len(text) > maxSaid {
 		text = strings.ToValidUTF8(text[:maxSaid], "") + "..."
 	}
-	if text == "unknown" { // client-go's word for what it cannot read
+	if text == "unknown" { // client-go's text for an answer that it cannot read
 		return ""
 	}
 	return text
 }
 
-// maxSaid is the maximum length of a server's answer that an error quotes. The answer may be a whole page.
+// maxSaid is the maximum length of the quotation from a server's answer in an error. The answer may be a whole web
+// page.
 const maxSaid = 120
 
 func explainStatus(code int, text string) error {
@@ -137,7 +138,7 @@ func explainNetwork(err error) error {
 	return fmt.Errorf("%s (is the address right, is there a proxy in between?)", oneLine(err))
 }
 
-// ofProxy returns the error of the proxy that a connection should go through, or nil if err is not the error of a proxy.
+// ofProxy returns the part of err that came from a proxy, or nil if err did not come from a proxy.
 func ofProxy(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks")) {

@@ -2,11 +2,11 @@ package cluster
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// Namespaces returns the run's namespaces, its first one first.
+// Namespaces returns the run's namespaces. The first is the main namespace, which also carries the deadline.
 func (t *Target) Namespaces() []string { return t.namespaces }
 
-// followNeeds returns the permissions to follow the objects of the scenario's conditions and transitions. They apply in
-// the run's namespace, or in the whole cluster if the resource has no namespace or the scenario names another
+// followNeeds returns the permissions to watch the objects in the scenario's conditions and transitions. They apply in
+// the run's namespace, or in the whole cluster if the resource is cluster-scoped or the scenario names another
 // namespace.
 func followNeeds(l *lookup, ns string) ([]need, error) {
 	var needs []need

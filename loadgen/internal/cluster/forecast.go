@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// forecast adds to a preview what a run creates and sends.
+// forecast adds the objects that a run creates and the requests that it sends to a Preview.
 type forecast struct {
 	*Preview
 	t    *Target
@@ -77,7 +77,7 @@ func (f forecast) identities(plan Plan, o PreviewOptions) {
 		f.creates("Role", namespaces, scenario.Exact, inRun, to)
 		f.creates("RoleBinding", namespaces, scenario.Exact, inRun, to)
 	}
-	f.creates("Namespace", namespaces, scenario.Exact, inCluster, "the run, and what its loads spread over")
+	f.creates("Namespace", namespaces, scenario.Exact, inCluster, "the run and its loads")
 	switch {
 	case plan.Account != "":
 		f.creates("ServiceAccount", 1, scenario.Exact, inRun, "the load")
@@ -138,10 +138,10 @@ func (f forecast) nodes(plan Plan) {
 		rate := float64(n) / max(x.every.D().Seconds(), 1)
 		f.sends(PreviewRequests{Load: of, Verb: x.verb, Resource: x.resource, PeakPerSecond: rate, Total: int64(rate * f.LongestSeconds), Certainty: scenario.Ending(f.s.Phases...)})
 	}
-	f.Notes = append(f.Notes, "the numbers of requests leave out what simulated nodes and controllers send for each pod, and their watches")
+	f.Notes = append(f.Notes, "the numbers of requests do not include watches of simulated nodes and controllers, or the requests that they send for each pod")
 }
 
-// workloads adds the objects that deploys create, and those that controllers create for them.
+// workloads adds the objects that deploy actions create, and the objects that controllers create for them.
 func (f forecast) workloads(plan Plan) {
 	for _, made := range []map[string]int{plan.Workloads, plan.Companions} {
 		for _, kind := range slices.Sorted(maps.Keys(made)) {
@@ -160,7 +160,7 @@ func (f forecast) workloads(plan Plan) {
 	}
 }
 
-// manifests adds the objects that the setup and actions create one by one.
+// manifests adds the objects that the setup and actions create from single manifests.
 func (f forecast) manifests() {
 	add := func(phase string, all []scenario.Manifest) {
 		for _, m := range all {
@@ -178,11 +178,11 @@ func (f forecast) manifests() {
 	}
 }
 
-// mostDrawn is the largest number of arrivals of a load that are drawn one by one.
+// mostDrawn is the maximum number of requests of a load that are simulated one by one. For more requests, the counts
+// are estimated from the configured shares.
 const mostDrawn = 20_000_000
 
-// loads adds the requests of loads, and the objects that loads create: those they prepare before they start, and those
-// their requests create.
+// loads adds the requests of loads, and the objects that loads create, both before they start and by their requests.
 func (f forecast) loads() {
 	peaks := map[string]float64{}
 	for _, phase := range f.s.Peaks() {
@@ -227,8 +227,8 @@ func (f forecast) bytes(l scenario.PlacedLoad, rate, sent, answered float64) {
 	}
 }
 
-// createdBy adds the objects that the requests of a load create, and those that the load creates again after its requests
-// deleted them.
+// createdBy adds the objects that the requests of a load create, and the objects that the load recreates after its
+// requests deleted them.
 func (f forecast) createdBy(l scenario.PlacedLoad, r PreviewRequests) {
 	resource, sub, _ := strings.Cut(r.Resource, "/")
 	n, again, how := int(r.Total), ", again after its requests", r.Certainty.Or(scenario.AtMost)
@@ -251,11 +251,12 @@ func (f forecast) createdBy(l scenario.PlacedLoad, r PreviewRequests) {
 	f.creates(f.s.KindOf(resource), n, how, f.where(resource), "load "+l.Name+again)
 }
 
-// replay adds the requests of a trace as the run maps them, and notes the requests that the run leaves out.
+// replay adds the requests that a replay of a trace sends to this cluster, and a note on the requests that it leaves
+// out.
 func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
 	namespaced, err := namespacedBy(f.look.discovery)
 	if err != nil {
-		f.Notes = append(f.Notes, "what load "+l.Name+" sends is not known: "+oneLine(err))
+		f.Notes = append(f.Notes, "the requests of load "+l.Name+" are not known: "+oneLine(err))
 		return
 	}
 	for _, c := range f.s.CustomResources() {

@@ -37,7 +37,6 @@ const (
 	settle = 50 * time.Millisecond
 )
 
-// makeNamespaces makes the run's namespaces.
 func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface) error {
 	create := func(ctx context.Context, name string, annotations map[string]string) (types.UID, error) {
 		namespace := &corev1.Namespace{ObjectMeta: t.clusterMeta(name)}
@@ -67,9 +66,10 @@ func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface
 	})
 }
 
-// AwaitServiceAccount waits for the default ServiceAccount of the run's namespace. Without it, the API server refuses pods,
-// and the first rollout would measure the back-off of the ReplicaSet controller. A controller manager that has just started
-// needs about five seconds to create it. Setup waits for it only if objects or loads of the scenario need it earlier.
+// AwaitServiceAccount waits for the default ServiceAccount of the run's namespace. Until it exists, the API server
+// refuses pods, and a rollout would measure the back-off of the ReplicaSet controller. A controller manager that has
+// just started needs about five seconds to create it. Setup waits for it only if objects or loads of the scenario need
+// it earlier.
 func (t *Target) AwaitServiceAccount(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
@@ -92,8 +92,8 @@ func (t *Target) awaitServiceAccount(ctx context.Context, client kubernetes.Inte
 // podless lists resources whose objects cause no pods to be created.
 var podless = []string{"configmaps", "nodes", "secrets", "services", "leases.coordination.k8s.io", scenario.WidgetResource}
 
-// createsPodsEarly reports whether pods may be created before the first phase: by objects of the scenario, or by a load
-// that prepares objects other than podless ones.
+// createsPodsEarly reports whether pods may be created before the first phase: by the scenario's objects, or by a load
+// that prepares objects of a resource not in podless.
 func (t *Target) createsPodsEarly() bool {
 	return len(t.manifests) > 0 || len(t.scenario.Batches()) > 0 || slices.ContainsFunc(t.scenario.Loads(), func(l scenario.PlacedLoad) bool {
 		operations := l.Operations()
@@ -101,12 +101,12 @@ func (t *Target) createsPodsEarly() bool {
 	})
 }
 
-// awaitTimeout is the time limit of waits for controllers that need only moments.
+// awaitTimeout is the time limit for results of controllers that normally take a few seconds at most.
 const awaitTimeout = time.Minute
 
 // await checks cond repeatedly until it holds, for at most awaitTimeout. what names the awaited thing in errors.
 func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, awaitTimeout, fmt.Errorf("not there within %s", awaitTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, awaitTimeout, fmt.Errorf("not found within %s", awaitTimeout))
 	defer cancel()
 	err := wait.PollUntilContextCancel(ctx, settle, true, cond)
 	if ctx.Err() != nil {
@@ -192,8 +192,8 @@ func (t *Target) useIdentity() error {
 	return nil
 }
 
-// awaitRights waits until the user of cfg has all permissions in needs. New permissions take a moment, because
-// authorizers learn of RBAC objects by watches. who names the user.
+// awaitRights waits until the user of cfg has all permissions in needs. New permissions take effect with a delay,
+// because authorizers learn about RBAC objects through watches. who names the user in messages.
 func awaitRights(ctx context.Context, waiting func(string) func(), who string, cfg *rest.Config, needs []need) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -204,7 +204,7 @@ func awaitRights(ctx context.Context, waiting func(string) func(), who string, c
 		for _, n := range needs {
 			if ok, err := mayI(ctx, client, n); !ok {
 				if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-					err = nil // not every API server knows the account yet
+					err = nil // an API server does not know the account yet
 				}
 				return false, err
 			}

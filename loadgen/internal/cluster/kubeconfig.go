@@ -28,8 +28,8 @@ const InCluster = "in-cluster"
 
 // Kubeconfig names a user's cluster, and the identity to use there.
 type Kubeconfig struct {
-	// Files is the path of a kubeconfig, several paths separated as in $KUBECONFIG, or InCluster. Empty means no user's
-	// cluster.
+	// Files is the path of a kubeconfig, several paths separated as in $KUBECONFIG, or InCluster. Empty means that no
+	// cluster of the user is used.
 	Files string
 	// ConfigOverrides take precedence over the files, as kubectl's flags do.
 	clientcmd.ConfigOverrides
@@ -114,7 +114,7 @@ func (k Kubeconfig) configOf(file *clientcmdapi.Config) (*rest.Config, string, e
 	if err != nil {
 		return nil, "", fmt.Errorf("kubeconfig %s: context %q: %s (%s)", k.Files, name, oneLine(err), look)
 	}
-	cfg.QPS = -1 // a limiter in the client would hide what is offered
+	cfg.QPS = -1 // a client-side rate limit would change the offered load
 	return cfg, cmp.Or(chosen.Cluster, cfg.Host), nil
 }
 
@@ -125,8 +125,8 @@ func (k Kubeconfig) lookHint() string {
 	return fmt.Sprintf("`kubectl --kubeconfig %s config view` shows it", shell.Quote(k.Files))
 }
 
-// paths returns the paths in Files. If a file with the whole name exists, it is the only one, because a file name may
-// contain a colon.
+// paths returns the paths in Files. If Files as a whole is the name of an existing file, it is the only path, because a
+// file name may contain a colon.
 func (k Kubeconfig) paths() []string {
 	if _, err := os.Stat(k.Files); err == nil {
 		return []string{k.Files}
@@ -140,7 +140,7 @@ func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 	if k.Files == InCluster {
 		cfg, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("kubeconfig %s: %s (it is for a program in a pod with a service account)", InCluster, oneLine(err))
+			return nil, fmt.Errorf("kubeconfig %s: %s (this value is only for a program in a pod with a service account)", InCluster, oneLine(err))
 		}
 		return ofPod(cfg), nil
 	}
@@ -169,7 +169,7 @@ func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 	return file, nil
 }
 
-// ofPod converts the configuration of a pod to a kubeconfig.
+// ofPod converts a pod's in-cluster client configuration to a kubeconfig.
 func ofPod(cfg *rest.Config) *clientcmdapi.Config {
 	file := clientcmdapi.NewConfig()
 	file.CurrentContext = InCluster
@@ -211,7 +211,7 @@ func (k Kubeconfig) choose(file *clientcmdapi.Config) (name string, chosen clien
 	return name, chosen, nil
 }
 
-// checkKeys returns an error for certificates that client-go would ignore, or refuse without a hint.
+// checkKeys returns an error for certificates that client-go would ignore, or reject without a helpful message.
 func checkKeys(cfg *rest.Config) error {
 	loaded := rest.CopyConfig(cfg)
 	if err := rest.LoadTLSFiles(loaded); err != nil {

@@ -30,7 +30,6 @@ const (
 	holderAnnotation = "stormglass.dev/holder"
 )
 
-// lockNeeds returns the permissions that a lock needs.
 func lockNeeds() []need {
 	return each("create get update delete", "coordination.k8s.io", "leases", lockNamespace)
 }
@@ -65,7 +64,7 @@ type LockOptions struct {
 type HeldError struct{ Run, By string }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("run %s loads this cluster: %s (wait until it ends; `--take-lock %s` runs at the same time, and mixes the figures of both runs)", e.Run, e.By, e.Run)
+	return fmt.Sprintf("run %s already loads this cluster: %s (wait until that run ends; `--take-lock %s` starts this run at the same time, which distorts the results of both runs)", e.Run, e.By, e.Run)
 }
 
 // Lock takes the cluster's lock for the run, or returns a HeldError if another run holds it. A lock that is not renewed
@@ -117,7 +116,7 @@ func heldBy(lease *coordinationv1.Lease) *HeldError {
 	return e
 }
 
-// acquire takes the lock. If another run writes the Lease between our read and our write, acquire reads it again.
+// acquire takes the lock. If another run changes the Lease between acquire's read and write, acquire reads it again.
 func (l *Lock) acquire(ctx context.Context, over string, waiting func(string) (done func())) error {
 	for ctx.Err() == nil {
 		err := l.create(ctx)
@@ -137,14 +136,14 @@ func (l *Lock) acquire(ctx context.Context, over string, waiting func(string) (d
 		}
 		by := heldBy(there)
 		if by.Run != "" && by.Run != over {
-			done := waiting(fmt.Sprintf("a sign of life of run %s, which holds the cluster's lock (%s)", by.Run, by.By))
+			done := waiting(fmt.Sprintf("run %s to renew the cluster's lock, which it holds (%s)", by.Run, by.By))
 			renewed, err := l.renewed(ctx, there)
 			done()
 			switch {
 			case err != nil:
 				return lockError(err)
 			case renewed && over != "":
-				return fmt.Errorf("%w; --take-lock names %s, which does not hold it", by, over)
+				return fmt.Errorf("%w; --take-lock names run %s, which does not hold the lock", by, over)
 			case renewed:
 				return by
 			}
@@ -238,7 +237,7 @@ func (l *Lock) keep(ctx context.Context) {
 }
 
 func (l *Lock) lose(by *HeldError) {
-	line := fmt.Sprintf("run %s took over the cluster's lock during this run (%s): the figures of both runs are mixed", by.Run, by.By)
+	line := fmt.Sprintf("run %s took over the cluster's lock during this run (%s): the results of both runs are distorted", by.Run, by.By)
 	l.mu.Lock()
 	l.taken = line
 	l.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// lookup finds the facts on which the permissions of a scenario depend: the resources that the cluster serves, the
-// custom resources that the run itself defines, and the kinds of the batches. It reads each of them once, on first use.
+// lookup provides the facts on which the permissions of a scenario depend: the resources that the cluster serves, the
+// custom resources that the run itself defines, and the kinds in the batches. It reads each once, on first use.
 type lookup struct {
 	scenario  *scenario.Scenario
 	discovery discovery.DiscoveryInterface
@@ -34,7 +34,7 @@ func newLookup(d discovery.DiscoveryInterface, s *scenario.Scenario) *lookup {
 	return &lookup{scenario: s, discovery: d}
 }
 
-// expand expands the batches. They were parsed before, so an error means that the scenario was built without parsing.
+// expand expands the batches. An error means that the scenario was not parsed before.
 func (l *lookup) expand() error {
 	if l.read {
 		return nil

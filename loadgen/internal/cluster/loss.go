@@ -18,8 +18,7 @@ import (
 )
 
 // The probe requests /livez of a user's cluster once a second, on a separate connection without credentials. Any answer
-// shows that the cluster is there, including 401, 429 and 503, and even a late one: a run also measures slow API
-// servers.
+// shows that the cluster is there, even 401, 429, 503 or a late answer: slow API servers are measured, not given up.
 const (
 	probeEvery = time.Second
 	// unreachableFor is how long connections must fail before the cluster counts as gone.
@@ -63,7 +62,7 @@ func waitOutLosses(ctx context.Context, p prober, say func(string)) {
 		if why == nil {
 			return
 		}
-		say(fmt.Sprintf("cannot be reached: %v; the nodes wait for it", why))
+		say(fmt.Sprintf("cannot be reached: %v; the simulated nodes wait until it answers again", why))
 		gone := time.Now()
 		tick := time.NewTicker(probeEvery)
 		for p.ask(ctx) != nil {

@@ -26,8 +26,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// made records the UIDs of the objects without a namespace that a run creates. The run's actions and other clients may
-// remove the labels of an object, but cannot change its UID. The zero value is empty and safe for concurrent use.
+// made records the UIDs of the cluster-scoped objects that a run creates. Unlike an object's labels, its UID cannot be
+// changed by the run's actions or other clients. The zero value is empty and safe for concurrent use.
 type made struct {
 	mu  sync.Mutex
 	all map[schema.GroupVersionResource]madeKind
@@ -38,14 +38,14 @@ type madeKind struct {
 	uids map[types.UID]bool
 }
 
-// recorded returns a copy of a config. Clients that use the copy record in m the objects that they create.
+// recorded returns a copy of config whose clients record the objects that they create in m.
 func (m *made) recorded(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, m} })
 	return config
 }
 
-// resources returns the recorded objects by resource. A nil made has none.
+// resources returns the recorded objects by resource. A nil made has no objects.
 func (m *made) resources() map[schema.GroupVersionResource]madeKind {
 	all := map[schema.GroupVersionResource]madeKind{}
 	if m == nil {
@@ -76,7 +76,7 @@ type recorder struct {
 	made *made
 }
 
-// RoundTrip records the object of an answer with status 201 Created.
+// RoundTrip sends a request, and records the object if the answer is 201 Created.
 func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := r.next.RoundTrip(request)
 	if err != nil || answer.StatusCode != http.StatusCreated || request.URL.Query().Has("dryRun") {
@@ -101,8 +101,9 @@ func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper implements utilnet.RoundTripperWrapper.
 func (r recorder) WrappedRoundTripper() http.RoundTripper { return r.next }
 
-// clusterResource returns the resource of a request that creates a cluster-scoped object. path is the path of the
-// collection or, for an apply, of the object. It may have a prefix. ok is false for other paths.
+// clusterResource returns the resource of a request that creates a cluster-scoped object. path is the URL path of the
+// collection or, for an apply, of the object. It may have a prefix. ok is false for paths of namespaced or unknown
+// objects.
 func clusterResource(path string) (r schema.GroupVersionResource, ok bool) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i, part := range parts {
@@ -131,8 +132,8 @@ func identify(body []byte) (kind string, uid types.UID) {
 	return o.Kind, o.UID
 }
 
-// relabel restores the run's label on namespaces and nodes of the run that have lost it. The steps that remove these
-// objects find them by the label.
+// relabel restores the run's label on the run's namespaces and nodes that have lost it, because the steps that remove
+// these objects find them by the label.
 func (c *cleaner) relabel(ctx context.Context) error {
 	namespaces, nodes := corev1.SchemeGroupVersion.WithResource("namespaces"), corev1.SchemeGroupVersion.WithResource("nodes")
 	lost := map[schema.GroupVersionResource]func(metav1.Object) bool{}
@@ -163,7 +164,7 @@ func (c *cleaner) relabel(ctx context.Context) error {
 }
 
 // removeMade removes recorded objects that the earlier steps did not find by their labels. It returns an error if some
-// still exist. For objects that finalizers hold, the error contains the command that removes the finalizers.
+// still exist. For objects that wait for finalizers, the error contains the command that removes the finalizers.
 func (c *cleaner) removeMade(ctx context.Context) error {
 	var errs []error
 	all := c.made.resources()
@@ -186,7 +187,7 @@ func (c *cleaner) removeMade(ctx context.Context) error {
 				err = fmt.Errorf("delete %s: %w", count(len(items), k.kind), errNotGone)
 			}
 			if err = errors.Join(err, listing); len(held) > 0 {
-				err = fmt.Errorf("%w; finalizers hold %s", err, some(held))
+				err = fmt.Errorf("%w; finalizers block the deletion of %s", err, some(held))
 			}
 		}
 		errs = append(errs, err)
@@ -194,7 +195,7 @@ func (c *cleaner) removeMade(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// leftOf lists the recorded objects of a resource that still exist, and describes those that finalizers hold.
+// leftOf lists the recorded objects of a resource that still exist. held describes those that wait for finalizers.
 func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k madeKind) (items []item, held []string, err error) {
 	items, err = listed(ctx, metadataCollection{c.metadata.Resource(r)}, c.all(), func(o runtime.Object) bool {
 		m, err := meta.Accessor(o)
@@ -210,7 +211,7 @@ func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k m
 		held = append(held, unhold(r, m))
 		return true
 	})
-	if apierrors.IsNotFound(err) { // its definition is gone, and the objects with it
+	if apierrors.IsNotFound(err) { // its definition and thus all its objects are gone
 		return nil, nil, nil
 	}
 	return items, held, c.noteUnseen(r.Resource, listError(r, err))
@@ -233,7 +234,7 @@ func unhold(r schema.GroupVersionResource, m metav1.Object) string {
 		m.GetName(), strings.Join(m.GetFinalizers(), ", "), r.GroupResource(), m.GetName())
 }
 
-// some joins strings, and counts those after the first 20.
+// some joins the first 20 strings, and says how many more there are.
 func some(all []string) string {
 	const most = 20
 	if len(all) <= most {

@@ -26,8 +26,8 @@ const (
 	definitions, definitionsGroup = "customresourcedefinitions", "apiextensions.k8s.io"
 )
 
-// need is one permission: a verb on a resource (RESOURCE/SUBRESOURCE) in a namespace, or in the whole cluster if namespace
-// is ""; or a verb on a URL.
+// need is one permission: a verb on a resource (or RESOURCE/SUBRESOURCE) in a namespace, or in the whole cluster if
+// namespace is "". A need may also be a verb on a URL path.
 type need struct {
 	verb, group, resource, namespace string
 	name                             string // name of the only object that the permission covers; "" means all objects
@@ -64,7 +64,7 @@ func each(verbs, group, resource, namespace string) []need {
 }
 
 // adminNeeds returns the permissions that the user needs for Setup and Cleanup. signedNeeds and accountNeeds return the
-// further permissions for the identities of nodes.
+// additional permissions for the identities of nodes.
 func adminNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
 		each("create get list patch delete", "", "namespaces", ""),
@@ -91,7 +91,7 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 	}
 	needs = append(needs, slices.Concat(
 		each("list delete", "", "nodes", ""),
-		// DaemonSets put pods on simulated nodes too.
+		// DaemonSets of other users also place pods on simulated nodes.
 		each("list delete", "", "pods", ""),
 		each("list delete", "coordination.k8s.io", "leases", leaseNamespace),
 		each("list delete", "storage.k8s.io", "csinodes", ""),
@@ -137,8 +137,8 @@ func certificateNeeds() []need {
 	return append(each("create get list watch delete", "certificates.k8s.io", csr, ""), each("update", "certificates.k8s.io", csr+"/approval", "")...)
 }
 
-// loadNeeds returns the permissions that the load's identity needs: all writes are in the run's namespace, except the
-// writes of shared simulated nodes.
+// loadNeeds returns the permissions that the load's identity needs. All writes are in the run's namespace, except the
+// writes of simulated nodes with fidelity "shared", which use this identity.
 func loadNeeds(l *lookup, ns string) ([]need, error) {
 	s := l.scenario
 	needs := slices.Concat(
@@ -192,7 +192,7 @@ func loadNeeds(l *lookup, ns string) ([]need, error) {
 			each("create", "storage.k8s.io", "csinodes", ""),
 			each("get list watch delete", "", "pods", ""),
 			each("patch", "", "pods/status", ""),
-			// Only in the run's namespace: no account may have the right to create tokens of any ServiceAccount.
+			// Only in the run's namespace: the account must not be able to create tokens of every ServiceAccount.
 			each("create", "", "serviceaccounts/token", ns),
 			each("create get update delete", "coordination.k8s.io", "leases", ""),
 		)...)
@@ -233,7 +233,7 @@ func madeBy(l *scenario.Load) map[string]bool {
 
 // requestNeeds returns the permissions for the requests of loads. They apply in the run's namespace or, if a load
 // covers several namespaces or its resource is cluster-scoped, in the whole cluster. They do not include the
-// permissions for the work of Setup.
+// permissions that Setup needs.
 func requestNeeds(look *lookup, ns string) ([]need, error) {
 	var needs []need
 	for _, l := range look.scenario.Loads() {
@@ -253,7 +253,7 @@ func requestNeeds(look *lookup, ns string) ([]need, error) {
 			if n.Cluster {
 				where = ""
 			} else if r := (schema.GroupResource{Group: n.Group, Resource: withoutSubresource(n.Resource)}); !slices.Contains(scenario.Manifests, r.String()) {
-				namespaced, err := look.namespaced(r) // resources with manifests are namespaced, even if they do not exist yet
+				namespaced, err := look.namespaced(r) // not for scenario.Manifests: these resources are namespaced, and may not exist yet
 				if err != nil {
 					return nil, err
 				}

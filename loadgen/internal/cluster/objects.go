@@ -32,11 +32,10 @@ func (t *Target) PodPlacement() map[string]string {
 	return t.NodeSelector()
 }
 
-// BatchNamespaces returns the namespaces of batches, the run's own first.
+// BatchNamespaces returns the namespaces of batches, starting with the run's namespace.
 func (t *Target) BatchNamespaces() []string { return t.scenario.BatchNamespaces(t.Namespace) }
 
-// makeObjects creates the scenario's objects. It lets the API server check, by dry run, the objects that actions and
-// loads will create.
+// makeObjects creates the scenario's objects. It only checks by dry run the objects that actions and loads will create.
 func (t *Target) makeObjects(ctx context.Context) error {
 	batches := t.scenario.Batches()
 	if len(batches) == 0 {
@@ -79,7 +78,7 @@ func batchNeeds(l *lookup, ns string) ([]need, error) {
 		r := schema.ParseGroupResource(a.Target.Resource)
 		namespaced, err := l.namespaced(r)
 		if err != nil {
-			continue // its request will report the error
+			continue // the create request will report the error
 		}
 		where := ns
 		if !namespaced {
@@ -120,14 +119,14 @@ func (l *lookup) creations(ns string, verbs func(kindsOf) string) ([]need, error
 	return all, nil
 }
 
-// removedElsewhere are the resources without namespaces that other steps of a cleanup remove.
+// removedElsewhere are the cluster-scoped resources that other steps of a cleanup remove.
 var removedElsewhere = []string{
 	"namespaces", "nodes", "csinodes.storage.k8s.io", "certificatesigningrequests.certificates.k8s.io",
 	"clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io", definitions + "." + definitionsGroup,
 }
 
-// discovered removes the run's objects of those resources without namespaces that the cluster serves and no other step
-// of the cleanup covers.
+// discovered removes the run's objects of all other cluster-scoped resources: those that the cluster serves and that no
+// other step of the cleanup removes.
 func (c *cleaner) discovered(ctx context.Context) error {
 	if c.discovery == nil {
 		return nil
@@ -149,7 +148,7 @@ func (c *cleaner) discovered(ctx context.Context) error {
 				continue
 			}
 			client := metadataCollection{c.metadata.Resource(resource)}
-			err := removeListed(ctx, c, r.Kind, r.Name, client, c.owned, nil, &c.removed.ClusterObjects)
+			err := removeCreated(ctx, c, r.Kind, r.Name, client, &c.removed.ClusterObjects)
 			if err = c.noteUnseen(r.Name, err); err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}

@@ -10,11 +10,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// offline is a discovery client that knows only the resources of Kubernetes itself. It serves to preview a scenario
+// offline is a discovery client that knows only the built-in resources of Kubernetes. It is used to preview a scenario
 // without a cluster.
 type offline struct{ discovery.DiscoveryInterface }
 
-// ServerGroupsAndResources lists the resources of Kubernetes itself.
+// ServerGroupsAndResources lists the built-in resources of Kubernetes.
 func (offline) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	var groups []*metav1.APIGroup
 	var lists []*metav1.APIResourceList

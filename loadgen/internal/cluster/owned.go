@@ -1,5 +1,6 @@
-// Package cluster opens the target of a run, a bundled control plane or a user's own
-// cluster: it checks and prepares it, and afterwards removes what the run made, by label.
+// Package cluster prepares the cluster that a run puts under load, and removes the run's objects at the end, by their
+// labels. The cluster is either a bundled plane, which is a control plane that Stormglass starts for the run, or a
+// user's own cluster.
 package cluster
 
 import (
@@ -8,13 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/loadgen/internal/objects"
 )
 
 const (
-	// RunLabel is the label with the run's id on every object that a run creates. Cleanup finds the objects only by
-	// this label. It is not a label of kubernetes.io, because the NodeRestriction admission plugin lets kubelets set
-	// few of those.
-	RunLabel = "stormglass.dev/run"
+	// RunLabel is the label with the run's id on every object that a run creates.
+	RunLabel = objects.RunLabel
 	// SimulatedTaint keeps pods that do not tolerate it off simulated nodes.
 	SimulatedTaint = "stormglass.dev/simulated"
 	// ManagedByLabel is the customary label for the tool that manages an object.
@@ -24,15 +25,15 @@ const (
 // Labels returns the labels of everything that a run creates, including nodes.
 func Labels(runID string) map[string]string { return map[string]string{RunLabel: runID} }
 
-// meta returns the metadata of an object made by Setup, with ManagedByLabel.
+// meta returns the metadata of an object that Setup creates, with the run's labels and ManagedByLabel.
 func (t *Target) meta(name string) metav1.ObjectMeta {
 	labels := maps.Clone(t.Labels)
 	labels[ManagedByLabel] = "stormglass"
 	return metav1.ObjectMeta{Name: name, Labels: labels}
 }
 
-// Taints returns the taints of simulated nodes, which keep off all pods except the run's. Nodes that run alone on a
-// Stormglass control plane have no taints, so that a plain Deployment runs there.
+// Taints returns the taints of simulated nodes, which keep away all pods except the run's. If the run only simulates
+// nodes, on a Stormglass control plane, they have no taints, so that ordinary Deployments run there.
 func (t *Target) Taints() []corev1.Taint {
 	if t.NodesAlone && t.own {
 		return nil
@@ -40,7 +41,7 @@ func (t *Target) Taints() []corev1.Taint {
 	return []corev1.Taint{{Key: SimulatedTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 }
 
-// Placement returns lines of YAML for the spec of a pod, which place the pod on the run's nodes.
+// Placement returns lines of YAML that place a pod on the run's nodes if they are added to the pod's spec.
 func (t *Target) Placement() []string {
 	lines := []string{fmt.Sprintf("nodeSelector: {%s: %q}", RunLabel, t.Labels[RunLabel])}
 	if len(t.Taints()) > 0 {
@@ -56,12 +57,12 @@ func Tolerations() []corev1.Toleration {
 	}}
 }
 
-// NodeSelector returns the node selector of the run's pods, which selects only the run's nodes.
+// NodeSelector returns the node selector of the run's pods. It selects only the run's nodes.
 func (t *Target) NodeSelector() map[string]string {
 	return map[string]string{RunLabel: t.Labels[RunLabel]}
 }
 
-// ownedBy returns the label selector for what a run made; "" means every run.
+// ownedBy returns the label selector for the objects of a run. "" means every run.
 func ownedBy(runID string) string { return selector(RunLabel, runID) }
 
 // selector returns a label selector for the id of a run. With runID "" it selects every object that has the label.

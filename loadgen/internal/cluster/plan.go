@@ -16,16 +16,17 @@ type Plan struct {
 	Scenario, RunID          string
 	Cluster, Server, Version string
 	Namespace                string
-	MoreNamespaces           int // further namespaces over which loads spread their objects
+	MoreNamespaces           int // additional namespaces for the objects of loads
 	Nodes                    int
-	Identity                 string // of each node
+	Identity                 string // how each node authenticates
 	Fidelity, KubeletAddress string
-	DeviceClass              string // empty: the nodes have no devices
+	DeviceClass              string // empty if the nodes have no devices
 	Pods, Watches            int    // maximum number at the same time
-	// Workloads counts the workloads that are deployed, and Companions the objects that deploys create with them, by kind.
+	// Workloads counts the workloads that deploy actions create, by kind. Companions counts the objects that deploy
+	// actions create along with them, such as Services.
 	Workloads, Companions map[string]int
 	// ByControllers counts the objects that controllers create for the workloads, by kind. Replaced is the certainty of
-	// these numbers.
+	// these numbers, because controllers may replace pods.
 	ByControllers map[string]int
 	Replaced      scenario.Certainty
 	// Created are the objects that the setup and actions create.
@@ -43,8 +44,8 @@ type Plan struct {
 	Workers string
 	// Stops are the conditions that end the run early.
 	Stops []string
-	// Commands are the commands that run on the generator's machine before and after phases. Profiles describes the
-	// profiles that the run takes of components.
+	// Commands are the commands that run on this machine before and after phases. Profiles describes the profiles that
+	// the run takes of components.
 	Commands, Profiles []string
 	Notes              []string
 	// Tainted means that the nodes accept only pods that tolerate their taint.
@@ -75,7 +76,7 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 	p.countWorkloads(s)
 	p.countLoads(s)
 	for _, b := range s.Batches() {
-		if all, err := s.Expand(b); err == nil { // else the scenario was not parsed
+		if all, err := s.Expand(b); err == nil { // otherwise the scenario was not parsed
 			p.Batches = append(p.Batches, fmt.Sprintf("%s, of %s", all, b.Path))
 		}
 	}
@@ -111,15 +112,15 @@ func (p Plan) String() string {
 		how := p.Identity
 		taint := "tainted so that no other pod is scheduled to them"
 		if !p.Tainted {
-			taint = "not tainted, as this is a control plane of Stormglass' own: any pod may be scheduled to them"
+			taint = "not tainted, because Stormglass started this control plane: any pod may be scheduled to them"
 		}
 		line("", "%s, %s, %s", count(p.Nodes, "simulated node"), taint, how)
 		if p.KubeletAddress != "" {
-			line("", "a kubelet's API of each node on this machine, from %s on, for callers that your cluster authorizes; it executes nothing", p.KubeletAddress)
+			line("", "a kubelet API for each node on this machine, on %s and the following ports, for callers that your cluster authorizes; it executes nothing", p.KubeletAddress)
 		}
 	}
 	if p.DeviceClass != "" {
-		line("", "a ResourceSlice of simulated devices for each node, and DeviceClass %s of them", p.DeviceClass)
+		line("", "a ResourceSlice of simulated devices for each node, and DeviceClass %s for these devices", p.DeviceClass)
 	}
 	for _, m := range p.Created {
 		line("", "%s", created(m))
@@ -143,7 +144,7 @@ func (p Plan) String() string {
 	if len(p.Stops) > 0 {
 		line("Stops", "early when %s", strings.Join(p.Stops, ", or "))
 	}
-	line("Removes", "all of it at the end; all of it is labelled %s=%s", RunLabel, p.RunID)
+	line("Removes", "all of these objects at the end; each is labelled %s=%s", RunLabel, p.RunID)
 	for _, n := range p.Notes {
 		line("Note", "%s", n)
 	}
@@ -199,7 +200,7 @@ func count(n int, what string) string {
 	return number(float64(n)) + " " + what
 }
 
-// number writes 12500 as "12,500" and 0.5 as "0.5".
+// number formats a number: 12500 as "12,500" and 0.5 as "0.5".
 func number(v float64) string {
 	if v != float64(int64(v)) {
 		return digits.Format(v, 3)
@@ -211,8 +212,8 @@ func number(v float64) string {
 	return s
 }
 
-// differences lists the control plane settings of a scenario, which are not
-// applied to a user's cluster.
+// differences returns a note that lists the control plane settings of a scenario, because a user's cluster does not get
+// them. It returns nil if the scenario has no such settings.
 func differences(c control.Config) []string {
 	var set []string
 	add := func(name string, value any, isSet bool) {

@@ -30,7 +30,7 @@ Creates   namespace stormglass-3f9a with 1 Deployment, 1 Service, 2,500 pods, 20
           500 simulated nodes, tainted so that no other pod is scheduled to them, each with a client certificate that the cluster signs
           ServiceAccount stormglass-load for the load, ClusterRole and ClusterRoleBinding stormglass-3f9a
 Sends     up to 15.1 requests/s, 0 measured watches
-Removes   all of it at the end; all of it is labelled stormglass.dev/run=3f9a
+Removes   all of these objects at the end; each is labelled stormglass.dev/run=3f9a
 `)
 	if got := staging().Plan(s).String(); got != want {
 		t.Errorf("\n%s\nwant\n%s", got, want)
@@ -158,7 +158,7 @@ func TestBadTargetsNameFileLineAndField(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"unknown field": {"targets:\n- {job: etcd, uri: x}", `targets.yaml:2: targets[0].uri: unknown field "uri" (did you mean "url"?)`},
 		"no job":        {"targets:\n- {url: https://h/metrics}", "targets.yaml:2: targets[0].job: is missing"},
-		"no URL":        {"targets:\n- {job: etcd, url: 'h:2379'}", `targets.yaml:2: targets[0].url: "h:2379" is not a URL`},
+		"no URL":        {"targets:\n- {job: etcd, url: 'h:2379'}", `targets.yaml:2: targets[0].url: "h:2379" is not an HTTP or HTTPS URL`},
 		"half a pair":   {"targets:\n- {job: etcd, url: https://h/metrics, certFile: c}", "a certificate needs its key"},
 		"no such file":  {"targets:\n- {job: etcd, url: https://h/metrics, caFile: none.crt}", "targets[0].caFile: cannot read none.crt: no such file"},
 		"twice":         {"targets:\n- {job: etcd, url: http://h/metrics}\n- {job: etcd, url: http://h/metrics}", `targets.yaml:3: targets[1].instance: a second "h"`},

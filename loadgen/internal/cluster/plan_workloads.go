@@ -11,12 +11,12 @@ import (
 type planned struct {
 	deploy scenario.Action
 	there  bool
-	pods   int // pods that it has
-	most   int // most pods that it has at a time, with an autoscaler
+	pods   int // current number of pods
+	most   int // maximum number of pods at a time, with an autoscaler
 }
 
-// countWorkloads follows the workloads through the phases. It counts the objects that deploys create, those that
-// controllers create for them, and the maximum number of pods at a time.
+// countWorkloads follows the workloads through the phases. It counts the objects that deploy actions create, the
+// objects that controllers create for them, and the maximum number of pods at a time.
 func (p *Plan) countWorkloads(s *scenario.Scenario) {
 	p.Workloads, p.Companions, p.ByControllers = map[string]int{}, map[string]int{}, map[string]int{}
 	if replacesPods(s) {
@@ -89,7 +89,7 @@ func (p *Plan) countDeploy(s *scenario.Scenario, w *planned, a scenario.Action, 
 	w.most = max(replicas, a.Autoscale.Max)
 }
 
-// companionsOf returns the kinds of the objects that a deploy makes in addition to its workload.
+// companionsOf returns the kinds of the objects that a deploy action creates in addition to its workload.
 func companionsOf(a scenario.Action) (kinds []string) {
 	for _, x := range []struct {
 		kind  string

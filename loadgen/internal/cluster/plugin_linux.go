@@ -12,8 +12,8 @@ import (
 )
 
 // endPlugin kills an exec plugin that client-go has started in this process, and all descendants of the plugin.
-// client-go cannot end it, and it would outlive this process and hold its output open. argv is the plugin's command
-// line; if the plugin is a script, an interpreter may come before it.
+// client-go cannot end it, and it would outlive this process and keep this process's output open. argv is the plugin's
+// command line. If the plugin is a script, the process's command line may begin with an interpreter.
 func endPlugin(argv []string) error {
 	processes, err := allProcesses()
 	if err != nil {
@@ -47,7 +47,7 @@ func (p process) runs(argv []string) bool {
 	return false
 }
 
-// descendants returns a process and all its descendants, those without children last.
+// descendants returns a process and all its descendants. Each process comes before its children.
 func descendants(all []process, pid int) (pids []int) {
 	pids = []int{pid}
 	for i := 0; i < len(pids); i++ {
@@ -60,7 +60,7 @@ func descendants(all []process, pid int) (pids []int) {
 	return pids
 }
 
-// allProcesses reads /proc. Processes that end meanwhile are left out.
+// allProcesses reads all processes from /proc. It skips processes that end meanwhile.
 func allProcesses() (all []process, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 type Preview struct {
 	Scenario string `json:"scenario"`
 	Variant  string `json:"variant,omitempty"`
-	// Cluster is the cluster that was inspected. Nil means that a control plane would be started for the run.
+	// Cluster is the cluster that was inspected. Nil means that the run would start its own control plane.
 	Cluster *PreviewCluster `json:"cluster,omitempty"`
 	// LongestSeconds is the maximum total length of all phases.
 	LongestSeconds float64        `json:"longestSeconds"`
@@ -31,11 +31,12 @@ type Preview struct {
 	Bytes   PreviewBytes `json:"bytes"`
 	Faults  []string     `json:"faults"`
 	// Commands are the commands that the run executes on this machine. Profiles are the profiles that it takes of
-	// components.
+	// components, such as the API server.
 	Commands []string `json:"commands"`
 	Profiles []string `json:"profiles"`
 	AbortOn  []string `json:"abortOn"`
-	// Permissions are the permissions that the run needs, or would need on a user's cluster if Cluster is nil.
+	// Permissions are the permissions that the run needs. If Cluster is nil, the run needs them only on a user's
+	// cluster.
 	Permissions []Permission `json:"permissions"`
 	// Left describes what remains in the cluster after a run that ends normally.
 	Left  []string `json:"left"`
@@ -73,7 +74,7 @@ type PreviewObjects struct {
 // PreviewRequests are the requests of a load or an action for one verb and resource.
 type PreviewRequests struct {
 	Load     string `json:"load"`
-	Phase    string `json:"phase,omitempty"` // empty: all
+	Phase    string `json:"phase,omitempty"` // empty: all phases
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	// Mapped is the number of requests of a replay that go to ConfigMaps instead.
@@ -83,7 +84,7 @@ type PreviewRequests struct {
 	Certainty     scenario.Certainty `json:"certainty,omitempty"`
 }
 
-// PreviewBytes are approximate sizes of the payloads of the loads' own objects.
+// PreviewBytes are approximate payload sizes of the objects that loads create and read.
 type PreviewBytes struct {
 	Kept              float64 `json:"kept"`
 	SentPerSecond     float64 `json:"sentPerSecond"`     // at the peak
@@ -97,14 +98,14 @@ type Permission struct {
 	Allowed *bool `json:"allowed,omitempty"`
 }
 
-// PreviewOptions say what a run would do in addition to its scenario.
+// PreviewOptions are the options of a run that are not part of its scenario.
 type PreviewOptions struct {
 	NoLock     bool
 	CleanupJob bool
 	AbortOn    []string
 }
 
-// PreviewOf returns the preview of a run on a plane that is started for it. It sends no request.
+// PreviewOf returns the preview of a run on its own control plane. It sends no request.
 func PreviewOf(s *scenario.Scenario, o PreviewOptions) Preview {
 	t := newTarget("RUN", s)
 	t.Cluster.Bundled, t.own = true, true

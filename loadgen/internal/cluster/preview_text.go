@@ -17,7 +17,7 @@ func (p Preview) WriteText(to io.Writer) error {
 	if p.Variant != "" {
 		name += ", variant " + p.Variant
 	}
-	on := "on a control plane that is started for it and removed after it"
+	on := "on a control plane that starts for the run and is removed after it"
 	if c := p.Cluster; c != nil {
 		on = fmt.Sprintf("on cluster %s (%s), Kubernetes %s, as %s", c.Name, c.Server, c.Version, c.User)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/profile"
 )
 
-// ProfileSources returns the processes that serve profiles next to their metrics. On a bundled plane these are all
-// components, with the identity of the plane's administrator. On a user's cluster these are the API server, with the
-// user's identity, and the targets of --targets. Only the first request for a profile shows whether a process permits
-// profiling.
+// ProfileSources returns the processes from which profiles can be taken. On a bundled plane these are all components,
+// with the identity of the plane's administrator. On a user's cluster these are the API server, with the user's
+// identity, and the targets of --targets. Whether a process permits profiling is known only after the first request for
+// a profile.
 func (t *Target) ProfileSources() ([]profile.Source, error) {
 	targets := t.Scrape
 	if len(targets) == 0 { // the run itself scrapes nothing, because the user's Prometheus does

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/internal/shell"
 )
 
-// Reach makes the first check of a run: it checks that the cluster of a kubeconfig answers and accepts the credentials.
+// Reach checks that the cluster of a kubeconfig answers and accepts the credentials. It is the first check of a run.
 // During a long wait it calls tell.
 func Reach(ctx context.Context, k Kubeconfig, tell func(string)) (cfg *rest.Config, name string, err error) {
 	t := new(Target)
@@ -29,7 +29,7 @@ func Reach(ctx context.Context, k Kubeconfig, tell func(string)) (cfg *rest.Conf
 	return t.Admin, t.Cluster.Name, nil
 }
 
-// reachFrom makes t a target of a kubeconfig's cluster and sends the first requests. It returns a client and the user's
+// reachFrom sets t's configuration from a kubeconfig and sends the first requests. It returns a client and the user's
 // name.
 func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string)) (client kubernetes.Interface, user string, err error) {
 	if t.Admin, t.Cluster.Name, err = k.Config(); err != nil {
@@ -63,7 +63,7 @@ func (e *pluginError) Error() string {
 	return fmt.Sprintf("the exec plugin of the kubeconfig has not ended within %s: %s (run it by hand to see what it waits for)", e.within, e.command)
 }
 
-// plugin returns the command line of the exec plugin that gives the credentials, or nil without one.
+// plugin returns the command line of the exec plugin that provides the credentials, or nil if there is no plugin.
 func plugin(cfg *rest.Config) []string {
 	if cfg.ExecProvider == nil {
 		return nil
@@ -78,8 +78,8 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 	if command != "" {
 		who = "the exec plugin of the kubeconfig (" + command + ") and the cluster"
 	}
-	defer Waiting(tell, who+" to say who we are")()
-	var seen string // must not be read if the request is still running
+	defer Waiting(tell, who+" to report the user name")()
+	var seen string // do not read it while the request is still running
 	err = bounded(ctx, command, pluginTimeout, reachTimeout, func(ctx context.Context) error {
 		user, err := t.reach(ctx, client)
 		if err == nil {
@@ -125,7 +125,7 @@ func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time
 		cancel(context.DeadlineExceeded)
 	case <-ctx.Done():
 	}
-	select { // after retries, the error of the client contains the reason
+	select { // the client's own error also contains the reason of failed retries
 	case err := <-done:
 		return errors.Join(err, context.Cause(ctx))
 	case <-time.After(lastWord):
@@ -133,7 +133,7 @@ func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time
 	}
 }
 
-// lastWord is how long bounded still waits for the error of a request after it has cancelled the request.
+// lastWord is how long bounded waits for the error of a request after cancelling the request.
 const lastWord = time.Second
 
 // reach reads the version, which most users may read, and the name of the user, which needs valid credentials.

@@ -71,7 +71,7 @@ func (r Rules) Compact() Rules {
 	return out
 }
 
-// grants reports whether a rule other than all[but] grants verb on all objects of the resources of rule one.
+// grants reports whether any rule in all except all[but] grants verb on every object that rule one covers.
 func grants(all []rbacv1.PolicyRule, but int, one rbacv1.PolicyRule, verb string) bool {
 	for i, wide := range all {
 		if i != but && len(wide.ResourceNames) == 0 && slices.Contains(wide.Verbs, verb) && slices.Equal(wide.NonResourceURLs, one.NonResourceURLs) &&
@@ -83,13 +83,13 @@ func grants(all []rbacv1.PolicyRule, but int, one rbacv1.PolicyRule, verb string
 }
 
 // Objects returns the roles that grant the rules, and the bindings of the roles to subjects. All have the same name.
-// meta returns the metadata of an object in a namespace, or of a cluster role or binding for "".
+// meta returns the metadata of a role or binding in a namespace. "" stands for the cluster-scoped objects.
 func (r Rules) Objects(name string, subjects []rbacv1.Subject, meta func(namespace string) metav1.ObjectMeta) (all []runtime.Object) {
 	const rbac = rbacv1.GroupName + "/v1"
 	ref := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 	}
-	for _, in := range slices.Sorted(maps.Keys(r)) { // the cluster first
+	for _, in := range slices.Sorted(maps.Keys(r)) { // "", the cluster, comes first
 		if in == "" {
 			all = append(all,
 				&rbacv1.ClusterRole{TypeMeta: manifest.Type(rbac, "ClusterRole"), ObjectMeta: meta(""), Rules: r[""]},
@@ -103,7 +103,6 @@ func (r Rules) Objects(name string, subjects []rbacv1.Subject, meta func(namespa
 	return all
 }
 
-// rulesOf returns the rules that grant needs.
 func rulesOf(needs []need) Rules {
 	r := Rules{}
 	for _, n := range needs {
@@ -114,12 +113,13 @@ func rulesOf(needs []need) Rules {
 	return r
 }
 
-// RulesOptions say what a run does in addition to its scenario.
+// RulesOptions are the options of a run that are not part of its scenario.
 type RulesOptions struct {
 	NoLock bool
-	// Kubeconfig names a cluster whose resources are read. Without it only the resources of Kubernetes itself are known.
+	// Kubeconfig names a cluster whose resources are read. Without it, only the built-in resources of Kubernetes are
+	// known.
 	Kubeconfig Kubeconfig
-	// Tell is called with what RunRules waits for.
+	// Tell is called with a line of text when RunRules waits for long.
 	Tell func(string)
 }
 
@@ -146,7 +146,8 @@ func RunRules(ctx context.Context, s *scenario.Scenario, o RulesOptions) (Rules,
 	return rulesOf(needs).Compact(), nil
 }
 
-// runNeeds returns all permissions that a run needs. Those in the run's own namespaces are for the whole cluster.
+// runNeeds returns all permissions that a run needs. Permissions in the run's own namespaces are returned as
+// permissions in the whole cluster.
 func (t *Target) runNeeds(look *lookup) ([]need, error) {
 	needs, err := t.allNeeds(look)
 	if err != nil {

@@ -22,14 +22,14 @@ const apiServerJob = "kube-apiserver"
 
 func metricsURL(cfg *rest.Config) string { return strings.TrimSuffix(cfg.Host, "/") + "/metrics" }
 
-// apiServerScrape returns the scrape target of the API server, the only component of a user's
-// control plane that a kubeconfig reaches. Setup adds the identity.
+// apiServerScrape returns the scrape target of the API server. It is the only control plane component that a kubeconfig
+// gives access to. Setup adds the credentials.
 func apiServerScrape(cfg *rest.Config) control.ScrapeTarget {
 	s := control.ScrapeTarget{
 		Job: apiServerJob, Instance: "kube-apiserver", URL: metricsURL(cfg),
 		ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure,
 	}
-	if via, err := apiclient.Proxy(cfg); err == nil && via != nil { // an error would have ended the first request
+	if via, err := apiclient.Proxy(cfg); err == nil && via != nil { // with an invalid proxy, the run has failed before
 		s.ProxyURL = via.String()
 	}
 	return s
@@ -66,7 +66,7 @@ type targetsFile struct {
 //	    instance: etcd-1         # kube-scheduler, kube-controller-manager, etcd
 //	    url: https://10.0.0.1:2379/metrics
 //	    caFile: ca.crt           # verifies the server
-//	    certFile: client.crt     # who we are: a certificate and its key,
+//	    certFile: client.crt     # credentials: a certificate and its key,
 //	    keyFile: client.key
 //	    tokenFile: token         # or a bearer token
 //	    proxyURL: http://p:3128  # an HTTP or SOCKS proxy on the way to it
@@ -117,7 +117,7 @@ func checkTarget(doc *strictyaml.Document, path string, s *control.ScrapeTarget)
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return doc.Errorf(path+".url", "write https://HOST:PORT/metrics", "%q is not a URL of metrics", s.URL)
+		return doc.Errorf(path+".url", "write https://HOST:PORT/metrics", "%q is not an HTTP or HTTPS URL", s.URL)
 	}
 	s.Instance = cmp.Or(s.Instance, u.Host)
 	if via, err := url.Parse(s.ProxyURL); s.ProxyURL != "" && (err != nil || via.Host == "") {

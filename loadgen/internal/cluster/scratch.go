@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The prefixes of the names of directories for temporary files.
+// Prefixes of the names of scratch directories.
 const (
 	tokenPrefix = "stormglass-token-"
 	nodesPrefix = "stormglass-nodes-"
@@ -22,7 +22,7 @@ type Scratch struct {
 	lock *os.File
 }
 
-// NodesScratch makes a Scratch for the control plane of nodes that run alone.
+// NodesScratch makes a Scratch for the control plane of a run that only simulates nodes.
 func NodesScratch() (*Scratch, error) { return newScratch(nodesPrefix) }
 
 // TestScratch makes a Scratch for the control plane of a package's tests.
@@ -39,7 +39,7 @@ func newScratch(prefix string) (*Scratch, error) {
 			return nil, errors.Join(err, os.Remove(path))
 		}
 		if lock == nil {
-			continue // a sweep came between
+			continue // a concurrent Sweep has removed the directory
 		}
 		if _, err := os.Stat(path); err == nil {
 			return &Scratch{path, lock}, nil
@@ -72,11 +72,11 @@ func LockDir(dir string) (*os.File, error) {
 	}
 }
 
-// Sweep removes the scratch directories of this user whose processes were killed, and
-// returns their paths. It keeps directories of other users and those that it cannot remove.
+// Sweep removes the scratch directories of this user whose processes were killed, and returns their paths. It skips
+// directories of other users and directories that it cannot remove.
 func Sweep() (removed []string) {
 	for _, prefix := range []string{tokenPrefix, nodesPrefix, testPrefix} {
-		found, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // the pattern is good
+		found, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // cannot fail: the pattern is valid
 		for _, path := range found {
 			if sweep(path) {
 				removed = append(removed, path)

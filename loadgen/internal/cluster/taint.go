@@ -27,7 +27,8 @@ func (t *Target) OutOfService(ctx context.Context, node string, out bool) error 
 }
 
 // taint adds the out-of-service taint to a node, or removes it. It fails with a conflict if the node has changed since
-// it was read: the patch replaces the whole list of taints, which the node lifecycle controller changes too.
+// it was read. Otherwise it could undo a change of the node lifecycle controller, because the patch replaces the whole
+// list of taints.
 func taint(ctx context.Context, client kubernetes.Interface, node string, out bool) error {
 	n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {

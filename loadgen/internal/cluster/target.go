@@ -36,8 +36,8 @@ type Target struct {
 	KubernetesVersion, EtcdVersion string
 	// Versions are the versions of a bundled plane's components at the start, by name.
 	Versions map[string]string
-	// Load is the client configuration of all load. Its user is never in system:masters, which priority and fairness
-	// exempts. On a user's cluster, Setup sets it.
+	// Load is the client configuration of the load. Its user is never in system:masters, because priority and fairness
+	// exempts that group. On a user's cluster, Setup sets it.
 	Load *rest.Config
 	// Admin is the client configuration with which the run creates and removes its own objects.
 	Admin *rest.Config
@@ -45,34 +45,34 @@ type Target struct {
 	Requests *apiclient.Counter
 	// Processes are the processes of a bundled plane at its start.
 	Processes []generator.Process
-	// Scrape are the available metrics endpoints.
+	// Scrape lists the metrics endpoints that the run scrapes.
 	Scrape []control.ScrapeTarget
-	// Namespace is the namespace of the run's objects, Labels are the labels of all of them.
+	// Namespace is the main namespace of the run's objects. Labels are the labels of all its objects.
 	Namespace string
 	Labels    map[string]string
-	// Notes describes what is special about this target, one line each. The confirmation before the start and the
-	// report show them.
+	// Notes describes peculiarities of this target, one line each. They appear in the confirmation before the start and
+	// in the report.
 	Notes []string
-	// Waiting, if not nil, is called at the start of each wait of Setup with the object of the wait. Setup calls done
-	// at the end of the wait.
+	// Waiting, if not nil, is called when Setup starts to wait. what names what it waits for. Setup calls done at the
+	// end of the wait.
 	Waiting func(what string) (done func())
-	// NodesAlone means that the run makes only simulated nodes here.
+	// NodesAlone means that the run only simulates nodes here and sends no load.
 	NodesAlone bool
 
 	credentials credentials   // of the simulated nodes
 	accounts    *nodeAccounts // of the simulated nodes, set by Setup; nil if the nodes have none
 
-	own      bool // a Stormglass control plane
+	own      bool // the target is a control plane started by Stormglass
 	runID    string
 	signer   node.Authority // of a bundled plane
 	identity *identity      // of the load on a user's cluster, set by Setup
-	needs    []need         // permissions for the load's identity
+	needs    []need         // permissions that the load's identity needs
 	// namespaces are the run's namespaces, including those over which loads spread their objects.
 	namespaces []string
-	tenants    bool // some load has tenants
-	widgets    bool // some load uses the custom resource
+	tenants    bool // true if any load has tenants
+	widgets    bool // true if any load uses the custom resource
 	devices    bool // the simulated nodes have devices
-	batches    bool // objects are made from templates
+	batches    bool // true if objects are created from templates
 	// manifests are the objects that the setup and actions create.
 	manifests []scenario.Manifest
 	// converts is the part of a CustomResourceDefinition that names the conversion webhook of a bundled plane. It is
@@ -97,12 +97,12 @@ func newTarget(runID string, s *scenario.Scenario) *Target {
 	return t
 }
 
-// FromPlane makes a target of a bundled plane for a run of a scenario.
+// FromPlane returns the Target for a run of a scenario on a bundled plane.
 func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, error) {
 	t := newTarget(runID, s)
 	for user, cfg := range map[string]**rest.Config{"admin": &t.Admin, "loadgen": &t.Load} {
 		if c.Kubeconfigs[user] == "" {
-			return nil, fmt.Errorf("control plane in %s: %s names no kubeconfig %q", c.Dir, control.ClusterFile, user)
+			return nil, fmt.Errorf("control plane in %s: %s lists no kubeconfig of user %q", c.Dir, control.ClusterFile, user)
 		}
 		var err error
 		if *cfg, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfigs[user]); err != nil {
@@ -143,9 +143,9 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 	return t, nil
 }
 
-// FromKubeconfig makes a target of a user's cluster and changes nothing there: it checks
-// that the cluster answers and permits what the scenario needs. Each error is one line with
-// a hint. FromKubeconfig calls tell on long waits.
+// FromKubeconfig returns the Target for a run on a user's cluster. It checks that the cluster answers and grants the
+// permissions that the scenario needs, and changes nothing there. Each error is one line with a hint. FromKubeconfig
+// calls tell on long waits.
 func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario.Scenario, tell func(string)) (*Target, error) {
 	t := newTarget(runID, s)
 	client, user, err := t.reachFrom(ctx, k, tell)
@@ -183,7 +183,7 @@ func (t *Target) allNeeds(look *lookup) (all []need, err error) {
 	return slices.Concat(adminNeeds(t.Namespace, t.scenario), batches, t.needs), err
 }
 
-// describe adds the notes on what is special about a user's cluster.
+// describe adds notes about peculiarities of a user's cluster.
 func (t *Target) describe(ctx context.Context, k Kubeconfig, client kubernetes.Interface) {
 	s := t.scenario
 	t.offer(apiServerScrape(t.Admin))
@@ -206,8 +206,8 @@ func (t *Target) offer(s control.ScrapeTarget) {
 	t.Cluster.Targets = append(t.Cluster.Targets, s.Instance)
 }
 
-// ScrapedElsewhere records that a Prometheus scrapes these instances, and that their metrics are read from it. The run
-// then scrapes nothing itself.
+// ScrapedElsewhere records that an existing Prometheus scrapes these instances and provides their metrics. The run then
+// scrapes nothing itself.
 func (t *Target) ScrapedElsewhere(prometheus string, instances []string) {
 	t.Scrape = nil
 	t.Cluster.Prometheus, t.Cluster.Targets = prometheus, instances
@@ -238,10 +238,10 @@ func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricte
 	return t.authority(), false
 }
 
-// aroundPhases is the maximum total time that the nodes of a run exist before and after its phases.
+// aroundPhases is the maximum total time for which the nodes of a run exist before and after the phases.
 const aroundPhases = 2 * time.Hour
 
-// authority returns the signer of the nodes' certificates, which are valid for the run.
+// authority returns the signer of the nodes' certificates, which are valid until the end of the run.
 func (t *Target) authority() node.Authority {
 	if t.signer != nil {
 		return t.signer
@@ -277,9 +277,9 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	return &node.API{At: at, Client: t.Admin, ClientCA: []byte(found.Data[key]), Sign: t.authority().Serve}, nil
 }
 
-// Setup checks by dry run what actions will create, and makes the DeviceClass, the run's namespaces, the permissions of
-// tenants, the identity of load on a user's cluster, and the objects of the scenario's setup. If Setup fails, Cleanup
-// removes what it made.
+// Setup creates the DeviceClass, the run's namespaces, the permissions of tenants, the identity of the load on a user's
+// cluster, and the objects of the scenario's setup. It also checks by dry run the objects that actions will create. If
+// Setup fails, Cleanup removes the objects that it has created.
 func (t *Target) Setup(ctx context.Context) error {
 	t.Admin = t.made.recorded(t.Admin)
 	client, err := kubernetes.NewForConfig(t.Admin)
@@ -348,8 +348,8 @@ func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) er
 	return awaitRights(ctx, t.waiting, loadAccount, t.Load, t.needs)
 }
 
-// setupTenants grants tenants their permissions on a bundled plane. The load itself has its permissions there by its
-// certificate.
+// setupTenants grants tenants their permissions on a bundled plane. The load's own certificate already has permissions
+// there.
 func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) error {
 	if !t.tenants {
 		return nil
@@ -366,8 +366,9 @@ func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) 
 	return awaitRights(ctx, t.waiting, scenario.TenantsGroup, cfg, t.needs)
 }
 
-// Cleanup ends what Setup started. It removes every object with the run's label, as the function Cleanup does, and objects
-// without a namespace that have lost the label, and waits until all are gone. It calls notice with the reason for a wait.
+// Cleanup stops the background work of Setup. Then it removes every object with the run's label, as the function
+// Cleanup does, and cluster-scoped objects that have lost the label. It waits until all are gone. It calls notice with
+// the reason for a wait.
 func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 	c, err := newCleaner(t.Admin, t.runID)
 	if err == nil {

@@ -21,11 +21,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Done is the outcome of an action, for the timeline.
+// Done is the outcome of an action, for the run's timeline.
 type Done struct {
-	// Selected is the number of objects that matched the action's target. Objects counts those to which the action
-	// was applied, Refused the evictions that a PodDisruptionBudget refused, and Gone the objects that had
-	// disappeared before their turn.
+	// Selected is the number of objects that matched the action's target. Objects is the number to which the action was
+	// applied. Refused is the number of evictions that a PodDisruptionBudget refused. Gone is the number of objects
+	// that had disappeared before their turn.
 	Selected, Objects, Refused, Gone int
 }
 
@@ -104,7 +104,7 @@ func (a *Objects) isThere(ctx context.Context, r Resource, o one) bool {
 	return err == nil
 }
 
-// doing returns a function that applies the action to one object.
+// doing returns a function that applies action x to one object.
 func (a *Objects) doing(r Resource, x scenario.Action) (func(context.Context, one) error, error) {
 	retried := func(f func(context.Context, one) error) func(context.Context, one) error {
 		return func(ctx context.Context, o one) error {
@@ -244,12 +244,12 @@ func (a *Objects) selector(r Resource, s scenario.Selection) string {
 	return selector
 }
 
-// given maps a resource to the name of the object that the controller manager creates in each namespace, and creates
-// again after a deletion.
+// given maps a resource to the name of the object that the controller manager creates in each namespace, and recreates
+// after a deletion.
 var given = map[string]string{"configmaps": "kube-root-ca.crt", "serviceaccounts": "default"}
 
-// notGiven returns a field selector that excludes given objects from a selection, unless the selection
-// names its objects.
+// notGiven returns a field selector that excludes the objects in given from a selection. It returns "" if the selection
+// lists names.
 func notGiven(s scenario.Selection) string {
 	if name := given[s.Resource]; name != "" && len(s.Names) == 0 {
 		return "metadata.name!=" + name
@@ -281,8 +281,8 @@ func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selec
 	return slices.Concat(found...), nil
 }
 
-// selected returns the objects of a selection. If the selection asks for a share of the objects, each call draws
-// different ones.
+// selected returns the objects of a selection. If the selection has a share, each call chooses that share of the
+// objects at random.
 func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
 	var all []one
 	err := meterOf(ctx).timed(func() (err error) {
@@ -293,7 +293,7 @@ func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection
 		return nil, err
 	}
 	if len(all) < s.AtLeast {
-		return nil, fmt.Errorf("the run has %d %s%s, and atLeast is %d", len(all), s.Resource, suchAs(s), s.AtLeast)
+		return nil, fmt.Errorf("the run has %d %s%s, but atLeast is %d", len(all), s.Resource, suchAs(s), s.AtLeast)
 	}
 	if s.Share != nil && len(all) > 0 {
 		random := rand.New(rand.NewPCG(uint64(a.options.Seed), uint64(a.draws.Add(1))))

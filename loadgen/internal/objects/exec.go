@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// mostOutput is how much of a command's output is kept for its error, in bytes: the end of the output.
+// mostOutput is the size in bytes of the end of a command's output that is kept for the error message.
 const mostOutput = 4 << 10
 
 // exec runs a command in the first container of a pod, as kubectl exec does.

@@ -25,14 +25,14 @@ const (
 	fieldManager = "stormglass"
 	definition   = "CustomResourceDefinition"
 
-	// establishedWithin is the time limit for definitions of custom resources to be served.
+	// establishedWithin is the time limit for new custom resource definitions to be served.
 	establishedWithin = time.Minute
 	establishedPoll   = 200 * time.Millisecond
 )
 
-// Make creates or applies the objects of a batch, as the action says, in order and a few at a time. It creates
-// definitions of custom resources first, and waits for them. An existing object that is not the run's own is an error.
-// Make returns how many objects it made.
+// Make creates or applies the objects of a batch, as the action says, in order and a few at a time. It first creates
+// custom resource definitions and waits until they are served. It fails if an object exists that does not belong to the
+// run. It returns the number of objects that it created or applied.
 func (a *Objects) Make(ctx context.Context, all *scenario.Objects, x scenario.Action) (int, error) {
 	m := &making{Objects: a, all: all, action: x}
 	if x.OnlyMissing {
@@ -60,10 +60,10 @@ type making struct {
 	*Objects
 	all     *scenario.Objects
 	action  scenario.Action
-	present map[string]bool // existing objects, by path; nil: create all
+	present map[string]bool // paths of existing objects; nil: create all objects
 	made    atomic.Int64
 
-	mu          sync.Mutex // guards all, which renders one object at a time, and definitions
+	mu          sync.Mutex // guards definitions, and all, which is not safe for concurrent use
 	definitions []string
 }
 
@@ -74,8 +74,8 @@ func (m *making) at(i int) (scenario.Object, error) {
 	return o, err
 }
 
-// pass creates either the definitions of custom resources or all other objects. The action's rate limits requests, so
-// objects that exist already do not count.
+// pass creates either the custom resource definitions or all other objects. The action's rate applies to requests;
+// objects that exist already need no request.
 func (m *making) pass(ctx context.Context, definitions bool) error {
 	missing, err := m.missing(definitions)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *making) pass(ctx context.Context, definitions bool) error {
 			return err
 		}
 		if definitions && !m.defines(o.Name) {
-			return nil // the iteration of each namespace contains it
+			return nil // each namespace's iteration contains the definition again
 		}
 		if err := m.make(ctx, r, o, m.action.Kind == "apply"); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (m *making) pass(ctx context.Context, definitions bool) error {
 	})
 }
 
-// missing returns the numbers of the missing definitions, or of all other missing objects.
+// missing returns the indexes of the missing definitions, or of the other missing objects.
 func (m *making) missing(definitions bool) (all []int, err error) {
 	for i := range m.all.Len() {
 		if isDefinition(m.all.Kinds()[m.all.KindAt(i)]) != definitions {
@@ -155,7 +155,7 @@ func (m *making) findPresent(ctx context.Context) error {
 	return nil
 }
 
-// each calls f with 0 to n-1, a few calls at a time, and at most perSecond calls per second unless that is 0.
+// each calls f with 0 to n-1, a few calls at a time. It starts at most perSecond calls per second; 0 means no limit.
 func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Context, i int) error) error {
 	meter := meterOf(ctx)
 	if perSecond <= 0 {
@@ -176,8 +176,8 @@ func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Cont
 }
 
 // Try asks the API server to check the first object of each kind of a batch, by dry run. It returns an error only for
-// an object that the API server can never accept. It ignores other errors, because an object that this one needs may
-// not exist yet; Make reports those errors.
+// an object that the API server can never accept. It ignores other errors, which may only mean that a needed object
+// does not exist yet. Make reports them.
 func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	firsts, err := all.Firsts()
 	if err != nil {
@@ -228,9 +228,9 @@ func (a *Objects) namespaceOf(o scenario.Object) string { return a.options.Names
 func (a *Objects) create(ctx context.Context, r Resource, o scenario.Object, dryRun string) error {
 	body, err := json.Marshal(o.Manifest)
 	if err != nil {
-		return fmt.Errorf("write it as JSON: %w", err)
+		return fmt.Errorf("encode the value as JSON: %w", err)
 	}
-	request := a.rest.Post().AbsPath(r.Path(a.namespaceOf(o))).Param("fieldManager", fieldManager).
+	request := a.rest.Post().AbsPath(r.Path(a.namespaceOf(o))).Param("fieldManager", Creator(a.options.Labels)).
 		Param("fieldValidation", metav1.FieldValidationStrict).SetHeader("Content-Type", "application/json").Body(body)
 	if dryRun != "" {
 		request = request.Param("dryRun", dryRun)
@@ -238,7 +238,7 @@ func (a *Objects) create(ctx context.Context, r Resource, o scenario.Object, dry
 	return request.Do(ctx).Error()
 }
 
-// apply applies an object, and makes us the owner of all its fields.
+// apply applies an object, and takes over the ownership of all its fields.
 func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) error {
 	if o.Name == "" {
 		return errors.New("an object without a name cannot be applied")
@@ -251,7 +251,7 @@ func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) erro
 	}
 	body, err := json.Marshal(o.Manifest)
 	if err != nil {
-		return fmt.Errorf("write it as JSON: %w", err)
+		return fmt.Errorf("encode the value as JSON: %w", err)
 	}
 	return a.options.Retry(ctx, func() error {
 		return a.rest.Patch(types.ApplyPatchType).AbsPath(r.Path(a.namespaceOf(o), o.Name)).Param("fieldManager", fieldManager).
@@ -259,7 +259,7 @@ func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) erro
 	})
 }
 
-// own reports whether an existing object is the run's.
+// own reports whether an existing object belongs to the run.
 func (a *Objects) own(ctx context.Context, r Resource, o scenario.Object) bool {
 	if r.Namespaced {
 		return true
@@ -268,7 +268,7 @@ func (a *Objects) own(ctx context.Context, r Resource, o scenario.Object) bool {
 	return err == nil && a.options.owns(there.Labels)
 }
 
-// awaitEstablished waits until the API server serves definitions of custom resources.
+// awaitEstablished waits until the API server serves the named custom resource definitions.
 func (a *Objects) awaitEstablished(ctx context.Context, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, establishedWithin)
 	defer cancel()
@@ -286,7 +286,7 @@ func (a *Objects) awaitEstablished(ctx context.Context, names []string) error {
 	return nil
 }
 
-// crd holds the fields of a definition that are read.
+// crd holds the needed fields of a CustomResourceDefinition.
 type crd struct {
 	Spec struct {
 		Group string `json:"group"`
@@ -303,14 +303,14 @@ type crd struct {
 	} `json:"status"`
 }
 
-// notEstablished returns why a definition is not in force, or "". Discovery lists a custom resource only some moments
-// after it is established, and resources are found by discovery.
+// notEstablished returns why a definition cannot be used yet, or "". It also checks discovery, by which this package
+// finds resources: discovery lists a custom resource only a little later than it is established.
 func (a *Objects) notEstablished(ctx context.Context, name string) (string, error) {
 	var d crd
 	if err := a.read(ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name, &d); err != nil {
 		return "", err
 	}
-	why := "no condition says so"
+	why := "it has no condition Established"
 	for _, c := range d.Status.Conditions {
 		switch {
 		case c.Type == "Established" && c.Status == metav1.ConditionTrue:
@@ -334,7 +334,7 @@ func (a *Objects) undiscovered(ctx context.Context, d crd) (string, error) {
 			return "", err
 		}
 		if !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == d.Spec.Names.Plural }) {
-			return "discovery does not have its version " + v.Name, nil
+			return "the API server does not list its version " + v.Name, nil
 		}
 	}
 	return "", nil
@@ -343,7 +343,7 @@ func (a *Objects) undiscovered(ctx context.Context, d crd) (string, error) {
 // read gets a path and decodes the JSON.
 func (a *Objects) read(ctx context.Context, path string, into any) error {
 	answer := a.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx)
-	if err := answer.Error(); err != nil { // Raw alone drops the reason of a refusal
+	if err := answer.Error(); err != nil { // Raw alone would lose the reason of a refusal
 		return err
 	}
 	body, err := answer.Raw()

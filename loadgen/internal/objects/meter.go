@@ -9,21 +9,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// longestRequest is the longest time that a Meter records. It is long because requests are repeated while the control plane
-// is unavailable.
+// longestRequest is the longest latency that a Meter records. It is long because it includes retries while the control
+// plane is unavailable.
 const longestRequest = 10 * time.Minute
 
-// Meter measures the requests of an action in a phase, over all its rounds. A nil Meter measures nothing. It is safe for concurrent use.
+// Meter measures the requests of one action in one phase, including all repetitions of the action. A nil Meter measures
+// nothing. It is safe for concurrent use.
 type Meter struct {
 	mu        sync.Mutex
-	requests  int64 // due
+	requests  int64 // number of requests that were due
 	done      int64
-	refused   int64 // part of done: refused by a PodDisruptionBudget
+	refused   int64 // subset of done: refused by a PodDisruptionBudget
 	due, took time.Duration
 	service   *latency.Histogram
 }
 
-// NewMeter makes a Meter that has measured nothing.
+// NewMeter returns an empty Meter.
 func NewMeter() *Meter { return &Meter{service: latency.New(longestRequest)} }
 
 type meterKey struct{}
@@ -70,8 +71,8 @@ func (m *Meter) refuse() {
 	}
 }
 
-// round adds a round of n requests at the rate perSecond, which took the given time. If ctx has ended, requests that
-// were due later than that time do not count.
+// round adds one repetition of the action, with n requests at the rate perSecond, which took the given time. If ctx has
+// ended, requests that were due later than that do not count.
 func (m *Meter) round(ctx context.Context, n int, perSecond float64, took time.Duration) {
 	if m == nil || perSecond <= 0 {
 		return

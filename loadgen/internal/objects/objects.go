@@ -1,6 +1,6 @@
-// Package objects applies a scenario's batches and actions to objects of any resource: it creates them from templates,
-// and patches, deletes, evicts, scales and restarts the run's objects. Objects that do not belong to the run are never
-// changed.
+// Package objects applies a scenario's batches and actions to objects of any resource. It creates objects from
+// templates, and patches, deletes, evicts, scales and restarts the run's objects. It never changes objects that do not
+// belong to the run.
 package objects
 
 import (
@@ -25,7 +25,7 @@ import (
 
 // Options configure Objects.
 type Options struct {
-	// Namespaces are the namespaces of objects, in the order of their index in scenario.Object. They must exist.
+	// Namespaces are the namespaces of objects. scenario.Object refers to them by index. They must exist.
 	Namespaces []string
 	// Labels are the labels of every object. The label OwnLabel distinguishes the run's own objects from others.
 	Labels   map[string]string
@@ -33,11 +33,22 @@ type Options struct {
 	// NodeSelector and Tolerations place pods on the run's nodes. Nil adds nothing to pods.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
-	// Seed determines which objects the share of a selection includes.
+	// Seed determines which objects are chosen if a selection has a share.
 	Seed int64
 	// Retry repeats a request while the control plane is unavailable. Nil means that each request is sent once.
 	Retry func(ctx context.Context, ask func() error) error
 }
+
+// RunLabel is the label with the run's id on every object that a run creates. It has no kubernetes.io prefix, because the
+// NodeRestriction admission plugin lets kubelets set few labels with that prefix.
+const RunLabel = "stormglass.dev/run"
+
+// CreatorPrefix is the prefix of the field managers that Creator returns.
+const CreatorPrefix = "stormglass-run-"
+
+// Creator returns the field manager with which the run that sets labels creates objects. It is used for creations only:
+// if the managedFields of an object contain it, the run created the object, even if the object has lost RunLabel.
+func Creator(labels map[string]string) string { return CreatorPrefix + labels[RunLabel] }
 
 // Objects performs actions on objects of any resource. It is safe for concurrent use.
 type Objects struct {
@@ -46,7 +57,7 @@ type Objects struct {
 	rest     rest.Interface
 	metadata metadata.Interface
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
-	draws    atomic.Int64 // number of shares drawn so far
+	draws    atomic.Int64 // number of random choices so far
 }
 
 // New makes Objects. It sends nothing yet.
@@ -80,7 +91,7 @@ func Mapper(config *rest.Config) (*restmapper.DeferredDiscoveryRESTMapper, error
 	return restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), nil
 }
 
-// Resource is the API location of a kind's objects.
+// Resource is the API resource of a kind.
 type Resource struct {
 	schema.GroupVersionResource
 	Kind       string
@@ -135,7 +146,7 @@ func (a *Objects) named(name string) (Resource, error) {
 	return Resource{}, fmt.Errorf("find resource %s: %w", name, err)
 }
 
-// Path returns the path of the collection in a namespace, or of one object in it, with or without a subresource.
+// Path returns the URL path of the collection in a namespace. rest may add an object's name and a subresource.
 func (r Resource) Path(namespace string, rest ...string) string {
 	var b strings.Builder
 	if r.Group == "" {
@@ -155,7 +166,7 @@ func (r Resource) Path(namespace string, rest ...string) string {
 	return b.String()
 }
 
-// podSpecs are the paths of the pod spec in kinds that have one.
+// podSpecs maps kinds to the path of the pod spec in their manifests.
 var podSpecs = map[string][]string{
 	"Pod": {"spec"}, "PodTemplate": {"template", "spec"}, "CronJob": {"spec", "jobTemplate", "spec", "template", "spec"},
 	"Deployment": {"spec", "template", "spec"}, "ReplicaSet": {"spec", "template", "spec"}, "StatefulSet": {"spec", "template", "spec"},

@@ -1,5 +1,5 @@
-// Package batch implements loads of kind "objects", which create each object of a batch once, at its arrival. Manifests
-// are rendered before their arrivals, concurrently with the engine.
+// Package batch implements loads of kind "objects", which create the objects of a batch, one object per arrival.
+// Manifests are rendered before their arrivals, in a separate goroutine.
 package batch
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ahead is the maximum number of manifests that are rendered before their arrivals.
+// ahead is the maximum number of rendered manifests that wait for their arrivals.
 const ahead = 1024
 
 // Load is a load that creates the objects of a batch.
@@ -48,7 +48,7 @@ func (l *Load) Run(ctx context.Context) error {
 	return l.op.failure()
 }
 
-// limited is a Pacer with only the first n arrivals of another Pacer.
+// limited is a Pacer that has only the first n arrivals of another Pacer.
 type limited struct {
 	arrival.Pacer
 	n int64
@@ -131,15 +131,15 @@ func (o *operation) Prepare(context.Context) error {
 	return nil
 }
 
-// outline is the JSON text that all objects of one document of a template have in common, with a slot for each value
+// outline is the JSON text that is common to all objects of one document of a template, with a slot for each value
 // that differs.
 type outline struct {
 	json  template.JSON
-	slots int // number of values; one more slot holds the namespace
+	slots int // number of values; the namespace has one more slot
 }
 
 // outlineOf returns the outline for object n, or nil if the objects of its document have no common text. It caches
-// outlines by document.
+// one outline per document.
 func (o *operation) outlineOf(n int, r objects.Resource) (*outline, error) {
 	key := o.objects.DocumentAt(n)
 	if known, ok := o.outlines[key]; ok {
@@ -181,14 +181,14 @@ func (o *operation) pathOf(kind, namespace int) []byte {
 	key := [2]int{kind, namespace}
 	path, ok := o.paths[key]
 	if !ok {
-		path = []byte(o.templates.Prefix() + o.resources[kind].Path(o.target.Namespaces[namespace]) + "?fieldManager=stormglass")
+		path = []byte(o.templates.Prefix() + o.resources[kind].Path(o.target.Namespaces[namespace]) + "?fieldManager=" + objects.Creator(o.target.Labels))
 		o.paths[key] = path
 	}
 	return path
 }
 
-// body appends the manifest of object n as JSON. It fills in the object's outline or, if none exists, renders the
-// template.
+// body appends the manifest of object n as JSON to b, and returns the index of the object's namespace. It fills in
+// the object's outline or, if none exists, renders the template.
 func (o *operation) body(b []byte, n int, r objects.Resource) (body []byte, namespace int, err error) {
 	common, err := o.outlineOf(n, r)
 	if err != nil {
@@ -244,11 +244,11 @@ func (o *operation) failure() error {
 }
 
 // Next fills in the request for object n. It returns false if the object has not been rendered yet because the
-// generator is too slow. The arrival is then unsent.
+// generator is too slow. The arrival then counts as unsent.
 func (o *operation) Next(n int64, r *request.Request) bool {
 	for found := false; !found; {
 		more := o.ahead.take(func(one *rendered) {
-			if found = one.n >= n; found { // otherwise the object's arrival was unsent
+			if found = one.n >= n; found { // skip objects whose arrivals were not sent
 				r.Path = append(r.Path[:0], one.path...)
 				r.Body = append(r.Body[:0], one.body...)
 			}

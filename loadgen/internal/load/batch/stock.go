@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// rendered is the rendered request for one object.
+// rendered is the request for object n, rendered in advance.
 type rendered struct {
 	n          int64
 	path, body []byte
 }
 
-// stock is a queue of rendered objects between one renderer and one dispatcher. When the stock is full, the renderer
+// stock is a queue of rendered objects from one renderer to one dispatcher. When the stock is full, the renderer
 // sleeps until half of it is used, because waking the renderer for each object costs more than rendering the object.
-// Items reuse their memory.
+// The memory of items is reused.
 type stock struct {
 	items      []rendered // a ring
 	put, taken atomic.Int64
@@ -26,7 +26,8 @@ func newStock(size int) *stock {
 
 func (s *stock) full() bool { return s.put.Load()-s.taken.Load() == int64(len(s.items)) }
 
-// fill adds one object, which render writes. Only the renderer may call it, and only if the stock is not full.
+// fill adds one object, which render writes into the given item. Only the renderer may call it, and only if the stock
+// is not full.
 func (s *stock) fill(render func(*rendered) error) error {
 	at := s.put.Load()
 	if err := render(&s.items[at%int64(len(s.items))]); err != nil {
@@ -36,8 +37,8 @@ func (s *stock) fill(render func(*rendered) error) error {
 	return nil
 }
 
-// awaitRoom waits until half of a full stock is used. It returns immediately if the stock is not full, and false if ctx
-// has ended.
+// awaitRoom waits until half of a full stock is used. If the stock is not full, it returns immediately. It returns
+// false if ctx has ended.
 func (s *stock) awaitRoom(ctx context.Context) bool {
 	for s.full() {
 		select {
