@@ -77,7 +77,7 @@ func TestGatesOfReleases(t *testing.T) {
 // The modules of each release have the versions in the table.
 func TestReleasesAreThoseOfTheirModules(t *testing.T) {
 	for _, r := range control.Releases() {
-		module, ldflags := "../versions/"+r.Minor+"/go.mod", "../versions/"+r.Minor+"/ldflags"
+		module, ldflags := "../versions/"+r.Minor+"/release.mod", "../versions/"+r.Minor+"/ldflags"
 		if r == control.Newest() {
 			module, ldflags = "../../go.mod", "../../tools/ldflags"
 		}
