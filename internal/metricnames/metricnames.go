@@ -1,6 +1,6 @@
 // Package metricnames holds the table of the metrics that the project reads. For each metric the table has the name, the type,
-// the labels, the component that exposes it, and its reader. The recorder stores the metrics in the table. Tests of packages
-// alerts and dashboards compare the table with the source of the components.
+// the labels, the component that exposes it, and the part of the project that reads it (Reader). The recorder stores the metrics
+// in the table. Tests of packages alerts and dashboards compare the table with the source of the components.
 package metricnames
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Metric is a metric that rules or dashboards read.
+// Metric is a metric that the project reads.
 type Metric struct {
 	// Name is the metric's name in the exposition format, without the suffixes of the series of a histogram.
 	Name string

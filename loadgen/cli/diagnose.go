@@ -56,19 +56,19 @@ cause or too little was recorded to tell.`,
 			url := prometheus.config.URL
 			switch {
 			case len(args) == 1 && url != "":
-				return exitcode.Usagef("--prometheus: a run has its own metrics (leave out the directory or the flag)")
+				return exitcode.Usagef("--prometheus does not apply to a recorded run, which has its own metrics (leave out the directory or the flag)")
 			case len(args) == 0 && url == "" && !live:
 				return exitcode.Usagef("no metrics are named (name the directory of a run, --live or --prometheus URL)")
 			case live && len(args) == 1:
-				return exitcode.Usagef("--live: a recorded run is over (leave out the directory or the flag)")
+				return exitcode.Usagef("--live does not apply to a recorded run, which is over (leave out the directory or the flag)")
 			case live && (o.Calm != "" || o.Under != ""):
 				return exitcode.Usagef("--live diagnoses the present (leave out --calm and --under)")
 			case o.Reference != "" && (len(args) == 0 || o.Calm != ""):
-				return exitcode.Usagef("--reference replaces the calm time of a recorded run (name the directory of one, without --calm)")
+				return exitcode.Usagef("--reference replaces the calm time of a recorded run (name the directory of the run, and leave out --calm)")
 			case o.Step != 0 && (o.Step < leastStep || o.Step > mostStep):
-				return exitcode.Usagef("--step %s: from %s to %s", o.Step, leastStep, mostStep)
+				return exitcode.Usagef("--step %s is out of bounds (from %s to %s)", o.Step, leastStep, mostStep)
 			case len(args) == 1 && rundir.IsComparison(args[0]):
-				return exitcode.UsageError(errors.New(args[0] + " holds the runs of several variants (name the subdirectory of one variant)"))
+				return exitcode.UsageError(errors.New(args[0] + " contains the runs of several variants (name the subdirectory of one variant)"))
 			}
 			diagnose := prometheusDiagnosis(prometheus.config, o)
 			switch {
@@ -94,8 +94,8 @@ cause or too little was recorded to tell.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Calm, "calm", "", "`FROM,TO` or phase to compare with")
-	flags.StringVar(&o.Reference, "reference", "", "`directory` of a healthy run, to compare with instead of a calm time")
+	flags.StringVar(&o.Calm, "calm", "", "`FROM,TO` or phase without the problem, to compare with")
+	flags.StringVar(&o.Reference, "reference", "", "`directory` of a healthy run, to compare with instead of --calm")
 	flags.StringVar(&o.Under, "under", "", "`FROM,TO` or phase to diagnose")
 	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: detected)")
 	flags.BoolVar(&live, "live", false, "diagnose the present until Ctrl-C")

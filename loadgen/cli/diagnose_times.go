@@ -75,13 +75,8 @@ func diagnoseRun(ctx context.Context, dir string, o diagnoseOptions) (d result.D
 	if err := apartFrom(options); err != nil {
 		return d, err
 	}
-	if o.Under != "" { // only the gates that failed in this part of the run
-		options.NoData = nil
-		options.Failed = slices.DeleteFunc(options.Failed, func(g diagnosis.FailedGate) bool {
-			return !slices.ContainsFunc(g.Broken, func(s result.Span) bool {
-				return s.From.Before(options.Under.To) && options.Under.From.Before(s.To)
-			})
-		})
+	if o.Under != "" {
+		options.Failed, options.NoData = failedWithin(options.Failed, options.Under), nil
 	}
 	if o.Reference != "" {
 		reference, err := rundir.Open(o.Reference)
@@ -235,6 +230,13 @@ func apartFrom(o diagnosis.Options) error {
 	return nil
 }
 
+// failedWithin returns the gates that failed in a phase that overlaps s.
+func failedWithin(gates []diagnosis.FailedGate, s result.Span) []diagnosis.FailedGate {
+	return slices.DeleteFunc(slices.Clone(gates), func(g diagnosis.FailedGate) bool {
+		return !slices.ContainsFunc(g.Broken, func(in result.Span) bool { return in.From.Before(s.To) && s.From.Before(in.To) })
+	})
+}
+
 type namedSpan struct {
 	flag, text string
 	into       *result.Span
@@ -268,7 +270,7 @@ func clip(s result.Span, from, to time.Time) (result.Span, error) {
 		if !from.IsZero() {
 			recorded = "from " + from.UTC().Format(time.DateTime) + " to " + to.UTC().Format(time.DateTime)
 		}
-		return s, fmt.Errorf("metrics are recorded %s", recorded)
+		return s, fmt.Errorf("metrics exist only %s", recorded)
 	}
 	if s.From.Before(from) {
 		s.From = from

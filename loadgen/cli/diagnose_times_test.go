@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,10 +15,8 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
-	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -69,7 +66,7 @@ func TestTimesOutsideTheRun(t *testing.T) {
 	for text, want := range map[string]string{
 		"slow":   "14:01:00 to 14:02:00",
 		"20s,9m": "14:00:20 to 14:02:00",
-		"3m,5m":  "metrics are recorded from 2026-11-21 14:00:00 to 2026-11-21 14:02:00",
+		"3m,5m":  "metrics exist only from 2026-11-21 14:00:00 to 2026-11-21 14:02:00",
 		"stedy":  "the run has no such phase: it has steady, slow (or write FROM,TO",
 	} {
 		s, err := spanOfRun(text, phases, first)
@@ -223,29 +220,21 @@ func TestDiagnosisOfADamagedRun(t *testing.T) {
 	}
 }
 
-// A gate that failed in the diagnosed part of a run is a symptom of this part, and of no other part.
-func TestGatesOfADiagnosedPart(t *testing.T) {
-	dir := archivetest.SoundRun(t)
-	judged, err := judge.Judge(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
+// A gate that failed in a part of a run is a symptom of this part, and of no other part. A gate that failed over the whole
+// run belongs to no part.
+func TestGatesOfAPart(t *testing.T) {
+	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	span := func(from, to int) result.Span {
+		return result.Span{From: start.Add(time.Duration(from) * time.Second), To: start.Add(time.Duration(to) * time.Second)}
 	}
-	judged.Gates = append(judged.Gates, result.Gate{Name: "pods", Verdict: result.Fail, Over: []string{"calm", "storm"}, BrokenIn: []string{"storm"}})
-	if err := rundir.WriteJSON(dir, result.ResultFile, judged); err != nil {
-		t.Fatal(err)
-	}
-	for part, want := range map[string]bool{"calm": false, "storm": true} {
-		var calm string
-		if part == "storm" {
-			calm = "calm"
+	gates := []diagnosis.FailedGate{{Name: "calm", Broken: []result.Span{span(0, 20)}}, {Name: "both", Broken: []result.Span{span(0, 20), span(20, 60)}}, {Name: "whole"}}
+	for part, want := range map[result.Span]string{span(0, 10): "calm both", span(20, 60): "both", span(15, 30): "calm both", span(60, 90): ""} {
+		var names []string
+		for _, g := range failedWithin(gates, part) {
+			names = append(names, g.Name)
 		}
-		d, err := diagnoseRun(t.Context(), dir, diagnoseOptions{Under: part, Calm: calm})
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, _ := json.Marshal(d)
-		if strings.Contains(string(text), "gate pods failed") != want || want && d.Answer == result.Healthy {
-			t.Errorf("%s: %s", part, text)
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%v: %q, want %q", part, got, want)
 		}
 	}
 }

@@ -6,14 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Process is a process whose instructions are counted.
+// Process is a process that is measured.
 type Process struct {
 	Component, Instance string
 	PID                 int
 }
 
-// Instructions exports the number of instructions that processes execute in user space. This number is the least noisy
-// measure for the cost of work. Few virtual machines provide the necessary counters; without them, nothing is exported.
+// Instructions exports the number of instructions that processes execute in user space. This number is the least
+// noisy measure for the cost of work. It needs hardware counters, which few virtual machines provide. Without them,
+// nothing is exported.
 type Instructions struct {
 	total     *prometheus.Desc
 	processes []counted
@@ -24,7 +25,8 @@ type counted struct {
 	counters []*counter
 }
 
-// CountInstructions starts to count the instructions of processes. If a process is restarted, its count ends.
+// CountInstructions starts to count the instructions of processes. It does not count a process that replaces one of
+// them after a restart.
 func CountInstructions(registry prometheus.Registerer, processes []Process) (*Instructions, error) {
 	return count(registry, processes, instructions)
 }
@@ -51,7 +53,7 @@ func (i *Instructions) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// read returns the sum of the counters of all threads of a process.
+// read returns the sum of the counters of all threads of a process. It returns false if a counter cannot be read.
 func (c counted) read() (sum float64, ok bool) {
 	for _, counter := range c.counters {
 		n, err := counter.read()
@@ -63,7 +65,7 @@ func (c counted) read() (sum float64, ok bool) {
 	return sum, true
 }
 
-// Close ends the counting.
+// Close stops the counting.
 func (i *Instructions) Close() (err error) {
 	for _, p := range i.processes {
 		for _, c := range p.counters {

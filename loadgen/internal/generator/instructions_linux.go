@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// event is the type and config of an event of perf_event_open(2).
+// event is the type and config of a countable event in perf_event_open(2).
 type event struct {
 	kind   uint32
 	config uint64
@@ -21,8 +21,8 @@ var instructions = event{unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTION
 // counter counts the events of one thread and of the threads that it starts.
 type counter struct{ file *os.File }
 
-// open opens counters for all threads of a process. The counters include the threads that these threads start. If the
-// kernel does not provide the counters, open returns nil.
+// open opens a counter for each thread of a process. A counter includes the threads that its thread starts. If the
+// kernel provides no counters, open returns nil.
 func open(pid int, what event) (all []*counter) {
 	threads, err := procfs.AllThreads(pid)
 	if err != nil {

@@ -6,20 +6,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// MeasureMachine starts to measure the machine's activity. The function end returns the activity since then, or nil if
-// it is unknown.
+// MeasureMachine starts to measure the machine's activity. end returns the activity since then, or nil if it is
+// unknown.
 func MeasureMachine() (end func() *result.Machine) {
 	before := readMachine()
 	return func() *result.Machine { return readMachine().since(before) }
 }
 
-// usage holds the machine's activity since the machine started, in seconds. ok is false if the activity is unknown.
+// usage is the machine's activity since the machine started, in processor seconds. busy is the time that all programs
+// used, own the time of this process and its descendants, and steal the time that the hypervisor took. ok is false if
+// the activity is unknown.
 type usage struct {
 	busy, own, steal float64
 	generator        float64 // the part of own that this process used
 	processors       int
-	// cpuWait, memoryWait and ioWait are the times in which some process waited for a processor, for memory or for a
-	// disk, according to the kernel's pressure stall information (PSI). They are nil if unknown.
+	// cpuWait, memoryWait and ioWait are the seconds in which at least one process waited for a processor, for memory
+	// or for a disk, according to the kernel's pressure stall information (PSI). They are nil if unknown.
 	cpuWait, memoryWait, ioWait *float64
 	ok                          bool
 }
@@ -37,22 +39,22 @@ func (m usage) since(before usage) *result.Machine {
 	}
 	return &result.Machine{
 		Processors: m.processors, GeneratorSeconds: max(0, m.generator-before.generator),
-		// Negative differences become 0: the kernel's counters may decrease, and they omit processes for which no parent
-		// waited.
+		// A difference may be negative and then becomes 0: the kernel's counters may decrease, and they omit ended
+		// processes whose parents did not wait for them.
 		BusySeconds: max(0, m.busy-before.busy), OwnSeconds: max(0, m.own-before.own), StealSeconds: max(0, m.steal-before.steal),
 		CPUWaitSeconds: between(m.cpuWait, before.cpuWait), MemoryWaitSeconds: between(m.memoryWait, before.memoryWait), IOWaitSeconds: between(m.ioWait, before.ioWait),
 	}
 }
 
-// machineCollector exports the activity of the generator's machine: the busy time of its processors, the time that the
-// generator and its descendants used, the time that the hypervisor took, and the time that processes waited. A container
-// may use fewer processors than the machine has.
+// machineCollector exports the activity of the generator's machine: the busy time of its processors, the time that
+// the generator and its descendants used, the time that the hypervisor took, and the time that processes waited. In a
+// container, the values are still for the whole machine, although the container may use fewer processors.
 type machineCollector struct {
 	counters   []machineCounter
 	processors *prometheus.Desc
 }
 
-// machineCounter is one metric of the machine, in seconds. read returns nil if the kernel does not provide the metric.
+// machineCounter is one metric of the machine, in seconds. read returns nil if the kernel does not report the metric.
 type machineCounter struct {
 	desc *prometheus.Desc
 	read func(usage) *float64
@@ -65,8 +67,8 @@ func newMachineCollector() machineCollector {
 		c.counters = append(c.counters, machineCounter{desc, read})
 	}
 	add("busy", "Processor seconds that were used on the load generator's machine.", func(m usage) *float64 { return &m.busy })
-	add("own", "Processor seconds that the load generator and all that it started used.", func(m usage) *float64 { return &m.own })
-	add("steal", "Processor seconds that the hypervisor gave to others.", func(m usage) *float64 { return &m.steal })
+	add("own", "Processor seconds that the load generator and its descendant processes used.", func(m usage) *float64 { return &m.own })
+	add("steal", "Processor seconds that the hypervisor took from the machine (steal time).", func(m usage) *float64 { return &m.steal })
 	add("cpu_wait", "Seconds in which some process of the machine waited for a processor (pressure stall information).", func(m usage) *float64 { return m.cpuWait })
 	add("memory_wait", "Seconds in which some process of the machine waited for memory (pressure stall information).", func(m usage) *float64 { return m.memoryWait })
 	add("io_wait", "Seconds in which some process of the machine waited for a disk (pressure stall information).", func(m usage) *float64 { return m.ioWait })

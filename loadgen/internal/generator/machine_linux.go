@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const ticksPerSecond = 100 // USER_HZ, the same on all machines that Go runs on
+const ticksPerSecond = 100 // USER_HZ, the same on all Linux architectures that Go supports
 
 func readMachine() (m usage) {
 	fs, err := procfs.NewDefaultFS()
@@ -24,7 +24,7 @@ func readMachine() (m usage) {
 		return m
 	}
 	cpu := stat.CPUTotal
-	m.busy = cpu.User + cpu.Nice + cpu.System + cpu.IRQ + cpu.SoftIRQ // guests are in User and Nice
+	m.busy = cpu.User + cpu.Nice + cpu.System + cpu.IRQ + cpu.SoftIRQ // User and Nice include guests
 	m.steal, m.processors = cpu.Steal, len(stat.CPU)
 	if m.own, err = ownSeconds(); err != nil {
 		return m
@@ -35,8 +35,8 @@ func readMachine() (m usage) {
 	return m
 }
 
-// ownSeconds returns the processor time of this process and its descendants, as treeSeconds does. If this process has no
-// children, ownSeconds does not read other processes.
+// ownSeconds returns the same as treeSeconds for this process. It does not read other processes if this process has
+// no children.
 func ownSeconds() (float64, error) {
 	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); errors.Is(err, unix.ECHILD) {
 		if _, ticks, ok := processTicks(filepath.Join(procfs.DefaultMountPoint, "self", "stat")); ok {
@@ -47,7 +47,7 @@ func ownSeconds() (float64, error) {
 }
 
 // treeSeconds returns the processor time of a process and its descendants, including processes that have ended. It is
-// called at every scrape, so it reads only the necessary values of each process.
+// called at every scrape, and therefore reads only the necessary values of each process.
 func treeSeconds(proc string, root int) (seconds float64, err error) {
 	dir, err := os.Open(proc)
 	if err != nil {
@@ -86,7 +86,7 @@ func processTicks(file string) (parent int, ticks float64, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	_, text, _ := strings.Cut(string(data[max(bytes.LastIndexByte(data, ')'), 0):]), " ") // the name of a program may contain any character
+	_, text, _ := strings.Cut(string(data[max(bytes.LastIndexByte(data, ')'), 0):]), " ") // skip the program's name, which may contain any character
 	fields := strings.Fields(text)
 	const ppid, utime, cstime = 1, 11, 14
 	if len(fields) <= cstime {
@@ -105,8 +105,8 @@ func processTicks(file string) (parent int, ticks float64, ok bool) {
 	return parent, ticks, true
 }
 
-// stalled returns the total time, in seconds, in which some process waited for a resource. It returns nil if the kernel
-// does not report it.
+// stalled returns the total time, in seconds, in which at least one process waited for a resource ("cpu", "memory" or
+// "io"). It returns nil if the kernel does not report it.
 func stalled(fs procfs.FS, resource string) *float64 {
 	s, err := fs.PSIStatsForResource(resource)
 	if err != nil || s.Some == nil {

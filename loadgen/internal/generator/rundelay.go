@@ -12,46 +12,48 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// procDir is the directory in which Linux describes processes. It does not exist on other systems.
+// procDir is the mount point of procfs on Linux. It does not exist on other systems.
 const procDir = "/proc"
 
-// Self returns the load generator's own process.
+// Self returns this process, the load generator.
 func Self() Process { return Process{Component: "loadgen", Instance: "loadgen", PID: os.Getpid()} }
 
-// RunDelay exports how long runnable threads waited for a processor, and how often they were given a processor. These
-// metrics show the processor time that a busy machine withholds from a process with work. RunDelay exports nothing if
+// RunDelay exports how long threads of processes ran, how long runnable threads waited for a processor, and how often
+// they were given one. These metrics show that a busy machine keeps a process with work from running, and they do not
+// depend on answers of the process. RunDelay exports nothing if
 // /proc/PID/task/*/schedstat does not exist. It is safe for concurrent use.
 type RunDelay struct {
-	proc                   string
-	total, slices, stopped *prometheus.Desc
+	proc                        string
+	ran, total, slices, stopped *prometheus.Desc
 
 	mu        sync.Mutex
 	processes []*delayed
 }
 
-// delayed holds the total wait of all threads of one process, including ended threads.
+// delayed is the total wait of all threads of one process, including ended threads.
 type delayed struct {
 	Process
-	threads map[string]schedstat // values at the last look, by thread
+	threads map[string]schedstat // values at the last call of look, by thread
 	sum     schedstat
 }
 
-// schedstat holds the kernel's values for a thread (Documentation/scheduler/sched-stats.rst).
+// schedstat contains the kernel's values for a thread (Documentation/scheduler/sched-stats.rst).
 type schedstat struct {
+	ran    uint64 // nanoseconds on a processor
 	waited uint64 // nanoseconds on a run queue
 	slices uint64 // number of times that the thread was given a processor
 }
 
-// since returns the increase since an earlier reading. If a value decreased, a new thread has reused the ID of an ended
-// one, and the whole value is the increase.
+// since returns the increase since an earlier reading. If a value has decreased, a new thread has reused the ID of an
+// ended thread, and since returns the whole value.
 func (s schedstat) since(before schedstat) schedstat {
-	if s.waited < before.waited || s.slices < before.slices {
+	if s.ran < before.ran || s.waited < before.waited || s.slices < before.slices {
 		return s
 	}
-	return schedstat{s.waited - before.waited, s.slices - before.slices}
+	return schedstat{s.ran - before.ran, s.waited - before.waited, s.slices - before.slices}
 }
 
-// MeasureRunDelay registers metrics of the run delay of processes.
+// MeasureRunDelay registers metrics of the run delays of processes.
 func MeasureRunDelay(registry prometheus.Registerer, processes []Process) (*RunDelay, error) {
 	return measureRunDelay(procDir, registry, processes)
 }
@@ -60,10 +62,11 @@ func measureRunDelay(proc string, registry prometheus.Registerer, processes []Pr
 	labels := []string{"component", "component_instance"}
 	d := &RunDelay{
 		proc: proc,
+		ran:  prometheus.NewDesc("stormglass_process_run_seconds_total", "Seconds that threads of a process ran on a processor.", labels, nil),
 		total: prometheus.NewDesc("stormglass_process_run_delay_seconds_total",
 			"Seconds that threads of a process were runnable and waited for a processor.", labels, nil),
 		slices:  prometheus.NewDesc("stormglass_process_timeslices_total", "Times that threads of a process were given a processor.", labels, nil),
-		stopped: prometheus.NewDesc("stormglass_process_stopped", "1 if the process was stopped (state T) when it was looked at, else 0.", labels, nil),
+		stopped: prometheus.NewDesc("stormglass_process_stopped", "1 if the process was stopped (state T) at the time of the scrape, otherwise 0.", labels, nil),
 	}
 	for _, p := range processes {
 		d.processes = append(d.processes, &delayed{Process: p, threads: map[string]schedstat{}})
@@ -71,8 +74,7 @@ func measureRunDelay(proc string, registry prometheus.Registerer, processes []Pr
 	return d, registry.Register(d)
 }
 
-// Restarted sets the PID of the process that replaced the previous process of an instance. The instance's counters
-// continue from their last values.
+// Restarted sets the PID of the new process of an instance. The instance's metrics continue from their last values.
 func (d *RunDelay) Restarted(instance string, pid int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,6 +87,7 @@ func (d *RunDelay) Restarted(instance string, pid int) {
 
 // Describe implements prometheus.Collector.
 func (d *RunDelay) Describe(descs chan<- *prometheus.Desc) {
+	descs <- d.ran
 	descs <- d.total
 	descs <- d.slices
 	descs <- d.stopped
@@ -96,6 +99,7 @@ func (d *RunDelay) Collect(metrics chan<- prometheus.Metric) {
 	defer d.mu.Unlock()
 	for _, p := range d.processes {
 		if p.look(d.proc) {
+			metrics <- prometheus.MustNewConstMetric(d.ran, prometheus.CounterValue, float64(p.sum.ran)/1e9, p.Component, p.Instance)
 			metrics <- prometheus.MustNewConstMetric(d.total, prometheus.CounterValue, float64(p.sum.waited)/1e9, p.Component, p.Instance)
 			metrics <- prometheus.MustNewConstMetric(d.slices, prometheus.CounterValue, float64(p.sum.slices), p.Component, p.Instance)
 			metrics <- prometheus.MustNewConstMetric(d.stopped, prometheus.GaugeValue, isStopped(d.proc, p.PID), p.Component, p.Instance)
@@ -109,15 +113,15 @@ func isStopped(proc string, pid int) float64 {
 	if err != nil {
 		return 0
 	}
-	_, fields, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ") // the name of a program may contain parentheses
+	_, fields, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ") // skip the program's name, which may contain parentheses
 	if strings.HasPrefix(fields, "T") || strings.HasPrefix(fields, "t") {
 		return 1
 	}
 	return 0
 }
 
-// look adds each thread's wait since the last call. It returns false if the process has ended or if the kernel does not
-// provide the values.
+// look adds each thread's values since the last call to sum. It returns false if the process has ended or the kernel
+// does not provide the values.
 func (p *delayed) look(proc string) bool {
 	tasks := filepath.Join(proc, strconv.Itoa(p.PID), "task")
 	dir, err := os.Open(tasks)
@@ -137,6 +141,7 @@ func (p *delayed) look(proc string) bool {
 		}
 		now[thread] = of
 		more := of.since(p.threads[thread])
+		p.sum.ran += more.ran
 		p.sum.waited += more.waited
 		p.sum.slices += more.slices
 	}
@@ -144,13 +149,12 @@ func (p *delayed) look(proc string) bool {
 	return len(now) > 0
 }
 
-// readSchedstat reads the second and third value in a schedstat file.
+// readSchedstat reads a schedstat file.
 func readSchedstat(file string) (s schedstat, ok bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return s, false
 	}
-	var ran uint64
-	_, err = fmt.Sscan(string(text), &ran, &s.waited, &s.slices)
+	_, err = fmt.Sscan(string(text), &s.ran, &s.waited, &s.slices)
 	return s, err == nil
 }

@@ -1,5 +1,5 @@
-// Package generator measures the cost and the delays of the load generator itself. It defines the limits above which the
-// generator's measurements cannot be judged.
+// Package generator measures the cost and the delays of the load generator itself. It defines the limits above which
+// the generator is saturated, so that its measurements cannot be judged.
 package generator
 
 import (
@@ -24,7 +24,7 @@ const (
 	sampleTick = time.Second
 )
 
-// SelfMeter measures the cost of the generator, and whether it is saturated.
+// SelfMeter measures the resource use of the generator and whether it is saturated.
 type SelfMeter struct {
 	limits  Limits
 	cpu     float64      // CPU seconds used before NewSelfMeter
@@ -39,16 +39,16 @@ type SelfMeter struct {
 	phases []*phaseFitness // the time before the first phase, without a name, and each phase
 }
 
-// NewSelfMeter returns a meter that measures from now on. It registers the standard process and Go collectors, so that
-// the job "loadgen" exports process_* like all other jobs. It also registers stormglass_scheduling_lag_seconds and
-// metrics of the machine's activity.
+// NewSelfMeter returns a meter that measures from now on. It registers the standard process and Go collectors, so
+// that the job "loadgen" exports process_* metrics like all other jobs, and metrics of the timer's lag and of the
+// machine's activity.
 func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	m := &SelfMeter{
 		limits: ownLimits(), cpu: cpuSeconds(), gc: gcSeconds(), pauses: gcPauses(), lag: latency.New(longestLag),
 		phases: []*phaseFitness{newPhaseFitness("")},
 		lagSeen: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "stormglass_scheduling_lag_seconds",
-			Help:    "How late a 10 ms ticker of the load generator fires.",
+			Help:    "By how much a 10 ms ticker of the load generator fires late.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 		}),
 	}
@@ -66,14 +66,14 @@ func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	return m, nil
 }
 
-// Backlog sets the function that returns the number of bytes from the API servers that are unread on all connections.
-// Call Backlog before Run.
+// Backlog sets the function that returns the number of received and unread bytes on all connections to the API
+// servers. Call Backlog before Run.
 func (m *SelfMeter) Backlog(unread func() int64) { m.backlog = unread }
 
-// Stalls returns the meter of the times in which the generator did not run. Run updates this meter.
+// Stalls returns the meter of the times in which this process did not run. Run updates it.
 func (m *SelfMeter) Stalls() *stall.Meter { return &m.stalls }
 
-// BeginPhase starts a phase: later measurements belong to it.
+// BeginPhase begins a phase. Later measurements belong to it.
 func (m *SelfMeter) BeginPhase(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,9 +101,9 @@ func (m *SelfMeter) Run(ctx context.Context) error {
 	return nil
 }
 
-// ticked records a tick at now that was due at next, and all missed ticks after next. Each tick has the lag from its own
-// due time: counting only the late tick would be coordinated omission. ticked returns the time at which the next tick is
-// due.
+// ticked records a tick that was due at next and came at now, and the ticks that were missed in between. Each tick
+// has the lag from its own due time, because counting only the late tick would be coordinated omission. ticked
+// returns the time at which the next tick is due.
 func (m *SelfMeter) ticked(next, now time.Time) time.Time {
 	due, phase := next, m.phase()
 	m.observe(phase, now.Sub(next))
@@ -137,7 +137,7 @@ func (m *SelfMeter) sample() {
 	p.max.MaxRSSBytes = max(p.max.MaxRSSBytes, peakRSS())
 }
 
-// look samples the number of bytes that have arrived but are unread.
+// look samples the number of bytes that were received and not read yet.
 func (m *SelfMeter) look() {
 	if m.backlog == nil {
 		return
@@ -149,9 +149,9 @@ func (m *SelfMeter) look() {
 	p.standing.look(n)
 }
 
-// Results returns the cost and the saturation of the generator so far. Saturated has one line for each limit that was
-// exceeded outside all phases, or over the whole run but not in a single phase. PhaseSaturation returns the lines for a
-// phase.
+// Results returns the resource use and the saturation of the generator so far. Saturated has one line for each limit
+// that was exceeded before the first phase. If no limit was exceeded then or in a phase, it has one line for each
+// limit that was exceeded over the whole run. For the lines of a phase call PhaseSaturation.
 func (m *SelfMeter) Results() result.Generator {
 	m.sample()
 	m.mu.Lock()

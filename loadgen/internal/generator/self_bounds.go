@@ -11,50 +11,51 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Limits above which the generator counts as saturated: above them, its measurements may show delays of the generator
-// and not of the cluster. Garbage collection is reported but has no limit, because excessive garbage collection shows
-// as late timers and read loops.
+// Limits above which the generator counts as saturated: its measurements may then show delays of the generator
+// instead of the cluster. Garbage collection is reported but has no limit, because too much of it makes timers and
+// read loops late.
 const (
-	// MaxSchedulingLag is the limit for the p99 of the delay of our timer. It is a tenth of 1 s, the most common bound
-	// for latencies from the intended start. Within the limit, our own delay changes only verdicts that were close to
-	// their threshold.
+	// MaxSchedulingLag is the limit for the p99 of the lateness of the generator's timer. It is a tenth of 1 s, the
+	// most common threshold for latencies from the intended start. Within the limit, the generator's own delay
+	// changes only verdicts that are close to their threshold.
 	MaxSchedulingLag = 100 * time.Millisecond
 	// MaxRequestLag is the limit for the p99 of a load's own lag: the time from the intended start of a request until
 	// the generator starts to process it. Lag is part of the judged latency, so the limit is the same as
 	// MaxSchedulingLag.
 	MaxRequestLag = MaxSchedulingLag
-	// leastRequests is the minimum number of requests for a p99 that does not depend on one unlucky request.
+	// leastRequests is the minimum number of requests for a p99 that does not depend on a single request.
 	leastRequests = 100
-	// leastLate is the minimum number of late ticks of the timer in one phase for the lag to be judged. They take half a
-	// second. A shorter stall is subtracted from each request (package stall).
+	// leastLate is the minimum number of late ticks of the timer in a phase for which the lag is judged; they cover
+	// half a second. A shorter stall is subtracted from the latency of each request instead (package stall).
 	leastLate = 50
-	// MaxMemoryShare is the limit for our memory use, as a fraction of the available memory. Above it, the kernel
-	// reclaims pages that are in use, or kills processes.
+	// MaxMemoryShare is the limit for the generator's memory use, as a fraction of the available memory. Above it,
+	// the kernel reclaims pages that are in use, or kills processes.
 	MaxMemoryShare = 0.8
-	// MaxDescriptorShare is the limit for our open descriptors, as a fraction of our descriptor limit. Above it, a burst
-	// of connections fails in the generator and looks like a fault of the cluster.
+	// MaxDescriptorShare is the limit for the generator's open file descriptors, as a fraction of its descriptor
+	// limit. Above it, a burst of connections may fail in the generator and look like a fault of the cluster.
 	MaxDescriptorShare = 0.9
-	// MaxStandingBacklog is the limit for the standing backlog: the bytes that have arrived but are unread in each of
-	// standingLooks samples, taken one second apart. The limit is the data of a fast stream (100 MB/s) in 10 ms. It
-	// cannot be much higher, because the kernel holds little unread data: about 64 KB per connection.
+	// MaxStandingBacklog is the limit for the standing backlog: the number of bytes that were received and unread in
+	// every one of standingLooks samples, taken one second apart. The limit is the data of a fast stream (100 MB/s)
+	// in 10 ms. It cannot be much higher, because the kernel buffers only about 64 KB of unread data per connection.
 	//
-	// A burst is not a problem: with 20,000 watches of one object, a write causes 30 MB of events, which are read by the
-	// next sample or the one after. A generator that keeps up has almost no backlog in some samples. A generator that
-	// always has a backlog reads all events late.
+	// A burst is not a problem: with 20,000 watches of one object, a write causes 30 MB of events, which are read
+	// before the next sample or the one after. A generator that keeps up has almost no backlog in some of the
+	// samples. A generator that has a backlog in all samples reads all events late.
 	MaxStandingBacklog = 1 << 20
 	standingLooks      = 10
 )
 
-// Limits are the resources that the generator may use. Zero means unknown; the resource is then not judged.
+// Limits are the resources that the generator may use. Zero means unknown: the use of the resource is then not
+// judged.
 type Limits struct {
 	MemoryBytes int64
 	Descriptors uint64
 }
 
-// longestLag is the maximum lag of the timer that the histogram can hold.
+// longestLag is the upper end of the histogram of the timer's lag.
 const longestLag = time.Minute
 
-// phaseFitness holds the measurements of the generator in one phase. saturation compares them with the limits.
+// phaseFitness contains the measurements of the generator in one phase.
 type phaseFitness struct {
 	name     string // empty before the first phase
 	lag      *latency.Histogram
@@ -109,8 +110,8 @@ func passedBounds(g result.Generator, l Limits) []string {
 	return passed
 }
 
-// standing computes the largest backlog that was present in standingLooks consecutive samples. The zero value is ready
-// to use.
+// standing computes the standing backlog: the largest minimum of standingLooks consecutive samples. The zero value is
+// ready to use.
 type standing struct {
 	recent [standingLooks]int64
 	looks  int
@@ -134,7 +135,7 @@ func (s *standing) passedBound() []string {
 		standingLooks, float64(s.most)/1e6, MaxStandingBacklog/1e6)}
 }
 
-// LoadSaturation returns one line for each load, verb and tenant of a phase whose latencies cannot be judged, because
+// LoadSaturation returns one line for each load, verb and tenant of a phase whose latencies cannot be judged because
 // the generator sent the requests too late.
 func LoadSaturation(p result.Phase) []string {
 	var passed []string
@@ -159,7 +160,7 @@ func LoadSaturation(p result.Phase) []string {
 }
 
 // busyGenerator is the fraction of one processor above which the generator itself may be the bottleneck, because one
-// goroutine does all work of a connection.
+// goroutine does all the work of a connection.
 const busyGenerator = 0.7
 
 // whyLate explains why the generator started requests late in a phase. It names the rate as the cause only if the
@@ -174,11 +175,11 @@ func whyLate(p result.Phase) string {
 	full := (facts.Used+facts.Stolen)/float64(facts.Processors) >= machine.Full
 	switch busy := facts.Busy(); {
 	case busy != "":
-		return "the machine held this process up: " + busy + "; it " + used
+		return "the machine delayed this process: " + busy + "; it " + used
 	case cores >= busyGenerator:
 		return "the rate is too high for this machine: this process " + used
 	case full:
-		return fmt.Sprintf("this process had too little CPU: with the control plane it used all %d processors, %.2f of them itself", facts.Processors, cores)
+		return fmt.Sprintf("this process had too little CPU: this process and the control plane together used all %d processors; this process used %.2f of them", facts.Processors, cores)
 	case p.StalledSeconds > 0:
 		return fmt.Sprintf("this process was stopped, or got no processor, for %.1f s: it %s", p.StalledSeconds, used)
 	}

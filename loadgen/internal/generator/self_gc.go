@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// gcSeconds returns the CPU time of garbage collection since the process started. The runtime estimates this time at the
-// end of each collection. It does not include collection on CPUs that were otherwise idle.
+// gcSeconds returns the CPU time of garbage collection since the process started. The runtime updates this estimate
+// at the end of each collection. The result does not include collection on CPUs that were otherwise idle.
 func gcSeconds() float64 {
 	s := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
 	metrics.Read(s)
@@ -20,8 +20,8 @@ func gcSeconds() float64 {
 	return max(s[0].Value.Float64()-s[1].Value.Float64(), 0)
 }
 
-// pauses is the distribution of the garbage collector's stop-the-world pauses. counts holds the number of pauses in each
-// bucket, and edges the edges of the buckets in seconds.
+// pauses is the distribution of the garbage collector's stop-the-world pauses. counts contains the number of pauses
+// in each bucket, and edges the bounds of the buckets in seconds.
 type pauses struct {
 	counts []uint64
 	edges  []float64
@@ -37,7 +37,7 @@ func gcPauses() pauses {
 	return pauses{slices.Clone(h.Counts), h.Buckets}
 }
 
-// since returns the pauses since an earlier reading.
+// since returns the pauses since an earlier reading. It changes p.
 func (p pauses) since(before pauses) pauses {
 	for i := range min(len(p.counts), len(before.counts)) {
 		p.counts[i] -= before.counts[i]
@@ -45,7 +45,8 @@ func (p pauses) since(before pauses) pauses {
 	return p
 }
 
-// quantile returns the upper edge of the bucket that contains the q-quantile, or 0 if there are no pauses.
+// quantile returns the upper bound of the bucket that contains the q-quantile, or its lower bound if the upper one is
+// infinite. It returns 0 if there are no pauses.
 func (p pauses) quantile(q float64) float64 {
 	var total, below uint64
 	for _, n := range p.counts {
@@ -65,10 +66,10 @@ func (p pauses) quantile(q float64) float64 {
 	return 0
 }
 
-// runQueue reads the times that goroutines waited to run. The runtime measures every eighth wait.
+// runQueue reads how long goroutines waited to run. The runtime measures every eighth wait.
 type runQueue struct {
 	sample []metrics.Sample
-	counts []uint64 // at the last look
+	counts []uint64 // at the last call of longest
 }
 
 func newRunQueue() *runQueue {
@@ -77,7 +78,7 @@ func newRunQueue() *runQueue {
 	return q
 }
 
-// longest returns the longest wait since the previous call, as the lower edge of its bucket.
+// longest returns the longest wait since the previous call: the lower bound of its bucket.
 func (q *runQueue) longest() time.Duration {
 	metrics.Read(q.sample)
 	if q.sample[0].Value.Kind() != metrics.KindFloat64Histogram {

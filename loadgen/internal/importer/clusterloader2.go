@@ -17,7 +17,7 @@ import (
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// cl2 imports a ClusterLoader2 test (api/types.go, pkg/test/simple_test_executor.go).
+// cl2 imports a ClusterLoader2 test. See api/types.go and pkg/test/simple_test_executor.go in ClusterLoader2.
 type cl2 struct {
 	*draft
 	src       *source
@@ -30,9 +30,10 @@ type cl2 struct {
 	madeBy       map[cl2Objects][]*cl2Bundle
 	updates      int
 	measurements map[string]*cl2Measurement
-	told         map[string]bool // remarks that must not be repeated
+	told         map[string]bool // keys of remarks that were added and must not be repeated
 	pods         []cl2Pods
 	windows      []cl2Window
+	modules      int  // number of modules included so far
 	oneFamily    bool // whether all namespace ranges have the same basename and the same first number
 }
 
@@ -42,7 +43,8 @@ type cl2Objects struct {
 	namespaces         string
 }
 
-// below is a file system at a directory. Its relative paths may leave the directory.
+// below is a file system whose root is the named directory. Unlike os.DirFS, it allows paths that leave the directory
+// with "..".
 type below string
 
 func (b below) Open(name string) (fs.File, error) {
@@ -53,7 +55,7 @@ func (b below) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// place returns the text of err with the directory added to the file name at its beginning.
+// place returns the text of err, which begins with a file name, with the directory put before that name.
 func (b below) place(err error) string {
 	if b == "." {
 		return err.Error()
@@ -61,10 +63,10 @@ func (b below) place(err error) string {
 	return strings.TrimSuffix(string(b), "/") + "/" + strings.TrimPrefix(err.Error(), "/")
 }
 
-// cl2Nodes is the default number of nodes.
+// cl2Nodes is the number of nodes if the options set none.
 const cl2Nodes = 100
 
-// ClusterLoader2 imports a ClusterLoader2 test.
+// ClusterLoader2 imports a ClusterLoader2 test from its configuration file, or from config.yaml in a directory.
 func ClusterLoader2(file string, o Options) (*Result, error) {
 	if o.Nodes == 0 {
 		o.Nodes = cl2Nodes
@@ -90,7 +92,7 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 	return c.convert(f)
 }
 
-// load renders and parses a file. Its path is relative to the directory of the test.
+// load renders and parses a template file, whose path is relative to the directory of the test.
 func (c *cl2) load(src *source, file string, values map[string]any) (*yaml.Node, error) {
 	text, original, err := c.templates.render(file, values)
 	if err != nil {
@@ -161,8 +163,8 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	return c.finish()
 }
 
-// oneFamily reports whether all namespace ranges have the same basename and the same first number. If so, each
-// namespace can be replaced by one of the run's namespaces.
+// oneFamily reports whether all namespace ranges have the same basename and start at the same number. If so, replacing
+// them with the run's namespaces keeps objects in separate namespaces apart.
 func oneFamily(steps []*fields) bool {
 	families := map[string]bool{}
 	for _, s := range steps {
@@ -178,15 +180,22 @@ func oneFamily(steps []*fields) bool {
 	return len(families) < 2
 }
 
-// flatten replaces steps that refer to modules with the steps of those modules.
+// mostModules is the maximum number of modules that a test includes. A module counts each time it is included, because
+// a few files that include each other can expand to billions of steps.
+const mostModules = 1000
+
+// flatten replaces each step that refers to a module with the steps of that module.
 func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 	if depth > 20 {
-		return nil, fmt.Errorf("%s: its modules contain each other", c.src.file)
+		return nil, fmt.Errorf("%s: its modules include each other in a cycle", c.src.file)
 	}
 	for _, s := range steps {
 		if !s.has("module") {
 			all = append(all, s)
 			continue
+		}
+		if c.modules++; c.modules > mostModules {
+			return nil, fmt.Errorf("%s: the test includes more than %d modules", s.at("module").place(), mostModules)
 		}
 		m := s.sub("module")
 		values := maps.Clone(c.values)
@@ -206,7 +215,7 @@ func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 	return all, nil
 }
 
-// step adds the phases of a step, which run in parallel in ClusterLoader2, and its measurements.
+// step converts step number i, counted from 0: first its phases, then its measurements.
 func (c *cl2) step(i int, s *fields) {
 	name := s.text("name", fmt.Sprintf("step-%d", i+1))
 	if phases := s.list("phases"); len(phases) > 0 {
@@ -220,7 +229,7 @@ func (c *cl2) step(i int, s *fields) {
 
 func (c *cl2) lastPhase() *yaml.Node { return c.topOf(len(c.phases) - 1) }
 
-// cl2Pace is the arrival process for a phase of a step.
+// cl2Pace is the pace at which a phase of a step creates or deletes bundles.
 type cl2Pace struct {
 	rate    float64 // actions on bundles per second; 0 means as fast as responses arrive
 	arrival string
@@ -228,11 +237,11 @@ type cl2Pace struct {
 	every   time.Duration
 }
 
-// actionsAtOnce is the maximum number of concurrent requests of an action.
+// actionsAtOnce is the maximum number of concurrent requests of an action in a scenario.
 const actionsAtOnce = 16
 
-// pace converts a tuning set for n actions on bundles of each objects. together is the number of actions in all phases
-// of the step that share the tuning set.
+// pace converts the tuning set of a phase that creates or deletes n bundles of each objects. together is the number of
+// bundles in all phases of the step with this tuning set, because some tuning sets share their rate among phases.
 func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	name := f.text("tuningSet", "")
 	t := c.tunings[name]
@@ -259,7 +268,7 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	case t.has("randomizedLoad"):
 		if !c.told[name] {
 			c.told[name] = true
-			item.remark(c.lastPhase(), t.at("randomizedLoad"), "arrivals are a Poisson process of the same rate; ClusterLoader2 draws the times between them evenly")
+			item.remark(c.lastPhase(), t.at("randomizedLoad"), "arrivals are a Poisson process of the same rate; ClusterLoader2 draws the times between arrivals from a uniform distribution")
 		}
 		return cl2Pace{rate: t.sub("randomizedLoad").number("averageQps", 0), arrival: "poisson"}
 	case t.has("steppedLoad"):
@@ -282,7 +291,7 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	return cl2Pace{}
 }
 
-// into sets the arrivals of a load. Each of its bundles contains each objects.
+// into sets the arrival process of a load whose bundles contain each objects. The load counts objects, not bundles.
 func (p cl2Pace) into(load *mapping, each int) {
 	if p.burst > 0 {
 		load.set("shape", flow("kind", "burst", "burst", p.burst*each, "every", length(p.every)))
@@ -297,8 +306,8 @@ func (p cl2Pace) into(load *mapping, each int) {
 	}
 }
 
-// ReadOverrides parses a file of template values, in the format of --testoverrides of ClusterLoader2 and --user-data of
-// kube-burner.
+// ReadOverrides parses a YAML file of template values by name, as used by ClusterLoader2's --testoverrides and
+// kube-burner's --user-data.
 func ReadOverrides(file string, data []byte) (map[string]any, error) {
 	values := map[string]any{}
 	if err := yaml.Unmarshal(data, &values); err != nil {

@@ -20,9 +20,9 @@ type abortError string
 func (e abortError) Error() string { return string(e) }
 
 const (
-	// newsEvery is how often the recorded metrics are checked for a new scrape.
+	// newsEvery is the interval of checks for a new scrape.
 	newsEvery = 100 * time.Millisecond
-	// askEvery is the interval of queries to a Prometheus that scrapes the cluster.
+	// askEvery is the interval between evaluations against a user's Prometheus.
 	askEvery = 2 * time.Second
 )
 
@@ -30,20 +30,20 @@ const (
 type aborts struct {
 	journal
 	stops []*gate.Stop
-	// usual are the default conditions, which the user did not write. They may have no data.
+	// usual are the default conditions. The user did not write them, so they are not reported if they have no data.
 	usual []*gate.Stop
-	// halt stops all load immediately. overdue returns the number of open requests that were due at least that long
-	// ago.
+	// halt stops all load immediately. overdue returns the number of open requests that were due at least the given
+	// duration ago.
 	halt    func()
 	overdue func(time.Duration) int64
 
 	once  sync.Once
-	slots chan samples.Slot // samples of the generator's own requests
+	slots chan samples.Slot // samples of the generator's own requests; nil: no condition needs them
 
 	mu    sync.Mutex
-	phase string // empty: none
+	phase string // empty: no phase is running
 	start time.Time
-	// unseen maps each condition that has not had data yet to the reason.
+	// unseen maps the conditions that have never had data to the reason. had contains those that have had data.
 	unseen map[string]string
 	had    map[string]bool
 }
@@ -62,14 +62,15 @@ func (a *aborts) current() (phase string, start time.Time) {
 	return a.phase, a.start
 }
 
-// setInterval sets the scrape interval, which is unknown until the target is known.
+// setInterval tells the conditions the scrape interval, which is known only after the target has been examined.
 func (a *aborts) setInterval(every time.Duration) {
 	for _, s := range slices.Concat(a.stops, a.usual) {
 		s.Every = every
 	}
 }
 
-// all returns the conditions on the generator's own requests if ofClient is true, else the other conditions.
+// all returns the conditions on the generator's own requests if ofClient is true. Otherwise it returns the conditions
+// on recorded metrics.
 func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	for _, list := range [...][]*gate.Stop{a.stops, a.usual} {
 		for _, s := range list {
@@ -81,8 +82,8 @@ func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	return some
 }
 
-// follow makes the recorder send its samples of the generator's own requests to a.slots, if a condition needs them.
-// Call it before the loads are made.
+// follow makes the recorder also send its samples of the generator's own requests to a.slots if a condition needs
+// them. Call it before newLoads.
 func (a *aborts) follow(r *samples.Recorder) {
 	if len(a.all(true)) == 0 {
 		return
@@ -91,14 +92,14 @@ func (a *aborts) follow(r *samples.Recorder) {
 	r.Follow(func(s samples.Slot) {
 		select {
 		case a.slots <- s:
-		default: // the evaluation is 5 s late: its result would be old anyway
+		default: // the evaluation is 5 s behind, so skip this slot
 		}
 	})
 }
 
-// watch evaluates the conditions until ctx ends, and calls end with the first that holds. Conditions on the generator's
-// own requests are evaluated for each slot of samples; other conditions after each scrape, or every two seconds if the
-// metrics come from the user's Prometheus.
+// watch evaluates the conditions until ctx ends. When the first one holds, it calls end. It evaluates conditions on
+// the generator's own requests for each slot of samples, and other conditions after each scrape, or every two seconds
+// if the metrics come from the user's Prometheus.
 func (a *aborts) watch(ctx context.Context, r *recording, end context.CancelCauseFunc) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -171,7 +172,8 @@ func (a *aborts) watchClient(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// look evaluates the conditions on recorded metrics once. It returns false if it has ended the run.
+// look evaluates the conditions on recorded metrics once, if a phase is running. It returns false if it has ended the
+// run.
 func (a *aborts) look(ctx context.Context, source gate.Source, end context.CancelCauseFunc) (goOn bool) {
 	phase, start := a.current()
 	if phase == "" {
@@ -181,7 +183,7 @@ func (a *aborts) look(ctx context.Context, source gate.Source, end context.Cance
 		why, err := s.Holds(ctx, source, phase, start, time.Now())
 		switch {
 		case err != nil:
-			return true // ctx has ended, or the rules cannot be evaluated at all
+			return true // ctx has ended, or the rules cannot be evaluated
 		case why != "":
 			a.trip(why, end)
 			return false
@@ -191,7 +193,7 @@ func (a *aborts) look(ctx context.Context, source gate.Source, end context.Cance
 	return true
 }
 
-// trip stops load and ends the run when the first condition holds; later calls do nothing.
+// trip stops the load and ends the run because the condition why holds. Only the first call has an effect.
 func (a *aborts) trip(why string, end context.CancelCauseFunc) {
 	a.once.Do(func() {
 		if a.halt != nil {
@@ -203,7 +205,8 @@ func (a *aborts) trip(why string, end context.CancelCauseFunc) {
 	})
 }
 
-// note records whether a condition has had data; if not, blind is the reason.
+// note records whether a condition had data in its last evaluation. An empty blind means yes; otherwise blind is the
+// reason why not.
 func (a *aborts) note(s *gate.Stop, blind string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -218,7 +221,7 @@ func (a *aborts) note(s *gate.Stop, blind string) {
 	}
 }
 
-// states returns the conditions, with the reasons why some had no data yet.
+// states returns the conditions, each with the reason why it has not had data yet, or "".
 func (a *aborts) states() (all []StopState) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -228,7 +231,8 @@ func (a *aborts) states() (all []StopState) {
 	return all
 }
 
-// blind returns a line for each condition of the user that never had data, and so could not have ended the run.
+// blind returns a line for each condition that the user wrote and that never had data. Such a condition could not
+// have ended the run.
 func (a *aborts) blind() (lines []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

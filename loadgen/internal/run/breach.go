@@ -7,9 +7,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// breachOf returns the limit of the cluster that was reached according to err, such as etcd's quota, or "". Reaching a
-// limit is a result of the run, not a failure of its environment, because the component that refuses requests works
-// correctly.
+// breachOf describes the limit of the cluster, such as etcd's quota, that caused err. It returns "" for other errors.
+// Reaching a limit is a result of the run, not a failure of its environment, because the component that refuses
+// requests works correctly.
 func breachOf(err error) string {
 	if err == nil {
 		return ""
@@ -37,7 +37,8 @@ type hintedError struct {
 func (e hintedError) Error() string { return e.error.Error() + " (" + e.hint + ")" }
 func (e hintedError) Unwrap() error { return e.error }
 
-// hinted adds a hint to an error that ends with a library's message. An error that ends with a hint in parentheses stays unchanged.
+// hinted adds a hint to an error with a well-known message of a library. It returns other errors unchanged, and
+// errors that already end with a hint in parentheses.
 func hinted(err error) error {
 	if err == nil || strings.HasSuffix(err.Error(), ")") || errors.As(err, new(hintedError)) {
 		return err
@@ -48,10 +49,10 @@ func hinted(err error) error {
 	}
 	for _, known := range [...]struct{ words, hint string }{
 		{"asked for the client to provide credentials", "the credentials are not valid for this API server, or have expired: renew those in your kubeconfig and run again; for a bundled plane see kube-apiserver's log in the run's directory"},
-		{"context deadline exceeded", "it took longer than it may: is the API server overloaded or the machine busy? see the components' logs, lower the load or run on a quiet machine"},
-		{"would exceed context deadline", "it took longer than it may: is the API server overloaded or the machine busy? see the components' logs, lower the load or run on a quiet machine"},
-		{"connection refused", "nothing listens at that address: see the component's log, and whether it runs"},
-		{"no such host", "the name of the server is not known here: check the address in your kubeconfig, and DNS"},
+		{"context deadline exceeded", "it took too long: is the API server overloaded or the machine busy? see the components' logs, lower the load or run on a quiet machine"},
+		{"would exceed context deadline", "it took too long: is the API server overloaded or the machine busy? see the components' logs, lower the load or run on a quiet machine"},
+		{"connection refused", "nothing listens at that address: check that the component is running, and see its log"},
+		{"no such host", "this machine cannot resolve the server's name: check the address in your kubeconfig, and DNS"},
 	} {
 		if strings.Contains(text, known.words) {
 			return hintedError{err, known.hint}

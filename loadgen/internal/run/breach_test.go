@@ -63,7 +63,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"credentials":     {exitcode.Environmentf("phase p: %w", apierrors.NewUnauthorized("")), "renew those in your kubeconfig"},
 		"a deadline":      {exitcode.Environmentf("not all of 3 nodes were seen Ready: %w", context.DeadlineExceeded), "is the API server overloaded or the machine busy?"},
 		"a limiter":       {errors.New("client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline"), "is the API server overloaded"},
-		"nothing listens": {errors.New("dial tcp 127.0.0.1:1: connect: connection refused"), "see the component's log"},
+		"nothing listens": {errors.New("dial tcp 127.0.0.1:1: connect: connection refused"), "check that the component is running"},
 	} {
 		got := hinted(c.err)
 		if !strings.Contains(got.Error(), c.want) || !errors.Is(got, c.err) || exitcode.Of(got) != exitcode.Of(c.err) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Build returns an identifier of the build: its version and, if the version is ambiguous, the start of the program's
-// SHA-256.
+// Build returns the program's version. If several builds can have that version (a development or modified build), it
+// appends the start of the program file's SHA-256.
 func Build() string {
 	v := Version()
 	if v != "(devel)" && !strings.Contains(v, "dirty") {
@@ -21,7 +21,7 @@ func Build() string {
 	return v
 }
 
-// ownSum returns the start of the program's SHA-256, or "" if the program cannot be read.
+// ownSum returns the first 6 bytes of the program file's SHA-256 in hex, or "" if the program cannot be read.
 func ownSum() string {
 	path, err := os.Executable()
 	if err != nil {

@@ -13,24 +13,25 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Control pauses and resumes the load of a run in progress, ends its phases, and reads what the run has recorded. Set
-// it in the Options of the run; the zero value is ready. Commands fail while no phase is running. A Control is safe for
-// concurrent use.
+// Control pauses and resumes the load of a run in progress, ends its phases early, and reads the metrics recorded so
+// far. Set it in the Options of the run; the zero value is ready to use. Commands fail while no phase is running. A
+// Control is safe for concurrent use.
 type Control struct {
 	mu    sync.Mutex
-	steer *steering // nil: there is no run
+	steer *steering // nil: no run in progress
 
-	// reading is held by readers of recorded. The run sets recorded to nil before it closes the archive.
+	// reading protects recorded. Readers hold it for reading; the run sets recorded to nil before it closes the
+	// archive.
 	reading  sync.RWMutex
 	recorded *archive.Archive // nil: this process records nothing
-	ctx      context.Context  // ends when the run is about to close the archive
+	ctx      context.Context  // ends shortly before the run closes the archive
 	cancel   context.CancelFunc
 }
 
-// ErrPaused is the error of Pause if load is already paused.
+// ErrPaused is returned by Pause if load is already paused.
 var ErrPaused = errors.New("load is paused already")
 
-// errNoRun is the error of commands before and after a run.
+// errNoRun is returned by commands before and after a run.
 var errNoRun = errors.New("no run in progress")
 
 func (c *Control) command(do func(*steering) error) error {
@@ -43,22 +44,22 @@ func (c *Control) command(do func(*steering) error) error {
 	return do(s)
 }
 
-// Pause stops the arrivals of all loads in all workers. Requests in flight finish; phases and faults continue. The figures of
-// the phase are not judged.
+// Pause stops the arrivals of all loads in all workers. Requests in flight finish; phases and faults continue. The
+// results of the current phase will not be judged.
 func (c *Control) Pause() error { return c.command((*steering).pauseLoad) }
 
-// Resume continues the arrivals where they stopped. Arrivals that were due during the pause are not made up for.
+// Resume starts the arrivals again. Each load continues its schedule where it stopped.
 func (c *Control) Resume() error { return c.command((*steering).resumeLoad) }
 
-// EndPhase ends the current phase; the next one begins. The figures of the ended phase are not judged. If name is not
-// empty, it must be the name of the current phase.
+// EndPhase ends the current phase early and lets the next one begin. The results of the ended phase will not be
+// judged. If name is not empty, it must be the name of the current phase.
 func (c *Control) EndPhase(name string) error {
 	return c.command(func(s *steering) error { return s.endPhaseEarly(name) })
 }
 
-// Recorded calls use with the archive of what the run has scraped so far, or with nil if the run scrapes nothing or no
-// run is in progress. The context of use ends when the run is about to close the archive. If use fails after that,
-// Recorded calls it again with nil.
+// Recorded calls use with the archive of the metrics that the run has scraped so far. The archive is nil if the run
+// scrapes nothing or no run is in progress. The context of use ends shortly before the run closes the archive. If use
+// then fails, Recorded calls it again with nil.
 func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archive.Archive) error) error {
 	closed, err := c.read(ctx, use)
 	if err != nil && closed {
@@ -67,7 +68,7 @@ func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archi
 	return err
 }
 
-// read calls use once, and reports whether the run was about to close the archive when use returned.
+// read calls use once. closed reports whether the run was about to close the archive when use returned.
 func (c *Control) read(ctx context.Context, use func(context.Context, *archive.Archive) error) (closed bool, err error) {
 	c.reading.RLock()
 	defer c.reading.RUnlock()
@@ -95,7 +96,8 @@ func (c *Control) attach(s *steering, recorded *archive.Archive) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 }
 
-// detach disconnects the Control from the run, and returns when no reader uses the archive.
+// detach disconnects the Control from the run, and waits until no reader uses the archive. On a nil Control it does
+// nothing.
 func (c *Control) detach() {
 	if c == nil {
 		return
@@ -113,12 +115,13 @@ func (c *Control) detach() {
 	c.recorded = nil
 }
 
-// steering executes the user's commands for a run in progress, and records how they changed the current phase.
+// steering executes the user's commands (pause, resume, end phase) in a run in progress, and records their effect on
+// the current phase.
 type steering struct {
 	journal
 	pause   *load.Pause
-	fleet   *workers.Fleet // nil: there are no workers
-	changed func()         // called when the display must change; it returns immediately
+	fleet   *workers.Fleet // nil: no workers
+	changed func()         // requests an update of the display; returns immediately
 
 	mu      sync.Mutex
 	phase   string // empty: no phase is running
@@ -134,7 +137,7 @@ func newSteering(j journal, pause *load.Pause, fleet *workers.Fleet, changed fun
 	return &steering{journal: j, pause: pause, fleet: fleet, changed: changed, ending: context.Background(), end: func() {}}
 }
 
-// beginPhase starts to count the pauses of a phase.
+// beginPhase starts measuring how long load is paused in a phase.
 func (s *steering) beginPhase(name string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +148,8 @@ func (s *steering) beginPhase(name string, at time.Time) {
 	}
 }
 
-// endPhase stops counting the pauses of a phase. It returns how long load was paused in the phase, and whether the user
-// ended the phase.
+// endPhase stops measuring the pauses of the current phase. It returns how long load was paused in the phase, and
+// whether the user ended the phase.
 func (s *steering) endPhase(at time.Time) (paused time.Duration, early bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +232,7 @@ func (s *steering) endPhaseEarly(name string) error {
 	return nil
 }
 
-// tell prints and records what the user did. The caller holds mu.
+// tell prints line and records the user's command in the timeline under name. The caller holds mu.
 func (s *steering) tell(at time.Time, name, line string) {
 	detail := "by the user"
 	if s.phase != "" {

@@ -27,8 +27,8 @@ type Measurement interface {
 	Stop(ctx context.Context) ([]result.CustomFigure, error)
 }
 
-// checkCustom returns errors for actions and measurements that the scenario names but the program lacks, and for
-// actions of the program that the scenario does not name.
+// checkCustom returns errors for actions and measurements that the scenario names but the Go program does not
+// provide, and for actions that the program provides but the scenario does not name.
 func (o Options) checkCustom() error {
 	var errs []error
 	unused := maps.Clone(o.Actions)
@@ -51,15 +51,15 @@ func (o Options) checkCustom() error {
 	return errors.Join(errs...)
 }
 
-// custom holds the program's own actions and measurements. A nil custom has none.
+// custom runs the actions and measurements that a Go program provides in Options. A nil custom has no measurements.
 type custom struct {
 	actions      map[string]Action
 	measurements map[string]Measurement
 	target       *cluster.Target
-	begun        map[string]error // measurements of the phase; a value is the reason why the measurement did not start, or nil
+	begun        map[string]error // results of Start by measurement, for the current phase; nil: it started
 }
 
-// newCustom prepares the measurements. ctx ends with the run.
+// newCustom calls Prepare of each measurement.
 func newCustom(ctx context.Context, o Options, t *cluster.Target) (*custom, error) {
 	c := &custom{actions: o.Actions, measurements: o.Measurements, target: t}
 	for _, name := range slices.Sorted(maps.Keys(c.measurements)) {
@@ -87,7 +87,7 @@ func (c *custom) beginPhase(ctx context.Context, phase string) {
 	}
 }
 
-// endPhase returns the figures of the phase, by the names of the measurements.
+// endPhase stops the measurements and returns their figures, sorted by the measurement's name.
 func (c *custom) endPhase(ctx context.Context) []result.Custom {
 	if c == nil {
 		return nil
@@ -113,14 +113,15 @@ func (c *custom) endPhase(ctx context.Context) []result.Custom {
 // largestFigure is the largest number that result.Measurements.Check accepts.
 const largestFigure = 1e15
 
-// checkFigures refuses figures that no gate could judge.
+// checkFigures returns an error for a figure that no gate could judge: without a unique name, with an unknown unit,
+// or out of range.
 func checkFigures(all []result.CustomFigure) error {
 	units := []scenario.Unit{scenario.Number, scenario.Seconds, scenario.Ratio, scenario.Size, scenario.Count, scenario.PerHour, scenario.PerSec}
 	named := map[string]bool{}
 	for _, f := range all {
 		switch {
 		case f.Name == "" || named[f.Name]:
-			return fmt.Errorf("figure %q has no name, or the name of another figure", f.Name)
+			return fmt.Errorf("figure %q: the name is empty or belongs to another figure", f.Name)
 		case !slices.Contains(units, scenario.Unit(f.Unit)):
 			return fmt.Errorf("figure %s has the unknown unit %q (one of %q)", f.Name, f.Unit, units)
 		case !(f.Value >= 0 && f.Value <= largestFigure):

@@ -139,7 +139,7 @@ func TestSettingsOfASharedPlane(t *testing.T) {
 		t.Errorf("a scenario that sets nothing: %v", err)
 	}
 	err := checkSettings(s, control.Cluster{Dir: "plane"})
-	want := "mine.yaml:4: controlPlane.etcd.members: the control plane in plane, which was started before the run, does not have it (start the control plane with it, or leave it out)\n" +
+	want := "mine.yaml:4: controlPlane.etcd.members: the control plane in plane, which was started before the run, does not have this setting (start the control plane with this setting, or leave the setting out)\n" +
 		"mine.yaml:4: controlPlane.scheduler.flags: the control plane in plane,"
 	if err == nil || !strings.HasPrefix(err.Error(), want) || exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("%v", err)

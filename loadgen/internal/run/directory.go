@@ -17,16 +17,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Directory is the directory of a run, a comparison or a search. A lock on it shows that the process that uses it is
-// alive.
+// Directory is the directory of a run, a comparison or a search. While a process uses it, the process holds a lock on
+// it.
 type Directory struct {
 	Path    string
-	made    []string // directories made for it, itself first
-	resumed bool     // it existed before, with measurements
+	made    []string // created directories: Path first, then its parents
+	resumed bool     // it existed before and has measurements
 	lock    *os.File // nil: not locked
 }
 
-// MakeDirectory makes the directory out, or one named after the scenario and the time if out is empty, and locks it.
+// MakeDirectory creates and locks the directory out. If out is empty, the name consists of the scenario's name and
+// the time.
 func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 	path, made, err := rundir.Make(out, scenario, now)
 	if err != nil {
@@ -42,16 +43,16 @@ func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 	return &Directory{Path: path, made: made, lock: lock}, nil
 }
 
-// ResumeDirectory locks the directory of a comparison or a search that is resumed, so that no other process resumes it at
-// the same time.
+// ResumeDirectory locks the directory of a comparison or a search that is to be continued, so that no other process
+// continues it at the same time.
 func ResumeDirectory(dir string) (*Directory, error) {
 	lock, err := cluster.LockDir(dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // the reader of the directory reports it
+	case errors.Is(err, fs.ErrNotExist): // reported later, when the directory is read
 	case err != nil:
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	case lock == nil:
-		return nil, exitcode.Usagef("--resume %s: another loadgen uses it (wait until that one ends)", dir)
+		return nil, exitcode.Usagef("--resume %s: another loadgen process uses this directory (wait until it ends)", dir)
 	}
 	return &Directory{Path: dir, resumed: true, lock: lock}, nil
 }
@@ -59,11 +60,11 @@ func ResumeDirectory(dir string) (*Directory, error) {
 // Unlock lets other processes use the directory. On a nil Directory it does nothing.
 func (d *Directory) Unlock() {
 	if d != nil && d.lock != nil {
-		_ = d.lock.Close() // the file was only read
+		_ = d.lock.Close() // nothing was written
 	}
 }
 
-// Remove removes the directory with its content, and the parents that were made for it. It does nothing if the
+// Remove removes the directory with its content, and the parents that MakeDirectory created. It does nothing if the
 // directory was resumed or d is nil.
 func (d *Directory) Remove() error {
 	if d == nil || d.resumed {
@@ -92,7 +93,8 @@ func (d *Directory) writeScenario(s *scenario.Scenario) (map[string]string, erro
 
 func (d *Directory) plane() string { return filepath.Join(d.Path, planeDir) }
 
-// discard removes what the run wrote, except the logs of a plane that did not start.
+// discard unlocks and removes the directory of a run that failed to start. It keeps the logs of the run's control
+// plane if there are any.
 func (d *Directory) discard() error {
 	defer d.Unlock()
 	if _, err := os.Stat(filepath.Join(d.plane(), "logs")); err == nil {
@@ -112,9 +114,8 @@ func removeBut(dir, keep string) error {
 	return errors.Join(errs...)
 }
 
-// sweep removes the credentials that killed runs left: tokens in the directory for
-// temporary files and, if dir is not empty, keys of bundled planes in the run
-// directories next to dir.
+// sweep removes credentials that killed runs left: tokens in the directory for temporary files and, if dir is not
+// empty, keys of bundled control planes in the run directories next to dir.
 func (c console) sweep(dir string) {
 	for _, path := range cluster.Sweep() {
 		c.step("removed %s, which a killed run left", path)
@@ -130,7 +131,8 @@ func (c console) sweep(dir string) {
 	}
 }
 
-// sweepKeys removes the keys of the plane of a run that has no live process.
+// sweepKeys removes the keys in plane, a control plane's directory in a run directory, if no live process uses the
+// run or the control plane. It reports whether it removed them.
 func sweepKeys(plane string) bool {
 	dir := filepath.Dir(plane)
 	if _, err := os.Lstat(filepath.Join(dir, result.RunFile)); err != nil {
@@ -148,7 +150,7 @@ func sweepKeys(plane string) bool {
 	return removeParts(plane, keyParts()...) == nil
 }
 
-// journal shows steps and records events in the timeline.
+// journal shows steps to the user and records events in the timeline.
 type journal struct {
 	console
 	timeline *timeline.Writer

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 )
 
-// compiled checks the options as Run does. It returns the gates, and the conditions that end the run early.
+// compiled compiles the gates and the conditions that end the run early, and checks the options.
 func (o Options) compiled() ([]gate.Compiled, *aborts, error) {
 	gates, err := gate.Compile(o.Scenario)
 	if err != nil {
@@ -31,9 +31,9 @@ func Check(ctx context.Context, o Options) error {
 	return o.checkReleases(ctx)
 }
 
-// DryRun checks the options as Run does, and returns what the run would make and send. It makes nothing here or in a
-// cluster; of a user's cluster it reads the version, resources and permissions. If the run would lack a program, the
-// preview has a note.
+// DryRun checks the options as Run does, and returns a preview of the objects that the run would create and the
+// requests that it would send. It changes nothing on this machine or in a cluster. From a user's cluster it reads the
+// version, resources and permissions. The preview has a note for each program that is missing on this machine.
 func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 	_, ends, err := o.compiled()
 	if err != nil {
@@ -58,7 +58,7 @@ func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 	return p, exitcode.EnvironmentError(err)
 }
 
-// check returns errors for options that are known to be wrong before anything starts.
+// check returns errors for options that can be found wrong before anything starts.
 func (o Options) check() error {
 	return errors.Join(o.checkTarget(), o.checkLoads(), workers.Check(o.Workers, o.Scenario), o.checkCustom(), CheckDescriptors(o.Scenario, o.Workers.Count > 0), o.checkHooks(), o.checkRate(), o.checkFuse())
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// execute runs the phases and, concurrently, the helpers that measure them. It always stops loads, nodes and helpers, in
-// that order. It records failures in r.info.
+// execute runs the phases. Concurrently it runs the helpers that record metrics, show progress and watch conditions.
+// At the end it always stops loads, nodes and helpers, in that order. It records failures in r.info.
 func (r *run) execute(parent, watched context.Context) {
 	ctx, cancel := context.WithCancelCause(watched)
 	defer cancel(nil)
@@ -42,7 +42,7 @@ func (r *run) execute(parent, watched context.Context) {
 		helpers.Go(func() error {
 			err := f(beside)
 			if err != nil && beside.Err() == nil {
-				cancel(exitcode.Environmentf("%s: %w", name, err)) // the other helpers run to the end
+				cancel(exitcode.Environmentf("%s: %w", name, err)) // the other helpers run until the end of the run
 			}
 			return nil
 		})
@@ -65,14 +65,18 @@ func (r *run) execute(parent, watched context.Context) {
 	}
 	r.tearDown()
 	r.display.beginStage(Ending)
-	windUp, cancelWindUp := r.windUp(windUpWithin(r.target.isLost()))
+	limit := windUpTimeout
+	if r.target.isLost() {
+		limit = lostStopTimeout
+	}
+	windUp, cancelWindUp := r.windUp(limit)
 	defer cancelWindUp()
 	r.loads.stopAll()
 	r.loads.finish(ctx, r.step)
 	r.nodes.stop(windUp)
 	r.fleet.End()
 	stop()
-	_ = helpers.Wait() // their errors have ended ctx
+	_ = helpers.Wait() // their errors were passed to cancel
 	r.o.Control.detach()
 	if r.info.RemoteWrite = r.recording.sent(); r.info.RemoteWrite != nil {
 		r.step("remote write: %d samples sent to %s", r.info.RemoteWrite.Sent, r.info.RemoteWrite.URL)
@@ -109,9 +113,8 @@ func (r *run) storm(ctx context.Context) error {
 	return ending(err, stop())
 }
 
-// ending joins the error of the phases with another error, of background loads or hooks. If there is another error, it
-// leaves out errConditionNotMet: an unmet condition is not a failure, and the joined error would not count as one
-// either.
+// ending joins the error of the phases with an error of background loads or hooks. If there is such an error, ending
+// drops errConditionNotMet: an unmet condition is not a failure, and the joined error must count as one.
 func ending(phases, other error) error {
 	if other != nil && errors.Is(phases, errConditionNotMet) {
 		return other
@@ -119,15 +122,15 @@ func ending(phases, other error) error {
 	return errors.Join(phases, other)
 }
 
-// loseWorker records that the run ended early because it lost a worker. The measurements of such a run cannot be judged.
+// loseWorker records that the run ended early because it lost a worker. Such a run cannot be judged.
 func (r *run) loseWorker(err error) {
 	r.info.LostWorkers = append(r.info.LostWorkers, err.Error())
-	r.step("could not continue: %v", err)
+	r.step("the run cannot continue: %v", err)
 	r.event(time.Now(), result.EventNote, "worker lost", err.Error())
 }
 
-// endBy records why the phases ended: the run reached a limit of the cluster, which is a failure of the run, or the
-// environment failed.
+// endBy records the error that ended the phases: either the run reached a limit of the cluster, which is a result of
+// the run, or the environment failed.
 func (r *run) endBy(err error) {
 	why := breachOf(err)
 	if why == "" {
@@ -149,7 +152,7 @@ func (r *run) fail(err error) {
 	r.event(time.Now(), result.EventNote, "failed", err.Error())
 }
 
-// close closes the recording, ends the target and writes what was measured. If a step fails, close continues with the
+// close closes the recording, ends the target and writes the measurements. If a step fails, close continues with the
 // next step.
 func (r *run) close() error {
 	defer r.dir.Unlock()
@@ -166,7 +169,7 @@ func (r *run) close() error {
 	case err == nil:
 	case r.info.Failure == "":
 		r.info.Failure = err.Error()
-	default: // a user's cluster may still have objects of the run: report it, also after another failure
+	default: // also after another failure, because the error may name objects left in a user's cluster
 		r.info.Failure += "; " + err.Error()
 	}
 	err = errors.Join(rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, m), r.timeline.Close())
@@ -201,8 +204,7 @@ func (r *run) measured() result.Measurements {
 	return m
 }
 
-// save writes what the generator has measured so far, for the report of a run that is
-// killed later.
+// save writes the measurements so far, so that a run that is killed later can be reported.
 func (r *run) save() error {
 	return rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, r.measured())
 }

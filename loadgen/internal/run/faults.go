@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// supervisor is the part of control.Client that faults and events need.
+// supervisor is the part of control.Client, the client of a control plane's supervisor, that faults and events need.
 type supervisor interface {
 	Check(context.Context, control.Fault) error
 	Begin(context.Context, control.Fault) (control.FaultStatus, error)
@@ -25,16 +25,17 @@ type supervisor interface {
 	Events(ctx context.Context, after int64) ([]control.Event, error)
 }
 
-// clearWithin is the time limit for undoing faults at the end of a phase. Restarting etcd members one after another takes
-// the longest.
+// clearWithin is the time limit for undoing faults at the end of a phase. The slowest case is restarting etcd members
+// one after another.
 const clearWithin = 2 * time.Minute
 
-// refuseFaults returns an error for each fault of the control plane, because a user's cluster cannot have them.
+// refuseFaults returns an error for each fault of the control plane, because Stormglass cannot break a user's control
+// plane.
 func refuseFaults(s *scenario.Scenario) error {
 	return faultErrors(s, "run it without --kubeconfig, on a bundled control plane")
 }
 
-// faultErrors returns an error for each fault of a control plane, with hint.
+// faultErrors returns an error with hint for each fault that needs a bundled control plane.
 func faultErrors(s *scenario.Scenario, hint string) error {
 	var errs []error
 	for _, f := range s.Faults() {
@@ -46,8 +47,8 @@ func faultErrors(s *scenario.Scenario, hint string) error {
 	return errors.Join(errs...)
 }
 
-// checkFaults asks the plane whether it supports every fault, before anything is broken: a fault that is impossible on this
-// machine is an error now, and is not silently left out later.
+// checkFaults asks the control plane's supervisor whether each fault is possible, so that a fault that is impossible
+// on this machine is reported before the run starts.
 func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) error {
 	var errs []error
 	for _, f := range s.Faults() {
@@ -71,12 +72,12 @@ func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) er
 	return errors.Join(errs...)
 }
 
-// comeback is how long a control plane may take to answer again after a fault of an earlier phase. A kill, for example,
-// ends when the process starts again, not when it is ready.
+// comeback is how long a control plane may take to answer again after a fault of an earlier phase ended. A kill, for
+// example, ends when the process starts again, which is before the process is ready.
 const comeback = time.Minute
 
-// patience returns how long actions of a scenario are retried. Without faults of the control plane it is 0: a failed action
-// ends the run.
+// patience returns how long failed actions of a scenario are retried. It returns 0 for scenarios without faults of
+// the control plane, where a failed action ends the run.
 func patience(s *scenario.Scenario) time.Duration {
 	if slices.ContainsFunc(s.Faults(), func(f scenario.PlacedFault) bool { return !f.OfNodes() }) {
 		return comeback
@@ -84,12 +85,12 @@ func patience(s *scenario.Scenario) time.Duration {
 	return 0
 }
 
-// schedule begins the faults of one phase at their times. Faults without a length end with the phase.
+// schedule begins the faults of one phase at their times. Faults without a duration end with the phase.
 type schedule struct {
 	*phases
 	start time.Time
 	fail  context.CancelCauseFunc // ends the phase because a fault could not be started
-	stop  context.CancelFunc      // prevents faults that have not begun
+	stop  context.CancelFunc      // cancels faults that have not begun
 	done  sync.WaitGroup
 
 	mu     sync.Mutex
@@ -97,8 +98,8 @@ type schedule struct {
 	missed []string // messages about faults for which the phase was too short
 }
 
-// startFaults schedules the faults of a phase that began at start. Faults of nodes that are due at the start have begun
-// when it returns. It calls fail if a fault cannot begin.
+// startFaults schedules the faults of a phase that began at start. Faults of nodes that are due at the start have
+// begun when startFaults returns. If a fault cannot begin, it calls fail.
 func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) *schedule {
 	s := &schedule{phases: ps, start: start, fail: fail}
 	waiting, stop := context.WithCancel(ctx)
@@ -116,9 +117,9 @@ func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time
 	return s
 }
 
-// at begins a fault when it is due, unless waiting ends first. If the phase ends while the request for the fault is in
-// flight, at still waits for the answer, which may take some seconds. If at cancelled the request, the fault might take
-// effect unnoticed and last into the next phase.
+// at begins a fault when it is due, unless waiting ends first. If the phase ends while the request for the fault is
+// in flight, at still waits for the answer, which may take some seconds: a cancelled request might take effect anyway
+// and the fault might last into the next phase.
 func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	kind, _ := control.FaultKindOf(f.Kind)
 	timer := time.NewTimer(time.Until(due.Add(-kind.Lead)))
@@ -151,9 +152,9 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 // askAgain is the interval between attempts to begin a fault.
 const askAgain = time.Second
 
-// begin requests a fault. If the request fails and another fault may be the reason, begin repeats it until waiting
-// ends. For example, a webhook cannot be registered while etcd elects a leader, and a scheduler that has crashed cannot
-// be paused.
+// begin requests a fault. If the request fails and another fault may be the cause, begin repeats it until waiting
+// ends. For example, a webhook cannot be registered while etcd elects a leader, and a scheduler that has crashed
+// cannot be paused.
 func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun control.FaultStatus, err error) {
 	for told := false; ; told = true {
 		begun, err = s.supervisor.Begin(ctx, f.Control(s.scenario.Seed))
@@ -169,8 +170,8 @@ func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun
 	}
 }
 
-// othersBreak reports whether another fault may be the reason why a request fails: one has begun in this phase, or one
-// of an earlier phase ended so recently that the plane may not have recovered.
+// othersBreak reports whether another fault may be the cause of a failed request: one has begun in this phase, or one
+// of an earlier phase ended so recently that the control plane may not have recovered.
 func (s *schedule) othersBreak() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,8 +192,8 @@ func (s *schedule) beginOfNodes(ctx, waiting context.Context, p *scenario.Phase,
 	}
 }
 
-// takeOutOfService adds the out-of-service taint to nodes that are permanently down, as an operator would, once the API
-// server reports each of them as not Ready.
+// takeOutOfService waits until the API server reports all of the nodes, which are permanently down, as not Ready.
+// Then it adds the out-of-service taint to them, as an operator would.
 func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Phase, nodes []string) {
 	if err := s.workload.Wait(waiting, func() bool { return s.workload.NotReady(nodes) }); err != nil {
 		s.mu.Lock()
@@ -227,16 +228,17 @@ func (s *schedule) taint(ctx context.Context, nodes []string, out bool) error {
 	})
 }
 
-// miss records that a fault never began because its phase was too short. No gate may pass as if the fault had happened.
+// miss records that a fault never began because its phase was too short. This keeps gates from passing as if the
+// fault had happened.
 func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.missed = append(s.missed, fmt.Sprintf("fault %s, due %s after the start of phase %s, never began: the phase ended before",
+	s.missed = append(s.missed, fmt.Sprintf("fault %s, due %s after the start of phase %s, never began: the phase ended first",
 		f.Kind, due.Sub(s.start).Round(time.Millisecond), p.Name))
 }
 
-// end cancels the faults that have not begun, and undoes those that are still in force, because the phase may have been
-// shorter than the faults. It returns when they are undone. ctx may have ended already.
+// end cancels the faults that have not begun, undoes the faults that are still in force, and waits until they are
+// undone. It also works if ctx has ended already.
 func (s *schedule) end(ctx context.Context) error {
 	s.stop()
 	s.done.Wait()
@@ -261,7 +263,7 @@ func (s *schedule) end(ctx context.Context) error {
 		s.mended = time.Now()
 	}
 	for _, m := range s.missed {
-		if !interrupted { // an interrupt explains why they are missing
+		if !interrupted { // an interrupt already explains the missing faults
 			s.step("%s", m)
 		}
 	}

@@ -189,7 +189,7 @@ func TestUnbegunFaultsAreReported(t *testing.T) {
 		if took := time.Since(s.start); took != 3*time.Second {
 			t.Errorf("the phase went on to %s", took)
 		}
-		want := []string{"fault kill, due 1m0s after the start of phase p, never began: the phase ended before"}
+		want := []string{"fault kill, due 1m0s after the start of phase p, never began: the phase ended first"}
 		if !slices.Equal(r.phases.missed, want) {
 			t.Errorf("missed %q", r.phases.missed)
 		}
@@ -219,7 +219,7 @@ func TestFaultBesideAnotherIsAskedForAgain(t *testing.T) {
 		if want := []string{"1s begin kill", "5.5s begin webhook", "20s clear webhook"}; !slices.Equal(s.log, want) {
 			t.Errorf("%q, want %q", s.log, want)
 		}
-		if want := []string{"fault pause, due 1s after the start of phase q, never began: the phase ended before"}; !slices.Equal(r.phases.missed, want) {
+		if want := []string{"fault pause, due 1s after the start of phase q, never began: the phase ended first"}; !slices.Equal(r.phases.missed, want) {
 			t.Errorf("missed %q", r.phases.missed)
 		}
 	})
@@ -263,10 +263,10 @@ func TestLostFaultIsReported(t *testing.T) {
 	if len(f.lost) != 0 {
 		t.Errorf("a fault in force is lost: %q", f.lost)
 	}
-	s.Lost = "with the process of etcd-0: no agent"
+	s.Lost = "cannot apply the fault to the new process of etcd-0: no agent"
 	f.fault(s)
 	f.fault(s)
-	want := []string{"fault 3, slowFsync, was not in force for its whole time: it was lost: with the process of etcd-0: no agent"}
+	want := []string{"fault 3, slowFsync, was lost before its end: cannot apply the fault to the new process of etcd-0: no agent"}
 	if !slices.Equal(f.lost, want) {
 		t.Errorf("lost %q, want %q", f.lost, want)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// newFollower returns a Follower of the objects in the scenario's conditions and transitions, or nil if the scenario
-// has none of these.
+// newFollower returns a Follower of the objects that the scenario's conditions and transitions refer to. It returns
+// nil if the scenario has no such conditions or transitions.
 func newFollower(t *cluster.Target, s *scenario.Scenario, stalls *stall.Meter) (*follow.Follower, error) {
 	if len(s.Followed()) == 0 {
 		return nil, nil

@@ -17,25 +17,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// AbortFlag is the flag for Options.AbortOn. NoFuse is the value of the flag that leaves out the default conditions.
+// AbortFlag is the flag for Options.AbortOn. NoFuse is its value that turns off the default conditions.
 const (
 	AbortFlag = "--abort-on"
 	NoFuse    = "none"
 )
 
-// Fuse limits a run in addition to its scenario: it says when the run ends early and how much it may send.
+// Fuse limits a run in addition to its scenario: it ends the run early and limits its rate.
 type Fuse struct {
-	// AbortOn has conditions that scenario.ParseAbort reads. NoFuse among them leaves out the default conditions for a
-	// user's cluster.
+	// AbortOn lists conditions that end the run early, in the syntax of scenario.ParseAbort. If the list contains
+	// NoFuse, the default conditions for a user's cluster do not apply.
 	AbortOn []string
-	// Rules is a file of Prometheus rules whose alerts AbortOn may name. Empty means the built-in rules.
+	// Rules is a file of Prometheus alerting rules. AbortOn may name their alerts. Empty means the built-in rules.
 	Rules string
-	// MaxRate is the highest rate of all loads together; 0 means unlimited.
+	// MaxRate is the highest total rate of all loads that the scenario may have; 0 means unlimited.
 	MaxRate scenario.Rate
-	// NoLock runs on a user's cluster without its lock. TakeLock names a run whose lock is taken over even though that run holds it.
+	// NoLock runs on a user's cluster without taking its lock. TakeLock is the ID of a run whose lock is taken over
+	// even though that run still holds it.
 	NoLock   bool
 	TakeLock string
-	// CleanupImage is the image of a Job that cleans up in the cluster; empty means no Job.
+	// CleanupImage is the image of a Job that removes the run's objects from the cluster; empty means no Job.
 	CleanupImage string
 }
 
@@ -48,7 +49,7 @@ func (f Fuse) rules() ([]byte, error) {
 	return text, nil
 }
 
-// Conditions returns AbortOn and, if Rules is set, a digest of the file.
+// Conditions returns AbortOn and, if Rules is set, a digest of that file.
 func (f Fuse) Conditions() ([]string, error) {
 	if f.Rules == "" {
 		return f.AbortOn, nil
@@ -60,11 +61,11 @@ func (f Fuse) Conditions() ([]string, error) {
 	return append(slices.Clone(f.AbortOn), fmt.Sprintf("rules %.6x", sha256.Sum256(text))), nil
 }
 
-// usualFuse returns the default conditions of a run on a user's cluster.
+// usualFuse returns the default conditions that end a run on a user's cluster early.
 func usualFuse() []string { return []string{"errors=50%,for=10s", "etcd-quota=90%"} }
 
-// aborts compiles the conditions that end a run early: from the scenario, from flags and, on a user's cluster, the default
-// ones.
+// aborts compiles the conditions that end a run early. They come from the scenario and from flags; on a user's
+// cluster the default ones are added.
 func (o Options) aborts() (*aborts, error) {
 	own, err := gate.Stops(o.Scenario)
 	if err != nil {
@@ -98,7 +99,7 @@ func (o Options) aborts() (*aborts, error) {
 	return a, nil
 }
 
-// texts returns the conditions as people write them.
+// texts returns the conditions in the syntax of the flag.
 func (a *aborts) texts() (all []string) {
 	for _, s := range slices.Concat(a.stops, a.usual) {
 		all = append(all, s.Text())
@@ -106,8 +107,8 @@ func (a *aborts) texts() (all []string) {
 	return all
 }
 
-// check returns an error for conditions on alerts for which a Prometheus has no rules. It accepts a Prometheus that
-// does not list its rules.
+// check returns an error for conditions on alerts that the Prometheus does not have. If the Prometheus does not list
+// its rules, check only calls note.
 func (a *aborts) check(ctx context.Context, source *promimport.Source, note func(string)) error {
 	var named []string
 	for _, s := range a.stops {
@@ -120,7 +121,7 @@ func (a *aborts) check(ctx context.Context, source *promimport.Source, note func
 	}
 	known, err := source.Alerts(ctx)
 	if err != nil {
-		note(fmt.Sprintf("whether %s has rules for the alerts of %s is not known: %v", source.URL(), AbortFlag, err))
+		note(fmt.Sprintf("could not check that %s has rules for the alerts of %s: %v", source.URL(), AbortFlag, err))
 		return nil
 	}
 	var errs []error
@@ -133,7 +134,7 @@ func (a *aborts) check(ctx context.Context, source *promimport.Source, note func
 	return errors.Join(errs...)
 }
 
-// checkRate returns an error if the scenario sends more than Fuse.MaxRate.
+// checkRate returns an error if the loads of the scenario may exceed Fuse.MaxRate.
 func (o Options) checkRate() error {
 	if o.Fuse.MaxRate == 0 {
 		return nil
@@ -141,8 +142,8 @@ func (o Options) checkRate() error {
 	return exitcode.UsageError(o.Scenario.CheckRate(o.Fuse.MaxRate))
 }
 
-// checkFuse returns an error for options that need a user's cluster if none exists, and for options that exclude each
-// other.
+// checkFuse returns an error for options that need a user's cluster if the run has no user's cluster, and for options
+// that exclude each other.
 func (o Options) checkFuse() error {
 	f := o.Fuse
 	for flag, set := range map[string]bool{"--no-lock": f.NoLock, "--take-lock": f.TakeLock != "", "--cleanup-job": f.CleanupImage != ""} {

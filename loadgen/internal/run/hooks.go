@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// checkHooks returns errors for hooks that must pass but whose program is not found.
+// checkHooks returns an error for each hook that must pass but whose program is not found on this machine.
 func (o Options) checkHooks() error {
 	var errs []error
 	for _, h := range o.Scenario.Hooks() {
@@ -33,18 +33,18 @@ func (o Options) checkHooks() error {
 	return errors.Join(errs...)
 }
 
-// hooks runs the commands of a scenario.
+// hooks runs the hook commands of a scenario.
 type hooks struct {
 	journal
-	dir       string // of the run
+	dir       string // the run's directory
 	namespace string
-	// kubeconfig writes a kubeconfig for the commands.
+	// kubeconfig writes a kubeconfig for the commands. remove deletes it.
 	kubeconfig func() (file string, remove func() error, err error)
 	ran        []result.Hook
 }
 
-// run runs the hooks of a phase one after another: those "before" or those "after" the phase, as when says. It fails at
-// the first hook that fails and must pass.
+// run runs the hooks of a phase one after another: the hooks to run "before" or "after" the phase, depending on when.
+// It stops at the first hook that fails and must pass.
 func (hs *hooks) run(ctx context.Context, s *scenario.Scenario, phase, when string) error {
 	n := 0
 	for _, h := range s.Hooks() {
@@ -90,7 +90,7 @@ func outcome(failed error, took time.Duration) string {
 	return fmt.Sprintf("exit code 0 after %s", took.Round(time.Millisecond))
 }
 
-// execute runs a command with its output in a file of the run.
+// execute runs the command of a hook and writes its output to a file of the run.
 func (hs *hooks) execute(ctx context.Context, h scenario.PlacedHook, output string) error {
 	file := filepath.Join(hs.dir, filepath.FromSlash(output))
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -120,11 +120,11 @@ func (hs *hooks) execute(ctx context.Context, h scenario.PlacedHook, output stri
 	return failed
 }
 
-// hookGrace is how long a command may take to end after SIGTERM.
+// hookGrace is the time between SIGTERM and SIGKILL for a command that must end.
 const hookGrace = 5 * time.Second
 
-// command runs a program in its own process group, and ends the whole group when the program has ended, so that a hook
-// leaves no process behind.
+// command runs a program in its own process group. When the program has ended, command kills the rest of the group,
+// so that a hook leaves no process behind.
 func command(ctx context.Context, argv, env []string, within time.Duration, out *os.File) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it did not end within %s", scenario.Duration(within)))
 	defer cancel()
@@ -136,7 +136,7 @@ func command(ctx context.Context, argv, env []string, within time.Duration, out 
 	err := cmd.Start()
 	if err == nil {
 		err = cmd.Wait()
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // any children that are left; usually none
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // children that still run; usually none
 	}
 	var exit *exec.ExitError
 	switch {
@@ -149,12 +149,14 @@ func command(ctx context.Context, argv, env []string, within time.Duration, out 
 }
 
 const (
-	// tail is how much of the output is searched for its last line, and lineLength how much of that is quoted.
+	// tail is the number of bytes at the end of the output in which the last line is searched. lineLength is the
+	// maximum number of characters of that line in an error.
 	tail       = 8 << 10
 	lineLength = 200
 )
 
-// lastLine returns the last non-empty line of a file, without control characters.
+// lastLine returns the last non-empty line of a file, without unprintable characters. It returns "" if the file
+// cannot be read.
 func lastLine(file string) string {
 	f, err := os.Open(file)
 	if err != nil {

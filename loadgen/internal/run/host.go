@@ -20,19 +20,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Version is the program's own version, from the build.
+// Version returns the program's version.
 func Version() string { return version.Program() }
 
-// OtherGenerator describes the machine or loadgen version of earlier measurements if they differ from the current ones. It
-// returns "" if they are equal, as far as both are known.
+// OtherGenerator says how the machine or the loadgen version of earlier measurements differs from the current one. It
+// returns "" if nothing is known to differ.
 func OtherGenerator(host result.Host, version string) string {
 	differs := func(was, is string) bool { return was != "" && was != is }
 	here := hostFacts()
 	switch {
 	case differs(host.OS, here.OS), differs(host.CPUModel, here.CPUModel), host.CPUs > 0 && host.CPUs != here.CPUs:
-		return strings.TrimSpace(fmt.Sprintf("on another machine with %d processors %s", host.CPUs, host.CPUModel))
+		return strings.TrimSpace(fmt.Sprintf("on another machine with %d processors (%s)", host.CPUs, host.CPUModel))
 	case differs(version, Version()):
-		return fmt.Sprintf("with loadgen %s, and this is %s", version, Version())
+		return fmt.Sprintf("with loadgen %s, but this is loadgen %s", version, Version())
 	}
 	return ""
 }
@@ -53,8 +53,8 @@ func hostFacts() result.Host {
 	return h
 }
 
-// procField returns the value of the first "name : value" line of a proc file, or
-// "" if the file or the line is missing, as on systems without /proc.
+// procField returns the value of the first "name : value" line of a proc file, or "" if the file or the line is
+// missing, for example because the system has no /proc.
 func procField(file, name string) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -70,9 +70,9 @@ func procField(file, name string) string {
 	return ""
 }
 
-// Numbers of file descriptors. The generator needs one for each node that has its own connection,
-// one per 100 watches (the API server's limit of streams on a connection), and baseDescriptors for
-// the archive, the plane's pipes and a margin.
+// Estimate of the file descriptors that the generator needs: one for each node that has its own connection, one per
+// 100 watches (the API server's limit of streams on a connection), and baseDescriptors for the archive, the control
+// plane's pipes and a margin.
 const (
 	baseDescriptors = 256
 	watchesPerConn  = 100
@@ -94,15 +94,15 @@ func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
 		if l.Connect == "each" {
 			perConn = 1
 		}
-		need += l.Clients + l.Watchers // each client of a history has a connection
+		need += l.Clients + l.Watchers // each client of a "history" load has its own connection
 		need += (l.Count+perConn-1)/perConn + max(l.Connections, (l.MaxInFlight+watchesPerConn-1)/watchesPerConn)
 	}
 	return uint64(need)
 }
 
 // CheckDescriptors raises the soft limit of file descriptors to the hard limit, and returns an error if the scenario
-// needs more. The Go runtime already raises it at start, but a process that another one started may have a lower limit.
-// If divided is true, connections of loads and nodes that are divided among workers do not count.
+// needs more. The Go runtime raises the soft limit at start, but not in every process that another program started.
+// If divided is true, connections of loads and nodes that run in workers do not count.
 func CheckDescriptors(s *scenario.Scenario, divided bool) error {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
@@ -110,8 +110,7 @@ func CheckDescriptors(s *scenario.Scenario, divided bool) error {
 	}
 	if lim.Cur < lim.Max {
 		lim.Cur = lim.Max
-		// Systems whose hard limit is above their maximum refuse this: the check
-		// below then reports it.
+		// The system refuses this if its maximum is below the hard limit. The check below then reports the limit.
 		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lim)
 		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
 			return exitcode.Environmentf("read the descriptor limit: %w", err)

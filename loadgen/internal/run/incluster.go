@@ -13,12 +13,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// apiServer is the only component whose metrics are available in any cluster.
+// apiServer is the only component whose metrics are available in every cluster.
 const apiServer = "kube-apiserver"
 
-// InCluster checks the options of a run that will run inside the cluster that it loads. It makes the checks of Run that
-// do not depend on this machine. It returns the rules that the run needs there, and notes about features that the run
-// will not have. If o names a cluster, InCluster reads the cluster's resources.
+// InCluster checks the options of a run that will run inside the cluster that it loads. It makes the same checks as
+// Run, except those that depend on this machine. It returns the RBAC rules that the run needs, and a note for each
+// gate that will have no data. If the rules depend on the cluster's resources, InCluster looks them up in the cluster
+// that o names.
 func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []string, err error) {
 	s, asked := o.Scenario, o.Kubeconfig
 	o.Kubeconfig = cluster.Kubeconfig{Files: cluster.InCluster}
@@ -29,7 +30,7 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 	if _, err := o.aborts(); err != nil {
 		return nil, nil, err
 	}
-	err = errors.Join(faultErrors(s, "leave out --render: it needs a bundled control plane"), checkPod(s), o.checkLoads(), workers.Check(o.Workers, s), o.checkCustom(), o.checkRate(), o.checkFuse())
+	err = errors.Join(faultErrors(s, "leave out --render: the fault needs a bundled control plane"), checkPod(s), o.checkLoads(), workers.Check(o.Workers, s), o.checkCustom(), o.checkRate(), o.checkFuse())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -41,7 +42,7 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 	switch {
 	case err == nil:
 	case asked.Files == "":
-		return nil, nil, exitcode.Usagef("scenario %s: what it needs depends on your cluster: %w (add --kubeconfig FILE or --current-cluster to look them up)", s.Name, err)
+		return nil, nil, exitcode.Usagef("scenario %s: its requirements depend on your cluster: %w (add --kubeconfig FILE or --current-cluster, so that loadgen can look them up)", s.Name, err)
 	default:
 		return nil, nil, exitcode.EnvironmentError(err)
 	}
@@ -54,7 +55,7 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 	return rules, notes, nil
 }
 
-// checkPod returns errors for parts of a scenario that a pod whose image has only loadgen cannot do.
+// checkPod returns errors for parts of a scenario that do not work in a pod whose image contains only loadgen.
 func checkPod(s *scenario.Scenario) error {
 	var errs []error
 	for _, h := range s.Hooks() {

@@ -133,8 +133,8 @@ func (i impatient) Step(line string) {
 // Objects left in a user's cluster are reported, also after another failure.
 func TestWindUpReportsLeftObjects(t *testing.T) {
 	for name, want := range map[string]string{
-		"not all is removed yet":     "the cluster cannot be reached: connection refused",
-		"removing what the run made": "the clean-up was ended by a second signal: not tried",
+		"not all is removed yet":          "the cluster cannot be reached: connection refused",
+		"removing the objects of the run": "the clean-up was ended by a second signal: not tried",
 	} {
 		t.Run(name, func(t *testing.T) {
 			user := impatient{name, make(chan struct{})}
@@ -278,7 +278,7 @@ func TestInterruptBeforeStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Run(ctx, Options{Scenario: parse(t, "phases: [{name: p, for: 1s}]"), Kubeconfig: cluster.Kubeconfig{Files: "none.kubeconfig"}, Progress: silent{}})
-	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "nothing is left behind") {
+	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "everything was cleaned up") {
 		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}
 	err = interruptedError{errors.New("delete namespaces: refused")}

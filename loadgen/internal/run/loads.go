@@ -18,44 +18,45 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// finishWithin is the time limit for finishing all loads. The final reads of a history wait for a control plane that
-// recovers from its last fault.
+// finishWithin is the time limit for finishing all loads. It allows for the final reads of a "history" load, which
+// wait until the control plane has recovered from its last fault.
 const finishWithin = 3 * time.Minute
 
-// prepareAtOnce is the number of loads that may create their objects at the same time.
+// prepareAtOnce is the maximum number of loads that create their objects at the same time.
 const prepareAtOnce = 4
 
-// ErrPrepare is wrapped in the error of a load whose objects were not created.
+// ErrPrepare is wrapped by the error of a load whose objects could not be created.
 var ErrPrepare = errors.New("prepare")
 
 type loads struct {
 	all   []*placed
 	fleet *workers.Fleet // nil: there are no workers
 
-	hurry <-chan struct{} // closed when requests in flight are no longer waited for
+	hurry <-chan struct{} // closed when the user no longer waits for requests in flight
 
 	definesLater func(resource string) bool
 
 	mu      sync.Mutex
 	failed  error
-	unready []string // loads whose resource was never served, and why
-	halted  bool     // nothing is started any more
+	unready []string // messages about loads whose resource was never served
+	halted  bool     // no more loads are started
 }
 
 type placed struct {
 	at   scenario.PlacedLoad
 	load load.Load
-	// late is the error of Prepare if the load's resource was not served before the first phase, but a phase of the
-	// scenario may define it; nil if the load was prepared. ready is closed when the load is prepared.
+	// late is the error of Prepare if the API server did not serve the load's resource before the first phase, but a
+	// phase of the scenario may define the resource. It is nil for other loads. ready is closed when the load is
+	// prepared.
 	late  error
 	ready chan struct{}
-	stop  context.CancelFunc // while it runs
+	stop  context.CancelFunc // stops the load; nil before it starts
 	done  chan struct{}      // closed when it has ended
 }
 
-// newLoads makes the loads and creates their objects before the first phase, so that no phase begins with preparations.
-// dir is the directory for evidence of faulty histories. hurry is closed when requests in flight are no longer waited
-// for. fleet has the loads that are divided among workers; nil means no workers.
+// newLoads makes the loads and creates their objects before the first phase, so that no phase begins with
+// preparations. dir is the directory for evidence of histories that fail their check. hurry is closed when the user
+// no longer waits for requests in flight. fleet runs the loads that are divided among workers; nil means no workers.
 func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}, fleet *workers.Fleet) (*loads, error) {
 	whole := func(name string) bool { return fleet == nil || !kind.Divides(name) }
 	made, err := kind.MakeSome(s, target, dir, whole)
@@ -90,17 +91,17 @@ func (ls *loads) prepare(ctx context.Context) error {
 			return nil
 		})
 	}
-	_ = group.Wait() // all errors are reported, not only the first
+	_ = group.Wait() // the errors are in errs: all are reported, not only the first
 	return errors.Join(errs...)
 }
 
-// of returns the loads that a phase starts, or the background loads for "".
+// of returns the loads of a phase, or the background loads if phase is "".
 func (ls *loads) of(phase string) []*placed {
 	return slices.DeleteFunc(slices.Clone(ls.all), func(p *placed) bool { return p.at.Phase != phase })
 }
 
-// start starts some loads. The returned function stops those that end with their phase, except watches, which must
-// outlive the loads that write.
+// start starts some loads in the background. The returned function stops those that end with their phase, except
+// watches, which drain stops later, when they have received all writes.
 func (ls *loads) start(some []*placed) (stop func() error) {
 	for _, p := range some {
 		ctx := ls.begin(p)
@@ -125,7 +126,7 @@ func (ls *loads) start(some []*placed) (stop func() error) {
 	}
 }
 
-// begin returns the context in which a load runs, or nil once all loads are halted.
+// begin returns the context in which a load runs, or nil if halt was called.
 func (ls *loads) begin(p *placed) context.Context {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -137,7 +138,7 @@ func (ls *loads) begin(p *placed) context.Context {
 	return ctx
 }
 
-// halt stops all loads from sending and returns immediately. Requests in flight are awaited when the loads are stopped.
+// halt stops all loads from sending and returns immediately. It does not wait for requests in flight; end does.
 func (ls *loads) halt() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -165,7 +166,8 @@ func (ls *loads) fail(err error) {
 	ls.failed = errors.Join(ls.failed, err)
 }
 
-// drain waits until watches have received what the loads wrote, and ends the watches that do not outlive the phase.
+// drain waits until watches have received what the loads wrote, and then ends the watches that do not outlive their
+// phase.
 func (ls *loads) drain(ctx context.Context, some []*placed) {
 	for _, p := range some {
 		p.load.Settle(ctx)
@@ -173,8 +175,7 @@ func (ls *loads) drain(ctx context.Context, some []*placed) {
 	ls.end(some, func(p *placed) bool { return p.at.OpensWatches() && !p.at.Hold })
 }
 
-// end stops the selected running loads and waits until they have ended, or until the user
-// no longer waits.
+// end stops the running loads that which selects, and waits until they have ended or the user no longer waits.
 func (ls *loads) end(all []*placed, which func(*placed) bool) {
 	some := slices.DeleteFunc(slices.Clone(all), func(p *placed) bool { return p.stop == nil || !which(p) })
 	for _, p := range some {
@@ -197,8 +198,8 @@ func (ls *loads) beginPhase(name string, at time.Time) {
 	}
 }
 
-// awaitOpen waits until all running watches are established. The watches of a phase
-// that has ended do not run. A failed watch is reported when its phase ends.
+// awaitOpen waits until all running watches are established. A watch that fails does not block it: the error is
+// reported when the phase ends.
 func (ls *loads) awaitOpen(ctx context.Context) error {
 	for _, p := range ls.all {
 		open := p.load.AllOpen()
@@ -215,7 +216,7 @@ func (ls *loads) awaitOpen(ctx context.Context) error {
 	return nil
 }
 
-// awaitMade waits until the running loads of kind "objects" have created all their objects, or have failed.
+// awaitMade waits until the running loads of kind "objects" have created all their objects or have ended.
 func (ls *loads) awaitMade(ctx context.Context) error {
 	for _, p := range ls.all {
 		made, ok := p.load.(interface{ Over() <-chan struct{} })
@@ -232,8 +233,8 @@ func (ls *loads) awaitMade(ctx context.Context) error {
 	return nil
 }
 
-// finish finishes the loads that ran. If the run was interrupted or its plane has ended, ctx has ended too: the recorded
-// part of a history is then judged, and the result names the missing part.
+// finish calls Finish of each load that was started. If the run was interrupted or lost its target, ctx has ended: a
+// "history" load then judges only the part that it recorded, and its result names the missing part.
 func (ls *loads) finish(ctx context.Context, step func(format string, args ...any)) {
 	ctx, cancel := context.WithTimeout(ctx, finishWithin)
 	defer cancel()
@@ -247,8 +248,7 @@ func (ls *loads) finish(ctx context.Context, step func(format string, args ...an
 	}
 }
 
-// addTo adds the results of the loads to the measurements and their phases. It fails if
-// the results of the workers do not add up.
+// addTo adds the results of the loads to the measurements. It fails if the results of the workers cannot be merged.
 func (ls *loads) addTo(m *result.Measurements) error {
 	for _, p := range ls.all {
 		p.load.AddTo(m)
@@ -256,7 +256,8 @@ func (ls *loads) addTo(m *result.Measurements) error {
 	return ls.fleet.AddTo(m)
 }
 
-// snapshot adds the state of the loads and what they did since the previous snapshot to s.
+// snapshot adds the current state of the loads to s: open watches, delivered events, and the rates and latency since
+// the previous snapshot.
 func (ls *loads) snapshot(s *Snapshot) {
 	for _, p := range ls.all {
 		l := p.load.Live()

@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A load of a phase waits servedWithin for its resource, and checks every servedPoll. A background load waits until the run ends: a
-// later phase may define the resource.
+// A load of a phase waits up to servedWithin for the API server to serve its resource, and tries every servedPoll. A
+// background load waits until the run ends, because a later phase may define the resource.
 const (
 	servedWithin = 2 * time.Minute
 	servedPoll   = 250 * time.Millisecond
 )
 
-// definedLater reports whether err says that a load was not prepared because the API server does not yet serve a
-// resource that a phase of the scenario may define.
+// definedLater reports whether err means that a load could not be prepared because the API server does not yet serve
+// a resource that a phase of the scenario may define.
 func (ls *loads) definedLater(err error) bool {
 	if lacks, ok := errors.AsType[*object.UnknownError](err); ok {
 		return ls.definesLater(lacks.Resource)
@@ -32,8 +32,9 @@ func (ls *loads) definedLater(err error) bool {
 	return false
 }
 
-// awaitReady waits until a load is prepared. A late load is prepared when its resource is served. A load that measures
-// changes waits for the watches that make its objects. awaitReady returns false if the load must not run.
+// awaitReady waits until a load is prepared, and prepares it if its resource was not served earlier. A load that
+// measures the changes of a watch load waits until that load is prepared, because it creates the objects. awaitReady
+// returns false if the load must not run.
 func (ls *loads) awaitReady(ctx context.Context, p *placed) bool {
 	of := p
 	if i := slices.IndexFunc(ls.all, func(o *placed) bool { return o.at.Name == p.at.Watches }); p.at.Watches != "" && i >= 0 {
@@ -70,19 +71,19 @@ func (ls *loads) prepareLate(ctx context.Context, p *placed) bool {
 			return true
 		}
 		if within.Err() == nil {
-			p.late = err // an error of a cut-off request says less
+			p.late = err // keep the last complete error: an error of a cancelled request says less
 		}
 		if !apiclient.Pause(within, servedPoll) {
 			ls.mu.Lock()
 			defer ls.mu.Unlock()
-			ls.unready = append(ls.unready, fmt.Sprintf("load %s (%s) sent nothing: in %s its resource was not served: %v (does the action that defines it come before the load ends?)",
+			ls.unready = append(ls.unready, fmt.Sprintf("load %s (%s) sent nothing: for %s, the API server did not serve its resource: %v (check that the action that defines the resource comes before the load ends)",
 				p.at.Name, p.at.Path, time.Since(began).Round(time.Second), p.late))
 			return false
 		}
 	}
 }
 
-// unserved returns a line for each load that sent nothing because its resource was never served.
+// unserved returns a message for each load that sent nothing because its resource was never served.
 func (ls *loads) unserved() []string {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -8,16 +8,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// moves follows the versions of a plane's components through upgrades and downgrades.
+// moves records the upgrades and downgrades of a control plane's components during a run.
 type moves struct {
 	now map[string]string // version by component
 	all []result.VersionMove
 }
 
-// followMoves returns moves that start from these versions of the components, by name.
+// followMoves returns moves for components that begin with these versions, by name of the component.
 func followMoves(versions map[string]string) moves { return moves{now: maps.Clone(versions)} }
 
-// started notes that a component was started with a version. It ignores a component whose version at the start is unknown.
+// started records that a component was started with a version. It ignores components whose first version is unknown.
 func (m *moves) started(component, version string) {
 	was, known := m.now[component]
 	if !known || version == "" || was == version {
@@ -38,7 +38,7 @@ func (m *moves) started(component, version string) {
 	m.all = append(m.all, result.VersionMove{Of: of, Version: version, On: []string{component}})
 }
 
-// partOf returns the product whose version a component has: etcd or kubernetes.
+// partOf returns the product to which a component belongs: "etcd" or "kubernetes".
 func partOf(component string) string {
 	if control.ComponentKind(component) == control.KindEtcd {
 		return control.KindEtcd
@@ -46,8 +46,8 @@ func partOf(component string) string {
 	return "kubernetes"
 }
 
-// list returns the moves in order. If all components of a kind moved, the move names the kind; if all components of the
-// product moved, it names no component.
+// list returns the moves in order. If all components of a kind moved, the move names only the kind. If all components
+// of the product moved, it names none.
 func (m *moves) list() (all []result.VersionMove) {
 	for _, move := range m.all {
 		whole := func(same func(string) string, name string) bool {

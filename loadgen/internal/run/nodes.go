@@ -15,17 +15,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// nodes holds the simulated nodes of a run. If the scenario has no nodes, its methods do nothing.
+// nodes manages the simulated nodes of a run. If the scenario has no nodes, its methods do nothing.
 type nodes struct {
 	spec  scenario.Nodes
 	fleet nodeFleet // nil: the scenario has no nodes
-	// stalled is how long the generator was stalled while the nodes registered.
+	// stalled is how long the generator process itself was stalled while the nodes registered.
 	stalled time.Duration
 }
 
 // nodeFleet is the set of simulated nodes, in this process or divided among workers.
 type nodeFleet interface {
-	// Start returns when all nodes are acknowledged as Ready.
+	// Start starts the nodes. It returns when the API server has acknowledged all of them as Ready.
 	Start(ctx context.Context) error
 	// Begin begins a fault and returns the names of the nodes that it hits.
 	Begin(f node.Fault) ([]string, error)
@@ -33,11 +33,11 @@ type nodeFleet interface {
 	Names() []string
 	Live() node.Live
 	Results() result.Nodes
-	// Stop ends the nodes. It returns when they have ended, or when ctx ends.
+	// Stop stops the nodes and waits until they have ended, or until ctx ends.
 	Stop(ctx context.Context)
 }
 
-// newNodes makes the nodes, in this process or, if divided is not nil, in its workers.
+// newNodes creates the nodes in this process or, if divided is not nil, in its workers.
 func newNodes(c node.Config, divided *workers.Fleet) (n *nodes, err error) {
 	n = &nodes{spec: c.Spec}
 	switch {
@@ -62,7 +62,7 @@ func (r *run) nodeWorkers() *workers.Fleet {
 	return r.fleet
 }
 
-// nodeConfig configures the nodes. Nodes that are divided among workers serve no kubelet API.
+// nodeConfig returns the configuration of the nodes. Nodes that are divided among workers do not serve a kubelet API.
 func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console, divided bool) node.Config {
 	var api *node.API
 	if s.Nodes.Count > 0 && !divided {
@@ -83,16 +83,16 @@ func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console,
 	return config
 }
 
-// registerMargin is how long nodes may take to be Ready, in addition to the time over which their registration is spread. A
-// working cluster needs far less. The time is limited because a run that waits for ever leaves no report.
+// registerMargin is how long nodes may take to become Ready, in addition to the time over which their registration is
+// spread. A working cluster needs far less. There is a limit because a run that waits for ever leaves no report.
 const registerMargin = 10 * time.Minute
 
 func registerWithin(n scenario.Nodes) time.Duration {
 	return registerMargin + time.Duration(float64(n.Count)/float64(n.RegisterRate)*float64(time.Second))
 }
 
-// register registers the nodes. It returns when the API server has acknowledged every node as Ready and the workload has
-// seen this.
+// register registers the nodes. It returns when the API server has acknowledged every node as Ready and the
+// workload's watch has seen this.
 func (n *nodes) register(ctx context.Context, limit time.Duration, j journal, w *workload.Workload, stalls *stall.Meter) error {
 	if n.fleet == nil {
 		return nil
@@ -136,7 +136,7 @@ func (n *nodes) addTo(m *result.Measurements) {
 	}
 }
 
-// beginFault begins a fault and returns the names of the nodes that it hits.
+// beginFault begins a fault of nodes and returns the names of the nodes that it hits.
 func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) ([]string, error) {
 	at := time.Now()
 	names, err := n.fleet.Begin(node.Fault{Kind: f.Kind, Fraction: f.Fraction, Delay: f.Delay.D()})

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Nodes runs the simulated nodes of a scenario without anything else until ctx ends, and returns what they did. It
-// records and judges nothing.
+// Nodes runs only the simulated nodes of a scenario until ctx ends, and returns their results. It records and judges
+// nothing.
 func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 	if err := o.checkTarget(); err != nil {
 		return seen, err
@@ -44,8 +44,7 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 	return seen, errors.Join(err, started.undo(err))
 }
 
-// nodesTarget returns the user's cluster, or a plane that it starts in a temporary
-// directory.
+// nodesTarget returns the target that the options name, or a control plane that it starts in a temporary directory.
 func nodesTarget(ctx context.Context, o Options, id string, c console, started *undo) (*target, error) {
 	if o.Kubeconfig.Files != "" {
 		t, _, err := askForCluster(ctx, o, nil, nil, id, c)
@@ -94,7 +93,7 @@ func runNodes(ctx context.Context, t *target, s *scenario.Scenario, c console, s
 	return n.fleet.Results(), err
 }
 
-// show starts the nodes and shows them until ctx ends. It returns the cause.
+// show starts the nodes, and shows how many are Ready once a second until ctx ends. It returns the cause.
 func (n *nodes) show(ctx context.Context, t *target, c console) error {
 	began := time.Now()
 	done := c.waiting(fmt.Sprintf("%d nodes to be Ready", n.spec.Count))
@@ -105,13 +104,13 @@ func (n *nodes) show(ctx context.Context, t *target, c console) error {
 	}
 	c.step("%d nodes Ready after %s; Ctrl-C ends them", n.spec.Count, time.Since(began).Round(time.Millisecond))
 	if len(t.Taints()) > 0 {
-		c.step("they are tainted; a pod with this in its spec is scheduled to them:")
+		c.step("the nodes are tainted; a pod is scheduled to them only with this in its spec:")
 		for _, line := range t.Placement() {
 			c.step("  %s", line)
 		}
 	}
 	if class := t.DeviceClass(); class != "" {
-		c.step("claims of their devices have deviceClassName: %s", class)
+		c.step("claims for devices of these nodes need deviceClassName: %s", class)
 	}
 	everySecond(ctx, func(time.Time) {
 		count, ready := n.live()

@@ -18,13 +18,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// actOnObjects performs an action on objects of any resource, and records the number of objects. in is the phase of
-// the action or scenario.Teardown; path is the place of the action in the scenario file.
+// actOnObjects performs an action on objects of any resource, and records the number of objects in the timeline. in
+// is the name of the action's phase, or scenario.Teardown. path is the action's position in the scenario file.
 func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario.Action) error {
 	name := nameOfAction(a)
 	began := time.Now()
 	record := func(what string) {
-		if ctx.Err() != nil { // it was cut off with its phase
+		if ctx.Err() != nil { // the phase ended during the action
 			return
 		}
 		ps.event(began, result.EventAction, name, fmt.Sprintf("%s in %s", what, time.Since(began).Round(time.Millisecond)))
@@ -46,19 +46,20 @@ func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario
 	return err
 }
 
-// nameOfAction describes an action on objects in two words.
+// nameOfAction returns the action's kind and resource, such as "delete pods".
 func nameOfAction(a *scenario.Action) string {
 	return strings.TrimSpace(a.Kind + " " + a.Target.Resource)
 }
 
-// asked measures an action of a phase: how much it had to do in which time, and how much it did.
+// asked measures an action of a phase: how much work was due, and how much of it was done.
 type asked struct {
 	result.Action
 	*objects.Meter
 }
 
-// ask begins to measure action i of a phase if the action has a rate, is repeated, or begins later and may be cut off by the end
-// of the phase. It returns the context of the action.
+// ask returns the measurement of action i of a phase and the context to run it in. It adds the measurement to the
+// phase's results only if the action has a rate, is repeated or begins later: such an action may be cut off by the
+// end of the phase.
 func (ps *phases) ask(ctx context.Context, p *scenario.Phase, i int) (context.Context, *asked) {
 	a := &p.Actions[i]
 	work := &asked{Action: result.Action{Index: i, Name: nameOfAction(a), Rate: float64(a.Rate), AtOnce: load.AtOnce}, Meter: objects.NewMeter()}
@@ -71,7 +72,7 @@ func (ps *phases) ask(ctx context.Context, p *scenario.Phase, i int) (context.Co
 	return objects.WithMeter(ctx, work.Meter), work
 }
 
-// worked returns what the actions of the last phase did, in the order of the file.
+// worked returns the measured actions of the current phase in the order of the scenario file, and forgets them.
 func (ps *phases) worked() (all []result.Action) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -84,7 +85,7 @@ func (ps *phases) worked() (all []result.Action) {
 	return all
 }
 
-// idle counts an action that had nothing to do. The first time it prints a warning.
+// idle counts a message about an action that had nothing to do. The first time it prints the message as a warning.
 func (ps *phases) idle(what string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -96,7 +97,7 @@ func (ps *phases) idle(what string) {
 	}
 }
 
-// idles returns a line for each action that had nothing to do.
+// idles returns a message for each action that had nothing to do.
 func (ps *phases) idles() []string {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -110,8 +111,8 @@ func (ps *phases) idles() []string {
 	return lines
 }
 
-// startLater starts the actions that have their own times, in parallel. end waits for the actions in progress. An action that
-// fails ends the phase through fail.
+// startLater starts the actions that have their own start times, in parallel. An action that fails ends the phase
+// through fail. end cancels the actions and waits for those in progress.
 func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) (end func()) {
 	later, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -134,8 +135,8 @@ func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.
 	}
 }
 
-// repeat performs an action at its times until ctx ends, and counts the rounds. It skips a time that comes while
-// the previous round still runs.
+// repeat performs an action at each of its times until ctx ends, and counts the rounds. It skips a time if the
+// previous round is still running.
 func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked, do func(context.Context) error) error {
 	for due := start.Add(a.After.D()); apiclient.Pause(ctx, time.Until(due)); {
 		work.Rounds++
@@ -159,7 +160,7 @@ func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked
 	return nil
 }
 
-// actionPath returns the place of action i of a phase in the file.
+// actionPath returns the path of action i of a phase in the scenario file.
 func actionPath(p *scenario.Phase, i int) string {
 	return fmt.Sprintf("phases.%s.actions[%d]", p.Name, i)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Options of a run. Package loadgen documents them.
+// Options are the options of a run. Package loadgen documents them.
 type Options struct {
 	Scenario                *scenario.Scenario
 	Overrides, WithoutGates []string
@@ -77,29 +77,30 @@ type leftError string
 
 func (e leftError) Error() string { return string(e) }
 
-// Left returns the part of an error that says what is left in a user's cluster and how to remove it, or "".
+// Left returns the part of an error that names the objects left in a user's cluster and how to remove them, or "".
 func Left(err error) string {
 	var left leftError
 	errors.As(err, &left)
 	return string(left)
 }
 
-// interruptedError is the error of a run that was stopped before there was anything to report: exit code 3, or 4 if
-// something that was made could not be undone.
+// interruptedError is the error of a run that was interrupted before it recorded anything to report. left contains
+// the errors of undoing what the run made; nil means that nothing is left. The exit code is 3, or 4 if left is not
+// nil.
 type interruptedError struct{ left error }
 
 func (e interruptedError) Error() string {
 	if e.left != nil {
-		return fmt.Sprintf("interrupted before there was anything to report, and not all was undone: %v", e.left)
+		return fmt.Sprintf("interrupted before there was anything to report, and the clean-up failed: %v", e.left)
 	}
-	return "interrupted before there was anything to report; nothing is left behind"
+	return "interrupted before there was anything to report; everything was cleaned up"
 }
 
 func (e interruptedError) Unwrap() error { return e.left }
 
-// Unjudged reports whether nothing was recorded and nothing is left.
+// Unjudged reports whether the error counts as "no data": the run recorded nothing and left nothing behind.
 func (e interruptedError) Unjudged() bool { return e.left == nil }
 
-// Interrupted returns the error of a run that was stopped before there was anything to
-// report; left, which may be nil, says what could not be undone.
+// Interrupted returns the error of a run that was interrupted before it recorded anything to report. left contains
+// the errors of undoing what the run made, or is nil.
 func Interrupted(left error) error { return interruptedError{left} }

@@ -18,14 +18,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// errConditionNotMet is the error of a phase whose condition never held. It ends the phases, because the next ones
-// would not measure what the scenario says.
+// errConditionNotMet is the error of a phase whose condition never held. The run then skips the remaining phases,
+// because they would not start from the state that the scenario expects.
 var errConditionNotMet = errors.New("condition not met")
 
 type phases struct {
 	journal
 	scenario   *scenario.Scenario
-	supervisor supervisor // nil: the scenario has no fault of the control plane
+	supervisor supervisor // nil: the target supports no faults of the control plane
 	recorder   recorder
 	self       *generator.SelfMeter
 	workload   *workload.Workload
@@ -36,23 +36,23 @@ type phases struct {
 	display    *display
 	create     func(context.Context, scenario.Manifest) error
 	objects    *objects.Objects
-	// awaitServed waits for the custom resources that objects define.
+	// awaitServed waits until the API server serves the custom resources that objects define.
 	awaitServed func(ctx context.Context, objects []scenario.Manifest) error
 	// outOfService adds the out-of-service taint to a node, or removes it.
 	outOfService func(ctx context.Context, node string, out bool) error
-	save         func() error // after each phase
+	save         func() error // called after each phase
 	profiler     *profiler
 	hooks        *hooks
 	aborts       *aborts
 	steering     *steering
 
-	stamps []result.Phase // of the phases that have ended
-	missed []string       // faults that never began
+	stamps []result.Phase // the phases that have ended
+	missed []string       // messages about faults that never began
 	mended time.Time      // when the last faults of an earlier phase were undone
 
 	mu      sync.Mutex
-	tainted []string       // nodes that are out of service
-	idled   map[string]int // actions that had nothing to do, and how often
+	tainted []string       // nodes with the out-of-service taint
+	idled   map[string]int // counts of messages about actions that had nothing to do
 	work    []*asked       // measured actions of the phase
 }
 
@@ -63,7 +63,7 @@ func (ps *phases) run(ctx context.Context) error {
 			return err
 		}
 		err := ps.phase(ctx, p)
-		if ctx.Err() == nil { // also after a failed phase: its hooks may save evidence
+		if ctx.Err() == nil { // also after a failed phase, because its hooks may save evidence
 			err = ending(err, ps.hooks.run(ctx, ps.scenario, p.Name, "after"))
 		}
 		if err != nil {
@@ -73,8 +73,9 @@ func (ps *phases) run(ctx context.Context) error {
 	return nil
 }
 
-// phase runs one phase: it stamps the start, starts the loads, actions and faults, waits for the end and stamps the
-// end. Both stamps are times of scrapes, so that PromQL over the time between them covers exactly the phase.
+// phase runs one phase: it scrapes, starts the loads, actions and faults, waits for the end and scrapes again. The
+// phase's start and end are the times of these scrapes, so that PromQL over the time between them covers exactly the
+// phase.
 func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	loads := ps.loads.of(p.Name)
 	start, err := ps.recorder.ScrapeNow(ctx)
@@ -86,7 +87,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	machine := generator.MeasureMachine()
 	stamp := result.Phase{Name: p.Name, Start: start, Until: p.Until.String()}
 	defer func() {
-		// A failed phase is cut short too: no gate may pass on it.
+		// A failed phase counts as interrupted too, so that no gate can pass on it.
 		stamp.Interrupted = ctx.Err() != nil || err != nil && !errors.Is(err, errConditionNotMet)
 		stamp.Actions = ps.worked()
 		ps.stamps = append(ps.stamps, stamp)
@@ -104,7 +105,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	profiles.stop()
 	ps.aborts.endPhase()
 	err = errors.Join(err, stop())
-	// Stamp the end even after an interrupt, which has ended ctx.
+	// Scrape at the end even after an interrupt, which has ended ctx.
 	windUp, cancel := ps.windUp(windUpTimeout)
 	defer cancel()
 	end, scrapeErr := ps.recorder.ScrapeNow(windUp)
@@ -124,7 +125,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 		return causeOf(ctx, err)
 	}
 	if !p.Until.IsZero() && !stamp.ConditionMet && !stamp.EndedEarly {
-		ps.step("phase %s: %s did not hold within %s%s; the phases after it are not run", p.Name, p.Until, p.Within, reached(stamp))
+		ps.step("phase %s: %s did not hold within %s%s; all later phases are skipped", p.Name, p.Until, p.Within, reached(stamp))
 		return errConditionNotMet
 	}
 	return nil
@@ -143,7 +144,7 @@ func conditionDetail(p *scenario.Phase, stamp result.Phase) string {
 	return fmt.Sprintf("%s not met in %s%s", p.Until, took, reached(stamp))
 }
 
-// reached returns the progress of a condition over objects, in parentheses; "" for others.
+// reached returns how far a condition over objects got, in parentheses. It returns "" for other conditions.
 func reached(stamp result.Phase) string {
 	if stamp.Reached == "" {
 		return ""
@@ -204,9 +205,10 @@ func (ps *phases) act(ctx context.Context, a scenario.Action) error {
 	return ps.workload.Do(ctx, a)
 }
 
-// through schedules the phase's faults, does its actions, waits for its end, and undoes the faults that end with it. The
-// caller stops the loads after that, because stopping them waits for requests in flight. Faults do not wait for actions:
-// actions may take a minute on a plane that has just lost a component, and repeated faults would then begin in one burst.
+// through starts the phase's faults, performs its actions, waits for its end, and undoes the faults that end with it.
+// It reports whether the phase's condition held. The caller must stop the loads afterwards, because stopping them
+// waits for requests in flight. Faults do not wait for actions: actions may take a minute on a control plane that has
+// just lost a component, and repeated faults would then begin in one burst.
 func (ps *phases) through(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
 	within, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -222,7 +224,7 @@ func (ps *phases) through(ctx context.Context, p *scenario.Phase, start time.Tim
 	endLater()
 	undone := faults.end(ctx)
 	if undone != nil && ctx.Err() != nil {
-		ps.step("%v", undone) // its errors do not decide an interrupted run
+		ps.step("%v", undone) // a failed clean-up does not change the outcome of an interrupted run
 	}
 	return met, errors.Join(err, undone)
 }
@@ -269,8 +271,8 @@ func deployDetail(a scenario.Action) string {
 	}
 }
 
-// awaitEnd waits until the phase, which began at start, has lasted its full time, its condition holds, or the user ends it.
-// It reports whether the condition held.
+// awaitEnd waits until the phase has lasted its full time since start, its condition holds, or the user ends it. It
+// reports whether the condition held.
 func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
 	asked := ps.steering.asked()
 	defer ps.steering.phaseOver()

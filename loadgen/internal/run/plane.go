@@ -34,21 +34,21 @@ func FindControlPlane() (string, error) {
 
 const planeDir = "controlplane"
 
-// ErrPlaneEnded is the cause of a run that ends because its plane ended.
+// ErrPlaneEnded is wrapped by the error of a run that ended because its control plane ended.
 var ErrPlaneEnded = errors.New("the control plane ended during the run")
 
 type bundledPlane struct {
 	console
 	dir     string
 	audited bool
-	// loadUser is the user name of the load.
+	// loadUser is the user name with which loads send their requests.
 	loadUser string
 	*control.Supervisor
 	client *control.Client
 }
 
-// startPlane brings up a plane in dir and waits until it is ready. When ctx ends first,
-// it stops the plane and leaves nothing.
+// startPlane starts a control plane in dir and waits until it is ready. If ctx ends first, it stops the control plane
+// and removes what it made.
 func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, c console) (*bundledPlane, error) {
 	defer c.waiting("the control plane to be ready")()
 	binary, err := controlPlaneProgram(binary)
@@ -79,7 +79,7 @@ func bundledTarget(ctx context.Context, o Options, dir, runID string, c console,
 	return t, p, err
 }
 
-// target connects to the plane and checks that it supports every fault of the scenario.
+// target connects to the control plane and checks that it supports every fault of the scenario.
 func (p *bundledPlane) target(ctx context.Context, runID string, s *scenario.Scenario) (*target, error) {
 	var err error
 	if p.client, err = control.Dial(p.Cluster().Dir); err != nil {
@@ -100,8 +100,9 @@ func (p *bundledPlane) target(ctx context.Context, runID string, s *scenario.Sce
 	return made, nil
 }
 
-// inScenario converts the supervisor's errors about the config that it read from stdin, such as "stdin:1: etcd.flags.x:
-// etcd has no such flag", into errors at the lines of the scenario that contains the config.
+// inScenario converts the supervisor's errors about its configuration into errors that name the line of the scenario.
+// The supervisor reads the configuration from stdin, so its errors look like "stdin:1: etcd.flags.x: etcd has no such
+// flag".
 func inScenario(s *scenario.Scenario, complaints string) error {
 	var errs []error
 	for line := range strings.Lines(complaints) {
@@ -117,8 +118,8 @@ func inScenario(s *scenario.Scenario, complaints string) error {
 	return errors.Join(errs...)
 }
 
-// awaitLoss waits until the plane has ended or begun to stop, and returns the reason. A fault of the scenario is not a
-// loss: the supervisor outlives all faults.
+// awaitLoss waits until the control plane has ended or begun to stop, and returns the reason. It returns nil when ctx
+// ends. A fault of the scenario is not a loss: the supervisor outlives all faults.
 func (p *bundledPlane) awaitLoss(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -132,7 +133,7 @@ func (p *bundledPlane) awaitLoss(ctx context.Context) error {
 			if why != nil {
 				return why
 			}
-			stopping = nil // the events have ended: the supervisor will end too
+			stopping = nil // no more events: the supervisor will end too
 		case <-ctx.Done():
 			return nil
 		}
@@ -150,12 +151,13 @@ func planeEnded(p *control.Supervisor) error {
 	return errors.New("another process stopped it")
 }
 
-// stop stops the plane. It does not wait if the plane is lost (which has been reported), or if the user no longer waits.
+// stop stops the control plane. If the control plane is lost, which has already been reported, or the user no longer
+// waits, stop returns without waiting and without an error.
 func (p *bundledPlane) stop(lost bool) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
 	select {
-	case <-p.Done(): // reported already
+	case <-p.Done(): // already reported
 		return nil
 	default:
 	}
@@ -168,13 +170,13 @@ func (p *bundledPlane) stop(lost bool) error {
 	return nil
 }
 
-// end stops the plane, at once if its audit log is not needed. It first undoes faults that could not be undone before,
-// because they may have changed this machine outside the plane's directory.
+// end stops the control plane; if its audit log is not needed, it kills the processes. It first undoes faults that
+// could not be undone before, because they may have changed this machine outside the control plane's directory.
 func (p *bundledPlane) end(ctx context.Context) error {
 	if p.audited || p.client == nil {
-		return p.Stop(ctx) // undoes faults too
+		return p.Stop(ctx) // Stop undoes faults too
 	}
-	_, _ = p.client.ClearAll(ctx) // the phase of the fault has reported the error
+	_, _ = p.client.ClearAll(ctx) // the phase has already reported an error of its faults
 	return p.StopNow(ctx)
 }
 
@@ -182,8 +184,8 @@ func (p *bundledPlane) discard(lost bool) error {
 	return errors.Join(p.stop(lost), os.RemoveAll(p.dir))
 }
 
-// close stops the plane, summarises its audit log and removes its keys and etcd's
-// data. Logs and configuration stay.
+// close stops the control plane, summarises its audit log, and removes its keys and etcd's data. It keeps logs and
+// configuration.
 func (p *bundledPlane) close(lost bool, phases []result.Phase) error {
 	if p.audited {
 		p.step("stopping the control plane")
@@ -191,11 +193,12 @@ func (p *bundledPlane) close(lost bool, phases []result.Phase) error {
 		p.step("stopping the control plane: its processes are killed, because its data is not kept")
 	}
 	err := errors.Join(p.stop(lost), p.summariseAudit(phases))
-	control.RemoveSocketDir(p.dir) // of a supervisor that was killed
+	control.RemoveSocketDir(p.dir) // left over if the supervisor was killed
 	return errors.Join(err, removeParts(p.dir, append(keyParts(), "data", "bin")...))
 }
 
-// summariseAudit keeps a summary of the load's requests in the audit log, if there is one.
+// summariseAudit writes a summary of the load's requests in the audit log, and removes the log. Without an audit log
+// it does nothing.
 func (p *bundledPlane) summariseAudit(phases []result.Phase) error {
 	if !p.audited {
 		return nil
@@ -225,8 +228,8 @@ func removeParts(dir string, parts ...string) error {
 	return errors.Join(errs...)
 }
 
-// repeatedByError reports whether a line is one of the supervisor's last lines, which its
-// error repeats.
+// repeatedByError reports whether line is one of the supervisor's last lines. They are also part of the error that
+// control.Start returns.
 func repeatedByError(line string) bool {
 	return strings.HasPrefix(line, "controlplane: ") || strings.HasPrefix(line, "stopping: ")
 }
@@ -248,7 +251,7 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 		if !found {
 			return len(b), nil
 		}
-		// A quotation below an omitted line is omitted too.
+		// Omit the indented lines below an omitted line too.
 		if l.omitted = repeatedByError(string(line)) || l.omitted && bytes.HasPrefix(line, []byte("  ")); !l.omitted {
 			l.line(string(line))
 		}
@@ -256,7 +259,7 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 	}
 }
 
-// unlock does nothing, because no other run uses the plane.
+// unlock does nothing, because no other run uses the control plane.
 func (p *bundledPlane) unlock() error { return nil }
 
 func (p *bundledPlane) lockTaken() string { return "" }

@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// followRetry is the wait before the next request for events after an error.
+	// followRetry is the wait after a failed request for events.
 	followRetry = 500 * time.Millisecond
-	// lastEvents is the time limit for the last events of the plane.
+	// lastEvents is the time limit for reading the last events of the control plane.
 	lastEvents = 500 * time.Millisecond
 )
 
-// follower writes the events of the supervisor into the timeline: faults with their own
-// times and components, ends and starts of processes, elections.
+// follower writes the events of a control plane's supervisor to the timeline: starts and ends of processes,
+// elections, and faults with their times and components.
 type follower struct {
 	journal
-	supervisor supervisor      // nil: there are no events
+	supervisor supervisor      // nil: no events
 	after      int64           // number of the last event recorded
-	told       map[string]bool // recorded faults, by ID and kind of event
-	lost       []string        // faults that were not in force for their whole time
+	told       map[string]bool // what is recorded of faults; the key is the fault's ID, a space and the kind of event
+	lost       []string        // messages about faults that were not in force for their whole time
 	moves      moves
 	restarted  func(instance string, pid int) // called when a component starts; nil: not called
 }
 
-// follow records the events of the plane until ctx ends. After an error it tries again, so that the timeline has no
-// gap. If the plane has ended, the watch for its loss ends the run.
+// follow records the events of the control plane until ctx ends. After an error it requests the same events again, so
+// that the timeline has no gap. It does not return if the control plane ends: target.watch ends the run then.
 func (f *follower) follow(ctx context.Context) error {
 	for f.supervisor != nil && ctx.Err() == nil {
 		if err := f.next(ctx); err != nil && ctx.Err() == nil {
@@ -44,7 +44,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// last records the events that follow has not recorded.
+// last records the remaining events, after follow has returned.
 func (f *follower) last(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastEvents)
 	defer cancel()
@@ -52,8 +52,8 @@ func (f *follower) last(ctx context.Context) {
 	}
 }
 
-// awaitStopping waits until the supervisor begins to stop its plane, and returns the reason. The supervisor reports a dead
-// component seconds before the last process has ended. awaitStopping returns nil when the events or ctx end.
+// awaitStopping waits until the supervisor begins to stop its control plane, and returns the reason. This is seconds
+// earlier than the end of the last process. awaitStopping returns nil when the supervisor or ctx ends.
 func awaitStopping(ctx context.Context, s supervisor) error {
 	for after := int64(0); ctx.Err() == nil; {
 		events, err := s.Events(ctx, after)
@@ -80,7 +80,7 @@ func (f *follower) next(ctx context.Context) error {
 	var faults []control.FaultStatus
 	if slices.ContainsFunc(events, ofFault) {
 		if faults, err = f.supervisor.Faults(ctx); err != nil {
-			return err // before anything is recorded, so that the request can be repeated
+			return err // nothing is recorded yet, so the request can be repeated
 		}
 	}
 	for _, e := range events {
@@ -111,13 +111,13 @@ func (f *follower) recordEvent(e control.Event) {
 	f.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected, Handover: e.Handover})
 }
 
-// ofFault reports whether an event is the start or the end of a fault. These are recorded from the list of faults
-// instead, which names the components.
+// ofFault reports whether an event is the start or the end of a fault. Faults are recorded from the supervisor's list
+// of faults instead, which also names the components.
 func ofFault(e control.Event) bool {
 	return e.Kind == control.EventFaultBegin || e.Kind == control.EventFaultEnd
 }
 
-// fault records the start and the end of a fault, once each.
+// fault records the start, the loss and the end of a fault, each once.
 func (f *follower) fault(s control.FaultStatus) {
 	record := func(at time.Time, kind result.EventKind, detail string) {
 		if key := s.ID + " " + string(kind); !at.IsZero() && !f.told[key] {
@@ -128,7 +128,7 @@ func (f *follower) fault(s control.FaultStatus) {
 	record(s.Active, result.EventFaultBegin, faultLine(s))
 	if key := s.ID + " lost"; s.Lost != "" && !f.told[key] {
 		f.told[key] = true
-		what := fmt.Sprintf("fault %s, %s, was not in force for its whole time: it was lost: %s", s.ID, s.Kind, s.Lost)
+		what := fmt.Sprintf("fault %s, %s, was lost before its end: %s", s.ID, s.Kind, s.Lost)
 		f.lost = append(f.lost, what)
 		f.event(time.Now(), result.EventNote, "fault lost", what)
 		f.step("%s", what)

@@ -21,31 +21,32 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// profiler takes the profiles of a scenario. It notes profiles that it cannot take; the run does not fail because of them.
+// profiler takes the profiles that a scenario asks for. It records profiles that it could not take as lost; the run
+// does not fail because of them.
 type profiler struct {
 	journal
-	dir  string // of the run
+	dir  string // the run's directory
 	open func() ([]profile.Source, error)
 
-	sources []profile.Source // opened for the first phase that has profiles
+	sources []profile.Source // set before the first phase that has profiles
 
 	mu    sync.Mutex
 	taken []result.Profile
 }
 
-// errPhaseOver is the reason why a profile in progress is lost.
-var errPhaseOver = errors.New("the phase ended while it was taken")
+// errPhaseOver is the reason why a profile that was in progress at the end of its phase is lost.
+var errPhaseOver = errors.New("the phase ended while the profile was taken")
 
 // profiling takes the profiles of one phase.
 type profiling struct {
 	*profiler
 	phase   string
-	end     context.CancelFunc // prevents profiles that have not begun, and ends those in progress
-	unwatch func()             // ends this process's sampling
+	end     context.CancelFunc // cancels profiles that have not begun or are in progress
+	unwatch func()             // stops the sampling in this process
 	done    sync.WaitGroup
 }
 
-// start takes the profiles of a phase, each at its time after start.
+// start begins to take the profiles of a phase in the background, each at its time after start.
 func (pr *profiler) start(ctx context.Context, p *scenario.Phase, start time.Time) *profiling {
 	within, end := context.WithCancel(ctx)
 	ps := &profiling{profiler: pr, phase: p.Name, end: end, unwatch: func() {}}
@@ -71,7 +72,7 @@ func (pr *profiler) start(ctx context.Context, p *scenario.Phase, start time.Tim
 	return ps
 }
 
-// prepare finds the processes that serve profiles, always including this process.
+// prepare finds the processes that serve profiles. It always adds this process, also if it returns an error.
 func (pr *profiler) prepare() error {
 	if pr.sources != nil {
 		return nil
@@ -81,7 +82,8 @@ func (pr *profiler) prepare() error {
 	return err
 }
 
-// of returns the sources whose component or kind the profile names.
+// of returns the processes from which the profile is to be taken. A profile may name a component or a kind of
+// components.
 func (pr *profiler) of(p *scenario.Profile) (of []profile.Source) {
 	for _, s := range pr.sources {
 		if p.Component == s.Component || p.Component == s.Kind {
@@ -91,23 +93,23 @@ func (pr *profiler) of(p *scenario.Profile) (of []profile.Source) {
 	return of
 }
 
-// unknown returns an error that lists the available components.
+// unknown returns an error for a component without known processes. It lists the available components.
 func (pr *profiler) unknown() error {
 	var known []string
 	for _, s := range pr.sources {
 		known = append(known, s.Component)
 	}
-	return fmt.Errorf("its address is not known here (known: %s)", strings.Join(known, ", "))
+	return fmt.Errorf("its address is unknown (known components: %s)", strings.Join(known, ", "))
 }
 
-// at takes a profile when it is due, unless within ends before.
+// at takes a profile when it is due, unless within ends first.
 func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scenario.Profile, of profile.Source) {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-within.Done():
-		ps.lose(asked, of.Component, due, errors.New("the phase ended before it began"))
+		ps.lose(asked, of.Component, due, errors.New("the phase ended before the profile began"))
 		return
 	}
 	began := time.Now()
@@ -119,7 +121,7 @@ func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scena
 	taking, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	defer context.AfterFunc(within, func() {
-		if time.Since(began) < asked.For.D() { // else its data is on the way
+		if time.Since(began) < asked.For.D() { // otherwise its data is already being transferred
 			cut(errPhaseOver)
 		}
 	})()
@@ -132,16 +134,16 @@ func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scena
 	}
 }
 
-// stop ends the profiles that are in progress at the end of the phase.
+// stop ends the phase's profiles that are still in progress. Call wait afterwards.
 func (ps *profiling) stop() { ps.end() }
 
-// wait returns when all profiles are taken or lost.
+// wait waits until all profiles are taken or lost.
 func (ps *profiling) wait() {
 	ps.done.Wait()
 	ps.unwatch()
 }
 
-// notInNames matches the characters that file names must not have.
+// notInNames matches characters that are replaced in file names.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
 func (ps *profiling) keep(asked *scenario.Profile, component string, began time.Time, data []byte) error {
@@ -164,7 +166,7 @@ func (ps *profiling) keep(asked *scenario.Profile, component string, began time.
 	return nil
 }
 
-// fileOf returns the path of a profile in the run's directory.
+// fileOf returns the path of a profile relative to the run's directory.
 func fileOf(name string) string { return path.Join(result.ProfileDir, name+".pb.gz") }
 
 func (ps *profiling) lose(asked *scenario.Profile, component string, began time.Time, why error) {

@@ -15,52 +15,56 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Progress shows what the run does. Its methods may be called from several
-// goroutines.
+// Progress shows the user what the run does. Its methods may be called concurrently.
 type Progress interface {
-	// Step shows one line about something done or begun.
+	// Step shows one line about an action of the run.
 	Step(line string)
 	// Live shows the state of the run, once a second.
 	Live(Snapshot)
 }
 
-// Snapshot is the state of a run at one moment, for display.
+// Snapshot is the state of a run at one point in time, for display.
 type Snapshot struct {
-	// Phase is the name of the phase; empty before the first, scenario.Teardown during the teardown's actions, then Ending.
+	// Phase is the name of the current phase. It is empty before the first phase, scenario.Teardown during the
+	// teardown, and Ending after that.
 	Phase string
-	// Elapsed is the time in the phase. Length is the length of the phase, or its `within`; 0 means unknown.
+	// Elapsed is the time since the start of the phase. Length is the duration of the phase or, if the phase has a
+	// condition, its time limit; 0 means unknown.
 	Elapsed, Length time.Duration
 	Until           string
-	// Offered and Achieved are the requests per second over the last second. P99 is the 99th percentile of their latency
-	// from the intended start over the same time.
+	// Offered and Achieved are the requests due and completed per second over the last second. P99 is the 99th
+	// percentile of their latency over the same time, measured from the time at which each request was due.
 	Offered, Achieved     float64
 	P99                   time.Duration
 	Nodes, NodesReady     int
 	PodsWanted, PodsReady int64
 	WatchesOpen           int
-	// Delivered counts watch events, since the start.
+	// Delivered is the number of watch events delivered since the start of the run.
 	Delivered int64
-	// Scenario is the name, Dir the run's directory.
+	// Scenario is the scenario's name, Dir the run's directory.
 	Scenario, Dir string
 	// Phases are the phases of the scenario, in order.
 	Phases []PhaseState
-	// Paused is how long load has been paused in the phase; 0 means not paused.
+	// Paused is how long the current pause of the load has lasted in this phase; 0 means not paused.
 	Paused time.Duration
-	// Faults describes the faults in force.
+	// Faults describes the faults that are in force.
 	Faults []string
-	// Stops are the conditions that end the run early. Gates is the number of gates, which are judged at the end.
+	// Stops are the conditions that end the run early. Gates is the number of gates, which are judged after the run.
 	Stops []StopState
 	Gates int
-	// Failure is the reason why the environment failed; empty means it has not failed. After a failure the state of nodes
-	// and pods is unknown.
+	// Failure is the reason why the environment failed; empty means it has not failed. After a failure the state of
+	// nodes, pods and watches is unknown.
 	Failure string
 }
 
-// Ending is the phase of a Snapshot while loads and nodes end, and what the run made is removed.
+// Ending is the phase of a Snapshot while loads and nodes are stopped and the objects of the run are removed.
 const Ending = "ending"
 
-// String returns the state in one line.
+// String formats the state in one line.
 func (s Snapshot) String() string {
+	if s.Failure != "" {
+		return "failed: " + s.Failure
+	}
 	var b strings.Builder
 	switch {
 	case s.Phase == "":
@@ -88,25 +92,26 @@ func (s Snapshot) String() string {
 	return b.String()
 }
 
-// clock writes minutes and seconds.
+// clock formats a duration as minutes and seconds.
 func clock(d time.Duration) string {
 	s := int(d / time.Second)
 	return fmt.Sprintf("%02d:%02d", s/60, s%60)
 }
 
-// PhaseState is the state of a phase of the scenario during a run. Took is 0 until it has ended; Now is true while it runs.
+// PhaseState is the state of a phase of the scenario during a run. Took is the phase's duration; it is 0 until the
+// phase has ended.
 type PhaseState struct {
 	Name       string
-	Length     time.Duration // or the time limit of its condition
-	Until      string        // empty: it ends after Length
+	Length     time.Duration // its duration, or the time limit of its condition
+	Until      string        // the condition that ends it; empty: it ends after Length
 	Now        bool
 	Took       time.Duration
 	EndedEarly bool // by the user
 	Paused     bool // for a part of it, by the user
 }
 
-// StopState is a condition that ends a run early, in the syntax of scenario.ParseAbort. Blind is the reason why the
-// condition has no data; it is empty if the condition has data or was not evaluated yet.
+// StopState is a condition that ends a run early. Text is in the syntax of scenario.ParseAbort. Blind is the reason
+// why the condition has never had data; it is empty if the condition has had data or was not evaluated yet.
 type StopState struct{ Text, Blind string }
 
 type display struct {
@@ -117,8 +122,8 @@ type display struct {
 	timeline *timeline.Writer
 	aborts   *aborts
 	steering *steering
-	fixed    Snapshot      // what does not change
-	news     chan struct{} // a snapshot is due before the second is over
+	fixed    Snapshot      // the fields that do not change
+	news     chan struct{} // requests a snapshot immediately
 
 	mu      sync.Mutex
 	current *scenario.Phase
@@ -142,7 +147,7 @@ func newDisplay(r *run) *display {
 	return d
 }
 
-// lengthOf returns the length of a phase, or its maximum.
+// lengthOf returns the duration of a phase or, if the phase has a condition, its time limit.
 func lengthOf(p *scenario.Phase) time.Duration {
 	if !p.Until.IsZero() {
 		return p.Within.D()
@@ -157,7 +162,7 @@ func (d *display) beginPhase(p *scenario.Phase, at time.Time) {
 	d.change(p.Name, func(s *PhaseState) { s.Now = true })
 }
 
-// beginStage shows a stage after the phases as a phase of unknown length.
+// beginStage shows a stage after the phases, such as Ending, as a phase of unknown length.
 func (d *display) beginStage(name string) { d.beginPhase(&scenario.Phase{Name: name}, time.Now()) }
 
 // fail shows that the environment has failed. On a nil display it does nothing.
@@ -181,7 +186,8 @@ func (d *display) endPhase(stamp result.Phase) {
 	})
 }
 
-// change changes a phase in a copy of phases, because snapshots share the old slice. The caller holds mu.
+// change applies f to the phase of that name. It works on a copy of d.phases, because snapshots share the old slice.
+// The caller holds mu.
 func (d *display) change(name string, f func(*PhaseState)) {
 	d.phases = slices.Clone(d.phases)
 	for i := range d.phases {
@@ -191,7 +197,7 @@ func (d *display) change(name string, f func(*PhaseState)) {
 	}
 }
 
-// changed requests a new snapshot before the second is over. It returns immediately.
+// changed requests a new snapshot immediately instead of at the next second. It does not block.
 func (d *display) changed() {
 	select {
 	case d.news <- struct{}{}:
@@ -199,14 +205,14 @@ func (d *display) changed() {
 	}
 }
 
-// run shows the run once a second, and after each change by the user.
+// run shows a snapshot once a second, and immediately after changed is called.
 func (d *display) run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			d.progress.Live(d.snapshot(time.Now())) // what is shown while the run ends
+			d.progress.Live(d.snapshot(time.Now())) // stays on display while the run ends
 			return nil
 		case now := <-tick.C:
 			d.last = d.snapshot(now)
@@ -250,7 +256,8 @@ func (d *display) snapshot(now time.Time) Snapshot {
 	return s
 }
 
-// steered adds the state that the user can change to a snapshot.
+// steered updates the fields of a snapshot that may change between two full snapshots: the pause, the phases and the
+// failure.
 func (d *display) steered(s *Snapshot) {
 	s.Paused = 0
 	if since := d.steering.pausedSince(); !since.IsZero() {
@@ -264,10 +271,10 @@ func (d *display) steered(s *Snapshot) {
 	}
 }
 
-// console shows steps to the user, and reports whether the user still waits for the end of the run.
+// console shows steps to the user, and knows whether the user still waits for work to complete.
 type console struct {
 	Progress
-	hurry <-chan struct{} // closed when the user no longer waits; nil: the user always waits
+	hurry <-chan struct{} // closed when the user no longer waits, by a second signal; nil: the user always waits
 }
 
 func (c console) step(format string, args ...any) { c.Step(fmt.Sprintf(format, args...)) }
@@ -299,8 +306,8 @@ func (c console) patient() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// windUp returns a context for work after the phases or after an interrupt. It ends
-// after limit, or when the user no longer waits.
+// windUp returns a context for work after the phases or after an interrupt. The context ends after limit, or when the
+// user no longer waits.
 func (c console) windUp(limit time.Duration) (context.Context, context.CancelFunc) {
 	patient, stop := c.patient()
 	ctx, cancel := context.WithTimeout(patient, limit)
@@ -310,8 +317,8 @@ func (c console) windUp(limit time.Duration) (context.Context, context.CancelFun
 	}
 }
 
-// announceSignals prints the effect of the first signal, which ends ctx, and of the
-// second. Call stop at the end of the run.
+// announceSignals prints what the first signal, which ends ctx, and the second signal do when they arrive. Call stop
+// at the end of the run.
 func (c console) announceSignals(ctx context.Context, inUserCluster bool) (stop func()) {
 	over := make(chan struct{})
 	var telling sync.WaitGroup
@@ -325,7 +332,7 @@ func (c console) announceSignals(ctx context.Context, inUserCluster bool) (stop 
 		if inUserCluster {
 			removes = " and removing the objects created in your cluster"
 		}
-		c.step("interrupted: ending in order%s; a second signal skips all waiting", removes)
+		c.step("interrupted: shutting down cleanly%s; a second signal skips all waiting", removes)
 		select {
 		case <-c.hurry:
 			c.step("second signal: not waiting any longer")

@@ -10,14 +10,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// placedRelease is a release that a plane starts with or moves to, and the field of the scenario that asks for it.
+// placedRelease is a release of Kubernetes or etcd that a control plane starts with or moves to, and the field of the
+// scenario that names it.
 type placedRelease struct {
 	control.Release
 	in   *scenario.Scenario
 	path string
 }
 
-// releasesOfMoves returns the releases to which upgrades and downgrades of a scenario move components, each once.
+// releasesOfMoves returns the releases to which the upgrades and downgrades of a scenario move components, without
+// duplicates.
 func releasesOfMoves(s *scenario.Scenario) (all []placedRelease) {
 	for _, f := range s.Faults() {
 		asked := f.Control(s.Seed)
@@ -32,7 +34,7 @@ func releasesOfMoves(s *scenario.Scenario) (all []placedRelease) {
 	return all
 }
 
-// releasesAtStart returns the releases that the plane of a scenario starts with.
+// releasesAtStart returns the releases with which the control plane of a scenario starts, without duplicates.
 func releasesAtStart(s *scenario.Scenario) (all []placedRelease) {
 	for _, kind := range control.VersionedKinds() {
 		for _, r := range s.ControlPlane.ReleasesOf(kind) {
@@ -44,10 +46,11 @@ func releasesAtStart(s *scenario.Scenario) (all []placedRelease) {
 	return all
 }
 
-// without returns the releases for which the controlplane program finds no program, and the error for each.
+// without returns the releases for which no program is found, and an error for each. controlplane is the path of the
+// controlplane program, which contains the newest release.
 func without(ctx context.Context, controlplane string, releases []placedRelease) (missing []placedRelease, why []error) {
 	for _, r := range releases {
-		if r.Release == control.Newest() { // the controlplane program's own
+		if r.Release == control.Newest() { // contained in the controlplane program
 			continue
 		}
 		if _, err := control.FindProgram(ctx, controlplane, r.Release); err != nil {
@@ -57,8 +60,8 @@ func without(ctx context.Context, controlplane string, releases []placedRelease)
 	return missing, why
 }
 
-// checkReleases returns an error if a program for an upgrade or downgrade of the run is missing. The plane itself
-// checks the releases that it starts with, before it starts anything.
+// checkReleases returns an error if a program for an upgrade or downgrade of the run is missing. The control plane
+// itself checks the releases with which it starts.
 func (o Options) checkReleases(ctx context.Context) error {
 	moves := releasesOfMoves(o.Scenario)
 	if len(moves) == 0 || o.Kubeconfig.Files != "" || o.Plane != "" {
@@ -78,8 +81,9 @@ func (o Options) checkReleases(ctx context.Context) error {
 	return exitcode.EnvironmentError(o.Scenario.Errorf(missing[0].path, control.BuildHint(missing[0].Release), "%v", why[0]))
 }
 
-// MissingReleases returns a line for each program of another release that a run of the scenario or of a variant on its own plane
-// would lack here. Without a controlplane program it returns nothing: the run reports that.
+// MissingReleases returns a line for each program of another release that a run of the scenario or one of its
+// variants on a bundled control plane needs and that is missing on this machine. If the controlplane program is
+// missing, MissingReleases returns nothing, because the run reports that.
 func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane string) (lines []string) {
 	controlplane, err := controlPlaneProgram(controlplane)
 	if err != nil {
@@ -100,7 +104,8 @@ func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane str
 	return lines
 }
 
-// controlPlaneProgram returns the path of the controlplane program: the named one, or else what FindControlPlane finds.
+// controlPlaneProgram returns the path of the controlplane program: named if it is not empty, and otherwise the
+// result of FindControlPlane.
 func controlPlaneProgram(named string) (string, error) {
 	if named == "" {
 		return FindControlPlane()

@@ -13,10 +13,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// runLabel distinguishes the series of different runs at a receiver.
+// runLabel is the label that distinguishes the series of different runs at a receiver.
 const runLabel = "run"
 
-// receiver returns the client of the receiver, or nil if c has no URL. It sends nothing.
+// receiver returns a client for the remote-write receiver, or nil if c has no URL. It does not connect.
 func receiver(c remotewrite.Config) (*remotewrite.Client, error) {
 	if c.URL == "" {
 		return nil, nil
@@ -28,8 +28,8 @@ func receiver(c remotewrite.Config) (*remotewrite.Client, error) {
 	return client, nil
 }
 
-// newSender returns a sender of a recorder's samples under a run's name. Matchers select
-// series; without them it sends all.
+// newSender returns a sender of a recorder's samples; name is the value of their run label. Matchers select series.
+// Without matchers it sends all series.
 func newSender(client *remotewrite.Client, recorder *record.Recorder, name string, log func(string, ...any), matchers ...*labels.Matcher) *remotewrite.Sender {
 	return remotewrite.NewSender(client, remotewrite.Options{
 		Samples: recorder.Live(), Settled: recorder.Settled, From: time.Now(), Every: recorder.Interval(),
@@ -37,11 +37,11 @@ func newSender(client *remotewrite.Client, recorder *record.Recorder, name strin
 	})
 }
 
-// ownSeries matches the generator's own series: an external Prometheus already has all other series.
+// ownSeries matches the generator's own series. The user's Prometheus already has all other series.
 func ownSeries() *labels.Matcher { return archive.Equal("job", "loadgen") }
 
-// runSending runs a recorder and sends its samples. It returns the recorder's error after the last samples are sent, or
-// when the user no longer waits.
+// runSending runs a recorder and sends its samples. After ctx ends, it sends the last samples until the user no
+// longer waits. It returns the recorder's error.
 func runSending(ctx context.Context, run func(context.Context) error, s *remotewrite.Sender, hurry <-chan struct{}) error {
 	if s == nil {
 		return run(ctx)
@@ -59,12 +59,12 @@ func runSending(ctx context.Context, run func(context.Context) error, s *remotew
 	return err
 }
 
-// Run records until ctx ends, and sends what it records to the receiver, if any.
+// Run records until ctx ends, and sends the samples to the receiver, if any.
 func (r *recording) Run(ctx context.Context) error {
 	return runSending(ctx, r.recorder.Run, r.sender, r.hurry)
 }
 
-// sent returns the numbers of samples that were sent and refused; nil without a receiver.
+// sent returns the numbers of samples that were sent and refused, or nil without a receiver.
 func (r *recording) sent() *result.RemoteWrite {
 	if r.sender == nil {
 		return nil

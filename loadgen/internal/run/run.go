@@ -1,22 +1,22 @@
-// Package run runs a scenario against a control plane. A run has stages, each made
-// ready by its constructor and stopped in the reverse order:
+// Package run runs a scenario against a control plane. A run has stages, which are created in this order and stopped
+// in the reverse order:
 //
-//	directory    made and locked; credentials that killed runs left are removed
-//	target       the run's own plane, started and ready, or a user's cluster, confirmed
+//	directory    created and locked; credentials that killed runs left are removed
+//	target       the run's own control plane, started and ready, or a user's cluster, after the user's confirmation
 //	loss watch   ends the run when the target is lost
-//	recording    scrapes, or copies from a Prometheus, and the query API over them
-//	samples      each load in tenths of a second
-//	self meter   the generator's own cost
-//	workload     the run's workloads, and the tracker of pods
-//	follower     watches for conditions and transitions over objects
-//	nodes        simulated here or by the workers, registered before the first phase
-//	workers      joined, where several generators divide the loads and nodes
+//	recording    scrapes metrics or copies them from a Prometheus, and serves them by a query API
+//	samples      results of each load, ten times a second
+//	self meter   resource use and delays of the generator itself
+//	workload     the run's workloads, and the tracker of their pods
+//	follower     watches of the objects in conditions and transitions
+//	nodes        simulated in this process or by the workers, registered before the first phase
+//	workers      other loadgen processes that take a share of the loads and nodes
 //	loads        the background loads and the loads of each phase
 //	phases       in the order of the scenario, with their faults
-//	teardown     the scenario's actions after them
+//	teardown     the scenario's teardown actions
 //
-// A run writes its measurements to its directory as it goes, so a killed run can still be
-// judged. Nodes runs simulated nodes without the other stages.
+// A run writes its measurements to its directory after each phase, so a killed run can still be judged. The function
+// Nodes runs simulated nodes without the other stages.
 package run
 
 import (
@@ -53,18 +53,14 @@ import (
 // cluster takes the longest.
 const windUpTimeout = 5 * time.Minute
 
-// lostWindUpTimeout replaces windUpTimeout if the cluster is lost. It is not 0, because the cluster may come back.
-const lostWindUpTimeout = 20 * time.Second
+// lostStopTimeout and lostCleanupTimeout replace windUpTimeout if the run has lost its target: to stop the nodes, and then
+// to remove the run's objects and its lock. They are not 0, because a user's cluster may come back.
+const (
+	lostStopTimeout    = 5 * time.Second
+	lostCleanupTimeout = 15 * time.Second
+)
 
-// windUpWithin returns the time limit for winding up, which is shorter if the target is lost.
-func windUpWithin(lost bool) time.Duration {
-	if lost {
-		return lostWindUpTimeout
-	}
-	return windUpTimeout
-}
-
-// run is a run with all its stages ready.
+// run is a run in progress, with its stages.
 type run struct {
 	journal
 	o         Options
@@ -80,7 +76,7 @@ type run struct {
 	objects   *objects.Objects
 	follow    *follow.Follower // nil if the scenario has no conditions or transitions over objects
 	nodes     *nodes
-	fleet     *workers.Fleet // nil: this process does everything
+	fleet     *workers.Fleet // nil: no workers, this process does everything
 	loads     *loads
 	custom    *custom
 	pause     *load.Pause
@@ -89,8 +85,9 @@ type run struct {
 	aborts    *aborts
 }
 
-// Run runs a scenario and returns the run's directory. If it returns an error, there is nothing to judge. If the run
-// was interrupted or its environment failed, the files in the directory say so.
+// Run runs a scenario and returns the run's directory. If it cannot start the run or write its results, it returns an
+// error, and the run cannot be judged. If the started run is interrupted or its environment fails, the files in the
+// directory say so.
 func Run(ctx context.Context, o Options) (dir string, err error) {
 	gates, ends, err := o.compiled()
 	if err == nil {
@@ -115,8 +112,8 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	return r.dir.Path, r.close()
 }
 
-// prepare makes all stages ready. It returns a context that ends with ctx or when the target is lost. If prepare fails,
-// the caller undoes with started what prepare has done.
+// prepare makes all stages ready. It returns a context that ends with ctx or when the target is lost. It registers in
+// started how to undo its steps; if prepare fails, the caller undoes them.
 func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, c console, started *undo) (r *run, watched context.Context, err error) {
 	r = &run{o: o, journal: journal{console: c}, aborts: ends, pause: load.NewPause()}
 	registry, err := o.registry()
@@ -202,7 +199,7 @@ func describe(o Options) (info result.Run, err error) {
 	return info, err
 }
 
-// begin writes the first files of the run and opens the timeline.
+// begin writes the scenario and the description of the run to the run's directory, and opens the timeline.
 func (r *run) begin(registry *prometheus.Registry, started *undo) (err error) {
 	if r.info.Files, err = r.dir.writeScenario(r.o.Scenario); err != nil {
 		return err
@@ -221,7 +218,7 @@ func (r *run) begin(registry *prometheus.Registry, started *undo) (err error) {
 	return nil
 }
 
-// connect makes the stages that drive and measure the target.
+// connect creates the stages that load and measure the target.
 func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source *promimport.Source, listener net.Listener, client *remotewrite.Client, started *undo) error {
 	s, t := r.o.Scenario, r.target
 	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
@@ -284,7 +281,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if r.nodes, err = newNodes(config, divided); err != nil {
 		return err
 	}
-	if len(r.o.Measurements) > 0 { // their Prepare may create pods
+	if len(r.o.Measurements) > 0 { // Prepare of a measurement may create pods
 		if err := t.AwaitServiceAccount(ctx); err != nil {
 			return exitcode.EnvironmentError(err)
 		}
@@ -297,7 +294,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 		Samples: r.samples, Stalls: r.self.Stalls(), Callers: r.o.Loads,
 		Namespaces: t.BatchNamespaces(), NodeSelector: t.PodPlacement(), Tolerations: cluster.Tolerations(), Pause: r.pause,
 	}
-	started.add(r.fleet.Close) // before the samples, which take the workers' slots
+	started.add(r.fleet.Close) // undone before the samples are closed, because workers still write to them
 	if err := r.joinWorkers(ctx, to, registry); err != nil {
 		return err
 	}
@@ -314,15 +311,16 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	return nil
 }
 
-// ownRequests exports the number of requests other than those from loads and simulated nodes.
+// ownRequests returns a metric that counts the requests of the run itself, without the requests of loads and
+// simulated nodes.
 func ownRequests(of *apiclient.Counter) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "stormglass_own_requests_total",
-		Help: "Requests of the run itself to API servers, without watches: setup, actions, followed objects, clean-up. Loads and simulated nodes count theirs.",
+		Help: "Requests to API servers by the run itself, without watches: setup, actions, followed objects, clean-up. Loads and simulated nodes count their own requests.",
 	}, func() float64 { return float64(of.Sent()) })
 }
 
-// describeCluster writes what is known of the target to the run's directory.
+// describeCluster updates the description of the target in the run's directory.
 func (r *run) describeCluster() error {
 	r.info.Cluster = r.target.Cluster
 	r.info.Cluster.Deviations = slices.Concat(r.target.Cluster.Deviations, r.o.Scenario.CPUProfiled())
@@ -332,7 +330,7 @@ func (r *run) describeCluster() error {
 // workersDir is the directory for the workers' logs and, during the run, their credentials.
 const workersDir = "workers"
 
-// joinWorkers waits for the workers and gives them their shares.
+// joinWorkers waits until the workers have joined, and gives them their shares of the loads and nodes.
 func (r *run) joinWorkers(ctx context.Context, to load.Target, registry *prometheus.Registry) error {
 	if r.fleet == nil {
 		return nil
@@ -347,7 +345,7 @@ func (r *run) joinWorkers(ctx context.Context, to load.Target, registry *prometh
 	return exitcode.EnvironmentError(r.fleet.Register(registry))
 }
 
-// stage makes the display and the phases from the earlier stages.
+// stage creates the display and the phases, which use the earlier stages.
 func (r *run) stage() {
 	if r.aborts == nil {
 		r.aborts = &aborts{}
@@ -367,7 +365,7 @@ func (r *run) stage() {
 	}
 }
 
-// causeOf returns the cause of ctx if ctx has ended, for example by an interrupt, and otherwise err.
+// causeOf returns the cause of ctx if ctx has ended, for example because of an interrupt. Otherwise it returns err.
 func causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -375,12 +373,12 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// undo holds the functions that stop what was started, in the order of the starts.
+// undo is a list of functions that undo one step each, in the order of the steps.
 type undo []func() error
 
 func (u *undo) add(f func() error) { *u = append(*u, f) }
 
-// undo stops what was started, in reverse order, and returns the errors that cause does not already contain.
+// undo calls the functions in reverse order. It returns their errors, without those that cause already contains.
 func (u undo) undo(cause error) error {
 	var errs []error
 	for _, f := range slices.Backward(u) {

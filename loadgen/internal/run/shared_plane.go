@@ -20,10 +20,10 @@ type sharedPlane struct {
 	client *control.Client
 }
 
-// checkTarget returns an error if the options name two targets.
+// checkTarget returns an error if the options name both a control plane and a user's cluster.
 func (o Options) checkTarget() error {
 	if o.Plane != "" && o.Kubeconfig.Files != "" {
-		return exitcode.Usagef("Options.Plane and Options.Kubeconfig: a run has one target")
+		return exitcode.Usagef("Options.Plane and Options.Kubeconfig exclude each other: a run has one target")
 	}
 	return nil
 }
@@ -61,8 +61,8 @@ func sharedTarget(ctx context.Context, o Options, runID string, c console) (*tar
 	return t, exitcode.EnvironmentError(t.skipPast(ctx, client))
 }
 
-// skipPast keeps events and faults from before the run out of its timeline, except elections, because they show the current
-// leaders.
+// skipPast keeps events and faults from before the run out of the run's timeline. It keeps elections, because they
+// show the current leaders.
 func (t *target) skipPast(ctx context.Context, s supervisor) error {
 	events, err := s.Events(ctx, 0)
 	if err != nil {
@@ -86,7 +86,7 @@ func (t *target) skipPast(ctx context.Context, s supervisor) error {
 	return nil
 }
 
-// currentProcesses sets the current PIDs of components: an earlier run may have restarted some.
+// currentProcesses updates the PIDs of the components in c, because an earlier run may have restarted some.
 func currentProcesses(ctx context.Context, client *control.Client, c *control.Cluster) error {
 	status, err := client.Status(ctx)
 	if err != nil {
@@ -102,17 +102,18 @@ func currentProcesses(ctx context.Context, client *control.Client, c *control.Cl
 	return nil
 }
 
-// checkSettings returns errors for control plane settings of the scenario with which the plane was not started.
+// checkSettings returns an error for each control plane setting of the scenario with which the control plane in c was
+// not started.
 func checkSettings(s *scenario.Scenario, c control.Cluster) error {
 	var errs []error
 	for _, path := range unmet("", reflect.ValueOf(s.ControlPlane), reflect.ValueOf(c.Config)) {
-		errs = append(errs, exitcode.UsageError(s.Errorf("controlPlane."+path, "start the control plane with it, or leave it out",
-			"the control plane in %s, which was started before the run, does not have it", c.Dir)))
+		errs = append(errs, exitcode.UsageError(s.Errorf("controlPlane."+path, "start the control plane with this setting, or leave the setting out",
+			"the control plane in %s, which was started before the run, does not have this setting", c.Dir)))
 	}
 	return errors.Join(errs...)
 }
 
-// unmet returns the paths of the fields that want sets and have does not set to the same value.
+// unmet returns the paths of the fields that are set in want and have a different value in have.
 func unmet(path string, want, have reflect.Value) []string {
 	switch {
 	case want.IsZero() || want.Kind() == reflect.Map && want.Len() == 0:
@@ -145,7 +146,8 @@ func (p *sharedPlane) lossError(loss error) error {
 
 func (p *sharedPlane) close(lost bool, _ []result.Phase) error { return p.discard(lost) }
 
-// discard removes what the run made. If the plane has ended, its objects are gone already.
+// discard removes the run's objects from the control plane. If the control plane has ended, nothing is left to
+// remove.
 func (p *sharedPlane) discard(lost bool) error {
 	if lost {
 		return nil

@@ -15,20 +15,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// target is the control plane under load, with the watch for its loss.
+// target is the control plane under load. It detects that the control plane is lost.
 type target struct {
 	*cluster.Target
 	provider
-	// supervisor is the supervisor of a bundled plane. It is nil on a user's cluster, which has no faults of the control
-	// plane.
+	// supervisor is the supervisor of a Stormglass control plane. It is nil on a user's cluster, which does not
+	// support faults of the control plane.
 	supervisor supervisor
-	// eventsBefore is the number of the supervisor's last event before the run. faultsBefore are the faults before the
-	// run, with the keys of follower.told.
+	// eventsBefore is the sequence number of the supervisor's last event before the run. faultsBefore contains the
+	// faults before the run, with the keys of follower.told.
 	eventsBefore int64
 	faultsBefore map[string]bool
 	// leadersBefore are the elections before the run.
 	leadersBefore []control.Event
-	// cloud has the instances of simulated nodes; nil: no cloud.
+	// cloud is the simulated cloud with the instances of simulated nodes; nil means no cloud.
 	cloud node.Cloud
 
 	lost    context.Context // ends when the target is lost, with the reason as its cause
@@ -36,16 +36,16 @@ type target struct {
 	unwatch func()
 }
 
-// provider is the part of a target that depends on where the target comes from: a bundled plane, a shared one, or a
+// provider is the part of a target that depends on its type: a control plane of the run, a shared control plane, or a
 // user's cluster.
 type provider interface {
 	// awaitLoss waits until the target is lost and returns the reason, or returns nil when ctx ends.
 	awaitLoss(ctx context.Context) error
-	// lossError wraps the reason of a loss for the user.
+	// lossError returns the error to show to the user for a loss.
 	lossError(loss error) error
-	// close ends a plane, or removes from a user's cluster what the run made.
+	// close stops the run's control plane, or removes the run's objects from another target.
 	close(lost bool, phases []result.Phase) error
-	// discard does the same as close, for a run that leaves no report.
+	// discard is used instead of close for a run that leaves no report.
 	discard(lost bool) error
 	// unlock releases the lock that the run holds on the target, if any.
 	unlock() error
@@ -60,8 +60,9 @@ func newTarget(t *cluster.Target, p provider, s supervisor) *target {
 	return made
 }
 
-// setup creates what the run needs in the target. If the target outlives the run, setup adds the removal of this to
-// started. told is a line on what nodes without certificates lack; it is empty if that does not apply.
+// setup creates the objects that the run needs in the target. If the target outlives the run, setup adds their
+// removal to started. told is a line for the user if simulated nodes authenticate with tokens instead of
+// certificates; otherwise it is empty.
 func (t *target) setup(ctx context.Context, c console, started *undo) (told string, err error) {
 	if _, bundled := t.provider.(*bundledPlane); !bundled {
 		started.add(func() error { return t.discard(t.isLost()) })
@@ -75,8 +76,7 @@ func (t *target) setup(ctx context.Context, c console, started *undo) (told stri
 	return told, exitcode.EnvironmentError(t.Setup(ctx))
 }
 
-// watch returns a context that ends with parent or when the target is lost. It
-// watches until unwatch.
+// watch returns a context that ends with parent or when the target is lost. t.unwatch ends the watch.
 func (t *target) watch(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	watching, stop := context.WithCancel(context.WithoutCancel(parent))
@@ -97,12 +97,12 @@ func (t *target) watch(parent context.Context) context.Context {
 
 func (t *target) isLost() bool { return t.lost.Err() != nil }
 
-// lossWithin is the maximum time until the loss of a target is noticed: package
-// cluster's probe needs most of it.
+// lossWithin is the maximum time until the loss of a target is noticed. The probe of package cluster takes most of
+// it.
 const lossWithin = 6 * time.Second
 
-// firstCause returns the loss of the target if err may be a consequence of it, and otherwise err. A consequence often
-// shows before the loss, so firstCause waits up to lossWithin for the loss.
+// firstCause returns the loss of the target if err may be a consequence of it, and otherwise err. Because a
+// consequence is often noticed before the loss, firstCause waits up to lossWithin for the loss.
 func (t *target) firstCause(ctx context.Context, err error) error {
 	if errors.As(err, new(apierrors.APIStatus)) || exitcode.IsUsage(err) {
 		return err

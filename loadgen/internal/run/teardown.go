@@ -13,15 +13,15 @@ import (
 // teardownTimeout is the time limit for all actions of a teardown together.
 const teardownTimeout = 5 * time.Minute
 
-// tearDown performs the scenario's teardown, also after an interrupt. If the run was intact until then, an error is a
-// failure of the environment; else it is a warning in addition to what ended the run.
+// tearDown performs the scenario's teardown actions, also after an interrupt. An error is a failure of the
+// environment if the run was intact until then. Otherwise it is an additional warning.
 func (r *run) tearDown() {
 	if len(r.o.Scenario.Teardown) == 0 {
 		return
 	}
 	ctx, cancel := r.windUp(teardownTimeout)
 	defer cancel()
-	err := errors.New("teardown: not done: the target is lost")
+	err := errors.New("teardown: not done: the control plane or cluster is lost")
 	if !r.target.isLost() {
 		r.step("teardown")
 		r.display.beginStage(scenario.Teardown)
@@ -30,8 +30,8 @@ func (r *run) tearDown() {
 	r.tornDown(err)
 }
 
-// tornDown records how a teardown ended. If an error says that a limit of the cluster was reached, it is a warning: the
-// run is over, and its gates judge it.
+// tornDown records the error of a teardown, or nothing if err is nil. An error because a limit of the cluster was
+// reached is only a warning: the run is over, and its gates judge it.
 func (r *run) tornDown(err error) {
 	breach := breachOf(err)
 	if err != nil {
@@ -57,7 +57,7 @@ func (ps *phases) tearDown(ctx context.Context) error {
 		path := fmt.Sprintf("%s[%d]", scenario.Teardown, i)
 		err := ps.actOnObjects(ctx, scenario.Teardown, path, &ps.scenario.Teardown[i])
 		if ctx.Err() != nil {
-			return errors.Join(append(errs, fmt.Errorf("%s: not done: the run had to end (%w)", path, context.Cause(ctx)))...)
+			return errors.Join(append(errs, fmt.Errorf("%s: not done: the run was stopped (%w)", path, context.Cause(ctx)))...)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", path, err))

@@ -14,20 +14,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// unlockTimeout is the time limit for releasing a lock, which expires without a release too.
+// unlockTimeout is the time limit for releasing a lock. A lock that is not released expires.
 const unlockTimeout = 10 * time.Second
 
 type userCluster struct {
 	console
 	cluster *cluster.Target
-	cleanup string        // the command that removes what the run left
+	cleanup string        // the command that removes objects which the run left
 	lock    *cluster.Lock // nil: the run holds no lock
 }
 
-// askForCluster checks a user's cluster and asks the user to confirm the run before anything is made. If metrics are
-// read from a Prometheus, it checks that too; the Prometheus' scrape interval replaces the scenario's if it is longer.
-// Then it takes the cluster's lock, unless Options.Fuse says not to. If ends is nil, the run only makes nodes, and
-// takes no lock.
+// askForCluster checks a user's cluster and asks the user to confirm the run before it creates anything. If metrics
+// are read from a Prometheus, it checks the Prometheus too; if the Prometheus' scrape interval is longer than the
+// scenario's, it replaces it. Then it takes the cluster's lock, unless Options.Fuse says not to. A nil ends means a
+// run of nodes only, which takes no lock.
 func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, runID string, c console) (*target, *promimport.Source, error) {
 	if err := refuseFaults(o.Scenario); err != nil {
 		return nil, nil, err
@@ -67,7 +67,7 @@ func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, ends *
 		return nil, nil, err
 	}
 	if !ok {
-		return nil, nil, exitcode.Usagef("not started: nothing was made in the cluster")
+		return nil, nil, exitcode.Usagef("not confirmed: the run was not started and created nothing in the cluster")
 	}
 	u := &userCluster{console: c, cluster: t, cleanup: cleanupCommand(o, runID)}
 	if ends != nil && !o.Fuse.NoLock {
@@ -82,11 +82,11 @@ func cleanupCommand(o Options, runID string) string {
 	return "loadgen cleanup " + o.Kubeconfig.Flags() + " --run " + runID
 }
 
-// clockNote is the difference of clocks above which a note reports it.
+// clockNote is the smallest difference between two clocks that is reported in a note.
 const clockNote = 5 * time.Second
 
-// findPrometheus looks for the cluster's targets in the Prometheus from which metrics are
-// read. It returns nil without one.
+// findPrometheus looks for the cluster's targets in the Prometheus that config names. It returns nil if config is
+// nil.
 func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.Target, s *scenario.Scenario) (*promimport.Source, error) {
 	if config == nil {
 		return nil, nil
@@ -109,7 +109,7 @@ func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.T
 		"nothing is scraped: the metrics of %s are read from %s, which scrapes them every %s; each phase waits for such a scrape before it begins and after it ends",
 		strings.Join(source.Jobs(), ", "), source.URL(), every))
 	if ahead := source.Ahead(); ahead.Abs() > clockNote {
-		t.Notes = append(t.Notes, fmt.Sprintf("its clock is %s ahead of this machine's; the run corrects for that", ahead.Round(time.Second)))
+		t.Notes = append(t.Notes, fmt.Sprintf("the clock of the Prometheus is %s ahead of this machine's; the run corrects for that", ahead.Round(time.Second)))
 	}
 	return source, nil
 }
@@ -129,8 +129,8 @@ func gateNotes(gates []gate.Compiled, t *cluster.Target, source *promimport.Sour
 	return notes
 }
 
-// awaitLoss waits until the cluster is gone. A run of nodes alone does not end then: it waits until the cluster is
-// back, as kubelets do.
+// awaitLoss waits until the cluster is lost. A run of nodes only does not end then: like kubelets, it waits until the
+// cluster is back.
 func (u *userCluster) awaitLoss(ctx context.Context) error {
 	if u.cluster.NodesAlone {
 		return u.cluster.WaitOutLosses(ctx, u.Step)
@@ -140,7 +140,7 @@ func (u *userCluster) awaitLoss(ctx context.Context) error {
 
 func (u *userCluster) lossError(loss error) error { return exitcode.EnvironmentError(loss) }
 
-// unlock releases the cluster's lock. It may be called again.
+// unlock releases the cluster's lock. It may be called more than once.
 func (u *userCluster) unlock() error {
 	ctx, cancel := u.windUp(unlockTimeout)
 	defer cancel()
@@ -151,17 +151,25 @@ func (u *userCluster) lockTaken() string { return u.lock.Taken() }
 
 func (u *userCluster) close(lost bool, _ []result.Phase) error { return u.discard(lost) }
 
-// discard removes what the run made. The error names the objects left and the command
-// that removes them.
+// discard removes the run's objects from the cluster and releases the lock. The error names the objects that are left
+// and the command that removes them.
 func (u *userCluster) discard(lost bool) error {
-	u.step("removing what the run made from the cluster")
-	ctx, cancel := u.windUp(windUpWithin(lost))
+	u.step("removing the objects of the run from the cluster")
+	limit := windUpTimeout
+	if lost {
+		limit = lostCleanupTimeout
+	}
+	ctx, cancel := u.windUp(limit)
 	defer cancel()
 	err := u.cluster.Cleanup(ctx, u.Step)
-	if err == nil {
+	switch {
+	case err == nil:
 		return u.unlock()
+	case lost:
+		_ = u.lock.Release(ctx) // if this fails, the lock expires
+	default:
+		_ = u.unlock()
 	}
-	_ = u.unlock() // else it expires
 	if u.hurried() {
 		err = fmt.Errorf("the clean-up was ended by a second signal: %w", err)
 	}

@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// mostStreams is the maximum number of browsers that receive the state of the run. Additional browsers are refused.
+	// mostStreams is the maximum number of browsers that follow the run. Further browsers are refused.
 	mostStreams = 32
-	// tellWithin is the time limit for writing a state. A browser that does not read in time is disconnected.
+	// tellWithin is the time limit for sending the state to a browser. A browser that does not read in time is
+	// disconnected.
 	tellWithin = 5 * time.Second
-	// fetchWithin is the maximum time that the end of a run waits for browsers to fetch the report.
+	// fetchWithin is the maximum time that a run waits at its end for browsers to fetch the report.
 	fetchWithin = 15 * time.Second
 )
 
-// state is the state of the run that the page's script receives.
+// state is the state of the run that is sent to the script of the page.
 type state struct {
 	Word    string   `json:"word"`
 	Line    string   `json:"line"`
-	Phase   string   `json:"phase"` // the phase in progress; empty between phases
+	Phase   string   `json:"phase"` // the phase in progress; empty between phases and after a failure
 	Paused  bool     `json:"paused"`
 	Steps   []string `json:"steps"`
-	Version int      `json:"version"` // version of the page that is available
+	Version int      `json:"version"` // version of the page that can be fetched
 	Final   bool     `json:"final"`   // whether the report is available
 }
 
@@ -53,8 +54,11 @@ func word(n run.Snapshot) string {
 	return "RUNNING"
 }
 
-// phaseOf returns the phase in progress, or "" between phases.
+// phaseOf returns the phase in progress, or "" between phases and after a failure.
 func phaseOf(n run.Snapshot) string {
+	if n.Failure != "" {
+		return ""
+	}
 	for _, p := range n.Phases {
 		if p.Now {
 			return p.Name
@@ -63,10 +67,10 @@ func phaseOf(n run.Snapshot) string {
 	return ""
 }
 
-// serveEvents sends the state of the run to a browser at each change, as server-sent events.
+// serveEvents sends the state of the run to a browser, at each change, as server-sent events.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !s.join() {
-		http.Error(w, fmt.Sprintf("%d browsers follow the run already", mostStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d browsers are already connected, the maximum", mostStreams), http.StatusServiceUnavailable)
 		return
 	}
 	defer s.leave()
@@ -110,8 +114,8 @@ func (s *Server) leave() {
 	s.streams--
 }
 
-// Finish makes the report of the run in dir available to the connected browsers. It waits until the browsers have
-// fetched the report, for at most fetchWithin or until hurry is closed. It then closes the server.
+// Finish offers the report of the run in dir to the connected browsers, and waits until they have fetched it, for at
+// most fetchWithin or until hurry is closed. It then closes the server.
 func (s *Server) Finish(dir string, hurry <-chan struct{}) error {
 	if s == nil {
 		return nil

@@ -27,26 +27,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Limits on the time for creating the page, which the generator's own process does. It creates the page at most once per
-// pageEvery, and so rarely that this takes at most 1/leastRest of the time. On a busy machine, this rule could cause a
-// long pause, so mostRest limits the pause.
+// Limits on how often the page is created. The generator's own process creates it, so it must take little time: the
+// page is created at most once per pageEvery, and creating it takes at most 1/leastRest of the time. On a busy machine
+// this could cause a long pause, which mostRest limits.
 const (
 	pageEvery = 3 * time.Second
 	leastRest = 50
 	mostRest  = 15 * time.Second
 )
 
-// pages caches the latest page.
+// pages caches the page of the run.
 type pages struct {
 	making sync.Mutex // held while a page is being created
 
 	mu      sync.Mutex
 	text    []byte
 	version int
-	fresh   time.Time // until then, the page is not created again
+	fresh   time.Time // when the cached page becomes too old
 }
 
-// next returns the version of the page that the next call of get returns.
+// next returns the version of the page that get would return.
 func (p *pages) next() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *pages) next() int {
 	return p.version + 1
 }
 
-// get returns the page. If the cached page is too old, get calls write to create a new page.
+// get returns the cached page and its version. If the page is too old, get calls write to create a new one.
 func (p *pages) get(write func() ([]byte, error)) (text []byte, version int, err error) {
 	p.making.Lock()
 	defer p.making.Unlock()
@@ -123,6 +123,8 @@ func (s *Server) write(ctx context.Context, n run.Snapshot) (page []byte, err er
 func headline(n run.Snapshot) string {
 	phase := phaseOf(n)
 	switch {
+	case n.Failure != "":
+		return "The environment failed: " + n.Failure
 	case len(n.Phases) == 0:
 		return "The control plane and the nodes are starting."
 	case phase != "" && n.Gates > 0:
@@ -133,7 +135,7 @@ func headline(n run.Snapshot) string {
 	return "No phase is running."
 }
 
-// read reads the files that a run has written so far. It sets Run.Ended to now.
+// read reads the files that a run has written so far, as if the run had ended at now.
 func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
 	rec := &rundir.Recorded{Dir: dir}
 	var err error
@@ -162,8 +164,8 @@ func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
 	return rec, text, nil
 }
 
-// unmeasured returns the phases of the timeline without measurements. Only the last phase can be such a phase, because
-// it is in progress or has just ended.
+// unmeasured returns phases in the timeline that have no measurements yet. This can only be the last phase, which is in
+// progress or has just ended.
 func unmeasured(measured []result.Phase, events []result.Event, now time.Time) (more []result.Phase) {
 	known := map[string]bool{}
 	for _, p := range measured {

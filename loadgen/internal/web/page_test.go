@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -91,5 +92,21 @@ func TestPageOfAHalfRun(t *testing.T) {
 	}
 	if page, err = s.write(t.Context(), run.Snapshot{}); err != nil || !strings.Contains(string(page), "are starting") {
 		t.Errorf("before the start: %v", err)
+	}
+}
+
+// After the environment has failed, the page says so with the reason, and offers no buttons for the phase that was in
+// progress.
+func TestPageOfAFailedRun(t *testing.T) {
+	n := run.Snapshot{
+		Phase: "storm", Length: time.Minute, Nodes: 10, NodesReady: 10,
+		Phases: []run.PhaseState{{Name: "storm", Now: true}}, Failure: "cluster mine is gone",
+	}
+	want := state{Word: "FAILED", Line: "failed: cluster mine is gone", Steps: []string{}}
+	if got := stateOf(n, nil); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := headline(n); got != "The environment failed: cluster mine is gone" {
+		t.Error(got)
 	}
 }

@@ -1,9 +1,9 @@
-// Package web serves the page of a run in progress: the report so far, the state of the run, and buttons to control the
-// run.
+// Package web serves a page about a run in progress. The page shows the report so far and the state of the run, and has
+// buttons to control the run.
 //
-// The page is for browsers on this machine. The server listens only on loopback addresses. It answers only requests for
-// host names of this machine, so that no website can reach it through the website's own name (DNS rebinding). All paths
-// begin with a random token. The server refuses commands from pages of other origins.
+// The page is for browsers on this machine only. The server listens on a loopback address, and refuses requests for
+// other host names, which prevents DNS rebinding. All paths begin with a random token. The server refuses commands from
+// pages of other origins.
 package web
 
 import (
@@ -32,14 +32,14 @@ type Server struct {
 
 	mu       sync.Mutex
 	snapshot run.Snapshot
-	steps    []string      // the last mostSteps steps
+	steps    []string      // latest messages about steps of the run
 	changed  chan struct{} // closed and replaced at each change of the state
 	streams  int           // number of browsers that receive the state
 	final    []byte        // the report; nil while the run is in progress
 	fetched  chan struct{} // receives a value for each fetch of the report
 }
 
-// Open listens at an address of this machine, HOST:PORT; port 0 selects a free port.
+// Open listens at addr, HOST:PORT, which must be a loopback address. Port 0 selects a free port.
 func Open(addr string) (*Server, error) {
 	if err := loopback.Check(addr, true); err != nil {
 		return nil, exitcode.Usagef("--web: %w", err)
@@ -50,7 +50,7 @@ func Open(addr string) (*Server, error) {
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, exitcode.Environmentf("--web: %w (port 0 takes a free one)", err)
+		return nil, exitcode.Environmentf("--web: %w (use port 0 for a free port)", err)
 	}
 	return &Server{
 		listener: listener, token: rand.Text(), served: make(chan struct{}), changed: make(chan struct{}), fetched: make(chan struct{}, mostStreams),
@@ -60,8 +60,8 @@ func Open(addr string) (*Server, error) {
 // URL returns the URL of the page, including the token.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" + s.token + "/" }
 
-// Start starts to serve the page of a run. The buttons on the page act on control. Start returns the Progress for the
-// run, which updates the page and passes every call on to next.
+// Start starts to serve the page of a run that control controls. It returns the Progress for this run, which updates
+// the page and passes all calls on to next.
 func (s *Server) Start(control *run.Control, next run.Progress) run.Progress {
 	s.control = control
 	s.http = &http.Server{
@@ -74,7 +74,7 @@ func (s *Server) Start(control *run.Control, next run.Progress) run.Progress {
 	return &display{next, s}
 }
 
-// Close stops the server and ends all responses. On a nil server it does nothing.
+// Close stops the server and ends all responses. For a nil *Server it does nothing.
 func (s *Server) Close() error {
 	if s == nil {
 		return nil
@@ -87,7 +87,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// display passes the progress of a run on, and stores it for the page.
+// display is the Progress of a run that also stores the progress for the page.
 type display struct {
 	run.Progress
 	server *Server
@@ -96,7 +96,6 @@ type display struct {
 // mostSteps is the number of steps that are kept for the page.
 const mostSteps = 5
 
-// Step passes one line about a step on, and stores it for the page.
 func (d *display) Step(line string) {
 	d.Progress.Step(line)
 	d.server.change(func(s *Server) {
@@ -104,13 +103,12 @@ func (d *display) Step(line string) {
 	})
 }
 
-// Live passes the state of the run on, and stores it for the page.
 func (d *display) Live(n run.Snapshot) {
 	d.Progress.Live(n)
 	d.server.change(func(s *Server) { s.snapshot = n })
 }
 
-// change calls f, which changes the server's data, and notifies the browsers.
+// change calls f, which changes the state, and notifies the browsers.
 func (s *Server) change(f func(*Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +117,7 @@ func (s *Server) change(f func(*Server)) {
 	s.changed = make(chan struct{})
 }
 
-// guard passes a request on if its host is this machine and its path has the token. It refuses commands from pages of
+// guard passes on requests for a host name of this machine whose path has the token. It refuses commands from pages of
 // another origin.
 func (s *Server) guard(h http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
@@ -137,7 +135,7 @@ func (s *Server) guard(h http.Handler) http.Handler {
 			http.Error(w, "wrong token: use the whole address that loadgen printed", http.StatusNotFound)
 			return
 		case origins.Check(r) != nil:
-			http.Error(w, "a page of another origin may not command the run", http.StatusForbidden)
+			http.Error(w, "commands from pages of another origin are refused", http.StatusForbidden)
 			return
 		}
 		header := w.Header()
@@ -171,7 +169,7 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// serveRoot serves the final report if it exists, otherwise the page of the run.
+// serveRoot serves the final report or, while there is no report, the page of the run.
 func (s *Server) serveRoot(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	final := s.final

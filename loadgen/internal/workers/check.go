@@ -11,7 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// CheckAddress returns an error unless address has the form HOST:PORT. The error names the flag.
+// CheckAddress returns an error unless address has the form HOST:PORT. flag is the name of the flag, without --, for
+// the error message.
 func CheckAddress(flag, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
@@ -23,8 +24,7 @@ func CheckAddress(flag, address string) error {
 	return nil
 }
 
-// Check returns an error if the loads and nodes of a scenario cannot be divided among the workers. The error names the
-// load.
+// Check returns a usage error if the loads and nodes of a scenario cannot be divided among the workers of o.
 func Check(o Options, s *scenario.Scenario) error {
 	switch {
 	case o.Count == 0 && o.Listen == "" && o.Starter == nil:
@@ -60,9 +60,9 @@ func Check(o Options, s *scenario.Scenario) error {
 	return nil
 }
 
-// WholeNodes returns the reason why the coordinator runs all simulated nodes of the scenario itself. It returns "" if
-// workers divide the nodes, or the scenario has none. The coordinator runs the nodes if the scenario needs their
-// kubelet API, because the API must be reachable at addresses and ports of one machine.
+// WholeNodes returns the reason why the coordinator runs all simulated nodes itself, or "" if workers divide the nodes
+// or the scenario has no nodes. The coordinator runs them if the scenario uses their kubelet API, because all kubelets
+// must then be reachable at addresses of one machine.
 func WholeNodes(s *scenario.Scenario) string {
 	if s.Nodes.Count == 0 {
 		return ""
@@ -87,7 +87,7 @@ func WholeNodes(s *scenario.Scenario) string {
 	return ""
 }
 
-// Whole returns the names of the loads that the coordinator runs itself because they cannot be divided.
+// Whole returns the names of the loads that the coordinator runs itself, because their kind cannot be divided.
 func Whole(s *scenario.Scenario) (names []string) {
 	for _, l := range s.Loads() {
 		if !kind.Divides(l.Kind) {

@@ -6,19 +6,18 @@ import (
 )
 
 const (
-	// exchanges is the number of exchanges in one comparison of clocks.
+	// exchanges is the number of requests for a worker's time in one comparison of clocks.
 	exchanges = 16
-	// MaxClockOffset is the maximum allowed offset between the clocks of a worker and of the coordinator.
+	// MaxClockOffset is the maximum allowed difference between the clocks of a worker and the coordinator.
 	MaxClockOffset = 5 * time.Millisecond
 )
 
-// exchange is one query of the other side's time. asked and answered are the times of the query and of the response by
-// our own clock. theirs is the time in the response.
+// exchange is one request for a worker's time. asked and answered are the times of the request and the response by the
+// coordinator's clock. theirs is the time in the response, by the worker's clock.
 type exchange struct{ asked, answered, theirs time.Time }
 
-// compareClocks returns the offset that the fastest exchange measured. The other side read its clock between the query
-// and the response, most likely in the middle. So the offset is wrong by at most half of the duration of the exchange
-// (Cristian 1989).
+// compareClocks returns the clock offset according to the fastest exchange. It assumes that the worker read its clock
+// halfway between request and response, so the error is at most half of the exchange's duration (Cristian 1989).
 func compareClocks(all []exchange) clock {
 	var best clock
 	for i, e := range all {

@@ -5,10 +5,12 @@
 //
 // # Flow of data
 //
-//	coordinator: scenario, target, share k of N -> worker: kind.Make of the share; prepare, run at a time, stop, settle, finish
-//	worker: slots of 100 ms, acknowledged writes, metrics, counts of histograms -> coordinator: merged, as one generator's
-//	worker: asks for a node's credentials -> coordinator: signs, or has the API server sign
-//	coordinator: asks all which nodes a fault may hit, draws by the seed -> worker: hits its own
+//	coordinator -> worker: scenario, target, and which share of the load to generate
+//	coordinator -> worker: commands to prepare, run and stop a load, and to wait for its watches' deliveries
+//	worker -> coordinator: samples per 100 ms, acknowledged writes, metrics, histograms; the coordinator merges them
+//	worker -> coordinator: request for a node's credentials, which the coordinator or the API server signs
+//	coordinator -> workers: which nodes can a fault affect? The coordinator draws from the answers, with the scenario's seed
+//	coordinator -> worker: begin the fault on these of your nodes
 //
 // # Connection
 //
@@ -19,13 +21,13 @@
 //
 // # Time
 //
-// Before every phase, the clocks are compared in 16 exchanges. The offset of the fastest exchange is used; its error is
-// at most half of the duration of the exchange. Loads begin at a future time, which the coordinator sends to all
-// workers. If a worker receives this time too late, the run ends. The latency of a delivery of another worker's write
-// includes the uncertainty of both workers' clocks.
+// Before every phase, the coordinator compares its clock with each worker's clock in 16 exchanges. It uses the offset
+// from the fastest exchange, whose error is at most half of the exchange's duration. To start a load, the coordinator
+// sends all workers a future time. If a worker receives this time too late, the run ends. If one worker's watch
+// delivers another worker's write, the measured latency includes the uncertainty of both clocks.
 //
 // # Merging
 //
-// Workers send distributions as counts of histograms, never as quantiles. Slots of recorded samples are added when the
-// workers' slots end at the same time. Counters and histograms of metrics are added.
+// Workers send distributions as histogram counts, because quantiles cannot be merged. The coordinator adds the samples
+// that the workers recorded for the same 100 ms. Counters and histograms of metrics are added.
 package workers

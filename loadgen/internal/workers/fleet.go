@@ -32,9 +32,10 @@ type Options struct {
 	// Advertise is the address, HOST or HOST:PORT, at which workers reach the coordinator. "" means the same address as
 	// Listen.
 	Advertise string
-	// Starter starts the workers. If it is nil, the user starts them.
+	// Starter starts the workers. If it is nil, the user starts them with `loadgen worker`.
 	Starter Starter
-	// Carried means that the Starter makes the connections to the workers. The coordinator then does not listen.
+	// Carried means that the Starter connects to the workers and passes the connections to the coordinator, which then
+	// does not listen.
 	Carried bool
 	// Within is the time limit for all workers to join. 0 means five minutes.
 	Within time.Duration
@@ -49,8 +50,8 @@ type Invitation struct {
 	Address string
 	// Run is the run's id.
 	Run string
-	// CAFile and TokenFile are the names of files for the arguments of `loadgen worker`. CA and Token are the contents
-	// of these files.
+	// CAFile and TokenFile are the paths of the files for the flags --ca and --token of `loadgen worker`. CA and Token are
+	// their contents.
 	CAFile, TokenFile string
 	CA, Token         string
 	// Count is the number of workers. Their indexes are 0 to Count-1.
@@ -60,7 +61,7 @@ type Invitation struct {
 	// Take serves the worker at the other end of conn until either side closes the connection. joined reports whether
 	// the peer was accepted as a worker.
 	Take func(net.Conn) (joined bool, err error)
-	// Tell shows the user, in one line, what delays a worker. A line that was shown before is not repeated.
+	// Tell shows the user a line about something that delays a worker, unless the same line was shown before.
 	Tell func(format string, args ...any)
 }
 
@@ -68,8 +69,7 @@ type Invitation struct {
 type Started struct {
 	// Stop ends the workers that are still running, and returns when all have ended.
 	Stop func() error
-	// API describes how the workers reach the target's API server. If it is nil, they reach it in the same way as the
-	// coordinator.
+	// API is the API server's address and CA for the workers, if they differ from the coordinator's. It may be nil.
 	API *API
 }
 
@@ -83,11 +83,11 @@ type API struct {
 type Starter interface {
 	// Start starts the workers. It calls ended whenever a worker ends, whether normally or not.
 	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (Started, error)
-	// Describe describes what Start will create for the run with the id run. The user confirms this text.
+	// Describe returns a text about what Start will create for the run with the id run. The user must confirm it.
 	Describe(count int, run string) string
 }
 
-// Describe describes the workers of the run with the id run. It returns "" if there are no workers.
+// Describe returns a text about the workers of the run with the id run, or "" if there are no workers.
 func (o Options) Describe(run string) string {
 	switch {
 	case o.Count == 0:
@@ -113,8 +113,8 @@ type Fleet struct {
 	mu      sync.Mutex
 	members []*member // by index; nil for a worker that has not joined
 	changed chan struct{}
-	peers   map[*link]bool  // connections that are not admitted yet
-	told    map[string]bool // lines that were reported: exceeded limits, and reasons for refusals
+	peers   map[*link]bool  // connections from which no valid hello has arrived yet
+	told    map[string]bool // lines and reasons for refusals that were shown to the user
 	refused int             // number of refusals in told
 	last    string          // the latest refusal in told, in one line
 	failed  error
@@ -125,11 +125,11 @@ type Fleet struct {
 
 	scenario *scenario.Scenario
 	samples  *samples.Recorder
-	nodes    *node.Config // nodes that the workers divide; nil if none exist
+	nodes    *node.Config // the nodes that are divided among the workers; nil if workers run no nodes
 }
 
-// Open creates the Fleet and listens for workers, which must have the given build. It returns nil if the options have
-// no workers.
+// Open creates the Fleet and listens for workers, which must have the same build as the coordinator. step shows the
+// user a line. If o.Count is 0, Open returns nil.
 func Open(o Options, build func() string, step func(format string, args ...any)) (*Fleet, error) {
 	if o.Count == 0 {
 		return nil, nil
@@ -211,7 +211,7 @@ func (f *Fleet) address() string {
 	return own
 }
 
-// Where returns, for a message, how workers join: through the API server, or at an address.
+// Where returns how workers join, for use in a message: "through the API server" or "at HOST:PORT".
 func (f *Fleet) Where() string {
 	if f.options.Carried {
 		return "through the API server"
@@ -219,7 +219,7 @@ func (f *Fleet) Where() string {
 	return "at " + f.address()
 }
 
-// ended records that a worker has ended that the Starter had started.
+// ended handles the end of a worker process that the Starter started. If the run is not ending, the run fails.
 func (f *Fleet) ended(index int, why error) {
 	f.mu.Lock()
 	m, ending := f.members[index], f.ending
@@ -233,7 +233,7 @@ func (f *Fleet) ended(index int, why error) {
 	}
 }
 
-// each calls fn concurrently for all members. It returns the error of the member with the lowest index.
+// each calls fn concurrently for all members and waits. It returns the error of the member with the lowest index.
 func (f *Fleet) each(fn func(*member) error) error {
 	errs := make([]error, len(f.members))
 	var all sync.WaitGroup
@@ -263,7 +263,7 @@ func (f *Fleet) remote(name string) *remote {
 	return f.loads[name]
 }
 
-// recorder returns the recorder of the workers' samples. It returns nil before Join.
+// recorder returns the recorder that stores the workers' samples, or nil before Join.
 func (f *Fleet) recorder() *samples.Recorder {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -277,7 +277,7 @@ func (f *Fleet) uncertainty() (most time.Duration) {
 	return most
 }
 
-// renewEvery is the interval at which the token file of the target is read.
+// renewEvery is the interval at which tokens are checked for renewal.
 const renewEvery = 5 * time.Second
 
 func (f *Fleet) renewToken(t load.Target) {
@@ -294,7 +294,7 @@ func (f *Fleet) renewToken(t load.Target) {
 			return
 		}
 		token, err := tokenOf(t.Config)
-		if err != nil || token == last { // the next tick reads it again
+		if err != nil || token == last { // after an error, the next tick tries again
 			continue
 		}
 		last = token
@@ -304,17 +304,18 @@ func (f *Fleet) renewToken(t load.Target) {
 	}
 }
 
-// over returns a channel that is closed when member 0 is gone, which also happens when the run ends.
+// over returns a channel that is closed at the end of the run, when member 0 is gone.
 func (f *Fleet) over() <-chan struct{} { return f.members[0].gone }
 
-// lead is the time from the decision to start a load until the load begins. All workers must receive the call within
-// this time.
+// lead is the delay between the decision to start a load and its start. All workers must receive the start time within
+// this delay.
 const lead = 250 * time.Millisecond
 
 // answerWithin is the maximum wait for the answers of all workers at the start of a phase or fault.
 const answerWithin = 30 * time.Second
 
-// startTime returns the time at which a load begins that is started now. All loads of a phase begin at the same time.
+// startTime returns the start time for a load that is started now. Loads that are started at almost the same time get
+// the same start time.
 func (f *Fleet) startTime() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -324,7 +325,7 @@ func (f *Fleet) startTime() time.Time {
 	return f.begin
 }
 
-// BeginPhase notifies the workers that a phase began at the given time, and compares clocks again.
+// BeginPhase tells the workers that a phase began at the given time, and compares clocks again.
 func (f *Fleet) BeginPhase(name string, at time.Time) {
 	if f == nil {
 		return
@@ -356,7 +357,7 @@ func (f *Fleet) Watch(ctx context.Context) error {
 	}
 }
 
-// Failed returns the error that keeps the run from continuing with its workers, or nil.
+// Failed returns the error that forces the run to end, such as a lost worker, or nil.
 func (f *Fleet) Failed() error {
 	if f == nil {
 		return nil

@@ -370,7 +370,7 @@ func late(t *testing.T, by time.Duration) (*bench, *running) {
 func TestLateWorkerEndsTheRun(t *testing.T) {
 	b, loads := late(t, time.Hour)
 	err := b.fleet.Watch(t.Context())
-	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "was late: it received the start of load reads 59m") {
+	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "was late: it received the start time of load reads 59m") {
 		t.Errorf("a worker that is an hour late: %v", err)
 	}
 	if err := loads.end(); !errors.As(err, new(*LostError)) {

@@ -13,13 +13,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// ask is the message with which a worker requests the credentials of one of its nodes.
+// ask is a worker's request for the credentials of one of its nodes.
 type ask struct {
 	ID   int64  `json:"id"`
 	Node string `json:"node,omitempty"` // "" means the identity of all kube-proxies
 }
 
-// given is the coordinator's response to an ask. It contains a certificate or a token.
+// given is the coordinator's response to an ask: a certificate and key, a token, or an error.
 type given struct {
 	ID    int64  `json:"id"`
 	Cert  []byte `json:"cert,omitempty"` // PEM
@@ -28,13 +28,13 @@ type given struct {
 	Error string `json:"error,omitempty"`
 }
 
-// renewedTokens is implemented by node identities whose tokens are renewed.
+// renewedTokens is implemented by node identities whose tokens expire and are renewed.
 type renewedTokens interface {
 	// Token returns the newest token of a node. It returns "" if the node has no token.
 	Token(node string) string
 }
 
-// give sends the worker the credentials that it has asked for.
+// give sends the worker the credentials that it asked for, or the reason why not.
 func (m *member) give(a ask) {
 	g, err := m.credentials(a.Node)
 	if err != nil {
@@ -72,8 +72,8 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	return g, nil
 }
 
-// owns reports whether a node belongs to the worker's share. The empty name means the kube-proxies: owns then reports
-// whether the nodes have kube-proxies.
+// owns reports whether a node belongs to the worker's share. An empty name stands for the identity of the kube-proxies;
+// owns then reports whether nodes have kube-proxies.
 func (m *member) owns(nodeName string) bool {
 	nodes := m.fleet.nodes
 	if nodeName == "" {
@@ -122,10 +122,10 @@ func (m *member) renewed(t renewedTokens) map[string]string {
 	return all
 }
 
-// askedIdentities provides the credentials of a worker's nodes. It requests them from the coordinator.
+// askedIdentities provides a worker's nodes with credentials, which it requests from the coordinator.
 type askedIdentities struct {
 	send func(message) error
-	base *rest.Config // the API server, and how to verify its certificate
+	base *rest.Config // the API server's address and CA, without credentials
 
 	mu      sync.Mutex
 	last    int64
@@ -200,7 +200,7 @@ func (a *askedIdentities) take(g given) {
 	}
 }
 
-// renew stores tokens that were renewed by the coordinator.
+// renew replaces tokens of nodes by the ones that the coordinator has renewed.
 func (a *askedIdentities) renew(tokens map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,10 +17,14 @@ import (
 func (f *Fleet) accept() {
 	for {
 		conn, err := f.listener.Accept()
-		if err != nil {
-			return // the listener was closed
+		if errors.Is(err, net.ErrClosed) {
+			return
 		}
-		f.serving.Go(func() { _, _ = f.serve(newLink(conn)) }) // an error means that the peer is not a worker of this run, for example a port scan
+		if err != nil { // such as no file descriptors left: a later worker may still join
+			time.Sleep(acceptAgain)
+			continue
+		}
+		f.serving.Go(func() { _, _ = f.serve(newLink(conn)) }) // on an error, the peer is not a worker of this run, for example a port scanner
 	}
 }
 
@@ -29,17 +33,28 @@ func (f *Fleet) takeConn(conn net.Conn) (joined bool, err error) {
 	return f.serve(newLink(tls.Server(conn, f.secrets.tls)))
 }
 
-const helloWithin = 10 * time.Second
+const (
+	helloWithin = 10 * time.Second
+	// acceptAgain is the pause after a connection could not be accepted.
+	acceptAgain = 100 * time.Millisecond
+	// mostPeers is the maximum number of connections that have not shown the token of the run. Further ones are closed.
+	mostPeers = 1000
+)
 
-// serve serves a peer until the connection ends. joined reports whether the peer was a worker.
+// serve handles a connection until it ends. joined reports whether the peer was a worker, even if it was refused.
 func (f *Fleet) serve(l *link) (joined bool, err error) {
 	defer l.conn.Close()
 	f.mu.Lock()
-	f.peers[l] = true
-	ending := f.ending
+	ending, full := f.ending, len(f.peers) >= mostPeers
+	if !full {
+		f.peers[l] = true
+	}
 	f.mu.Unlock()
-	if ending {
+	switch {
+	case ending:
 		return false, errOver
+	case full:
+		return false, errTooManyPeers
 	}
 	l.until = time.Now().Add(helloWithin)
 	first, err := l.receive(largestHello, helloWithin)
@@ -57,15 +72,18 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 	if refusal != "" {
 		f.tellRefused(l.conn.RemoteAddr(), refusal)
 		_ = l.send(message{Refused: refusal}) // an error means that the worker is gone
-		return true, nil                      // joined is true, so that the Starter does not try again
+		return true, nil                      // so that the Starter does not try again
 	}
 	m.serve()
 	return true, nil
 }
 
-var errOver = errors.New("the run is over")
+var (
+	errOver         = errors.New("the run is over")
+	errTooManyPeers = errors.New("too many connections without a token")
+)
 
-// admit makes the peer a member of the fleet, or returns the reason for refusing it.
+// admit makes the peer a member of the fleet, or returns the reason why it is refused.
 func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +98,7 @@ func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	case h.Index < 0 || h.Index >= n:
 		return nil, fmt.Sprintf("there is no worker %d: the run has %d, from 0 to %d", h.Index, n, n-1)
 	case f.members[h.Index] != nil:
-		return nil, fmt.Sprintf("worker %d has joined already (%s): a restarted worker would repeat requests that were sent", h.Index, f.members[h.Index].name)
+		return nil, fmt.Sprintf("worker %d has joined already (%s): a restarted worker would repeat requests that were already sent", h.Index, f.members[h.Index].name)
 	case f.ending || f.failed != nil:
 		return nil, errOver.Error()
 	}
@@ -108,12 +126,11 @@ func (f *Fleet) tell(format string, args ...any) {
 	}
 }
 
-// mostRefusals is the maximum number of refusals that are reported, because anyone on the network can cause any number
-// of refusals.
+// mostRefusals limits the number of refusals that are shown, because any host on the network can cause refusals.
 const mostRefusals = 20
 
-// tellRefused reports why a peer was refused, once for each reason. A reason contains no text from the peer unless the
-// peer has sent the right token.
+// tellRefused shows the user why a peer was refused, once for each reason. Reasons contain text from the peer only if
+// it has sent the right token.
 func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	f.mu.Lock()
 	f.last = fmt.Sprintf("a worker at %s was refused: %s", from, refusal)
@@ -128,7 +145,7 @@ func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	}
 }
 
-// fail ends the run with an error. Only the first call has an effect.
+// fail records the error that ends the run. Only the first call has an effect, and only before the run is ending.
 func (f *Fleet) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,8 +155,8 @@ func (f *Fleet) fail(err error) {
 	}
 }
 
-// Join waits until all workers have joined. Then it sends each worker its share of the scenario's loads and nodes, and
-// measures the offset of its clock.
+// Join waits until all workers have joined. It then sends each worker its share of the loads and nodes, waits until the
+// workers have created them, and compares clocks. id is the run's id.
 func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, id string) error {
 	if f == nil {
 		return nil

@@ -3,12 +3,15 @@ package workers
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -182,9 +185,48 @@ func TestWorkersGetTheirShare(t *testing.T) {
 			t.Errorf("%q: %v, want %v", name, got, want)
 		}
 	}
+	if g, err := m.credentials("prod-node-1"); err == nil || !strings.Contains(err.Error(), "not in the worker's share") || g.Cert != nil {
+		t.Errorf("credentials of another node: %v", err)
+	}
 	m.take(message{Slot: &samples.Slot{}}, time.Now())
 	if m.lost == nil || !strings.Contains(m.lost.Why, "before the run began") {
 		t.Errorf("%v", m.lost)
+	}
+}
+
+// badListener fails to accept connections with each error of a list, one after another.
+type badListener struct {
+	net.Listener
+	errs []error
+}
+
+func (l *badListener) Accept() (net.Conn, error) {
+	err := l.errs[0]
+	l.errs = l.errs[1:]
+	return nil, err
+}
+
+// The coordinator accepts connections until its listener is closed, also after it had no file descriptors left.
+func TestAcceptsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &badListener{errs: []error{syscall.EMFILE, syscall.ECONNABORTED, net.ErrClosed}}
+		(&Fleet{listener: l}).accept()
+		if len(l.errs) > 0 {
+			t.Errorf("gave up %d errors too early", len(l.errs))
+		}
+	})
+}
+
+// While too many peers have not shown the token, further ones are refused.
+func TestTooManyPeersAreRefused(t *testing.T) {
+	f := &Fleet{peers: map[*link]bool{}}
+	for range mostPeers {
+		f.peers[&link{}] = true
+	}
+	near, far := net.Pipe()
+	defer far.Close()
+	if _, err := f.serve(newLink(near)); !errors.Is(err, errTooManyPeers) {
+		t.Error(err)
 	}
 }
 

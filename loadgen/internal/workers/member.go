@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// lostAfter is the silence of a peer after which it counts as lost.
+	// lostAfter is the time without a message after which a peer counts as lost.
 	lostAfter = 15 * time.Second
-	// aliveEvery is the interval at which each side sends a heartbeat.
+	// aliveEvery is the interval at which coordinator and workers send heartbeats.
 	aliveEvery = time.Second
 	// mostPosted is the maximum number of messages that are queued for one worker.
 	mostPosted = 1 << 14
 )
 
-// LostError means that a worker was lost, was late, or failed. The run then has no verdict.
+// LostError reports that a worker was lost, was late or failed. The run then has no verdict.
 type LostError struct {
 	Index int
 	Name  string
@@ -32,7 +32,7 @@ type LostError struct {
 // Error returns the error in one line.
 func (e *LostError) Error() string { return fmt.Sprintf("worker %d (%s) %s", e.Index, e.Name, e.Why) }
 
-// Unjudged returns true, because the run's load continued without this worker.
+// Unjudged reports that the run has no verdict, because part of its load was missing. It is always true.
 func (e *LostError) Unjudged() bool { return true }
 
 // member represents one worker in the coordinator.
@@ -57,7 +57,7 @@ type member struct {
 	tokens  map[string]string // the tokens of nodes as last sent to the worker
 	results results
 	metrics [][]byte
-	ready   chan reply // the reply to the welcome
+	ready   chan reply // receives the reply to the welcome
 }
 
 func newMember(f *Fleet, l *link, h hello) *member {
@@ -110,17 +110,18 @@ func (m *member) sendAll() {
 	}
 }
 
-// post queues a message for sending. It does not block.
+// post queues a message without blocking. If the queue is full, the worker counts as lost.
 func (m *member) post(next message) {
 	select {
 	case m.out <- next:
 	case <-m.gone:
 	default:
-		m.lose(fmt.Sprintf("was lost: it does not read its messages (%d messages)", mostPosted))
+		m.lose(fmt.Sprintf("was lost: it does not read its messages (%d are waiting)", mostPosted))
 	}
 }
 
-// lose marks the worker as lost and, unless the run is already ending, fails the run.
+// lose disconnects the worker. Unless the run is ending, it marks the worker as lost and fails the run. Only the first
+// call of lose or leave has an effect.
 func (m *member) lose(why string) {
 	err := &LostError{Index: m.index, Name: m.name, Why: why}
 	m.fleet.mu.Lock()
@@ -151,7 +152,7 @@ func (m *member) close() {
 	}
 }
 
-// whyGone returns the error for calls to a worker that is gone.
+// whyGone returns the error for a call to a worker that is gone.
 func (m *member) whyGone() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,7 +215,7 @@ func (m *member) takeReply(r reply) {
 		return
 	}
 	if err := r.Results.checkTally(); err != nil {
-		m.lose("has failed: the renewals of its nodes: " + err.Error())
+		m.lose("has failed: invalid durations of its nodes' Lease renewals: " + err.Error())
 		return
 	}
 	m.mu.Lock()
@@ -235,7 +236,7 @@ func (m *member) takeReply(r reply) {
 // call sends a call to the worker and waits for its reply.
 func (m *member) call(ctx context.Context, c call) (reply, error) { return m.await(ctx, m.ask(c)) }
 
-// ask sends a call and returns the channel of the reply, for await.
+// ask sends a call and returns a channel for the reply, which is passed to await.
 func (m *member) ask(c call) <-chan reply {
 	answer := make(chan reply, 1)
 	m.mu.Lock()
@@ -261,14 +262,13 @@ func (m *member) await(ctx context.Context, answer <-chan reply) (reply, error) 
 	}
 }
 
-// bounded returns a context for a call that the worker should answer at once. When it times out, its cause is a
-// LostError for the worker.
+// bounded returns a context for calls that take no time on the worker. After answerWithin, its cause is a LostError.
 func (m *member) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.Background(), answerWithin,
 		&LostError{Index: m.index, Name: m.name, Why: fmt.Sprintf("did not answer within %v", answerWithin)})
 }
 
-// welcome sends the worker its share, and waits until the worker has created the loads and nodes of the share.
+// welcome sends the worker its share and waits until it has created the loads and nodes.
 func (m *member) welcome(ctx context.Context, w welcome) error {
 	m.post(message{Welcome: &w})
 	select {
@@ -284,7 +284,8 @@ func (m *member) welcome(ctx context.Context, w welcome) error {
 	}
 }
 
-// compareClock measures the offset of the worker's clock and sends it to the worker.
+// compareClock measures the offset of the worker's clock and sends it to the worker. If the offset is too large, it
+// returns a LostError.
 func (m *member) compareClock(ctx context.Context) error {
 	var all []exchange
 	for range exchanges {

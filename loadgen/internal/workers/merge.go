@@ -15,8 +15,8 @@ import (
 // resultsWithin is the time limit for collecting the results of all workers.
 const resultsWithin = 10 * time.Second
 
-// AddTo adds the merged results of the divided loads to the phases of m, and the results of each worker to m. For a
-// lost worker it uses the results that the worker last reported.
+// AddTo adds the merged results of the divided loads to the phases of m, and a summary of each worker to m. For a
+// worker that does not answer, it uses the results that arrived last.
 func (f *Fleet) AddTo(m *result.Measurements) error {
 	if f == nil || f.scenario == nil {
 		return nil
@@ -50,8 +50,8 @@ func (f *Fleet) AddTo(m *result.Measurements) error {
 	return nil
 }
 
-// AddCost adds the cost of the workers to the cost of the coordinator: CPU time is summed, and for all other values the
-// maximum over the processes is taken.
+// AddCost adds the resource usage of the workers to the usage of the coordinator. CPU time is summed; all other values
+// are the maximum over the processes.
 func AddCost(g *result.Generator, all []result.Worker) {
 	for _, w := range all {
 		o := w.Generator
@@ -69,8 +69,8 @@ func AddCost(g *result.Generator, all []result.Worker) {
 	}
 }
 
-// Saturation returns a line for each limit that a worker exceeded in a phase. The phase "" stands for the time outside
-// of all phases.
+// Saturation returns a line for each resource limit that a worker exceeded in a phase. The phase "" means the time
+// outside of all phases.
 func (f *Fleet) Saturation(phase string) (lines []string) {
 	if f == nil {
 		return nil
@@ -85,7 +85,7 @@ func (f *Fleet) Saturation(phase string) (lines []string) {
 	return lines
 }
 
-// tellSaturation shows the user each limit that a worker exceeded. A line that was shown before is not repeated.
+// tellSaturation shows the user each resource limit that a worker exceeded, unless it was shown before.
 func (f *Fleet) tellSaturation(all []results) {
 	for i, r := range all {
 		for _, phase := range slices.Sorted(maps.Keys(r.Saturated)) {
@@ -189,8 +189,8 @@ func mergeRequests(parts []load.Part) ([]result.Requests, error) {
 	return all, nil
 }
 
-// addRequests returns the sum of requests of one kind. Its rates are relative to the longest time in which requests
-// were due on any worker.
+// addRequests returns the sum of the workers' requests of one kind. It computes rates over the longest time in which
+// requests were due on a worker.
 func addRequests(parts []load.RequestsPart) (sum result.Requests, err error) {
 	sum = parts[0].Sums
 	sum.Outcomes = maps.Clone(sum.Outcomes)

@@ -14,11 +14,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// metricsWithin is the time limit, at a scrape, for collecting the metrics of all workers.
+// metricsWithin is the time limit for collecting the metrics of all workers during a scrape.
 const metricsWithin = 2 * time.Second
 
-// Register registers a collector that exposes the sums of the workers' load metrics. Each series then has the value
-// that one generator without workers would report.
+// Register registers a collector that exposes the sums of the workers' load metrics, so that each series has the value
+// that a single generator would report.
 func (f *Fleet) Register(registry prometheus.Registerer) error {
 	if f == nil {
 		return nil
@@ -31,8 +31,8 @@ type collector struct{ fleet *Fleet }
 // Describe sends no descriptors, because the metrics depend on the scenario.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect requests the metrics from all workers and sends the sums. For a worker that does not answer, it uses the
-// metrics received last.
+// Collect requests the metrics of all workers and sends their sums. For a worker that does not answer, it uses the
+// metrics that arrived last.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), metricsWithin)
 	defer cancel()
@@ -61,7 +61,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// merged is a metric that is the sum of a metric over all workers.
+// merged is one series with the sum over all workers.
 type merged struct {
 	desc   *prometheus.Desc
 	metric *dto.Metric
@@ -100,7 +100,7 @@ func unpackMetrics(packed [][]byte) (families []*dto.MetricFamily, err error) {
 	return families, nil
 }
 
-// mergeMetrics adds up series with equal names and labels. It sorts families and series.
+// mergeMetrics adds up series with equal names and labels. The result is sorted by name and labels.
 func mergeMetrics(sets [][]*dto.MetricFamily) []*dto.MetricFamily {
 	byName := map[string]*dto.MetricFamily{}
 	series := map[string]*dto.Metric{}
@@ -171,8 +171,8 @@ func addHistogram(to, from *dto.Histogram) {
 	}
 	to.ZeroCount = proto.Uint64(to.GetZeroCount() + from.GetZeroCount())
 	to.ZeroThreshold = proto.Float64(math.Max(to.GetZeroThreshold(), from.GetZeroThreshold()))
-	// A registry halves the resolution of a histogram with too many buckets, so the two may differ. Use the coarser
-	// resolution.
+	// client_golang halves the resolution of a native histogram that has too many buckets, so the two may differ. The sum
+	// has the coarser resolution.
 	schema := min(to.GetSchema(), from.GetSchema())
 	buckets := nativeBuckets(to, schema)
 	for i, n := range nativeBuckets(from, schema) {
@@ -182,8 +182,8 @@ func addHistogram(to, from *dto.Histogram) {
 	to.PositiveSpan, to.PositiveDelta = nativeSpans(buckets)
 }
 
-// nativeBuckets returns the counts of a native histogram by bucket index, at a schema that is not finer than h's
-// schema. It ignores negative buckets, because durations are positive.
+// nativeBuckets returns the counts of a native histogram by bucket index, converted to the resolution of schema, which
+// must not exceed h's schema. It ignores buckets of negative values, which durations do not have.
 func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	buckets := map[int32]int64{}
 	shift := h.GetSchema() - schema
@@ -208,8 +208,8 @@ func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	return buckets
 }
 
-// nativeSpans encodes buckets as a native histogram does: spans of consecutive buckets, and the differences between the
-// counts of consecutive buckets.
+// nativeSpans encodes buckets in the format of a native histogram: spans of consecutive buckets, and the difference of
+// each count from the previous count.
 func nativeSpans(buckets map[int32]int64) (spans []*dto.BucketSpan, deltas []int64) {
 	indexes := make([]int32, 0, len(buckets))
 	for i := range buckets {
@@ -226,7 +226,7 @@ func nativeSpans(buckets map[int32]int64) (spans []*dto.BucketSpan, deltas []int
 		deltas = append(deltas, buckets[i]-last)
 		last, next = buckets[i], i+1
 	}
-	if spans == nil { // client_golang marks a native histogram without values like this
+	if spans == nil { // client_golang represents an empty native histogram like this
 		spans = []*dto.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}}
 	}
 	return spans, deltas

@@ -12,23 +12,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 )
 
-// Nodes are the simulated nodes of a run, divided among the workers.
+// Nodes represents the simulated nodes of a run, which are divided among the workers.
 type Nodes struct {
 	*node.Divided
 	fleet *Fleet
 }
 
-// nodesSetup holds the settings of a worker's nodes that are not in the scenario.
+// nodesSetup holds settings of the simulated nodes that are not in the scenario.
 type nodesSetup struct {
 	Prefix     string            `json:"prefix"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	Taints     []corev1.Taint    `json:"taints,omitempty"`
 	Restricted bool              `json:"restricted,omitempty"`
-	Cloud      bool              `json:"cloud,omitempty"` // whether there is a cloud, to which the coordinator reports instances
+	Cloud      bool              `json:"cloud,omitempty"` // whether the coordinator reports instances of nodes to a simulated cloud
 }
 
-// DivideNodes assigns the nodes of c to the workers. Call it before Join. The workers export the metrics of the nodes.
-// The coordinator creates the nodes' credentials, and reports their instances to the cloud.
+// DivideNodes divides the nodes of c among the workers. Call it before Join. The workers export the nodes' metrics. The
+// coordinator provides the nodes' credentials, and reports their instances to the simulated cloud.
 func (f *Fleet) DivideNodes(c node.Config) (*Nodes, error) {
 	var parts []node.Part
 	for index := range f.options.Count {
@@ -55,7 +55,7 @@ func (n *Nodes) Start(ctx context.Context) error {
 	return n.Divided.Start(load.StartAt(ctx, n.fleet.startTime()))
 }
 
-// nodesPart is the part of the nodes that one worker runs. The worker must have joined.
+// nodesPart is the part of the nodes that one worker runs. Its methods require that the worker has joined.
 type nodesPart struct {
 	fleet *Fleet
 	index int
@@ -76,19 +76,19 @@ func (p nodesPart) Start(ctx context.Context) error {
 	return err
 }
 
-// Able returns the numbers of the worker's nodes to which a fault of the given kind can be applied.
+// Able returns the numbers of the worker's nodes that a fault of the given kind can affect.
 func (p nodesPart) Able(kind string) ([]int, error) {
 	answer, err := p.ask(call{Verb: verbNodesAble, Fault: &node.Fault{Kind: kind}})
 	return answer.Numbers, err
 }
 
-// Hit makes the worker begin a fault on its nodes with the given numbers.
+// Hit begins a fault on the worker's nodes with the given numbers.
 func (p nodesPart) Hit(fault node.Fault, numbers []int) error {
 	_, err := p.ask(call{Verb: verbNodesHit, Fault: &fault, Numbers: numbers})
 	return err
 }
 
-// ask sends a call that the worker should answer at once. If the worker does not answer, ask fails the run.
+// ask sends a call that takes no time on the worker. If the worker is lost or does not answer, ask fails the run.
 func (p nodesPart) ask(c call) (reply, error) {
 	ctx, cancel := p.member().bounded()
 	defer cancel()
@@ -99,7 +99,7 @@ func (p nodesPart) ask(c call) (reply, error) {
 	return answer, err
 }
 
-// Live returns the state of the nodes that the worker reported last.
+// Live returns the latest state of the nodes that the worker has reported.
 func (p nodesPart) Live() node.Live {
 	m := p.member()
 	m.mu.Lock()
@@ -107,7 +107,7 @@ func (p nodesPart) Live() node.Live {
 	return m.nodes
 }
 
-// Tally returns the results of the nodes that the worker reported last.
+// Tally returns the latest results of the nodes that the worker has reported.
 func (p nodesPart) Tally() node.Tally {
 	m := p.member()
 	m.mu.Lock()
@@ -118,17 +118,17 @@ func (p nodesPart) Tally() node.Tally {
 	return *m.results.Nodes
 }
 
-// Stop stops the worker's nodes. It returns when they have ended, or the worker is lost.
+// Stop stops the worker's nodes. It returns when they have stopped or the worker is lost.
 func (p nodesPart) Stop(ctx context.Context) {
 	_, _ = p.member().call(ctx, call{Verb: verbNodesStop}) // a lost worker has no nodes any more
 }
 
-// late marks the worker as lost, because it received the call to start a load or its nodes too late.
+// late marks the worker as lost because it received a start time too late.
 func (m *member) late(answer reply) {
 	m.lose(fmt.Sprintf("was late: %s (is its machine overloaded, or the network slow?)", answer.Error))
 }
 
-// checkTally returns an error if the reported durations of renewals are not valid histogram counts.
+// checkTally returns an error if the reported durations of Lease renewals are not valid histogram counts.
 func (r *results) checkTally() error {
 	if r == nil || r.Nodes == nil {
 		return nil

@@ -15,16 +15,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// nodesShare holds the nodes that a worker runs. The methods of a nil *nodesShare do nothing, because there are no
-// nodes.
+// nodesShare is a worker's part of the simulated nodes. The methods of a nil *nodesShare, for a worker without nodes,
+// do nothing.
 type nodesShare struct {
 	fleet *node.Fleet
-	asked *askedIdentities // nil if the nodes use the identity of the load
+	asked *askedIdentities // nil if the nodes share the load's credentials
 
 	mu       sync.Mutex
 	cancel   context.CancelFunc // cancels the start
 	starting sync.WaitGroup
-	stalled  time.Duration // time that this process did not run while the nodes registered
+	stalled  time.Duration // total time for which this process was stalled while the nodes registered
 	over     bool
 }
 
@@ -61,11 +61,10 @@ type coordinatorsCloud struct{}
 
 func (coordinatorsCloud) ChangeInstances(context.Context, control.Instances) error { return nil }
 
-// spareDescriptors is the number of file descriptors that a worker needs besides the connections of its nodes.
+// spareDescriptors is the number of file descriptors that a worker needs in addition to the connections of its nodes.
 const spareDescriptors = 256
 
-// checkDescriptors returns an error if this machine's limit of file descriptors is too low for the connections of the
-// worker's own nodes.
+// checkDescriptors returns an error if the process's limit on open files is too low for the connections of own nodes.
 func checkDescriptors(spec scenario.Nodes, own int) error {
 	var limit syscall.Rlimit
 	if spec.Fidelity == node.Shared || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
@@ -86,22 +85,22 @@ func (s *session) tell(format string, args ...any) {
 	_ = s.link.send(message{Step: fmt.Sprintf(format, args...)}) // if the connection fails, the session ends
 }
 
-// mostLate is the maximum delay with which a worker may receive the call to start a load or its nodes. After a shorter
-// delay, the worker sends the overdue requests late, as it does after a stall.
+// mostLate is the maximum delay with which a worker may receive a start time. After a shorter delay, the worker sends
+// the overdue requests late, as after a stall.
 const mostLate = 5 * time.Second
 
-// startsAt returns the start time in a call, by this machine's clock. If that time is too long ago, late is the reply
-// to send, otherwise nil.
+// startsAt converts the start time in a call to this machine's clock. If the time passed more than mostLate ago, late
+// is the reply to send; otherwise late is nil. what names the load or nodes in the reply.
 func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	at := s.clock.Load().here(c.At)
 	if by := s.now().Sub(at); by > mostLate {
-		return start, &reply{Late: true, Error: fmt.Sprintf("it received the start of %s %v late", what, by.Round(time.Millisecond))}
+		return start, &reply{Late: true, Error: fmt.Sprintf("it received the start time of %s %v too late", what, by.Round(time.Millisecond))}
 	}
 	// In tests, s.now may differ from the machine's clock.
 	return time.Now().Add(at.Sub(s.now().Round(0))), nil
 }
 
-// obeyNodes executes a call about nodes.
+// obeyNodes executes a call about nodes. beside runs a function in the background and sends its reply.
 func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() reply)) {
 	n := s.nodes
 	switch {

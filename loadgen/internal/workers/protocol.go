@@ -23,22 +23,23 @@ import (
 const protocolVersion = 2
 
 const (
-	// largestHello is the maximum size, in bytes, of a message of a peer that has not sent the token yet.
+	// largestHello is the maximum size of a message, in bytes, from a peer that has not sent the token yet.
 	largestHello = 16 << 10
-	// largestOfWorker is the maximum size, in bytes, of a message of a worker, which may contain histograms. Decoded
+	// largestOfWorker is the maximum size of a worker's message, in bytes. Such a message may contain histograms. Decoded
 	// JSON takes several times as much memory.
 	largestOfWorker = 64 << 20
-	// largestMessage is the maximum size, in bytes, of a message of the coordinator, which may contain a scenario with
+	// largestMessage is the maximum size of a coordinator's message, in bytes. Such a message may contain a scenario with
 	// its traces.
 	largestMessage = 512 << 20
-	// longestShown is the maximum number of bytes of a peer's text that are shown.
+	// longestShown is the maximum number of bytes of a text from a peer that is shown to the user.
 	longestShown = 300
-	// A message is written in pieces of at most piece bytes. writeWithin is the time limit for each piece.
+	// piece is the maximum number of bytes that one write sends or one read receives. writeWithin is the time limit for
+	// each write.
 	piece       = 64 << 10
 	writeWithin = 10 * time.Second
 )
 
-// message is a message between the coordinator and a worker. Exactly one field is set. A heartbeat has no field.
+// message is a message between the coordinator and a worker. It has exactly one field, or none if it is a heartbeat.
 type message struct {
 	Hello   *hello   `json:"hello,omitempty"`
 	Refused string   `json:"refused,omitempty"` // why the coordinator refuses the worker
@@ -46,12 +47,12 @@ type message struct {
 	Clock   *clock   `json:"clock,omitempty"`
 	Token   string   `json:"token,omitempty"` // the load's renewed token
 	Call    *call    `json:"call,omitempty"`
-	Reply   *reply   `json:"reply,omitempty"` // with ID 0: the worker has created its share, or why it failed
+	Reply   *reply   `json:"reply,omitempty"` // ID 0 means the reply to Welcome
 
 	Slot   *samples.Slot        `json:"slot,omitempty"`
 	Live   map[string]load.Live `json:"live,omitempty"`   // by load, once a second
-	Opened string               `json:"opened,omitempty"` // the load whose watches are all open
-	Over   string               `json:"over,omitempty"`   // the load that has no further arrivals
+	Opened string               `json:"opened,omitempty"` // name of a load whose watches are all open
+	Over   string               `json:"over,omitempty"`   // name of a load that has no further arrivals
 	Acks   []load.Ack           `json:"acks,omitempty"`   // times are by the coordinator's clock
 
 	Nodes      *node.Live        `json:"nodes,omitempty"`      // state of the worker's nodes, once a second
@@ -79,13 +80,13 @@ type welcome struct {
 	Nodes    *nodesSetup       `json:"nodes,omitempty"` // nil if the workers do not divide the nodes
 }
 
-// clock is the measured relation of a worker's clock to the coordinator's clock.
+// clock is the measured difference between a worker's clock and the coordinator's clock.
 type clock struct {
-	Offset      time.Duration `json:"offset"`      // of the worker's before the coordinator's
-	Uncertainty time.Duration `json:"uncertainty"` // by how much Offset may be wrong
+	Offset      time.Duration `json:"offset"`      // positive if the worker's clock is ahead
+	Uncertainty time.Duration `json:"uncertainty"` // maximum error of Offset
 }
 
-// call tells a worker to execute a verb. The reply has the ID of the call.
+// call is a command of the coordinator to a worker. The reply has the same ID.
 type call struct {
 	ID   int64     `json:"id"` // 0 if no reply is expected
 	Verb string    `json:"verb"`
@@ -106,7 +107,7 @@ const (
 	verbStop    = "stop"    // stop a load
 	verbPause   = "pause"   // pause all loads at At; no reply
 	verbResume  = "resume"  // resume all loads at At; no reply
-	verbSettle  = "settle"  // settle a load
+	verbSettle  = "settle"  // wait until the watches of a load have delivered its writes
 	verbMetrics = "metrics" // return the metrics of the loads
 	verbResults = "results" // return the results so far
 	verbEnd     = "end"     // end the worker; the reply has the last results
@@ -121,7 +122,7 @@ const (
 type reply struct {
 	ID      int64     `json:"id"`
 	Error   string    `json:"error,omitempty"`
-	Late    bool      `json:"late,omitempty"` // the call arrived too late to begin at At
+	Late    bool      `json:"late,omitempty"` // the call arrived too long after At
 	Time    time.Time `json:"time,omitzero"`
 	Results *results  `json:"results,omitempty"`
 	Metrics [][]byte  `json:"metrics,omitempty"` // metric families as protobuf
@@ -134,7 +135,7 @@ type reply struct {
 type results struct {
 	Loads     map[string][]load.Part `json:"loads"`
 	Generator result.Generator       `json:"generator"`
-	// Saturated holds the limits that the worker exceeded, by phase. The phase "" stands for the time outside of all
+	// Saturated lists the resource limits that the worker exceeded, by phase. The phase "" means the time outside of all
 	// phases.
 	Saturated map[string][]string `json:"saturated,omitempty"`
 	Nodes     *node.Tally         `json:"nodes,omitempty"` // nil if the worker has no nodes
@@ -156,8 +157,8 @@ func newLink(conn net.Conn) *link {
 	return l
 }
 
-// pieces is a Reader of the connection whose time limit applies to each read. A large message as a whole may take
-// longer.
+// pieces reads from the connection and applies the time limit to each read, because a large message may take longer as
+// a whole.
 type pieces struct{ *link }
 
 func (p pieces) Read(b []byte) (int, error) {
@@ -189,7 +190,7 @@ func (l *link) send(m message) error {
 	return nil
 }
 
-// shown makes text from a peer safe to show: one line of limited length without control characters.
+// shown makes text from a peer safe to show: one line of at most longestShown bytes, without control characters.
 func shown(text string) string {
 	if len(text) > longestShown {
 		text = strings.ToValidUTF8(text[:longestShown], "") + "..."
@@ -197,7 +198,7 @@ func shown(text string) string {
 	return terminal.Clean(text)
 }
 
-// receive reads a message of at most most bytes. It fails if no piece of the message arrives within the given time.
+// receive reads a message of at most most bytes. It fails if no data arrives for the time within.
 func (l *link) receive(most uint32, within time.Duration) (m message, err error) {
 	l.within = within
 	var size [4]byte

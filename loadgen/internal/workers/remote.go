@@ -13,19 +13,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// remote represents, in the coordinator, a load that is divided among the workers. The Fleet announces phases to the
-// workers and adds the results.
+// remote is the coordinator's load.Load for a load that is divided among the workers. Fleet.BeginPhase and Fleet.AddTo
+// do some of its work for all loads together.
 type remote struct {
 	load.Plain
 	fleet *Fleet
 	name  string
 	open  *allSaid // closed when all watches are open; nil if the load has no watches
-	over  *allSaid
+	over  *allSaid // closed when no worker has further arrivals
 }
 
 var _ load.Load = (*remote)(nil)
 
-// allSaid closes done when every worker has reported.
+// allSaid closes done when every worker has reported something.
 type allSaid struct {
 	done chan struct{}
 
@@ -92,8 +92,8 @@ func (r *remote) Prepare(ctx context.Context) error {
 	})
 }
 
-// Run makes all workers run their shares of the load, from the same time. It stops them when ctx ends or a worker has
-// failed.
+// Run makes all workers run their shares of the load, beginning at the same time. It stops them when ctx ends or one of
+// them fails.
 func (r *remote) Run(ctx context.Context) error {
 	running, fail := context.WithCancel(ctx)
 	defer fail()
@@ -153,7 +153,7 @@ func (r *remote) Settle(ctx context.Context) {
 // AddTo does nothing, because Fleet.AddTo adds the results of all loads.
 func (r *remote) AddTo(*result.Measurements) {}
 
-// Live returns the sums of what the workers reported last. P99 is the maximum over all workers.
+// Live returns the sums of the values that the workers reported last. P99 is the maximum over all workers.
 func (r *remote) Live() (sum load.Live) {
 	for _, m := range r.fleet.members {
 		l := m.liveOf(r.name)

@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// session is a worker's side of a run.
+// session is the state of a run in a worker.
 type session struct {
 	link     *link
 	now      func() time.Time
@@ -30,26 +30,26 @@ type session struct {
 	loads    map[string]load.Load
 	order    []string
 	nodes    *nodesShare          // nil if the worker has no nodes
-	registry *prometheus.Registry // of the loads and nodes
+	registry *prometheus.Registry // metrics of the loads and nodes
 	self     *generator.SelfMeter
 	samples  *samples.Recorder
 	pause    *load.Pause
-	beside   sync.WaitGroup
+	beside   sync.WaitGroup // background goroutines
 
 	mu     sync.Mutex
-	stops  map[string]context.CancelFunc // stop the running loads, by name
+	stops  map[string]context.CancelFunc // functions that stop the running loads, by name
 	phases []string
 	acks   []load.Ack // not sent yet
 
-	// sending is held while acks are sent. So a message that is sent after sendAcks has returned arrives after all
+	// sending is held while acks are sent. A message that is sent after sendAcks has returned therefore arrives after the
 	// acks.
 	sending sync.Mutex
 }
 
-// learner is a load that must know the acknowledged writes of other workers.
+// learner is implemented by loads that must know the acknowledged writes of other workers, to measure their delivery.
 type learner interface{ Learn(load.Ack) }
 
-// newSession creates the loads and nodes of the worker's share. It sends nothing to the target.
+// newSession creates the loads and nodes of the worker's share. It sends no request to the target.
 func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	s := &session{
 		link: l, now: now, loads: map[string]load.Load{}, registry: prometheus.NewRegistry(), stops: map[string]context.CancelFunc{},
@@ -92,15 +92,15 @@ func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	return s, nil
 }
 
-// readScenario reads the scenario in the coordinator's message, and the files that it refers to. It creates a temporary
-// directory only if there are files.
+// readScenario parses the scenario in the coordinator's message. If the scenario refers to files, it writes them to a
+// temporary directory first.
 func readScenario(in welcome) (*scenario.Scenario, error) {
 	if len(in.Files) == 0 {
 		return scenario.ParseRecorded(result.ScenarioFile, in.Scenario)
 	}
 	dir, err := os.MkdirTemp("", "stormglass-worker-")
 	if err != nil {
-		return nil, fmt.Errorf("a directory for the files of the scenario: %w (the worker needs one for temporary files: $TMPDIR)", err)
+		return nil, fmt.Errorf("create a directory for the files of the scenario: %w (the worker needs a directory for temporary files: set $TMPDIR)", err)
 	}
 	defer os.RemoveAll(dir)
 	files := maps.Clone(in.Files)
@@ -118,8 +118,8 @@ func readScenario(in welcome) (*scenario.Scenario, error) {
 
 func (s *session) coordinatorNow() time.Time { return s.clock.Load().there(s.now()) }
 
-// acknowledged records an acknowledged write of this worker. It is sent to the coordinator, which passes it on to the
-// other workers.
+// acknowledged queues an acknowledged write of this worker for the coordinator, which passes it on to the other
+// workers.
 func (s *session) acknowledged(a load.Ack) {
 	c := s.clock.Load()
 	a.At, a.Uncertain = c.there(a.At), c.Uncertainty
@@ -155,8 +155,8 @@ func (s *session) learn(acks []load.Ack) {
 	}
 }
 
-// run executes the coordinator's messages until the run ends. If the connection fails, it returns an error after the
-// loads have ended.
+// run executes the coordinator's messages until the run ends. If the connection fails, it stops the loads and then
+// returns an error.
 func (s *session) run(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer s.beside.Wait()
@@ -214,7 +214,7 @@ func (s *session) run(parent context.Context) error {
 	}
 }
 
-// announce sends m after done was closed.
+// announce sends m when done is closed. A nil done is ignored.
 func (s *session) announce(ctx context.Context, done <-chan struct{}, m message) {
 	if done == nil {
 		return
@@ -240,7 +240,7 @@ func (s *session) sendLive() error {
 	return s.link.send(message{Nodes: &nodes})
 }
 
-// obey executes a call. Verbs that may take time are executed in the background.
+// obey executes a call. A verb that may take time is executed in the background.
 func (s *session) obey(ctx context.Context, c call) {
 	l := s.loads[c.Load]
 	beside := func(do func() reply) {

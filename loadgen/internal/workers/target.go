@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// target is the load.Target in the form in which it is sent to a worker.
+// target is a load.Target in the form in which it is sent to a worker.
 type target struct {
 	Host        string                   `json:"host"`
 	APIPath     string                   `json:"apiPath,omitempty"`
@@ -31,8 +31,8 @@ type target struct {
 	Seed         int64               `json:"seed"`
 }
 
-// targetOf returns the target to send to a worker. api describes how the worker reaches the API server; nil means in
-// the same way as the coordinator. targetOf reads the key and token files.
+// targetOf returns the target to send to a worker. It reads key and token files, which the worker does not have. If api
+// is not nil, it replaces the address and CA of the API server.
 func targetOf(t load.Target, api *API) (target, error) {
 	c := rest.CopyConfig(t.Config)
 	if api != nil {
@@ -60,7 +60,7 @@ func targetOf(t load.Target, api *API) (target, error) {
 	}, nil
 }
 
-// tokenOf returns the current token of a client configuration, or "" if none exists.
+// tokenOf returns the current bearer token of a client configuration, or "".
 func tokenOf(c *rest.Config) (string, error) {
 	if c.BearerTokenFile == "" {
 		return c.BearerToken, nil

@@ -17,20 +17,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// Worker is a worker process, with its options.
+// Worker holds the options of a worker process.
 type Worker struct {
 	// Coordinator is the coordinator's address, HOST:PORT. If it is empty, the worker waits on Listen for the
 	// coordinator to connect.
 	Coordinator string
 	// Listen is the worker's own address, HOST:PORT. It is used only if Coordinator is empty.
 	Listen string
-	// CAFile and TokenFile are the names of files that the coordinator wrote.
+	// CAFile and TokenFile are the paths of files that the coordinator wrote.
 	CAFile, TokenFile string
 	// Index is the worker's index, from 0.
 	Index int
 	// Build is the build of this program. It must equal the coordinator's build.
 	Build string
-	// Within is the time limit for making the connection to the coordinator. 0 means five minutes.
+	// Within is the time limit for connecting to the coordinator. 0 means five minutes.
 	Within time.Duration
 	// Step is called with progress messages of one line each.
 	Step func(format string, args ...any)
@@ -44,9 +44,9 @@ const (
 	dialWithin = 10 * time.Second
 )
 
-// Work joins the coordinator and generates this worker's share of the load until the run ends. If the arguments are
-// invalid or the coordinator refuses the worker, it returns a usage error. If the coordinator is unreachable or lost,
-// it returns an environment error.
+// Work joins the coordinator and generates this worker's share of the load until the run ends. It returns a usage error
+// if an option is invalid or the coordinator refuses the worker, and an environment error if the coordinator is
+// unreachable or lost.
 func (w Worker) Work(ctx context.Context) error {
 	if w.Within == 0 {
 		w.Within = defaultWithin
@@ -85,7 +85,7 @@ func (w Worker) Work(ctx context.Context) error {
 		return err
 	}
 	defer l.conn.Close()
-	// The end of ctx closes the connection, so that Work does not wait for the next message.
+	// Close the connection when ctx ends, so that Work does not wait for the next message.
 	defer context.AfterFunc(ctx, func() { _ = l.conn.Close() })()
 	err = w.join(ctx, l, strings.TrimSpace(string(token)))
 	if ctx.Err() != nil {
@@ -94,7 +94,7 @@ func (w Worker) Work(ctx context.Context) error {
 	return err
 }
 
-// reach connects to the coordinator. It retries until the time Within has passed.
+// reach connects to the coordinator. It retries for the time Within.
 func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 	until := time.Now().Add(w.Within)
 	told := false
@@ -125,7 +125,7 @@ func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 	}
 }
 
-// await waits for the coordinator to connect. It reports connections from other peers.
+// await listens until the coordinator connects. It closes and reports connections from other peers.
 func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
 	listener, err := net.Listen("tcp", w.Listen)
 	if err != nil {
@@ -156,7 +156,7 @@ func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
 	}
 }
 
-// cause returns the reason in a network error, without addresses.
+// cause returns the reason in a network error, without operation and addresses.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -165,7 +165,7 @@ func cause(err error) error {
 	return err
 }
 
-// join introduces the worker to the coordinator, waits for the worker's share, and runs the share.
+// join sends a hello to the coordinator, waits for the worker's share, and runs it.
 func (w Worker) join(ctx context.Context, l *link, token string) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -177,7 +177,7 @@ func (w Worker) join(ctx context.Context, l *link, token string) error {
 	}
 	alive, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() { // ends with the connection, or earlier
+	go func() { // heartbeats, until stop or the end of the connection
 		for apiclient.Pause(alive, aliveEvery) && l.send(message{}) == nil {
 		}
 	}()
@@ -195,7 +195,7 @@ func (w Worker) join(ctx context.Context, l *link, token string) error {
 	}
 }
 
-// lost returns the error for a connection to the coordinator that has failed with err.
+// lost returns the error for a connection that failed with err.
 func (w Worker) lost(err error) error {
 	switch {
 	case isTimeout(err):

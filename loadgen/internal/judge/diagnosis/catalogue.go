@@ -19,63 +19,65 @@ import (
 //go:embed catalogue.yaml
 var catalogueYAML []byte
 
-// catalogue holds the signals and mechanisms that a diagnosis knows.
+// catalogue holds the signals and mechanisms that the diagnosis knows.
 type catalogue struct {
 	// Parts holds PromQL that several signals share, by name.
 	Parts   map[string]string
 	Signals []signal
-	// Groups holds lists of signals that follow from many mechanisms, by the name of the list.
+	// Groups holds lists of signals that many mechanisms make deviate, by the name of the list.
 	Groups     map[string][]string
 	Mechanisms []mechanism
 	Exits      exits
 }
 
-// exits describes when the exit of a client of the API server may be a consequence of another deviation. Signals lists
-// the signals that show such an exit. The exit may be a consequence only if a signal of After deviated shortly before.
+// exits describes when the exit of a client of the API server may be a consequence of another deviation. Signals
+// lists the signals that show such an exit. The exit may be a consequence only if a signal in After deviated shortly
+// before.
 type exits struct {
 	Signals, After []string
 }
 
-// signal is a PromQL expression that has a value for each component. Mechanisms make these values deviate.
+// signal is a PromQL expression with one value per component, which may deviate from its values in the calm time.
 type signal struct {
 	Name string
 	// Of is the kind of the components: process, webhook or priority level.
 	Of string
 	// Component is the label that names the component.
 	Component string
-	What      string
-	// Short is the name of the signal in the list of calm signals. Empty means that it is not listed there.
+	// What is the name of the signal in reports.
+	What string
+	// Short is the name of the signal in a cause's list of signals that stayed calm. Empty means that the signal is
+	// never listed there.
 	Short string
 	Unit  string
 	Expr  string
 	// written is Expr before the names of parts are replaced.
 	written string
-	// Source names a signal that has data whenever this signal could have data. If Source has data and this signal has
-	// none, the event did not happen. Empty means that this signal always has data.
+	// Source names another signal that has data whenever this signal could have data. If Source has data and this
+	// signal has none, the counted event did not happen. Empty means that this signal always has data.
 	Source string
-	// Over is a fixed bound: a value that reaches it deviates, unless the value was as high in the calm time. Nil means that
-	// the value is compared with the calm time.
+	// Over is a fixed bound: a value that reaches it deviates, unless the value was as high in the calm time. Nil
+	// means that values are compared with the calm time.
 	Over *float64
 	// Level means that Over applies even if the calm value reached it, and also within the calm time.
 	Level bool
-	// Limit is an objective: a value that reaches it deviates even if the calm value reached it too. Nil means that the
-	// signal has no objective.
+	// Limit is an objective: a value that reaches it deviates even if values in the calm time reached it too. Nil
+	// means that the signal has no objective.
 	Limit *float64
 	// Lasts is the time for which the value must deviate. Zero means that Hold decides.
 	Lasts time.Duration
-	// Part means that not every plane has data for the signal. If the signal has no data, it is not reported as
-	// missing.
+	// Part means that not every control plane has data for the signal. Missing data is then not reported.
 	Part bool
-	// Least is the minimum difference from the calm median for a value to deviate. Times is the minimum ratio to the
-	// calm median.
+	// Least is the minimum difference from the calm median at which a value deviates. Times is the minimum ratio to
+	// the calm median.
 	Least, Times float64
-	// Idle is the minimum value that deviates if there were no calls in the calm time. Zero means that the calm value counts as
-	// 0 in this case.
+	// Idle is the value from which the signal deviates if there were no calls in the calm time. Zero means that the
+	// calm value counts as 0 in this case.
 	Idle float64
 	// Down means that the signal deviates if it falls, by at least Share of the calm median.
 	Down  bool
 	Share float64
-	// Scraper means that the signal comes from the scrape itself, so that it has data even for a process that exposes
+	// Scraper means that the scrape itself provides the signal, so that there is data even for a process that exposes
 	// no metrics.
 	Scraper bool
 	// Event means that a single deviating scrape suffices.
@@ -83,12 +85,13 @@ type signal struct {
 	// Hold is the number of consecutive evaluations that must deviate. Zero means the default: one for an Event, else two
 	// scrapes.
 	Hold int
-	// Delay is the time for which a cause must last before this signal may follow from it.
+	// Delay is the time for which a cause must last before it can make this signal deviate.
 	Delay time.Duration
-	// Symptom means that clients or users of the cluster notice the deviation, so that a cause must explain it.
+	// Symptom means that clients or users of the cluster notice the deviation, so that the diagnosis must find its
+	// cause.
 	Symptom bool
-	// Inner means that the symptom affects components and not necessarily clients. A limit that explains only such
-	// symptoms does not become a cause.
+	// Inner means that the symptom affects components but not necessarily clients. A mechanism with Load that
+	// explains only such symptoms is listed as a limit and not as a cause.
 	Inner bool
 }
 
@@ -100,7 +103,8 @@ func (c catalogue) signal(name string) *signal {
 	return &c.Signals[at]
 }
 
-// signs returns a map that is true for the signals that indicate a cause other than the load.
+// signs returns the signals in the Any lists of mechanisms. The value is true if the signal indicates a cause other
+// than the load.
 func (c catalogue) signs() map[*signal]bool {
 	all := map[*signal]bool{}
 	for _, m := range c.Mechanisms {
@@ -128,27 +132,27 @@ func (s *signal) hold() int {
 // anyJob matches the jobs of all components.
 var anyJob = fmt.Sprintf("job=~%q", strings.Join(record.Jobs(), "|"))
 
-// query returns the signal's PromQL with its variables replaced. window is the range of rates.
+// query returns the PromQL of the signal with its variables replaced. window is the range of rates.
 func (s *signal) query(window time.Duration) string {
 	expr := counts.ReplaceAllString(rates.ReplaceAllString(s.Expr, rateOfNew), countOfNew)
 	duration := func(d time.Duration) string { return model.Duration(d.Truncate(time.Millisecond)).String() }
 	return strings.NewReplacer("$range", duration(window), "$long", duration(2*window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob).Replace(expr)
 }
 
-// rates matches $rate(SELECTOR), which rateOfNew replaces. A counter may appear only when it first counts something; Prometheus
-// computes no rate of that first count, so rateOfNew adds it. rateOfNew adds it only if the process was scraped successfully
-// before; otherwise the count may be old.
+// rates matches $rate(SELECTOR), which rateOfNew replaces. A counter may appear only when it first counts something,
+// and Prometheus computes no rate of that first count. rateOfNew adds it, but only if the process was scraped
+// successfully before; otherwise the count may be old.
 var rates = regexp.MustCompile(`\$rate\(([a-z_]+\{[^}]*\})\)`)
 
 const rateOfNew = `(($1 unless $1 offset $$before) / $$age and on(job, instance) (up{$$any} offset $$before == 1) or rate($1[$$range]))`
 
-// counts matches $count(SELECTOR), and countOfNew replaces it with the counter's growth within a range. Unlike increase,
-// countOfNew does not extrapolate, because extrapolation may double the count of a burst.
+// counts matches $count(SELECTOR), which countOfNew replaces. countOfNew is the growth of the counter in a range.
+// Unlike increase, it does not extrapolate, because extrapolation may double the count of a burst.
 var counts = regexp.MustCompile(`\$count\(([a-z_]+\{[^}]*\})\)`)
 
 const countOfNew = `(($1 unless $1 offset $$range) and on(job, instance) (up{$$any} offset $$range == 1) or clamp_min($1 - $1 offset $$range, 0))`
 
-// partName matches the reference to a part in an expression, such as $(name).
+// partName matches a reference to a part in an expression, such as $(name).
 var partName = regexp.MustCompile(`\$\(([a-z]+)\)`)
 
 // known is the shipped catalogue.

@@ -147,11 +147,11 @@ func generated() string {
 		if m.OnlyBy != nil {
 			title += fmt.Sprintf("; printed as `%s` (%s) if only `%s` deviates", m.OnlyBy.Kind, m.OnlyBy.Title, m.OnlyBy.Signal)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), code(slices.Concat(m.Unless, m.Without), ", "), page)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), excluded(m), page)
 	}
-	b.WriteString("\n## Signals\n\n`$range` is the length of two scrapes, `$age` the same in seconds, `$long` twice as long. `$any` matches the jobs of all components. `$rate(X)` is `rate(X[$range])`; if the counter first appears within `$range`, it is the counter's value divided by `$age`. `$count(X)` is the growth of X within `$range`. `$(NAME)` stands for a part in the second table.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
+	b.WriteString("\n## Signals\n\n`$range` is two scrape intervals, `$age` the same as a number of seconds, `$long` four scrape intervals. `$any` matches the jobs of all components. `$rate(X)` is `rate(X[$range])`, or the counter's value divided by `$age` if the counter first appears within `$range`. `$count(X)` is the growth of X within `$range`. `$(NAME)` stands for a part in the second table. *This status* is the value of the label `code`.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
 	for _, s := range known.Signals {
-		fmt.Fprintf(&b, "| `%s`: %s | %s | `%s` |\n", s.Name, s.What, bounds(s), strings.ReplaceAll(s.written, "|", `\|`))
+		fmt.Fprintf(&b, "| `%s`: %s%s | %s%s | `%s` |\n", s.Name, s.What, notes[s.Name], bounds(s), evaluations(s), strings.ReplaceAll(s.written, "|", `\|`))
 	}
 	b.WriteString("\n| part | PromQL |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(known.Parts)) {
@@ -160,17 +160,23 @@ func generated() string {
 	return b.String()
 }
 
+// notes distinguishes signals that have the same name in reports.
+var notes = map[string]string{
+	"peer-slow":       ", for etcd before 3.7",
+	"watchers-behind": "; if `$(pressed)` is 1, only over 9.5 and over a fifth of the resource's open watches",
+}
+
 // required lists the conditions of a mechanism other than its first evidence.
 func required(m mechanism) string {
 	var all []string
-	if names := slices.Concat(m.All, m.With); len(names) > 0 {
-		all = append(all, code(names, " and "))
+	if len(m.All) > 0 {
+		all = append(all, code(m.All, " and ")+leastChange(m, ", which changed "))
 	}
-	if m.Share > 0 {
-		all = append(all, fmt.Sprintf("(%s counts only if its change is at least %g times the change of %s)", code(slices.Concat(m.All, m.Unless), " or "), m.Share, code(m.Any, " or ")))
+	if len(m.With) > 0 {
+		all = append(all, code(m.With, " or "))
 	}
 	if m.OfLargest > 0 {
-		all = append(all, fmt.Sprintf("the change of %s is at least %g times its change at any other component", code(m.Any, " or "), m.OfLargest))
+		all = append(all, fmt.Sprintf("%s changed here at least %g times as much as at any other component", code(m.Any, " or "), m.OfLargest))
 	}
 	if len(m.Exceeds) > 0 {
 		all = append(all, fmt.Sprintf("%s changed more than %s", code(m.Any, " or "), code(m.Exceeds, " or ")))
@@ -179,9 +185,32 @@ func required(m mechanism) string {
 		all = append(all, code(m.WhenStarved, " and ")+", if threads wait for processors")
 	}
 	if m.Proof != "" {
-		all = append(all, fmt.Sprintf("`%s`, if it lasts for over %s", m.Proof, m.ProofAfter))
+		all = append(all, fmt.Sprintf("`%s`, if %s deviates for over %s", m.Proof, code(m.Any, " or "), m.ProofAfter))
 	}
 	return strings.Join(all, "; ")
+}
+
+// excluded lists the signals that prevent a mechanism from firing.
+func excluded(m mechanism) string {
+	var all []string
+	if len(m.Unless) > 0 {
+		all = append(all, code(m.Unless, ", ")+leastChange(m, ", if it changed "))
+	}
+	if len(m.Without) > 0 {
+		all = append(all, code(m.Without, ", "))
+	}
+	return strings.Join(all, "; ")
+}
+
+// leastChange returns the minimum change of a signal of All or Unless after the given words, or "" if there is none.
+func leastChange(m mechanism, words string) string {
+	switch m.Share {
+	case 0:
+		return ""
+	case 1:
+		return words + "at least as much as " + code(m.Any, " or ")
+	}
+	return fmt.Sprintf("%sat least %g times as much as %s", words, m.Share, code(m.Any, " or "))
 }
 
 func code(names []string, between string) string {
@@ -199,14 +228,35 @@ func lasting(s signal) string {
 	return fmt.Sprintf(", for %s", s.Lasts)
 }
 
+// evaluations returns the number of evaluations that must deviate, or "" for the usual number.
+func evaluations(s signal) string {
+	usual := signal{Expr: s.Expr}
+	switch n := s.hold(); {
+	case n == usual.hold() || s.Unit == unitEvent:
+		return ""
+	case n == 1:
+		return " (one evaluation)"
+	default:
+		return fmt.Sprintf(" (%d evaluations)", n)
+	}
+}
+
+// occurrence returns when a signal without a size deviates.
+func occurrence(s signal) string {
+	if n := s.hold(); n > 1 {
+		return fmt.Sprintf("in %d evaluations", n)
+	}
+	return "at its first occurrence"
+}
+
 func bounds(s signal) string {
 	switch {
 	case s.Idle > 0:
 		called := s
 		called.Idle = 0
-		return fmt.Sprintf("%s; %s if it was called before, but not in the calm time", bounds(called), value(s.Idle, &s))
+		return fmt.Sprintf("%s; or, if earlier calls were counted but none in the calm time, %s or more", bounds(called), value(s.Idle, &s))
 	case s.Over != nil && s.Unit == unitEvent:
-		return "at its first occurrence" + lasting(s)
+		return occurrence(s) + lasting(s)
 	case s.Over != nil:
 		return "at " + value(*s.Over, &s) + " or more" + lasting(s)
 	case s.Limit != nil:
@@ -216,7 +266,7 @@ func bounds(s signal) string {
 	case s.Down:
 		return fmt.Sprintf("%g%% lower", 100*s.Share)
 	case s.Unit == unitEvent:
-		return "at its first occurrence"
+		return occurrence(s)
 	case s.Times > 0:
 		return fmt.Sprintf("%s more and %g times the calm value", value(s.Least, &s), s.Times)
 	}

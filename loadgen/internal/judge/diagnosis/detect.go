@@ -11,35 +11,36 @@ import (
 )
 
 const (
-	// deviations is the distance from the calm median at which a value deviates, in robust standard deviations of the
-	// calm time.
+	// deviations is the minimum distance of a deviating value from the calm median, in standard deviations of the
+	// calm time. The standard deviation is estimated from the quartiles, so that outliers do not matter.
 	deviations = 5
-	// normalIQR is the distance between the quartiles of a normal distribution, in its standard deviations.
+	// normalIQR is the distance between the quartiles of a normal distribution, in standard deviations.
 	normalIQR = 1.349
 	// floorShare is the minimum standard deviation, as a share of the calm median.
 	floorShare = 0.01
 	// held is the number of consecutive scrapes that must deviate.
 	held = 2
-	// mostIdle is the longest time without any call between two values that count as consecutive.
+	// mostIdle is the longest time without calls that does not interrupt an episode.
 	mostIdle = 15 * time.Second
 )
 
-// starvedBy maps each signal that measures waiting for CPU to a factor: such waiting adds at most factor times the
-// signal to a latency. A latency that grew by less is not evidence against a component. run-queue is the 90th
-// percentile of the wait of goroutines; the fastest requests to etcd of an overloaded API server grew by 8 times that
-// wait. run-wait is the mean wait of a thread, although a few threads wait much longer; WAL fsync of an etcd whose
-// disk was not slow, next to a list flood on two busy processors, grew by 12 times that wait.
+// starvedBy maps each signal that measures waiting for CPU to a factor. Waiting for CPU adds at most factor times the
+// signal to a latency, so a smaller increase of a latency is not evidence against a component. The factors come from
+// measurements. run-queue is the 90th percentile of the wait of goroutines: in an overloaded API server, the fastest
+// etcd requests took longer by 8 times that wait. run-wait is the mean wait of a thread, although a few threads wait
+// much longer: during a list flood on two busy processors, the WAL fsync of an etcd with a fast disk took longer by
+// 12 times that wait.
 var starvedBy = map[string]float64{"run-queue": 8, "run-wait": 16}
 
-// episode is a time during which a signal of one component deviates.
+// episode is a period in which a signal of one component deviates.
 type episode struct {
 	signal    *signal
 	component string
-	calm      *float64 // median
-	under     float64  // median
+	calm      *float64 // median in the calm time; nil if unknown
+	under     float64  // median in the episode
 	began     time.Time
 	earlier   bool      // the episode began before the diagnosed time
-	ended     time.Time // zero: the episode has not ended
+	ended     time.Time // zero if the episode has not ended
 	last      time.Time // the time of the last value that deviates
 	strength  float64
 }
@@ -66,8 +67,8 @@ func (e episode) evidence() result.Evidence {
 // baseline is a signal's distribution in the calm time.
 type baseline struct {
 	median, deviation float64
-	known             bool // false: no value was recorded
-	idle              bool // only ratios without a denominator were recorded
+	known             bool // false if no value was recorded
+	idle              bool // only ratios with the denominator 0 were recorded
 	fresh             bool // the process was not scraped in the calm time
 	none              bool // there was no calm time
 }
@@ -104,8 +105,8 @@ func quantile(sorted []float64, q float64) float64 {
 }
 
 // deviates reports whether a value deviates from the calm time. All bounds are multiplied by share: 1 for a real
-// deviation, less for a value that is only near a bound. starved is the maximum change of a latency that waiting for
-// CPU explains.
+// deviation, less for a value that only comes near a bound. starved is the maximum increase of a latency that waiting
+// for CPU explains.
 func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	switch {
 	case !finite(v):
@@ -128,9 +129,9 @@ func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	return v-b.median >= max(starved, share*max(deviations*b.deviation, s.Least)) && v >= b.median*share*s.Times
 }
 
-// strength returns the distance of a value from the calm median, in standard deviations. A value that deviates has a
-// strength of at least 5. For a fixed bound, and for an objective without a calm time, a value at the bound has the
-// strength 5.
+// strength returns the distance of a value from the calm median in standard deviations, which is at least 5 for a
+// value that deviates. If the signal has a fixed bound, or has an objective and there is no calm time, the strength
+// is 5 at that bound and proportional to the value.
 func (s *signal) strength(v float64, b baseline) float64 {
 	one := max(b.deviation, s.Least/deviations)
 	if s.Over != nil {
@@ -145,8 +146,8 @@ func (s *signal) strength(v float64, b baseline) float64 {
 	return math.Abs(v-b.median) / one
 }
 
-// episodesOf returns the episodes of all series, sorted by start. All bounds are multiplied by share. Signals with an
-// absolute bound are also searched in the calm time, if that ends where the diagnosed time begins.
+// episodesOf returns the episodes of all series, sorted by start. All bounds are multiplied by share. For signals
+// with an absolute bound, it also searches the calm time, if that ends where the diagnosed time begins.
 func episodesOf(all []series, waits starvation, o Options, share float64) (episodes []episode) {
 	for _, one := range all {
 		under := o.Under
@@ -154,7 +155,7 @@ func episodesOf(all []series, waits starvation, o Options, share float64) (episo
 			under.From = o.Calm.From
 		}
 		found := one.episodes(o.Calm, under, o.Step, share, waits)
-		if under != o.Under { // a relative bound does not apply within the calm time itself
+		if under != o.Under { // bounds relative to the calm time do not apply within the calm time
 			found = slices.DeleteFunc(found, func(e episode) bool {
 				return !one.signal.Level && e.last.Before(o.Under.From) && e.under < *one.signal.Limit
 			})
@@ -165,7 +166,7 @@ func episodesOf(all []series, waits starvation, o Options, share float64) (episo
 	return episodes
 }
 
-// starvation holds the maximum time that waiting for CPU adds to a latency, in seconds, by component and time.
+// starvation holds the maximum time, in seconds, that waiting for CPU adds to a latency, by component and time.
 type starvation map[string]map[time.Time]float64
 
 func starvationOf(all []series) starvation {
@@ -189,8 +190,8 @@ func starvationOf(all []series) starvation {
 	return waits
 }
 
-// least returns the maximum change of a component's signal that waiting for CPU explains. It returns 0 for symptoms,
-// because symptoms always need an explanation. For a component without a measured wait, such as a webhook, it uses the
+// least returns the maximum increase of a component's signal that waiting for CPU explains. It returns 0 for
+// symptoms, because symptoms always need a cause. A component without a measured wait, such as a webhook, gets the
 // longest wait of an API server, because API servers measure the latency of webhooks.
 func (w starvation) least(s *signal, component string, at time.Time) (wait float64) {
 	if _, is := starvedBy[s.Name]; is || s.Symptom || s.Unit != unitSeconds {
@@ -219,7 +220,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	var before, after time.Time
 	var previous time.Time
 	var seen time.Time           // the last value of the run, or the last time without calls after it
-	was, earlier := false, false // was: the previous value deviated; earlier: the value before the run of values deviated
+	was, earlier := false, false // was: the previous value deviated; earlier: so did the last value before run
 	end := func() {
 		if len(run) >= s.hold() && !run[len(run)-1].T.Before(before.Add(s.Lasts)) {
 			values := make([]float64, len(run))

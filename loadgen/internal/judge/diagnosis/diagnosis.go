@@ -1,10 +1,12 @@
-// Package diagnosis names the causes of a disturbance of a control plane from metrics alone. It reads neither the timeline
-// nor the scenario of a run, so it works on the Prometheus of any cluster in the same way as on the archive of a run.
+// Package diagnosis finds the causes of a disturbance of a control plane from metrics alone. It reads neither the
+// timeline nor the scenario of a run, so it works in the same way on the Prometheus server of any cluster and on the
+// archive of a run.
 //
-// A signal is a metric of a component. It deviates if it differs from a calm time or breaks an objective. A symptom is a
-// signal whose deviation clients or users of the cluster notice. A mechanism is a known way of failing, which makes several
-// signals deviate together. A mechanism is a consequence if all of its evidence follows from another mechanism. Otherwise
-// it is a cause. Symptoms that follow from no mechanism are listed without a known cause.
+// A signal is a metric of a component. It deviates if it differs from its values in an undisturbed time, called the
+// calm time, or if it breaks an objective. A symptom is a deviation that clients or users of the cluster notice. A
+// mechanism is a known way of failing, which makes several signals deviate together. A mechanism whose evidence all
+// follows from another mechanism is a consequence of it. Any other mechanism that fires is a cause. Symptoms that
+// follow from no mechanism are listed without a known cause.
 package diagnosis
 
 import (
@@ -21,7 +23,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Source answers PromQL over a range: the archive of a run, or a Prometheus.
+// Source evaluates PromQL over a range: the archive of a run, or a Prometheus server.
 type Source interface {
 	Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error)
 }
@@ -30,12 +32,12 @@ type Source interface {
 type Options struct {
 	// From and To bound the recorded data.
 	From, To time.Time
-	// Cut means that the run was killed or is in progress, so that the data ends in the middle of a phase.
+	// Cut means that the run was killed or is still in progress, so that the data ends in the middle of a phase.
 	Cut bool
-	// Calm is the time to compare with. Zero means the first quarter of the data, at most a minute.
+	// Calm is the undisturbed time to compare with. Zero means the first quarter of the data, but at most a minute.
 	Calm result.Span
-	// CalmByDefault means that the user did not choose Calm. Diagnose then ends the calm time before the first sign of a
-	// cause.
+	// CalmByDefault means that the user did not choose Calm. Diagnose then shortens the calm time so that it contains
+	// no sign of a cause.
 	CalmByDefault bool
 	// Under is the time to diagnose. Zero means all the time after Calm.
 	Under result.Span
@@ -43,31 +45,32 @@ type Options struct {
 	Step time.Duration
 	// Failed holds the gates of the run that failed.
 	Failed []FailedGate
-	// NoData holds the names of the gates of the run that have no data. With such gates, no run is called healthy.
+	// NoData holds the names of the gates of the run that have no data. If there are any, the diagnosis does not call
+	// the run healthy.
 	NoData []string
 	// Reference is the archive of a run to compare with instead of a calm time, or nil.
 	Reference *archive.Archive
 }
 
-// FailedGate is a gate that failed. A failed gate counts as a symptom, because the user has chosen its bound.
+// FailedGate is a gate that failed. It counts as a symptom, because the user chose its bound.
 type FailedGate struct {
 	Name, Detail string
 	// Slow means that the gate is about a latency or a duration, which a busy machine lengthens.
 	Slow bool
-	// Broken holds the times in which the gate broke its bound. Empty means from the start of the calm time to the end of
-	// the diagnosed time.
+	// Broken holds the times at which the gate broke its bound. Empty means the whole time from the start of the calm
+	// time to the end of the diagnosed time.
 	Broken []result.Span
 }
 
 const (
-	// The default calm time is the recorded time divided by calmShare, at most calmMost.
+	// The default calm time is the first 1/calmShare of the recorded time, but at most calmMost.
 	calmShare = 4
 	calmMost  = time.Minute
 	// leastScrapes is the minimum number of scrapes in the calm time and in the diagnosed time.
 	leastScrapes = 3
 )
 
-// complete sets the defaults of the options. doubts holds the reasons why values cannot be compared with a calm time.
+// complete sets the defaults of the options. doubts holds reasons why values cannot be compared with a calm time.
 // complete fails if there is too little data to diagnose.
 func (o *Options) complete() (doubts []string, err error) {
 	cut := false
@@ -94,13 +97,13 @@ func (o *Options) complete() (doubts []string, err error) {
 		}
 	}
 	if o.tooShort(o.Under) {
-		return nil, tooLittle(fmt.Sprintf("the diagnosed time of %s has fewer than %d scrapes, %s apart", o.Under.To.Sub(o.Under.From).Round(time.Second), leastScrapes, o.Step))
+		return nil, tooLittle(fmt.Sprintf("the diagnosed time of %s is too short for %d scrapes at intervals of %s", o.Under.To.Sub(o.Under.From).Round(time.Second), leastScrapes, o.Step))
 	}
 	switch {
 	case cut && o.tooShort(o.Calm):
-		doubts = append(doubts, fmt.Sprintf("no calm time of %d scrapes was recorded before the diagnosed time (name one with --calm)", leastScrapes))
+		doubts = append(doubts, fmt.Sprintf("fewer than %d scrapes were recorded before the diagnosed time, so there is no calm time to compare with (name one with --calm)", leastScrapes))
 	case o.tooShort(o.Calm):
-		doubts = append(doubts, fmt.Sprintf("the calm time of %s has fewer than %d scrapes, %s apart", o.Calm.To.Sub(o.Calm.From).Round(time.Second), leastScrapes, o.Step))
+		doubts = append(doubts, fmt.Sprintf("the calm time of %s is too short for %d scrapes at intervals of %s", o.Calm.To.Sub(o.Calm.From).Round(time.Second), leastScrapes, o.Step))
 	}
 	return doubts, nil
 }
@@ -108,8 +111,8 @@ func (o *Options) complete() (doubts []string, err error) {
 // tooShort reports whether a time has too few scrapes.
 func (o *Options) tooShort(t result.Span) bool { return t.To.Sub(t.From) < (leastScrapes-1)*o.Step }
 
-// Diagnose names the causes of the symptoms in the time o.Under. It fails if there is too little data in that time. Without
-// a calm time, Diagnose judges signals only by their objectives and fixed bounds, and adds a doubt.
+// Diagnose finds the causes of the symptoms in the time o.Under. It fails if there is too little data in that time.
+// Without a calm time, Diagnose compares signals only with their objectives and fixed bounds, and adds a doubt.
 func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis, err error) {
 	if o.Step == 0 {
 		until := o.To
@@ -167,11 +170,11 @@ func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
 func (o *Options) incomparable(all []series) (doubts []string) {
 	switch {
 	case o.tooShort(o.Calm):
-		return []string{fmt.Sprintf("the calm time has data of fewer than %d scrapes (name another one with --calm)", leastScrapes)}
+		return []string{fmt.Sprintf("the calm time has fewer than %d scrapes with data (name another one with --calm)", leastScrapes)}
 	case !slices.ContainsFunc(all, func(s series) bool { return s.ofAPIServer() && s.within(o.Calm) }):
 		return []string{"no metrics of kube-apiserver were recorded in the calm time"}
 	case !haveCommonAPIServer(all, *o):
-		return []string{"no kube-apiserver was recorded both in the calm time and in the one to diagnose: nothing is comparable (name another calm time)"}
+		return []string{"no kube-apiserver was recorded both in the calm time and in the diagnosed time, so nothing can be compared (name another calm time with --calm)"}
 	}
 	return nil
 }
@@ -188,10 +191,10 @@ func haveCommonAPIServer(all []series, o Options) bool {
 // leastCalm is the minimum length to which leaveOut may shorten a calm time.
 const leastCalm = 5 * time.Minute
 
-// settle shortens the calm time so that it ends before its first sign of a cause. To find such signs, it compares the
-// second half of the calm time with the first half. If CalmByDefault is set, it compares the last three quarters with the
-// first quarter, and also moves the start of the calm time: to the first data, and past disturbances that are over. If
-// follows is set, the diagnosed time begins where the calm time ends.
+// settle shortens the calm time so that it ends before the first sign of a cause in it. To find such signs, settle
+// compares the second half of the calm time with the first half. If CalmByDefault is set, it compares the last three
+// quarters with the first quarter, and also moves the start of the calm time to the first data, and to after
+// disturbances that have ended. If follows is set, the diagnosed time begins where the calm time ends.
 func (o *Options) settle(known catalogue, all []series, follows bool) {
 	signs := known.signs()
 	part := time.Duration(2)
@@ -202,7 +205,7 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	half := o.Calm.From.Add(o.Calm.To.Sub(o.Calm.From) / part)
 	end := o.Calm.To
 	var over []episode
-	// cut ends the calm time before an episode, or adds the episode to over if it is over.
+	// cut ends the calm time before an episode, or adds the episode to over if the episode has ended.
 	cut := func(e episode) {
 		if o.CalmByDefault && e.last.Before(o.Calm.To.Add(-2*o.Step)) {
 			over = append(over, e)
@@ -217,7 +220,7 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	}
 	if o.CalmByDefault {
 		bounded := slices.DeleteFunc(slices.Clone(all), func(s series) bool { return s.signal.Over == nil })
-		for _, e := range episodesOf(bounded, nil, Options{Under: o.Calm, Step: o.Step}, 1) { // by fixed bounds alone
+		for _, e := range episodesOf(bounded, nil, Options{Under: o.Calm, Step: o.Step}, 1) { // compare only with fixed bounds
 			cut(e)
 		}
 	}
@@ -232,14 +235,14 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	}
 }
 
-// leaveOut moves the start of the calm time to after an episode that is over, if at least leastCalm is left.
+// leaveOut moves the start of the calm time to after an episode that has ended, if at least leastCalm is left.
 func (o *Options) leaveOut(e episode) {
 	if over := e.last.Add(2 * o.Step); over.After(o.Calm.From) && !over.Add(leastCalm).After(o.Calm.To) {
 		o.Calm.From = over
 	}
 }
 
-// firstOf returns the time of the first data of an API server in t, or the end of t if none exists.
+// firstOf returns the time of the first data of an API server in t, or the end of t if there is no data.
 func firstOf(all []series, t result.Span) time.Time {
 	first := t.To
 	for _, s := range all {
@@ -270,8 +273,8 @@ func lacked(known catalogue, all []series, o Options) (names []string) {
 // generator is the component name of the load generator.
 const generator = "loadgen"
 
-// isComparable reports whether a signal has data of some component in the diagnosed time. A signal that is compared with
-// the calm time must have data there too.
+// isComparable reports whether at least one component has data of a signal in the diagnosed time. For a signal that
+// is compared with the calm time, that component must have data in the calm time too.
 func isComparable(all []series, s *signal, o Options) bool {
 	compared := s.Over == nil && s.Source == ""
 	return slices.ContainsFunc(all, func(one series) bool {
@@ -304,7 +307,7 @@ func (s series) within(t result.Span) bool {
 // finite reports whether a value counts as data. NaN and infinities do not: they come from ratios with the denominator 0.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// markNew sets fresh in the series of processes that were not scraped in the calm time.
+// markNew sets fresh in each series of a process that was not scraped in the calm time.
 func markNew(all []series, calm result.Span) {
 	known := map[string]bool{}
 	for _, s := range all {
@@ -315,7 +318,7 @@ func markNew(all []series, calm result.Span) {
 	}
 }
 
-// apart is the minimum time between the calm and the diagnosed time for which read queries them separately.
+// apart is the distance between the calm and the diagnosed time from which read queries them separately.
 const apart = time.Hour
 
 // read queries all signals of all components.
@@ -346,7 +349,7 @@ func read(ctx context.Context, source Source, o Options) (all []series, err erro
 	return slices.DeleteFunc(all, series.empty), nil
 }
 
-// empty reports whether a series has no data: no finite value.
+// empty reports whether a series has no finite value.
 func (s series) empty() bool {
 	return !slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) })
 }
@@ -366,10 +369,11 @@ func add(all []series, at int, one series) []series {
 	return append(all, one)
 }
 
-// componentOf returns the name of the component of a series: the value of the label that the signal names. An instance that
-// does not begin with the name of its job, such as 10.0.0.7:6443, gets the job as a prefix: "kube-apiserver 10.0.0.7:6443".
+// componentOf returns the name of the component of a series, which is the value of the label in signal.Component. An
+// instance whose name does not begin with the name of its job, such as 10.0.0.7:6443, gets the job as a prefix:
+// "kube-apiserver 10.0.0.7:6443".
 func componentOf(s archive.Series, of *signal) string {
-	// The label value of a zone is "region:\x00:zone-0", or ":\x00:zone-0" without a region.
+	// In the label of a zone, the value is "region:\x00:zone-0", or ":\x00:zone-0" without a region.
 	name := strings.ReplaceAll(strings.Trim(s.Labels[of.Component], ": \x00"), ":\x00:", "/")
 	if job := s.Labels[model.JobLabel]; of.Component == model.InstanceLabel && !strings.HasPrefix(name, job) {
 		return job + " " + name
@@ -382,11 +386,11 @@ type tooLittle string
 
 func (e tooLittle) Error() string { return result.CannotTell + ": " + string(e) }
 
-// Unjudged reports that nothing was judged, which gives exit code 3.
+// Unjudged marks the error as missing data, which gives exit code 3.
 func (e tooLittle) Unjudged() bool { return true }
 
 // Nothing is the error for a time without any metrics.
-const Nothing = tooLittle("no component's metrics were recorded then")
+const Nothing = tooLittle("no component's metrics were recorded in that time")
 
 // NoAPIServer is the error for a time without metrics of an API server: the absence of deviations would prove nothing.
-const NoAPIServer = tooLittle("no metrics of kube-apiserver were recorded then")
+const NoAPIServer = tooLittle("no metrics of kube-apiserver were recorded in that time")

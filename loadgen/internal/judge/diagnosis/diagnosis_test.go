@@ -386,7 +386,7 @@ func TestReplacedProcessesAreNotComparable(t *testing.T) {
 		func(instance string, at time.Time) bool { return joins(instance, at) && leaves(instance, at) },
 	}
 	o := Options{From: begin, To: begin.Add(60 * step), Step: step, Calm: result.Span{From: begin, To: begin.Add(14 * step)}, Under: result.Span{From: begin.Add(21 * step), To: begin.Add(60 * step)}}
-	if d, err := Diagnose(t.Context(), p, o); err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "nothing is comparable") {
+	if d, err := Diagnose(t.Context(), p, o); err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "nothing can be compared") {
 		t.Errorf("%s, as %q: %v", d.Answer, d.Doubts, err)
 	}
 	p.plane = append(p.plane, moves{"cpu", "kube-apiserver-1", 0.05, 0, 0, 0}, moves{"webhook", "review", 0.002, 0.3, 25, 40})
@@ -448,7 +448,7 @@ func TestTooLittleIsNoAnswer(t *testing.T) {
 		}
 		d, err := Diagnose(context.Background(), source, o)
 		if name == "no calm time" { // objectives can be judged without one
-			if err != nil || d.Answer != result.CannotTell || !strings.Contains(strings.Join(d.Doubts, "; "), "no calm time of 3 scrapes") {
+			if err != nil || d.Answer != result.CannotTell || !strings.Contains(strings.Join(d.Doubts, "; "), "fewer than 3 scrapes were recorded before the diagnosed time") {
 				t.Errorf("%s: %s, as %q: %v", name, d.Answer, d.Doubts, err)
 			}
 			continue

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// The diagnosed time is the last liveUnder before now, or the last liveScrapes scrape intervals if these are longer.
+	// The diagnosed time is the last liveUnder or, if that is longer, the last liveScrapes scrape intervals.
 	liveUnder   = 2 * time.Minute
 	liveScrapes = 8
 	// liveCalm is the maximum length of the calm time, and of the diagnosed time during a lasting disturbance.
 	liveCalm = time.Hour
-	// liveLasts is the maximum time for which the calm time before a lasting disturbance is kept. After that the
-	// disturbance counts as normal.
+	// liveLasts is the time for which the calm time before a lasting disturbance is kept. After that, the disturbance
+	// counts as normal.
 	liveLasts = 24 * time.Hour
 )
 
-// Live chooses the calm and the diagnosed time for each diagnosis of a running cluster that is watched. While a disturbance
+// Live chooses the calm time and the diagnosed time for repeated diagnoses of a running cluster. While a disturbance
 // lasts, Live keeps the calm time before it, so that a long disturbance is not compared with itself.
 type Live struct {
 	Since time.Time     // start of the recorded data; zero means no limit
@@ -41,7 +41,7 @@ func (l *Live) Options(now time.Time) Options {
 	return Options{From: calm.From, To: now, Calm: calm, Under: under, CalmByDefault: l.calm == result.Span{}, Step: l.Step}
 }
 
-// Saw records the result of the latest diagnosis, on which the times of the next one depend.
+// Saw records the result of the latest diagnosis, which determines the times of the next one.
 func (l *Live) Saw(d result.Diagnosis) {
 	switch {
 	case !lasts(d) || d.Under.To.Sub(l.calm.To) > liveLasts && l.calm != (result.Span{}):
@@ -66,7 +66,7 @@ func lasts(d result.Diagnosis) bool {
 	return false
 }
 
-// CalmBefore returns the default calm time before from, for a diagnosis of a Prometheus.
+// CalmBefore returns the default calm time of a diagnosis with a Prometheus server: the hour before from.
 func CalmBefore(from time.Time) result.Span {
 	return result.Span{From: from.Add(-liveCalm), To: from}
 }

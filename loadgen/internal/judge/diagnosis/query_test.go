@@ -188,7 +188,7 @@ eval instant at 80s `+known.signal("scrape-429").query(window)+`
 `)
 }
 
-// A process that waits for a processor answers scrapes late, but is not paused.
+// A process that waits for a processor, or uses all that it may use, answers scrapes late, but is not paused.
 func TestStarvedProcessIsNotPaused(t *testing.T) {
 	evaluate(t, `
 load 5s
@@ -200,9 +200,41 @@ load 5s
   scrape_duration_seconds{job="kube-apiserver", instance="paused"} 0.1x39 6
   process_cpu_seconds_total{job="kube-apiserver", instance="paused"} 0+1x39 39.2
   stormglass_process_run_delay_seconds_total{job="loadgen", instance="loadgen", component="kube-apiserver", component_instance="paused"} 0+0.01x40
+  up{job="kube-apiserver", instance="overloaded"} 1x40
+  scrape_duration_seconds{job="kube-apiserver", instance="overloaded"} 0.1x39 6
+  process_cpu_seconds_total{job="kube-apiserver", instance="overloaded"} 0+1x38 _ _
+  stormglass_process_run_seconds_total{job="loadgen", instance="loadgen", component="kube-apiserver", component_instance="overloaded"} 0+5x40
 
 eval instant at 200s `+known.signal("hangs").query(window)+`
   {job="kube-apiserver", instance="paused"} 3.5999999999999996
+`)
+}
+
+// The processors that a process uses are known without answers to scrapes.
+func TestProcessorsWithoutScrapes(t *testing.T) {
+	evaluate(t, `
+load 5s
+  process_cpu_seconds_total{job="kube-apiserver", instance="slow"} 0+2x30 _x10
+  go_sched_gomaxprocs_threads{job="kube-apiserver", instance="slow"} 1x30 _x10
+  stormglass_process_run_seconds_total{job="loadgen", instance="loadgen", component="kube-apiserver", component_instance="slow"} 0+5x40
+
+eval instant at 200s `+known.signal("cpu").query(window)+`
+  {job="kube-apiserver", instance="slow"} 1
+`)
+}
+
+// An API server whose clients end requests early still reaches etcd.
+func TestErrorsOfEtcdAreALargeShare(t *testing.T) {
+	evaluate(t, `
+load 5s
+  etcd_request_errors_total{job="kube-apiserver", instance="reached"} 0+10x40
+  etcd_request_duration_seconds_count{job="kube-apiserver", instance="reached"} 0+500x40
+  etcd_request_errors_total{job="kube-apiserver", instance="cut off"} 0+10x40
+  etcd_request_duration_seconds_count{job="kube-apiserver", instance="cut off"} 0+12x40
+
+eval instant at 200s `+known.signal("etcd-errors").query(window)+`
+  {job="kube-apiserver", instance="reached"} 0
+  {job="kube-apiserver", instance="cut off"} 2
 `)
 }
 

@@ -14,16 +14,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mechanism is a known way in which a control plane fails. The catalogue lists the deepest mechanisms first: those that
-// cause other mechanisms.
+// mechanism is a known way in which a control plane fails. The catalogue lists mechanisms that cause others first.
 type mechanism struct {
 	Kind, Title string
-	// Any, All and With list the signals that make the mechanism fire at a component: one signal of Any and every signal
-	// of All must deviate at that component at the same time. If With is not empty, one signal of With must also deviate,
+	// Any, All and With list the signals that make the mechanism fire at a component. One signal of Any and every
+	// signal of All must deviate there at the same time. If With is not empty, one signal of With must also deviate,
 	// at any component. The deviation of the signal of Any is called the first evidence.
 	Any, All, With []string
-	// Unless and Without list the signals that keep the mechanism from firing: a signal of Unless by deviating at the
-	// component of the first evidence, a signal of Without by deviating at any component.
+	// Unless and Without list signals that prevent the mechanism from firing. A signal of Unless does so if it
+	// deviates at the component of the first evidence, a signal of Without if it deviates at any component.
 	Unless, Without []string
 	// Exceeds lists signals that must change less than the first evidence. The mechanism does not fire if one of them has
 	// an equal or larger change at the same time, at any component.
@@ -31,11 +30,11 @@ type mechanism struct {
 	// Share is the minimum change of a signal of All or Unless, as a multiple of the change of the first evidence. Smaller
 	// changes are ignored. Zero means no minimum.
 	Share float64
-	// OfLargest is the minimum ratio of two changes: of the first evidence, and of the same signal at any other component
-	// at that time. Zero means no minimum.
+	// OfLargest is the minimum change of the first evidence, as a share of the change of the same signal at any other
+	// component at that time. Zero means no minimum.
 	OfLargest float64 `yaml:"ofLargest"`
-	// WhenStarved lists signals. One of them must also deviate, at the same component, if waiting for CPU can explain the
-	// first evidence. The list is ignored if none of its signals was recorded.
+	// WhenStarved lists signals. If waiting for CPU can explain the first evidence, one of these signals must also
+	// deviate at the same component. The list is ignored if none of its signals was recorded.
 	WhenStarved []string `yaml:"whenStarved"`
 	// Recorded lists signals that must have data for the mechanism to fire.
 	Recorded []string
@@ -43,14 +42,13 @@ type mechanism struct {
 	// Empty means none.
 	Proof      string
 	ProofAfter time.Duration `yaml:"proofAfter"`
-	// OnlyBy renames the mechanism if OnlyBy.Signal is the only signal of Any that deviates. Nil means that the mechanism
-	// is never renamed.
+	// OnlyBy gives the mechanism another name if OnlyBy.Signal is the only signal of Any that deviates. Nil means
+	// that the name is fixed.
 	OnlyBy *renamed `yaml:"onlyBy"`
 	// Except lists components at which the mechanism never fires.
 	Except []string
-	// Load marks a mechanism that follows from a growing load or from the machine. A diagnosis lists such a mechanism as a
-	// limit. The mechanism counts as a cause only if it explains a failed gate or a symptom of clients that no other cause
-	// explains.
+	// Load marks a mechanism that results from a growing load or from the machine. It is reported as a limit, and as
+	// a cause only if it explains a failed gate or a symptom of clients that no other cause explains.
 	Load bool
 	// Slows marks a mechanism that only makes processes slow. Such a mechanism explains failed gates on latencies and
 	// durations, but not on counts.
@@ -58,21 +56,21 @@ type mechanism struct {
 	// Moves lists the signals that the mechanism makes deviate. Another mechanism whose evidence consists only of these
 	// signals is a consequence of this mechanism.
 	Moves []string
-	// Symptoms lists symptoms that the mechanism explains in addition to the signals of Moves. Unlike Moves, they do not
-	// make another mechanism a consequence.
+	// Symptoms lists further symptoms that the mechanism explains. Unlike Moves, the list does not make other
+	// mechanisms consequences.
 	Symptoms []string
-	// MovesOf replaces Moves by a list for each kind of component at which the mechanism can fire. If MovesOf has no entry
-	// for kube-apiserver, Moves applies there. Any other kind without an entry has no such signals. Nil means that Moves
-	// applies to all kinds.
+	// MovesOf replaces Moves, with one list for each kind of component at which the mechanism can fire. Without an
+	// entry for kube-apiserver, Moves applies to that kind. For any other kind without an entry, the list is empty.
+	// Nil means that Moves applies to all kinds.
 	MovesOf map[string][]string `yaml:"movesOf"`
 	// Return lists the signals of Moves that deviate only when the mechanism ends at an API server, because clients
-	// reconnect then.
+	// then reconnect.
 	Return []string
-	// Stops marks a mechanism that ends processes directly. Exits of processes can then follow from the mechanism even if
-	// the API is reachable.
+	// Stops marks a mechanism that ends processes directly. Exits of processes can then be consequences even if the
+	// API was reachable.
 	Stops bool
-	// Lead and Lag bound the time in which consequences may begin: from Lead before the first evidence until Lag after the
-	// last deviating value.
+	// Lead and Lag bound the time at which consequences may begin: from Lead before the first evidence to Lag after
+	// the last deviating value.
 	Lag, Lead time.Duration
 	// Look is advice on what to examine. Page is the name of the page in docs/incidents about this incident, without .md.
 	Look, Page string
@@ -91,7 +89,7 @@ type firing struct {
 	last       time.Time // time of the last deviating value of the evidence
 	ended      time.Time // zero if it has not ended
 	explains   map[string][]string
-	harms      bool // a symptom that clients notice follows from the mechanism
+	harms      bool // the mechanism explains a failed gate or a symptom that clients notice
 }
 
 // reasoning separates causes from consequences among simultaneous episodes.
@@ -108,12 +106,12 @@ func newReasoning(known catalogue, recorded []series, o Options, share float64) 
 	return reasoning{catalogue: known, recorded: recorded, all: episodesOf(recorded, waits, o, share), waits: waits, o: o}
 }
 
-// near returns the maximum time between deviations that count as simultaneous. It is two scrape intervals, because rates
-// cover two scrapes and a target may answer late.
+// near returns the maximum time between deviations that count as simultaneous: two scrape intervals, because a rate
+// covers two scrapes and a target may answer late.
 func (r reasoning) near() time.Duration { return 2 * r.o.Step }
 
-// causes returns the firings that do not follow from another firing. Simultaneous firings of one mechanism are joined into
-// one cause.
+// causes returns the firings that are not consequences of another firing. It merges simultaneous firings of one
+// mechanism into one cause.
 func (r reasoning) causes() []firing {
 	var fired []firing
 	for depth := range r.catalogue.Mechanisms {
@@ -135,9 +133,9 @@ func (r reasoning) causes() []firing {
 	return causes
 }
 
-// roots returns the indices of the firings from which all other firings follow. These are the firings that do not follow
-// from any other and, for each cycle that no firing outside it explains, the deepest firing of the cycle. explained[i]
-// lists the firings that follow from firing i; the firings are sorted by depth, the deepest first.
+// roots returns a minimal set of firings from which all other firings follow: the firings that follow from no other
+// and, for each cycle that no firing outside explains, the deepest firing of the cycle. explained[i] lists the
+// firings that follow from firing i. The firings are sorted by depth, the deepest first.
 func roots(explained [][]int) (all []int) {
 	follows, reached := make([]bool, len(explained)), make([]bool, len(explained))
 	for _, of := range explained {
@@ -167,8 +165,8 @@ func roots(explained [][]int) (all []int) {
 	return all
 }
 
-// explains reports whether b follows from a. If each could follow from the other, the earlier firing explains the later
-// one. If they began less than a scrape interval apart, the deeper firing explains the other.
+// explains reports whether b is a consequence of a. If each could be a consequence of the other, the earlier firing
+// is the cause. If they began less than a scrape interval apart, the deeper firing is the cause.
 func (r reasoning) explains(a, b firing) bool {
 	if !r.follows(b.evidence, a) {
 		return false
@@ -196,7 +194,7 @@ func (f firing) returns(e episode) bool {
 
 func isAPIServer(component string) bool { return strings.HasPrefix(component, control.KindAPIServer) }
 
-// isOf reports whether names contain the signal of the episode. A name is a signal, such as "hangs", or a signal and a
+// isOf reports whether names include the signal of the episode. A name is a signal, such as "hangs", or a signal at a
 // kind of component, such as "hangs@kube-apiserver".
 func (e episode) isOf(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
@@ -214,8 +212,8 @@ func (f *firing) explain(what string, components []string) {
 	f.explains[what] = slices.Compact(all)
 }
 
-// follows reports whether a firing can have caused all of the evidence, by its mechanism and its time. Without evidence
-// the result is false.
+// follows reports whether the mechanism and the time of a firing can explain all of the evidence. It returns false
+// without evidence.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
 		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || f.returns(e) && e.began.Before(f.last.Add(-r.o.Step)) || !r.inTime(e, f) {
@@ -225,8 +223,8 @@ func (r reasoning) follows(evidence []episode, f firing) bool {
 	return len(evidence) > 0
 }
 
-// inTime reports whether an episode began at a time when the firing could cause it, and did not outlast the firing by more
-// than the allowed time.
+// inTime reports whether an episode began while the firing could cause it, and did not outlast the firing by too
+// much.
 func (r reasoning) inTime(e episode, f firing) bool {
 	return !e.began.Before(r.earliest(e, f)) && !e.began.After(f.last.Add(f.mechanism.Lag+r.near())) && !r.outlasts(e, f)
 }
@@ -239,7 +237,7 @@ func (r reasoning) outlasts(e episode, f firing) bool {
 	return e.last.After(f.last.Add(max(f.mechanism.Lag, aftermath) + r.near() + e.signal.Delay))
 }
 
-// earliest returns the earliest time at which an episode that follows from a firing can begin.
+// earliest returns the earliest time at which an episode can begin if it follows from a firing.
 func (r reasoning) earliest(e episode, f firing) time.Time {
 	if e.signal.Delay > 0 {
 		return f.began.Add(e.signal.Delay - r.o.Step)
@@ -247,13 +245,12 @@ func (r reasoning) earliest(e episode, f firing) time.Time {
 	return f.began.Add(-r.near() - f.mechanism.Lead)
 }
 
-// renewDeadline is the default of --leader-elect-renew-deadline in Kubernetes. A leader that was paused may exit up to
-// this long after the pause.
+// renewDeadline is the default of --leader-elect-renew-deadline in Kubernetes. A leader that was paused may still
+// exit this long after the pause.
 const renewDeadline = 10 * time.Second
 
-// mayFollow reports whether an episode may be a consequence of another episode. An exit of a process may be a
-// consequence only if the API was unreachable at that time, or if the process had been paused until shortly before. All
-// other episodes may be consequences.
+// mayFollow reports whether an episode can be a consequence of another episode. The exit of a process can be one only
+// if the API was unreachable at that time, or if the process had been paused until shortly before.
 func (r reasoning) mayFollow(e episode) bool {
 	x := r.catalogue.Exits
 	return !e.isOf(x.Signals) || slices.ContainsFunc(r.all, func(o episode) bool {
@@ -300,8 +297,9 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	return fired
 }
 
-// starved reports whether waiting for CPU may explain an episode. It may if a signal of a mechanism with Slows deviates at
-// the same time, or if at some time in the episode the measured waiting explains at least half of the signal's Least.
+// starved reports whether waiting for CPU may explain an episode. It may if a signal of a mechanism with Slows
+// deviates at the same time, or if the measured waiting explains at least half of the signal's Least at some time in
+// the episode.
 func (r reasoning) starved(e episode) bool {
 	for _, m := range r.catalogue.Mechanisms {
 		if m.Slows && r.deviates(m.Any, e, false) {
@@ -316,8 +314,8 @@ func (r reasoning) starved(e episode) bool {
 	return false
 }
 
-// gather adds to evidence, for each signal of All, an episode that has the component of first and overlaps first. It
-// reports whether it found an episode for every signal.
+// gather adds to evidence one episode for each signal of All. The episode must accompany first (see accompanies).
+// gather reports whether it found an episode for every signal.
 func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool {
 	for _, name := range m.All {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
@@ -338,13 +336,13 @@ func (r reasoning) prevented(m *mechanism, first episode) bool {
 	})
 }
 
-// accompanies reports whether episode e has the component of first, overlaps first, and changed by at least Share times the
-// change of first.
+// accompanies reports whether episode e is at the component of first, overlaps first, and changed by at least Share
+// times the change of first.
 func (r reasoning) accompanies(e, first episode, m *mechanism) bool {
 	return e.component == first.component && e.overlaps(first, r.near()) && (m.Share == 0 || e.change() >= m.Share*first.change())
 }
 
-// deviates reports whether one of the signals deviates at the time of an episode. If same is set, only deviations at the
+// deviates reports whether one of the signals deviates during an episode. If same is set, only deviations at the
 // component of the episode count.
 func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
@@ -352,8 +350,8 @@ func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 	})
 }
 
-// deviatesBy reports whether one of the signals, other than except, deviates at a component of a firing while the firing
-// lasts or up to Lag later.
+// deviatesBy reports whether one of the signals, other than except, deviates at a component of a firing during the
+// firing or up to Lag later.
 func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == except })
 	return slices.ContainsFunc(f.components, func(component string) bool {
@@ -369,15 +367,16 @@ func (r reasoning) dwarfed(e episode, share float64) bool {
 	})
 }
 
-// exceeds reports whether the change of an episode is larger than the changes of all the signals at all components at that
-// time.
+// exceeds reports whether the change of an episode is larger than all changes of the given signals, at any component,
+// at that time.
 func (r reasoning) exceeds(e episode, signals []string) bool {
 	return !slices.ContainsFunc(r.all, func(o episode) bool {
 		return slices.Contains(signals, o.signal.Name) && o.overlaps(e, r.near()) && o.change() >= e.change()
 	})
 }
 
-// together is the maximum number of scrape intervals between two firings of a mechanism that are joined into one cause.
+// together is the maximum number of scrape intervals between two firings of a mechanism that are merged into one
+// cause.
 const together = 4
 
 // family returns the kind of a process, such as "etcd" for etcd-0, or "" if the component is not a process.
@@ -393,13 +392,13 @@ func (f firing) family() string {
 	return strings.TrimRight(f.components[0], "-0123456789")
 }
 
-// join merges a firing into the cause in all that has the same mechanism and family at about the same time. Without such a
-// cause, it appends the firing to all as a new cause.
+// join merges a firing into the cause that has the same mechanism and family at about the same time. If there is
+// none, it appends the firing to all as a new cause.
 func (r reasoning) join(all []firing, f firing) []firing {
 	for i := range all {
 		g := &all[i]
 		within := together * r.o.Step
-		if slices.Equal(g.components, f.components) { // the component needs time to recover
+		if slices.Equal(g.components, f.components) { // the component may need time to recover
 			within = max(within, f.mechanism.Lag)
 		}
 		if g.mechanism != f.mechanism || g.family() != f.family() || f.began.After(g.last.Add(within)) {
@@ -421,13 +420,14 @@ func (r reasoning) join(all []firing, f firing) []firing {
 }
 
 const (
-	// nearShare is the share of each bound at which a value counts as deviating in the search for nearest causes.
+	// nearShare multiplies all bounds in the search for nearest causes, so that weaker deviations count too.
 	nearShare = 0.4
-	// nearest is the maximum number of nearest causes.
+	// nearest is the maximum number of nearest causes in a diagnosis.
 	nearest = 2
 )
 
-// reason returns a diagnosis with the causes, the limits and the symptoms without a known cause.
+// reason returns a diagnosis with the causes, the limits and the symptoms without a known cause. If there are only
+// symptoms, it adds the nearest causes: mechanisms that almost fired.
 func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	r := newReasoning(known, all, o, 1)
 	causes := r.causes()
@@ -444,7 +444,7 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 		}
 	}
 	for _, e := range d.Standing {
-		d.Doubts = append(d.Doubts, fmt.Sprintf("%s of %s, in the calm time too", e.What, e.Component))
+		d.Doubts = append(d.Doubts, fmt.Sprintf("%s of %s: this was so in the calm time too", e.What, e.Component))
 	}
 	switch {
 	case len(d.Causes) > 0:
@@ -463,7 +463,7 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	return d
 }
 
-// addLimit adds a limit, or extends the earlier one with the same kind and components.
+// addLimit adds a limit, or extends an earlier limit with the same kind and components.
 func addLimit(all []result.Cause, c result.Cause) []result.Cause {
 	for i := range all {
 		if l := &all[i]; l.Kind == c.Kind && slices.Equal(l.Components, c.Components) {

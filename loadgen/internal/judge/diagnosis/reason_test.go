@@ -87,7 +87,7 @@ func (n scrapes) Range(_ context.Context, _ string, _, end time.Time, _ time.Dur
 
 // Too few scrapes for an interval give another error than no scrapes.
 func TestIntervalOfFewScrapes(t *testing.T) {
-	for n, want := range map[scrapes]string{0: Nothing.Error(), 2: "cannot tell: fewer than 3 scrapes were recorded then"} {
+	for n, want := range map[scrapes]string{0: Nothing.Error(), 2: "cannot tell: fewer than 3 scrapes were recorded in that time"} {
 		if got, err := Interval(t.Context(), n, time.Now()); err == nil || err.Error() != want {
 			t.Errorf("of %d scrapes: %v, %v", n, got, err)
 		}

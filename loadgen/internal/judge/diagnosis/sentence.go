@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// sentence returns the summary of a cause: which signals deviated, since when, and which stayed calm.
+// sentence returns a one-line summary of a cause: which signals deviated, since when, and which stayed calm.
 func sentence(c result.Cause, evidence []episode) string {
 	var moved []string
 	byStrength := slices.SortedStableFunc(slices.Values(evidence), func(a, b episode) int { return cmp.Compare(b.strength, a.strength) })
@@ -34,7 +34,7 @@ func sentence(c result.Cause, evidence []episode) string {
 	return b.String()
 }
 
-// text returns a change such as "WAL fsync 606 µs -> 26 ms".
+// text returns the deviation as text, such as "WAL fsync 606 µs -> 26 ms".
 func (e episode) text() string {
 	switch {
 	case e.signal.Unit == unitEvent:
@@ -53,7 +53,7 @@ func and(words []string) string {
 }
 
 const (
-	unitEvent   = "event" // of signals without a size
+	unitEvent   = "event" // unit of signals that have no size, only a time
 	unitSeconds = "seconds"
 )
 

@@ -14,8 +14,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// OfArchive diagnoses a recorded run. The data ends at the last boundary of a phase, or at the last scrape if Cut is set.
-// It begins at o.From if that is within the run, else at the first boundary.
+// OfArchive diagnoses a recorded run. The diagnosed data ends at the last phase boundary, or at the last scrape if
+// o.Cut is set. It begins at o.From if that is within the run, otherwise at the first phase boundary. If o.Reference
+// is set, that run is the calm time.
 func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Diagnosis, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -42,16 +43,16 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 	return Diagnose(ctx, source, o)
 }
 
-// referenced is a source that answers from a run and, for earlier times, from a reference run. It shifts the times of the
-// reference run, as if that run had ended more than an hour before the other.
+// referenced is a source with the data of a run and, at earlier times, the data of a reference run. It shifts the
+// times of the reference run, as if that run had ended two hours before the other run began.
 type referenced struct {
 	run, reference *archive.Archive
 	ends           time.Time     // end of the reference run after the shift
 	moved          time.Duration // time by which the reference run is shifted
 }
 
-// after returns a source in which the reference run lies before run, which began at began. calm is the time of the
-// reference run in that source.
+// after returns a source with the data of run and, shifted to before `began`, the data of reference. calm is the
+// shifted time of the reference run.
 func after(ctx context.Context, run, reference *archive.Archive, began time.Time) (r referenced, calm result.Span, err error) {
 	first, last, err := reference.Bounds(ctx)
 	if err != nil {
@@ -79,9 +80,9 @@ func (r referenced) Range(ctx context.Context, expr string, start, end time.Time
 // intervals are the usual scrape intervals, in seconds.
 var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 
-// Interval returns the longest scrape interval of all jobs before the time at, rounded to the nearest usual interval. The
-// interval of a job is the median of the gaps between its scrapes, weighted by their lengths. The mean would be wrong,
-// because extra scrapes, such as at the boundaries of phases, split some gaps, and lost scrapes join some.
+// Interval returns the longest scrape interval of all jobs before the time at, rounded to the nearest usual interval.
+// The interval of a job is the median of the gaps between its scrapes, weighted by their lengths. The mean would be
+// wrong, because extra scrapes (such as at phase boundaries) split some gaps, and lost scrapes merge some.
 func Interval(ctx context.Context, source Source, at time.Time) (longest time.Duration, err error) {
 	known := map[string]bool{} // by job
 	none := true
@@ -106,11 +107,11 @@ func Interval(ctx context.Context, source Source, at time.Time) (longest time.Du
 	case none:
 		return 0, Nothing
 	}
-	return 0, tooLittle(fmt.Sprintf("fewer than %d scrapes were recorded then", leastScrapes))
+	return 0, tooLittle(fmt.Sprintf("fewer than %d scrapes were recorded in that time", leastScrapes))
 }
 
-// UpToDate returns an error if the last scrape before now is older than staleAfter intervals. Rates then have no value, and
-// gauges seem to keep their last value.
+// UpToDate returns an error if the last scrape before now is more than staleAfter scrape intervals old. With such
+// data, rates have no value, and gauges keep their last value.
 func UpToDate(ctx context.Context, source Source, now time.Time, step time.Duration) error {
 	last, err := source.Range(ctx, fmt.Sprintf("max(timestamp(up{%s}))", anyJob), now, now, step)
 	if err != nil || len(last) == 0 {
@@ -118,7 +119,7 @@ func UpToDate(ctx context.Context, source Source, now time.Time, step time.Durat
 	}
 	at := time.UnixMilli(int64(1000 * last[0].Points[len(last[0].Points)-1].V))
 	if age := now.Sub(at); age > staleAfter*step {
-		return tooLittle(fmt.Sprintf("the last scrape was at %s UTC, %s ago: there is no current data (does it still scrape, and are the clocks right?)",
+		return tooLittle(fmt.Sprintf("the last scrape was at %s UTC, %s ago: there is no current data (is the cluster still scraped, and are the clocks right?)",
 			at.UTC().Format(time.DateTime), age.Round(time.Second)))
 	}
 	return nil
@@ -127,7 +128,7 @@ func UpToDate(ctx context.Context, source Source, now time.Time, step time.Durat
 // staleAfter is the maximum age of the last scrape, in intervals.
 const staleAfter = 4
 
-// gapsOf returns, for each job, the sorted times between the scrapes of its targets, in seconds.
+// gapsOf returns, for each job, the times between the scrapes of its targets in seconds, sorted.
 func gapsOf(scrapes []archive.Series) map[string][]float64 {
 	gaps := map[string][]float64{}
 	for _, s := range scrapes {

@@ -13,8 +13,8 @@ import (
 )
 
 // RBAC rules cannot select namespaces by prefix, and the names of a run's namespaces are unknown before the run starts.
-// So the RBAC rules apply to all namespaces, and admission policies limit the writes of the run's ServiceAccount to the
-// run's own namespaces and nodes.
+// So the RBAC rules allow writes in all namespaces, and admission policies restrict the run's ServiceAccount to the
+// run's own namespaces and nodes. These are the CEL conditions of the allowed writes.
 const (
 	ofNamespace = `request.namespace.startsWith('stormglass-') || request.namespace == '%s'`
 	ofLease     = `request.resource.resource == 'leases' && (request.namespace == 'default' && request.name in ['', 'stormglass-run'] || request.namespace == 'kube-node-lease' && request.name.startsWith('sg-'))`
@@ -23,9 +23,10 @@ const (
 	ofCluster   = `request.resource.resource == 'namespaces' ? request.name.startsWith('stormglass-') : request.name.startsWith('sg-')`
 )
 
-// confinement returns the admission policies for a ServiceAccount in a namespace, and the bindings of the policies. The
-// first policy does not match requests in the namespaces of runs, so it does not affect the measurement. The second
-// policy, for namespaces and nodes, prevents the ServiceAccount from giving the label of a run to any other namespace.
+// confinement returns the admission policies, with their bindings, that restrict a ServiceAccount. The first policy
+// covers namespaced objects. It does not match requests in the namespaces of runs, so it does not slow down the
+// measured requests. The second policy covers namespaces and nodes. It prevents the ServiceAccount from exempting other
+// namespaces by labelling them.
 func confinement(account, namespace, name string, meta func(name string) metav1.ObjectMeta) (all []runtime.Object) {
 	every := []admissionv1.OperationType{admissionv1.OperationAll}
 	rule := func(scope admissionv1.ScopeType, groups []string, resources ...string) admissionv1.NamedRuleWithOperations {

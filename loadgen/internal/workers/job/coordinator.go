@@ -22,19 +22,20 @@ import (
 )
 
 const (
-	// coordinatorNamespace is the namespace that is created if Options.Namespace is empty.
+	// coordinatorNamespace is the namespace for the run if Options.Namespace is empty. It is then created.
 	coordinatorNamespace = "stormglass-run"
 	// scenarioDir and resultsDir are the directories of the scenario and of the runs in the coordinator's pod.
 	scenarioDir, scenarioFile = "/scenario", "scenario.yaml"
 	resultsDir                = "/results"
-	// windUp is the termination grace period of the pod, in seconds. In this time, a run that is ending removes what it
-	// created.
+	// windUp is the termination grace period of the pod, in seconds. A run that is stopped needs this time to remove what
+	// it created.
 	windUp = 6 * 60
 	// largestFiles is the maximum size of a ConfigMap's data, in bytes. The API server sets this limit.
 	largestFiles = 1 << 20
 )
 
-// Coordinator describes a run inside the cluster that it loads. The run is a Job in the same namespace as its workers.
+// Coordinator describes a run whose coordinator is a Job in the cluster under load, in the same namespace as its
+// workers.
 type Coordinator struct {
 	// Options are the options of the workers. Image, Namespace, PullSecret, NodeSelector and Tolerations also apply to
 	// the run itself. If Namespace is empty, a namespace is created.
@@ -43,7 +44,7 @@ type Coordinator struct {
 	Workers int
 	// Scenario is the scenario to run, with overrides and defaults applied. It is stored in a ConfigMap.
 	Scenario *scenario.Scenario
-	// Rules are the RBAC rules that the run itself needs (cluster.RunRules). They do not include the rules for its
+	// Rules are the RBAC rules that the coordinator needs (cluster.RunRules), without those that it needs to start
 	// workers.
 	Rules cluster.Rules
 	// Args are additional arguments of `loadgen run`.
@@ -67,7 +68,7 @@ func (c Coordinator) Check() error {
 	return errors.Join(errs...)
 }
 
-// in returns the namespace of the objects that belong to the run.
+// in returns the namespace of the run's Job and of its other namespaced objects.
 func (c Coordinator) in() string {
 	if c.Namespace == "" {
 		return coordinatorNamespace
@@ -125,7 +126,7 @@ func (c Coordinator) YAML() ([]byte, error) {
 	return manifest.YAML(objects)
 }
 
-// files returns a ConfigMap with the scenario and the files that the scenario refers to, under their names.
+// files returns a ConfigMap with the scenario and the files that it refers to, by file name.
 func (c Coordinator) files() (*corev1.ConfigMap, error) {
 	named := c.Scenario.Bundle()
 	text, err := c.Scenario.Resolved()
@@ -146,7 +147,7 @@ func (c Coordinator) files() (*corev1.ConfigMap, error) {
 		m.BinaryData[name] = named[name]
 	}
 	if size > largestFiles {
-		return nil, fmt.Errorf("scenario %s has %d bytes with the files that it names, and a ConfigMap can hold %d (run it from outside the cluster: --kubeconfig)", c.Scenario.Name, size, largestFiles)
+		return nil, fmt.Errorf("scenario %s and its files have %d bytes, but a ConfigMap can have at most %d (run it from outside the cluster: --kubeconfig)", c.Scenario.Name, size, largestFiles)
 	}
 	return m, nil
 }
@@ -171,9 +172,9 @@ func (c Coordinator) args() []string {
 	return args
 }
 
-// resources returns the resource requests of the run's container: one core, and 1 GiB of memory plus an amount for the
-// scenario. That amount is 0.3 MiB per simulated node (loadgen/lab/records/performance.md) and, without workers, 30 KiB
-// per watch, doubled for the recorded data.
+// resources returns the resource requests of the run's container: one CPU, and 1 GiB of memory plus an amount that
+// depends on the scenario. That amount is 0.3 MiB per simulated node (loadgen/lab/records/performance.md) and, without
+// workers, 30 KiB per watch, doubled for the recorded data.
 func (c Coordinator) resources() corev1.ResourceList {
 	watches := 0
 	if c.Workers == 0 {

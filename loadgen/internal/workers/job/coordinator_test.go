@@ -80,7 +80,7 @@ func TestCoordinatorHasTheScenario(t *testing.T) {
 
 func TestCoordinatorRefusesWhatNoConfigMapTakes(t *testing.T) {
 	c := Coordinator{Options: Options{Image: "loadgen:v1"}, Scenario: smallScenario(t, strings.Repeat("0.5000000001\n", 90_000))}
-	if _, err := c.YAML(); err == nil || !strings.Contains(err.Error(), "a ConfigMap can hold 1048576") {
+	if _, err := c.YAML(); err == nil || !strings.Contains(err.Error(), "a ConfigMap can have at most 1048576") {
 		t.Error(err)
 	}
 }

@@ -36,7 +36,7 @@ func forward(ctx context.Context, config *rest.Config, client kubernetes.Interfa
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = connection.Close() }) // carry then fails
+	stop := context.AfterFunc(ctx, func() { _ = connection.Close() }) // makes carry fail
 	defer stop()
 	c, err := carry(connection)
 	if err != nil {
@@ -45,8 +45,8 @@ func forward(ctx context.Context, config *rest.Config, client kubernetes.Interfa
 	return c, nil
 }
 
-// carry opens the two streams of a forwarded port and copies the port's data. It returns a connection for the data,
-// which supports deadlines, unlike a stream.
+// carry opens the error and data streams of a port forwarding, and returns a net.Conn for the data. Unlike a stream,
+// the net.Conn supports deadlines.
 func carry(connection httpstream.Connection) (net.Conn, error) {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))
@@ -76,7 +76,7 @@ func carry(connection httpstream.Connection) (net.Conn, error) {
 	return c, nil
 }
 
-// carried is a connection for a forwarded port. Its Read returns the reason why the forwarding failed.
+// carried is the connection to a forwarded port. If the forwarding fails, Read returns the reason.
 type carried struct {
 	net.Conn
 	mu  sync.Mutex

@@ -1,5 +1,5 @@
-// Package job runs the workers of a run in a cluster, as the pods of an Indexed Job. It also creates the manifests of a
-// run that is itself a Job in the cluster (Coordinator).
+// Package job runs the workers of a run in a cluster, as the pods of an Indexed Job. It also creates the manifests for
+// a run whose coordinator is a Job in the cluster (Coordinator).
 //
 //	Options -> Namespace, ServiceAccount, Job, Secret with the run's credentials -> pods, one worker each
 //	coordinator <- one TLS connection -> pod: the pod connects, or the API server forwards the connection to the pod's port
@@ -29,7 +29,7 @@ import (
 const (
 	// DefaultResources are the resource requests of a worker if Options.Resources is empty.
 	DefaultResources = "cpu=1,memory=512Mi"
-	// account is the name of the workers' ServiceAccount, and of the objects that belong to no particular run.
+	// account is the name of the workers' ServiceAccount and of objects that are not created for a particular run.
 	account = "stormglass-workers"
 	// port is the port on which a worker listens for its coordinator, on the loopback address of its pod.
 	port = 7443
@@ -37,7 +37,7 @@ const (
 	credentials = "/credentials"
 	// keptAfterEnd is the time, in seconds, after which an ended Job is deleted if the coordinator has not deleted it.
 	keptAfterEnd = 5 * 60
-	// longest is the maximum duration of a Job, in seconds. It ends a Job whose coordinator is gone.
+	// longest is the maximum duration of a Job, in seconds. Kubernetes then ends a Job whose coordinator is gone.
 	longest = 7 * 24 * 60 * 60
 	// endWithin is the termination grace period of a worker's pod, in seconds.
 	endWithin = 5
@@ -54,7 +54,7 @@ type Options struct {
 	// Resources are the resource requests of each worker, such as cpu=1,memory=512Mi. The memory request is also the
 	// limit. If Resources is empty, DefaultResources apply.
 	Resources string
-	// NodeSelector is the node selector of the pods, in the form key=value,key=value.
+	// NodeSelector is the node selector of the pods, in the form KEY=VALUE,KEY=VALUE.
 	NodeSelector string
 	// Tolerations are the pods' tolerations, in the form KEY=VALUE:EFFECT,KEY:EFFECT,KEY. A toleration without VALUE
 	// tolerates all values of the key, and one without EFFECT tolerates all effects.
@@ -115,9 +115,9 @@ func (o Options) nodeSelector() (map[string]string, error) {
 	return labels, nil
 }
 
-// Manifests describes workers that the user creates with kubectl. If Coordinator, the coordinator's address, is empty,
-// the workers wait for the coordinator to connect to their port. The workers' Secret is not among the objects, because
-// it belongs to one run.
+// Manifests describes workers that the user creates with kubectl. Coordinator is the coordinator's address; if it is
+// empty, the workers wait for the coordinator to connect. The objects do not include the Secret with the credentials,
+// which is different for each run.
 type Manifests struct {
 	Options
 	Count       int
@@ -154,11 +154,11 @@ func (m Manifests) YAML() ([]byte, error) {
 	return manifest.YAML(objects)
 }
 
-// plan describes the objects to create for one run or for Manifests.
+// plan describes the objects to create: for one run, or for Manifests.
 type plan struct {
 	Options
-	name, namespace string // of the Job and its Secret
-	makes           bool   // the namespace is created too
+	name, namespace string // name of the Job and its Secret, and their namespace
+	makes           bool   // whether the namespace is created and removed with the run
 	count           int
 	coordinator     string
 	run             string // id of the run; empty if the objects are for any run
@@ -186,8 +186,8 @@ func (p plan) objects() (all []runtime.Object, err error) {
 	), nil
 }
 
-// account returns the name of the ServiceAccount. If the namespace existed before, other runs may use it too, so the
-// name is the run's own.
+// account returns the name of the workers' ServiceAccount. In a namespace that existed before, the name contains the
+// run's id, because other runs may use the namespace, too.
 func (p plan) account() string {
 	if p.makes {
 		return account
@@ -230,8 +230,8 @@ func (p plan) job() (*batchv1.Job, error) {
 		Spec: batchv1.JobSpec{
 			CompletionMode: new(batchv1.IndexedCompletion), Completions: new(int32(p.count)), Parallelism: new(int32(p.count)),
 			BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: new(int64(longest)), TTLSecondsAfterFinished: new(int32(keptAfterEnd)),
-			// The Job replaces a pod that was drained before its worker joined. A pod that restarts after its worker
-			// has joined is refused by the coordinator.
+			// If a pod was drained before its worker joined, the Job replaces it. After the worker has joined, the coordinator
+			// refuses the replacement.
 			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 				Action:          batchv1.PodFailurePolicyActionIgnore,
 				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
@@ -251,7 +251,7 @@ func (p plan) secret(job *batchv1.Job, ca, token string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: m, Data: map[string][]byte{"ca.pem": []byte(ca), "token": []byte(token)}}
 }
 
-// String describes the objects for the user.
+// String returns a description of the objects for the user.
 func (p plan) String() string {
 	text := fmt.Sprintf("a Job of %d pods of image %s, in namespace %s", p.count, p.Image, p.namespace)
 	if p.makes {

@@ -31,8 +31,8 @@ func (o Options) tolerations() (all []corev1.Toleration, err error) {
 	return all, nil
 }
 
-// place sets the scheduling fields of a pod according to the options. The pod never runs on simulated nodes, because
-// they run no containers.
+// place sets the image pull secret and the scheduling fields of a pod from the options. It excludes simulated nodes,
+// which run no containers.
 func (o Options) place(pod *corev1.PodSpec) (err error) {
 	if o.PullSecret != "" {
 		pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: o.PullSecret}}

@@ -30,8 +30,8 @@ type Starter struct {
 	Options
 	// Kubeconfig selects the cluster in which the workers run.
 	Kubeconfig cluster.Kubeconfig
-	// OfTarget means that the workers run in the cluster under load. They then reach its API server through the Service
-	// "kubernetes".
+	// OfTarget means that the cluster of the workers is the cluster under load. The workers then reach its API server
+	// through the Service "kubernetes".
 	OfTarget bool
 }
 
@@ -40,7 +40,7 @@ var _ workers.Starter = Starter{}
 // oldest is the minimum Kubernetes version for workers. Indexed Jobs are stable since this version.
 var oldest = version.MustParseGeneric("1.24")
 
-// runJob is the Job of one run, with the other objects that were created for the run.
+// runJob manages the Job of one run and the other objects that were created for it.
 type runJob struct {
 	plan
 	workers.Invitation
@@ -55,7 +55,7 @@ type runJob struct {
 	made   []func(context.Context) error // functions that remove the created objects, called in reverse order
 
 	mu      sync.Mutex
-	reached map[types.UID]bool // pods to which a connection is being made
+	reached map[types.UID]bool // pods for which reach was started
 	gone    map[types.UID]bool // pods that were reported as ended
 }
 
@@ -97,7 +97,7 @@ func (s Starter) plan(count int, run, coordinator string) plan {
 	return p
 }
 
-// make creates the objects. If the API server refuses an object, the error names the object and the remedy.
+// make creates the objects. If the API server refuses one, the error names the object and a remedy.
 func (c *runJob) make(ctx context.Context) error {
 	if err := c.checkVersion(); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (c *runJob) checkVersion() error {
 	return nil
 }
 
-// create creates an object, and registers the function that removes it.
+// create creates an object and registers its removal.
 func (c *runJob) create(ctx context.Context, o runtime.Object) (err error) {
 	core := c.client.CoreV1()
 	remove := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
@@ -165,8 +165,8 @@ func (c *runJob) create(ctx context.Context, o runtime.Object) (err error) {
 // pod.
 const removeWithin = time.Minute
 
-// remember registers the removal of an object if err, the error of creating the object, is nil. The removal waits until
-// get returns that the object is gone. If get is nil, the removal does not wait.
+// remember registers the removal of an object, unless err is the error that creating it returned. The removal calls
+// remove and then waits until get returns NotFound. If get is nil, it does not wait.
 func (c *runJob) remember(err error, what string, remove, get func(context.Context) error) {
 	if err != nil {
 		return
@@ -258,11 +258,12 @@ func (c *runJob) api(ctx context.Context) (*workers.API, error) {
 const (
 	// dialAgain is the pause between attempts to connect to the port of a pod.
 	dialAgain = 500 * time.Millisecond
-	// tellAfter is the time after which reach reports that no worker listens in a running container.
+	// tellAfter is how long reach retries before it reports that the worker does not answer.
 	tellAfter = 10 * time.Second
 )
 
-// reach connects to the worker in a pod and serves it. It retries until the worker has joined.
+// reach connects to the worker in a pod through the API server and serves it. It retries until the worker has joined or
+// the pod is gone.
 func (c *runJob) reach(pod string) {
 	told, since := false, time.Now()
 	for c.ctx.Err() == nil {
@@ -290,8 +291,8 @@ func (c *runJob) reach(pod string) {
 	}
 }
 
-// Needs returns the RBAC rules that a run needs to start these workers. carried means that the run reaches the pods
-// through port forwarding.
+// Needs returns the RBAC rules that a run needs to start these workers. carried means that the coordinator connects to
+// the pods by port forwarding.
 func (s Starter) Needs(carried bool) cluster.Rules {
 	r, at := cluster.Rules{}, s.Namespace
 	serviceAccounts, jobs := "create delete", "create get delete"
