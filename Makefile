@@ -72,14 +72,17 @@ check: lint unit ## Lint, then the tests that need no control plane
 
 # Tests on control planes measure time, so these packages run one after another, after all others.
 PLANES := loadgen/cli controlplane deploy/realplane loadgen/internal/realplane loadgen/testplane loadgen
+# The only tests that link Kubernetes, which takes too long to compile again for the race detector.
+KUBERNETES := controlplane/internal/component
 # Lint has vetted the packages.
 GO_TEST := go test -timeout 1h -vet off -ldflags -s
 
 unit planes: export STORMGLASS_CONTROLPLANE = $(BIN)/controlplane
 unit planes: export STORMGLASS_LOADGEN = $(BIN)/loadgen
 unit planes: export STORMGLASS_TOOLS = $(BIN)/tools
-unit: build tools browser ## Run the tests that need no control plane
-	GOGC=400 $(GO_TEST) -p 2 $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(PLANES)))$$')
+unit: build tools browser ## Run the tests that need no control plane, with the race detector
+	GOGC=400 $(GO_TEST) -race -p 2 $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(PLANES) $(KUBERNETES)))$$')
+	$(GO_TEST) ./$(KUBERNETES)
 
 planes: build tools browser ## Run the tests that start control planes
 	$(GO_TEST) -p 1 $(addprefix ./,$(PLANES))

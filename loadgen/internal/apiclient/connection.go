@@ -8,11 +8,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// Connection is a client's connection to the API server. It is dialled when it is first needed, and replaced when it
+// Connection holds a client's connections to the API server. It dials on first use, and again after a connection
 // breaks. The zero value is ready to use. A Connection is safe for concurrent use.
 type Connection struct {
 	mu      sync.Mutex
-	conns   []*h2conn.Conn // the last one accepts new streams; earlier ones only have open streams
+	conns   []*h2conn.Conn // only the last accepts new streams; the earlier ones still have open streams
 	dialing chan struct{}  // closed when the current dial ends; nil if no dial is running
 }
 
@@ -22,7 +22,7 @@ func (c *Connection) Get(ctx context.Context, dial func(context.Context) (*h2con
 }
 
 // GetFree returns the current connection if it is usable and at least the given number of streams are free. Otherwise
-// it dials a new connection. Open streams stay on the old ones.
+// it dials a new connection. Open streams stay on the old connections.
 func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h2conn.Conn, error), least int) (*h2conn.Conn, error) {
 	for {
 		c.mu.Lock()
@@ -55,8 +55,8 @@ func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h
 	}
 }
 
-// Drop ends all connections: with a reset if abrupt is true, as a power loss does, otherwise in order. The next Get
-// dials a new connection.
+// Drop ends all connections: with a TCP reset if abrupt is true, as after a power loss, and otherwise with an orderly
+// close. The next Get dials a new connection.
 func (c *Connection) Drop(abrupt bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,6 +34,6 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// WrappedRoundTripper implements utilnet.RoundTripperWrapper. Clients use it to find the transport of a request that
-// they cancel, and of connections that they close.
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper. Clients use it to find the underlying transport, to
+// cancel requests and to close connections.
 func (c counting) WrappedRoundTripper() http.RoundTripper { return c.next }

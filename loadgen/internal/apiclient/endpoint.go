@@ -26,14 +26,14 @@ import (
 // DefaultAgent is the User-Agent for a configuration that sets none.
 const DefaultAgent = "stormglass-loadgen"
 
-// RenewEvery is the age at which the headers for authentication are renewed.
+// RenewEvery is the age at which cached authentication headers are renewed.
 const RenewEvery = 5 * time.Second
 
 // Endpoint holds the address of an API server and the credentials of one client.
 type Endpoint struct {
 	// Addr is the server's address, host:port.
 	Addr string
-	// Prefix is the path before /api on a server behind a gateway.
+	// Prefix is the path before /api, for a server behind a gateway. May be empty.
 	Prefix string
 	// Agent is the User-Agent header.
 	Agent string
@@ -77,7 +77,7 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 		return nil, fmt.Errorf("read the client's TLS files: %w", err)
 	}
 	ca := loaded.CAData
-	c = rest.CopyConfig(c)       // keeps the names of the client certificate's files, which are read again for each connection
+	c = rest.CopyConfig(c)       // keeps the file names of the client certificate, which is read again for each connection
 	c.CAData, c.CAFile = nil, "" // the CA is parsed below, once for all clients
 	tc, err := c.TransportConfig()
 	if err != nil {

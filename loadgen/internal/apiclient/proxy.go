@@ -21,9 +21,8 @@ import (
 // DialFunc opens a network connection. It has the signature of net.Dialer.DialContext.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Proxy returns the proxy for requests to the API server of c: the proxy-url of the kubeconfig if there is one,
-// otherwise the proxy that the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY select. It returns nil if no proxy
-// applies.
+// Proxy returns the proxy for requests to the API server of c: the kubeconfig's proxy-url if set, otherwise the proxy
+// from the environment variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY. It returns nil if there is no proxy.
 func Proxy(c *rest.Config) (*url.URL, error) {
 	server, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
@@ -86,7 +85,7 @@ func (t tunnel) dial(ctx context.Context, network, address string) (net.Conn, er
 	if err != nil {
 		return nil, proxyError(network, err)
 	}
-	// The end of ctx also ends the handshake with the proxy.
+	// The handshake with the proxy also ends when ctx ends.
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewREST returns a client-go client for raw requests, and its HTTP client, whose connections no other client shares.
-// The client has no rate limit, because the delay by a rate limit would be measured as latency of the server.
+// NewREST returns a client-go client for raw requests, and its HTTP client. No other client shares its connections. The
+// client has no rate limit, because the delay of a rate limit would be measured as latency of the server.
 func NewREST(cfg *rest.Config) (*rest.RESTClient, *http.Client, error) {
 	own := rest.CopyConfig(cfg)
 	own.QPS = -1

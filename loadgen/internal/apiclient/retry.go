@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// RefusedBudget is how long a request that is answered with 401 or 403 is retried. An API server that has just started
-// may answer with these statuses until it has read its RBAC rules.
+// RefusedBudget is how long a request is retried while the answer is 401 or 403. An API server that has just started
+// may give these answers until it has read its RBAC rules.
 const RefusedBudget = 15 * time.Second
 
 // Backoff computes waits that double with each consecutive failure, from First up to Most.
@@ -14,8 +14,8 @@ type Backoff struct {
 	First, Most time.Duration
 }
 
-// Wait returns the wait after the given number of consecutive failures. random, from 0 to 1, is the fraction of the
-// wait by which the wait is lengthened.
+// Wait returns the wait after the given number of consecutive failures. random, from 0 to 1, is the jitter: the wait is
+// lengthened by this fraction of itself.
 func (b Backoff) Wait(failures int, random float64) time.Duration {
 	d := b.First
 	for range failures - 1 {

@@ -44,7 +44,7 @@ func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno sys
 // sinceStamp returns the time from the timestamp in the control messages to now. It returns 0 if there is no timestamp
 // or the clock was set back.
 func sinceStamp(control []byte, now time.Time) time.Duration {
-	for len(control) > 0 {
+	for len(control) >= unix.SizeofCmsghdr { // unix.ParseOneSocketControlMessage reads a whole header
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)
 		if err != nil {
 			return 0

@@ -8,8 +8,8 @@ import (
 
 // Frames splits the body of a watch response into events. The body may arrive in pieces of any size.
 type Frames struct {
-	// Lines means that each event is one line, as in JSON. Otherwise each event is preceded by its length in four
-	// bytes, as in protobuf.
+	// Lines means that each event is one line, as in JSON. Otherwise a length of four bytes precedes each event, as in
+	// protobuf.
 	Lines bool
 
 	rest []byte // the incomplete event at the end of the data so far
@@ -24,7 +24,7 @@ func (f *Frames) Feed(p []byte, take func(event []byte) error) error {
 	for len(p) > 0 {
 		begin, end, after := f.cut(p)
 		if end-begin > MostEvent {
-			return fmt.Errorf("%w: an event of %d bytes", ErrMalformed, end-begin)
+			return fmt.Errorf("%w: an event has %d bytes, which is too long", ErrMalformed, end-begin)
 		}
 		if after > len(p) {
 			f.rest = append(f.rest[:0], p...)

@@ -23,7 +23,7 @@ const (
 	MostEvent = 16 << 20
 )
 
-// ErrMalformed is the error of a stream that contains anything other than events.
+// ErrMalformed means that a watch stream contains something other than valid events.
 var ErrMalformed = errors.New("malformed stream")
 
 // Backoff returns client-go's backoff after consecutive failures of a watch.
@@ -44,7 +44,7 @@ const (
 	Watch Question = iota
 	// WatchList requests the state as initial events, followed by the changes after it.
 	WatchList
-	// List requests a state that is not older than the known version, from the server's cache.
+	// List requests the state from the server's cache, not older than the known version.
 	List
 	// FreshList requests the state with a consistent read.
 	FreshList

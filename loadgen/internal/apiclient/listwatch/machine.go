@@ -24,7 +24,7 @@ type Machine struct {
 	// WaitExpired makes the client wait even after the first of consecutive 410s, so that many watches do not list at
 	// the same time.
 	WaitExpired bool
-	// WaitLost makes the client wait after a watch that was lost, that is, did not end in order.
+	// WaitLost makes the client wait after a watch that ended with an error.
 	WaitLost bool
 
 	failures int // consecutive failures
@@ -37,8 +37,8 @@ type End struct {
 	// Events is the number of events of a watch, bookmarks included. Lived is how long the watch lasted.
 	Events int
 	Lived  time.Duration
-	// Err is nil if the request ended in order. If the server refused the request with a status or an ERROR event, Err
-	// wraps a *Refusal or an apierrors.StatusError.
+	// Err is nil if the request succeeded or the watch ended normally. If the server refused the request with a status
+	// or an ERROR event, Err wraps a *Refusal or an apierrors.StatusError.
 	Err error
 }
 
@@ -52,7 +52,7 @@ func (e *Refusal) Error() string {
 	return fmt.Sprintf("the API server answers %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// refusal returns the Refusal in an error. If none exists, the status of the result is 0.
+// refusal returns the Refusal in an error. Without one, the status of the result is 0.
 func refusal(err error) Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return *r
@@ -95,7 +95,7 @@ func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
 		m.Next = Watch
 		return Listed, 0
 	case m.Next == List && (expired || refused.Status == http.StatusGatewayTimeout):
-		m.Next = FreshList // the version is too old to list, or newer than the server has
+		m.Next = FreshList // the version is too old to list, or newer than the server's own
 	case m.Next == WatchList && expired:
 		v, m.Next = Expired, FreshList // the same request would fail again
 	case watched && expired:
@@ -108,7 +108,7 @@ func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
 		return Resumed, 0
 	}
 	m.failures++
-	// A server that answers with GOAWAY has not begun to process the request.
+	// After GOAWAY, the server has not processed the request.
 	unsent := !e.Up && errors.Is(e.Err, h2conn.ErrGoAway)
 	if m.failures == 1 && (unsent || v == Expired && !m.WaitExpired) {
 		return v, 0

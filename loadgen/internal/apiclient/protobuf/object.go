@@ -11,7 +11,7 @@ type Object struct {
 	Spec, Status                          []byte // messages
 }
 
-// ReadObject reads an object from its message. It calls entry for each label and each annotation.
+// ReadObject reads an object from its protobuf message. It calls entry for each label and each annotation.
 func ReadObject(msg []byte, entry func(key, value []byte)) (o Object, err error) {
 	err = Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
 		switch num {

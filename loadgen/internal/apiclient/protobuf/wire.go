@@ -38,8 +38,8 @@ const (
 // ErrFormat means that data is not in the API server's protobuf encoding.
 var ErrFormat = errors.New("not Kubernetes protobuf")
 
-// Fields calls f for each field of a message. b is the contents of a string, bytes or message field. v is the value of
-// a numeric field.
+// Fields calls f for each field of a message. b is the contents of a string, bytes or message field, and nil for a
+// numeric field. v is the value of a numeric field.
 func Fields(msg []byte, f func(num protowire.Number, b []byte, v uint64) error) error {
 	for len(msg) > 0 {
 		num, typ, n := protowire.ConsumeTag(msg)
@@ -81,7 +81,7 @@ func Unwrap(data []byte) ([]byte, error) {
 		case num == unknownRaw:
 			raw = b
 		case num == unknownContentEncoding && len(b) > 0:
-			return fmt.Errorf("%w: encoding %q of an object", ErrFormat, b)
+			return fmt.Errorf("%w: an object has the content encoding %q", ErrFormat, b)
 		}
 		return nil
 	})
