@@ -1,13 +1,13 @@
-// Package alerts holds the Prometheus rules that Stormglass ships: recording rules that the dashboards use, alerts with their
-// runbooks, and for each alert the fault that must fire it (Table).
+// Package alerts contains the Prometheus rules that Stormglass ships: recording rules for the dashboards, and alerts. For each
+// alert, Table describes the fault that must fire it.
 //
 // The rules are plain rule files (*.yaml in this directory) that any Prometheus loads. Their tests, in promtool's format, are
-// in tests/*.yaml. The rules contain nothing that is specific to tests: the same files monitor production and are proven here.
+// in tests/*.yaml. The rules contain nothing that is specific to tests: the tested files are the files for production.
 //
 // # What the rules expect
 //
 // The rules expect the jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and loadgen, as Stormglass records
-// them. They keep a label cluster if the series have one. The scrape interval must be at most 30 s: the shortest range is 2
+// them. If the series have a label cluster, the rules keep it. The scrape interval must be at most 30 s: the shortest range is 2
 // minutes, which then contains four scrapes.
 //
 // # Conventions

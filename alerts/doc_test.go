@@ -38,35 +38,35 @@ func TestDoc(t *testing.T) {
 const docHead = `# Alerts
 
 Prometheus rules for a production cluster or a run: load [alerts/](../../alerts) into any Prometheus
-([how](../how-to/grafana-prometheus.md)). Each alert carries its [runbook](runbooks.md) (Means, Look at, Do) as an annotation, and ` + "`runbook_url`" + `; to read one here:
+([how](../how-to/grafana-prometheus.md)). Each alert has its [runbook](runbooks.md) (Means, Look at, Do) and the runbook's URL as annotations. Read one here:
 
     loadgen alerts -o json | jq -r '.[] | select(.alert == "EtcdNoLeader") | .runbook, .expr'
 
 ## Requirements
 
 - The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, during a run, loadgen. [Render](../how-to/grafana-prometheus.md#another-prometheus)
-  the rules where yours have other names. A label ` + "`cluster`" + ` is kept, but not by alerts on absence, because an absent series has no labels.
+  the rules if your jobs have other names. Alerts keep a label ` + "`cluster`" + `, except alerts on absence: an absent series has no labels.
 - Scrapes at most 30 s apart: the shortest range is 2 minutes.
-- The [metrics](#metrics) below. MetricsMissing fires where a component answers without them.
+- The [metrics](#metrics) below. MetricsMissing fires if a component answers without them.
 
 ## The alerts
 
-Each with the smallest fault that fires it, and its [incident](../incidents/README.md). ` + "`loadgen alerts`" + ` prints the
-[proof](../../loadgen/lab/records/proofs.md) of each.
+Each alert is listed with its severity, its [incident](../incidents/README.md) (I1 to I11) and the smallest fault that fires it. ` + "`loadgen alerts`" + `
+prints the [proof](../../loadgen/lab/records/proofs.md) of each.
 
-An alert stays active after its cause has ended, because its range still contains the fault; ` + "`for`" + ` starts only when the range contains
-enough of it. For example, a disk that is slow for 18 s fires EtcdWALFsyncSlow 72 s after the fault begins, for a minute. Gates on alerts say
-how far back the rule looked ([alert gates](objectives.md#alert-gates)).
+An alert stays active after the fault has ended, because the range of its expression still contains the fault. The time of ` + "`for`" + ` starts only when
+the range contains enough of the fault. For example, a disk that is slow for 18 s fires EtcdWALFsyncSlow 72 s after the fault begins, for a
+minute. Gates on alerts say how far back the rule looked ([alert gates](objectives.md#alert-gates)).
 `
 
 const docRules = `
 ## Design and tests
 
-- **Thresholds lie on bucket boundaries**: "over 10% of fsyncs took over 8 ms" is counted; a p99 would be interpolated.
-- **A missing series disables no rule**: no rule adds or compares with a series that may not exist. A rule also fires on a counter that
+- **Thresholds lie on bucket boundaries.** A rule counts that "over 10% of fsyncs took over 8 ms". A p99 would be interpolated.
+- **A missing series disables no rule.** No rule adds or compares with a series that may not exist. A rule also fires on a counter that
   appears only with its first event. Descriptors are compared with the limit of the last hour, because a process without a free descriptor
   cannot read its limit.
-- **Tests.** [alerts/tests](../../alerts/tests) has a case that fires and a quiet one for each alert: ` + "`go test ./alerts`" + `, or
+- **Tests.** [alerts/tests](../../alerts/tests) has for each alert a case that fires and a case that does not: ` + "`go test ./alerts`" + `, or
   ` + "`promtool test rules alerts/tests/*.yaml`" + `. [pint](https://github.com/cloudflare/pint) finds nothing. Metrics, labels and bucket boundaries are
   compared with the components' source.
 - **Cost.** All rules every 15 s over a recorded hour of 5,000 nodes: 6.3 s of CPU, 0.2% of a core.
@@ -101,7 +101,7 @@ func page(t *testing.T) []byte {
 		}
 	}
 	b.WriteString(docRules)
-	b.WriteString("\n## Recording rules\n\nDashboards read these too.\n\n")
+	b.WriteString("\n## Recording rules\n\nDashboards also use these series.\n\n")
 	var records []string
 	for _, r := range allRules(t) {
 		if r.Record != "" {

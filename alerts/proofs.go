@@ -57,7 +57,7 @@ type Expected struct {
 	Cause `yaml:",inline"`
 }
 
-// Run is a scenario whose run proves that alerts fire.
+// Run describes a run of a scenario that proves that alerts fire.
 type Run struct {
 	Name string
 	// Scenario is the scenario to run. Empty means the scenario with the name of the run. Two runs of the same scenario are
@@ -73,7 +73,7 @@ type Run struct {
 	}
 	// Hide lists the recorded series that are hidden from the rules.
 	Hide []Hide
-	// Stall stops the generator's process while a phase lasts.
+	// Stall pauses the generator's process again and again during a phase.
 	Stall Stall
 }
 
@@ -86,7 +86,7 @@ type Hide struct {
 	After, For  time.Duration
 }
 
-// Stall stops the generator's process during a phase, in each second for the time For. The zero value never stops it.
+// Stall pauses the generator's process for the time For in each second of a phase. The zero value never pauses it.
 type Stall struct {
 	Phase string
 	For   time.Duration

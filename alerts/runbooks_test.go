@@ -48,8 +48,8 @@ func TestRunbookURL(t *testing.T) {
 
 const runbooksHead = `# Runbooks
 
-What each [alert](alerts.md) means, where to look and what to do. The annotation ` + "`runbook_url`" + ` of an alert leads to its section here, and
-` + "`loadgen alerts render --runbook-base URL`" + ` makes it lead to your copy. The annotation ` + "`runbook`" + ` holds the same text.
+What each [alert](alerts.md) means, where to look and what to do. The annotation ` + "`runbook`" + ` of an alert holds the same text. Its ` + "`runbook_url`" + ` leads
+to this page; ` + "`loadgen alerts render --runbook-base URL`" + ` makes it lead to your copy. *Smallest fault* is the smallest fault that fires the alert.
 `
 
 func runbooksPage(t *testing.T) []byte {

@@ -52,7 +52,7 @@ func (p *Plane) describe(plan topology.Plan) control.Cluster {
 	return c
 }
 
-// mirror starts to show the components as mirror pods on control-plane nodes.
+// mirror starts publishing the components as mirror pods on control-plane nodes.
 func (p *Plane) mirror() error {
 	admin, err := clientcmd.BuildConfigFromFlags("", p.layout.Kubeconfig(pki.Admin))
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *Plane) Status() control.Status {
 }
 
 type (
-	// Observer is a running `loadgen observe`.
+	// Observer is a running `loadgen observe` process.
 	Observer = observer.Observer
 	// ObserverOptions configure an Observer.
 	ObserverOptions = observer.Options

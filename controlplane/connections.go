@@ -29,12 +29,12 @@ type connections struct {
 	balancer *balancer.Balancer // nil with one API server
 	proxies  []io.Closer
 	links    []fault.Link
-	// reserved holds sockets that reserve the components' ports. A component that was killed then finds its port free
-	// when it is started again.
+	// reserved holds sockets that reserve the components' ports, so that a killed component finds its port free when it
+	// is started again.
 	reserved []*os.File
 }
 
-// connect opens all connections of a plan. On an error it closes those that it has opened.
+// connect opens all connections of a plan. On an error, it closes the connections opened so far.
 func connect(plan topology.Plan, layout topology.Layout, ports topology.Ports) (c connections, err error) {
 	defer func() {
 		if err != nil {
@@ -94,13 +94,13 @@ func (c *connections) open(proxy topology.Proxy) error {
 	return nil
 }
 
-// close closes all connections. The client can still be used afterwards, because a call of Status may be in progress.
+// close closes all connections. The client remains usable, because a call of Status may be in progress.
 func (c *connections) close() {
 	if c.balancer != nil {
 		c.balancer.Close()
 	}
 	for _, p := range c.proxies {
-		_ = p.Close() // it fails only if the listener is closed already
+		_ = p.Close() // fails only if the listener is already closed
 	}
 	for _, file := range c.reserved {
 		file.Close()

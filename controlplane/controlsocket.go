@@ -16,15 +16,15 @@ import (
 )
 
 // maxSocketPath is the maximum length of the path of a Unix socket on all supported systems: sun_path holds 104 bytes
-// on BSD and 108 on Linux, including a final zero.
+// on BSD and 108 on Linux, including the terminating NUL.
 const maxSocketPath = 103
 
-// longestSocket is the longest name of a socket in the plane's directory.
+// longestSocket is the longest possible file name of a socket in the plane's directory.
 const longestSocket = control.KindKMSPlugin + "-00.sock"
 
 type server struct {
 	path string
-	temp string // a directory only for the socket, if the path of the plane's directory is too long
+	temp string // separate directory for the socket if the path of the plane's directory is too long; otherwise empty
 	http http.Server
 	done chan struct{}
 }
@@ -39,7 +39,7 @@ func serve(p *Plane) (*server, error) {
 		}
 		s.temp, s.path = temp, filepath.Join(temp, control.SocketFile)
 	}
-	os.Remove(s.path) // a killed supervisor may have left it; this one has the lock
+	os.Remove(s.path) // a killed supervisor may have left it; no other supervisor can run, because this one has the lock
 	listener, err := net.Listen("unix", s.path)
 	if err == nil {
 		err = os.Chmod(s.path, 0o600) // the directory is 0700 already
@@ -95,11 +95,11 @@ func (p *Plane) restoreEtcd(ctx context.Context, file string) (control.Restored,
 func reply(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // the client may have left
+	_ = json.NewEncoder(w).Encode(answer) // an error means that the client has disconnected
 }
 
-// lastAnswers is the time limit for answers in progress when the plane ends. A client that follows the events must
-// still receive the answer that the plane has ended.
+// lastAnswers is the time limit for HTTP responses in progress when the plane ends. A client that waits for events must
+// still receive the response that says that the plane has ended.
 const lastAnswers = time.Second
 
 func (s *server) close() {

@@ -37,10 +37,10 @@ func ConfigFile(dir string) string { return topology.Layout{Dir: dir}.Config() }
 // LogFile returns the path of the log of a component, or of the supervisor, of the plane in dir.
 func LogFile(dir, name string) string { return topology.Layout{Dir: dir}.Log(name) }
 
-// stragglers is the maximum wait for the last processes of a killed supervisor to end.
+// stragglers is the maximum time to wait until the remaining processes of a killed supervisor have ended.
 const stragglers = 3 * time.Second
 
-// UnusableError is the error of a directory that cannot be used for a plane.
+// UnusableError reports a directory that cannot be used for a plane.
 type UnusableError struct{ error }
 
 func (e *UnusableError) Unwrap() error { return e.error }
@@ -165,21 +165,21 @@ func fits(l topology.Layout, cfg control.Config) error {
 		return fmt.Errorf("%s: %w", l.Config(), err)
 	}
 	if kms := control.EncryptionKMS; last.APIServer.Encryption == kms && cfg.APIServer.Encryption != kms {
-		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted by %s (leave it at %s)", l.Dir, control.KindKMSPlugin, kms)
+		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted by %s (keep this setting at %s)", l.Dir, control.KindKMSPlugin, kms)
 	}
 	if err := fitsRelease(last, cfg); err != nil {
 		return err
 	}
 	if last.Encrypted() && !cfg.Encrypted() {
-		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted (leave it on, with any provider)", l.Dir)
+		return fmt.Errorf("apiServer.encryption: the Secrets in %s are encrypted (keep encryption on, with any provider)", l.Dir)
 	}
 	was, is := last.Count(control.KindEtcd), cfg.Count(control.KindEtcd)
-	const hint = "choose another --dir; `controlplane etcd snapshot` and `etcd restore` take the data there"
+	const hint = "choose another --dir; to move the data there, use `controlplane etcd snapshot` and `etcd restore`"
 	if was != is {
 		return fmt.Errorf("etcd.members: the data in %s belongs to %d members, not %d (%s)", l.Dir, was, is, hint)
 	}
 	if is > 1 && last.HasLinks() != cfg.HasLinks() {
-		return fmt.Errorf("networkFaults: the %d members whose data is in %s know each other by other addresses (keep the previous setting, or %s)", is, l.Dir, hint)
+		return fmt.Errorf("networkFaults: this change would change the peer addresses that are stored in the data of the %d etcd members in %s (keep the previous setting, or %s)", is, l.Dir, hint)
 	}
 	return nil
 }

@@ -92,9 +92,9 @@ func (b *broken) refused(t *testing.T) {
 		{"slow-fsync --member etcd-0 --delay 25ms --jitter 30ms", 2, "--jitter: 30ms is out of bounds (at most the delay"},
 		{"partition --component kube-scheduler", 2, "--component: partition is not for kube-scheduler"},
 		{"partition --component kube-apiserver-0 --peer kube-apiserver", 2, "--peer: no link joins"},
-		{"pause --component etcd-0 --for 0s", 2, "--for must be over 0s"},
+		{"pause --component etcd-0 --for 0s", 2, "--for must be greater than 0s"},
 		{"etcd-quota --quota 16MB", 2, "write it as 16MiB"},
-		{"webhook --resource pods", 2, "neither waits nor fails"},
+		{"webhook --resource pods", 2, "a webhook without a delay or failures"},
 		{"clear 99", 4, `fault "99": there is no such fault`},
 	}
 	for _, test := range tests {

@@ -80,12 +80,12 @@ func (h *faultHost) Rehearse(ctx context.Context) error {
 	return h.plane.restorer().Rehearse(ctx, h.plane.Cluster().Etcd)
 }
 
-// neighbourGrace is the maximum time that the writers may take to end. Each writer completes its fsync on a disk that
-// the writers keep busy.
+// neighbourGrace is the maximum time that the disk writers of the disk-contention fault may take to end. Each writer
+// first completes its fsync on a disk that the writers keep busy.
 const neighbourGrace = 10 * time.Second
 
-// neighbourDir returns the directory for the writers. It is on etcd's disk if etcd is stacked, and on another file
-// system if etcd is external.
+// neighbourDir returns the directory in which the disk writers write. It is on etcd's disk if etcd is stacked, and on
+// another file system if etcd is external.
 func (h *faultHost) neighbourDir() (string, error) {
 	data := h.plane.layout.Data("")
 	if h.Config().Etcd.Topology == control.EtcdExternal {
@@ -94,15 +94,15 @@ func (h *faultHost) neighbourDir() (string, error) {
 	return data, nil
 }
 
-// Neighbour starts the writers in a separate process. The start costs 80 ms of CPU time, nearly all of it for
-// initializing the linked Kubernetes packages.
+// Neighbour starts the disk writers in a separate process and returns when they write. It calls lost if the process ends
+// before stop is called. The start costs 80 ms of CPU time, mostly to initialize the linked Kubernetes packages.
 func (h *faultHost) Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error) {
 	dir, err := h.neighbourDir()
 	if err != nil {
 		return nil, err
 	}
-	// Garbage collection is off, because the process needs little memory. Collecting the garbage of the initialization
-	// would take a third of the CPU time of the start.
+	// Turn garbage collection off: the process needs little memory, and a collection would take a third of the CPU time
+	// of the start.
 	child, err := h.StartTool([]string{"GOGC=off"}, disk.Program, disk.Args(disk.Options{Dir: dir, Writers: writers, Size: size})...)
 	if err != nil {
 		return nil, err
@@ -124,11 +124,11 @@ func (h *faultHost) Neighbour(ctx context.Context, writers int, size int64, lost
 			return nil, ended()
 		case <-ctx.Done():
 			_ = stop(ctx)
-			return nil, fmt.Errorf("%s does not write yet: %w", child.Name, context.Cause(ctx))
+			return nil, fmt.Errorf("%s has not begun to write: %w", child.Name, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
-	go func() { // it ends with the process
+	go func() { // returns when the process ends
 		<-child.Done()
 		if !stopped.Load() {
 			lost(ended())

@@ -101,7 +101,7 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	if err := p.components.Launch(ctx, plan.Of(control.KindAPIServer)); err != nil {
 		return err
 	}
-	// The holders of leases from an earlier start are dead. A living holder would hold the lock of the directory.
+	// All holders of leases from an earlier start are dead: while one lived, this start could not lock the directory.
 	if again {
 		if err := c.client.DeleteLeases(ctx); err != nil {
 			return err
@@ -150,7 +150,7 @@ func (p *Plane) disarm(ctx context.Context, client *adminclient.Client, etcd top
 		return client.CallEtcd(ctx, etcd, path, in, out)
 	})
 	if raised {
-		p.progress("%-26s NOSPACE disarmed: it was raised before this start", control.KindEtcd)
+		p.progress("%-26s NOSPACE alarm disarmed: the alarm was raised before this start", control.KindEtcd)
 	}
 	return err
 }
@@ -216,7 +216,7 @@ func (p *Plane) announce() error {
 // it, the start is tried again.
 func PickPorts(last topology.Ports) (topology.Ports, error) {
 	ports := topology.Ports{}
-	var held []net.Listener // all are held at once, so that no port is picked twice
+	var held []net.Listener // all stay open until PickPorts returns, so that no port is picked twice
 	defer func() {
 		for _, l := range held {
 			l.Close()
@@ -250,7 +250,7 @@ func lastPorts(dir string) topology.Ports {
 	var p topology.Ports
 	data, err := os.ReadFile(filepath.Join(dir, portsFile))
 	if err != nil || json.Unmarshal(data, &p) != nil {
-		return nil // then any free ports
+		return nil // the plane then uses any free ports
 	}
 	return p
 }

@@ -23,14 +23,14 @@ func (p *Plane) report(err error) {
 }
 
 const (
-	// maxUnread is the maximum number of lines in the queue for the reader.
+	// maxUnread is the maximum number of lines in the queue for the user's writer.
 	maxUnread = 1024
-	// readWithin is the maximum time that a start, or the end of the plane, waits for the reader of the lines.
+	// readWithin is the maximum time that the plane, when it starts or ends, waits for the user's writer.
 	readWithin = time.Second
 )
 
-// messages writes the lines of a supervisor to its log immediately, and passes them on to the writer of the user in a
-// separate goroutine. That writer may block, like a terminal after Ctrl-S, and the end of a fault must not wait for it.
+// messages writes the supervisor's lines to its log immediately, and passes them on to the user's writer in a separate
+// goroutine. The user's writer may block, as a terminal does after Ctrl-S, and must not delay the end of a fault.
 type messages struct {
 	to       io.Writer
 	patience time.Duration // the time limit of flush
@@ -40,7 +40,7 @@ type messages struct {
 
 	mu     sync.Mutex // guards log and unread, and keeps the log and the queue in the same order
 	log    *os.File   // nil before the log is opened and after it is closed
-	unread int        // lines that found no room in the queue
+	unread int        // number of lines omitted because the queue was full
 }
 
 // message is a line. If forwarded is not nil, it is instead a request to close forwarded once all earlier lines have
@@ -50,7 +50,7 @@ type message struct {
 	forwarded chan struct{}
 }
 
-// newMessages returns a messages that passes lines on to a writer, one after another. The caller must close it.
+// newMessages returns messages that pass lines on to the writer to, in order. The caller must close them.
 func newMessages(to io.Writer) *messages {
 	m := &messages{to: to, patience: readWithin, queue: make(chan message, maxUnread)}
 	m.open, m.end = context.WithCancel(context.Background())
@@ -70,7 +70,7 @@ func (m *messages) forward() {
 			case next.forwarded != nil:
 				close(next.forwarded)
 			default:
-				fmt.Fprintln(m.to, next.line) // the reader may have left
+				fmt.Fprintln(m.to, next.line) // ignore errors: the terminal may be closed
 			}
 		}
 	}

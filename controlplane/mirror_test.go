@@ -148,7 +148,7 @@ func TestPortForward(t *testing.T) {
 	if code, _, err := do(t, http.DefaultClient, http.MethodGet, "http://"+forward(t, w, c.Dir, "kube-scheduler-control-plane", "10251")+"/metrics", ""); err == nil {
 		t.Errorf("port 10251 answers: %d", code)
 	}
-	const reason = "kube-scheduler-0 does not serve at port 10251 (forward port 10259)"
+	const reason = "kube-scheduler-0 does not listen on port 10251 (forward port 10259)"
 	if said := bufio.NewScanner(r); !said.Scan() || !strings.Contains(said.Text(), reason) {
 		t.Errorf("%q does not say %q", said.Text(), reason)
 	}

@@ -53,7 +53,7 @@ func TestUpObserve(t *testing.T) {
 	}
 	_, stderr, code := run(t, "up", "--detach", "--dir", dir, "--loadgen", binary, "--observe="+taken.Addr().String())
 	taken.Close()
-	if code != 4 || !strings.Contains(stderr, "--observe: listen tcp "+taken.Addr().String()+": bind: address already in use (port 0 takes a free one)") || strings.Contains(stderr, "ready after") {
+	if code != 4 || !strings.Contains(stderr, "--observe: listen tcp "+taken.Addr().String()+": bind: address already in use (use port 0 for a free port)") || strings.Contains(stderr, "ready after") {
 		t.Errorf("the address is taken: exit %d\n%s", code, stderr)
 	}
 	if up, err := control.InUse(dir); err != nil || up {

@@ -40,13 +40,13 @@ type Options struct {
 	// returned for Config.
 	Config   control.Config
 	Defaults Defaults
-	// Executable is the multi-call binary that holds the components.
+	// Executable is the path of the multi-call binary that contains the components.
 	Executable string
-	// Progress receives messages, line by line. When Start returns, all lines so far have been written. If the writer
-	// blocks, the plane does not wait for it for long.
+	// Progress receives progress messages, line by line. Start writes all its lines before it returns, but waits at most
+	// one second for a writer that blocks.
 	Progress io.Writer
-	// Now makes Start kill processes instead of stopping them gracefully. The caller closes it while Start stops a
-	// plane that has failed or was interrupted. Nil means that processes are always stopped gracefully.
+	// Now, once closed, makes Start kill the processes of a plane that failed to start or was interrupted, instead of
+	// stopping them gracefully. Nil means that processes are always stopped gracefully.
 	Now <-chan struct{}
 	// PickPorts chooses a port for each listener. last holds the ports of the last start, with zero for a new listener.
 	// If PickPorts is nil, the plane uses free loopback ports.
@@ -65,7 +65,7 @@ type Plane struct {
 	faults     *fault.Manager
 	components *supervisor.Supervisor
 	nodes      *mirror.Nodes // nil before the plane is ready
-	// closing ends when the plane begins to stop. lifetime ends when its last process was stopped.
+	// closing ends when the plane begins to stop. lifetime ends when the plane's last process has stopped.
 	closing, lifetime         context.Context
 	beginClosing, endLifetime context.CancelFunc
 
@@ -74,13 +74,13 @@ type Plane struct {
 	died        chan error // the reason why the plane must end: a component ended too early or cannot be started again, or a restore failed
 
 	// publishing is held while cluster.json is written, so that the newest version is written last. It is locked before
-	// mu. mu is not held during the write: the disk may be kept busy by a fault, whose end needs mu.
+	// mu. mu is not held during the write, because a fault may keep the disk busy and ending that fault needs mu.
 	publishing sync.Mutex
 	// mu guards the fields below.
 	mu          sync.Mutex
 	state       control.State
 	since       time.Time        // the time at which state began
-	cause       string           // the reason of the stop
+	cause       string           // why the plane stops; empty before
 	cluster     *control.Cluster // nil before the plane is ready; replaced, never modified
 	connections connections
 }
@@ -219,16 +219,16 @@ func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	return nil
 }
 
-// Stop stops a plane for the reason cause. Once now is closed, it kills the processes that still run. The steps are:
+// Stop stops a plane for the reason cause. Once now is closed, it kills the processes that still run. In this order, it
 //
-//  0. the mirror nodes stop, and faults are undone;
-//  1. scheduler and controller manager, so that nothing new is decided;
-//  2. API servers, so that nothing new is written;
-//  3. etcd;
-//  4. the load balancer and the links;
-//  5. the last status is kept in stopped.json;
-//  6. the control socket;
-//  7. the whole directory, if no plane was ever ready in it.
+//  0. stops the mirror nodes and undoes all faults;
+//  1. stops the scheduler and the controller manager, so that they make no new decisions;
+//  2. stops the API servers, so that no client writes new data;
+//  3. stops etcd;
+//  4. closes the load balancer and the links;
+//  5. writes the last status to stopped.json, if a plane was ever ready in the directory;
+//  6. closes the control socket;
+//  7. removes the directory, if no plane was ever ready in it.
 //
 // The directory stays locked until Release or the end of this process. A process that waits for the lock (`down`)
 // therefore also waits for the end of the supervisor.
@@ -262,8 +262,8 @@ func (p *Plane) Stop(cause error, now <-chan struct{}) {
 // Release unlocks the directory of a plane that has ended.
 func (p *Plane) Release() { p.dir.release() }
 
-// shutdownSignal returns the channel that makes a stop kill the processes: now, or a closed channel if an etcd member
-// has died, because an API server cannot shut down gracefully without a quorum.
+// shutdownSignal returns the channel that, once closed, makes Stop kill the processes. It is now or, if an etcd member
+// has died, a closed channel, because an API server cannot shut down gracefully without a quorum.
 func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
 	if !p.components.Died(control.KindEtcd) {
 		return now

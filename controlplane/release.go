@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/version"
 )
 
-// findProgram returns the controlplane program with the components of release r: the program at the path executable if
-// it has this release, otherwise another program.
+// findProgram returns the controlplane program that contains the components of release r: the program at the path
+// executable if r is linked into this program, otherwise the program that control.FindProgram finds.
 func findProgram(ctx context.Context, executable string, r control.Release) (control.Program, error) {
 	if r == control.Linked() {
 		return control.Program{Path: executable, Revision: version.Revision()}, nil
@@ -107,7 +107,7 @@ func fitsRelease(last, now control.Config) error {
 	for _, name := range now.ComponentsOf(control.KindEtcd) {
 		was, is := last.ReleaseOf(name), now.ReleaseOf(name)
 		if is.OlderThan(was, control.KindEtcd) {
-			return fmt.Errorf("%s was last started as etcd %s, whose data %s may not read (keep it with versions: {etcd: %q}, or start the previous release, then: controlplane fault downgrade)",
+			return fmt.Errorf("%s last ran etcd %s; etcd %s may be unable to read its data (keep the version with versions: {etcd: %q}, or start the previous release and run: controlplane fault downgrade)",
 				name, was.Etcd, is.Etcd, was.Minor)
 		}
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// minDescriptors is the smallest limit of open files per process with which a plane starts. It is the next power of two
+// minDescriptors is the smallest limit of open files per process at which a plane starts. It is the next power of two
 // above 2,700: 500 connections of kubelets, 2,000 of watches, and 200 for connections to etcd and the process itself.
 // The load balancer holds two descriptors for each connection.
 const minDescriptors = 4096
 
-// The disk space that a start needs: each member preallocates two WAL segments of
-// 64 MB; its backend, the logs and a margin come on top.
+// The disk space that a start needs, in bytes. minFreePerMember covers the two WAL segments of 64 MB that each etcd
+// member preallocates. minFreeBesides covers the databases of etcd, the logs and a margin.
 const (
 	minFreePerMember = 128 << 20
 	minFreeBesides   = 128 << 20
@@ -57,7 +57,7 @@ func needOf(cfg control.Config, resumed bool) resources {
 const memoryShared = 128 << 20
 
 // memoryOf returns the private memory that one component of a kind uses when a plane has just become ready, plus a
-// margin. `controlplane status` prints the same figures.
+// margin. `controlplane status` shows the actual values in the column PRIVATE.
 func memoryOf(kind string) uint64 {
 	alone := map[string]uint64{control.KindAPIServer: 256 << 20, control.KindControllerManager: 64 << 20}
 	return cmp.Or(alone[kind], 48<<20)
@@ -99,13 +99,13 @@ func megabytes(bytes uint64) uint64 { return (bytes + 1<<20 - 1) >> 20 }
 // Defaults holds the components' default values of the flags that a config sets, by component and flag.
 type Defaults = topology.Defaults
 
-// Check makes each component check its settings in the config, before anything is started. The components of each
-// release check their own settings. Check returns upstream's defaults of the flags that the config sets.
+// Check validates the settings in cfg before any component is started: it runs the programs of each release to check the
+// settings of their components. It returns the upstream defaults of the flags that cfg sets, and the problems found.
 func Check(ctx context.Context, executable string, cfg control.Config) (Defaults, []control.Problem, error) {
 	defaults := Defaults{}
 	var problems []control.Problem
 	releases := releasesIn(cfg)
-	if own := control.Linked(); !slices.Contains(releases, own) { // for components that do not come with a release
+	if own := control.Linked(); !slices.Contains(releases, own) { // own checks the components that belong to no release
 		releases = append(releases, own)
 	}
 	for _, r := range releases {
@@ -122,7 +122,7 @@ func Check(ctx context.Context, executable string, cfg control.Config) (Defaults
 	return defaults, problems, nil
 }
 
-// checkRelease makes the components of release r check their settings.
+// checkRelease runs program to check the settings of the components of release r. It adds upstream defaults to defaults.
 func checkRelease(ctx context.Context, program string, cfg control.Config, r control.Release, defaults Defaults) (problems []control.Problem, err error) {
 	for _, section := range cfg.FlagSections() {
 		of := []control.Release{control.Linked()}

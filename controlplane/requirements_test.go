@@ -62,8 +62,8 @@ func TestResumeWithOtherMembersIsRefused(t *testing.T) {
 	tuned.APIServer.Replicas = 2
 	for want, cfg := range map[string]control.Config{
 		"": tuned,
-		"belongs to 3 members, not 1 (choose another --dir":             {},
-		"networkFaults: the 3 members whose data is in " + l.Dir + " k": {Etcd: three.Etcd, NetworkFaults: control.NetworkFaultsOff},
+		"belongs to 3 members, not 1 (choose another --dir":     {},
+		"in the data of the 3 etcd members in " + l.Dir + " (k": {Etcd: three.Etcd, NetworkFaults: control.NetworkFaultsOff},
 	} {
 		if err := fits(l, cfg); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -33,7 +33,7 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		{[]string{"help", "etcd", "restor"}, 2, `(did you mean "restore"?)`},
 		{[]string{"up", "--observe", "127.0.0.1:9090"}, 2, `controlplane up takes no argument "127.0.0.1:9090" (the address of --observe comes after =: --observe=127.0.0.1:9090)`},
 		{[]string{"up", "--observe=127.0.0.1:90900"}, 2, `--observe: "127.0.0.1:90900" is not an address to listen on`},
-		{[]string{"up", "--dir", dir, "--loadgen", loadgen, "--observe=" + taken.Addr().String()}, 4, "--observe: listen tcp " + taken.Addr().String() + ": bind: address already in use (port 0 takes a free one)"},
+		{[]string{"up", "--dir", dir, "--loadgen", loadgen, "--observe=" + taken.Addr().String()}, 4, "--observe: listen tcp " + taken.Addr().String() + ": bind: address already in use (use port 0 for a free port)"},
 		{[]string{"up", "--config", ""}, 2, "--config is empty (give it a value, or leave it out)"},
 		{[]string{"status", "--dir="}, 2, "--dir is empty"},
 		{[]string{"status", "--ouput", "json"}, 2, "unknown flag: --ouput (did you mean --output?)"},
@@ -42,7 +42,7 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		{[]string{"kubectl", "--dir=", "get", "ns"}, 2, "--dir is empty"},
 		{[]string{"etcdctl", "get", "--member"}, 2, "--member needs a value (write --member MEMBER)"},
 		{[]string{"etcd", "snapshot", "/nowhere/etcd.db"}, 2, "/nowhere/etcd.db: no such file or directory (name a file that can be written)"},
-		{[]string{"etcd", "restore", "/dev/zero"}, 2, "/dev/zero: it is a device or socket, not a regular file (name a file that `controlplane etcd snapshot` has written)"},
+		{[]string{"etcd", "restore", "/dev/zero"}, 2, "/dev/zero: it is a device or socket, not a regular file (pass a file that `controlplane etcd snapshot` has written)"},
 		{[]string{"up", "--dir", loadgen}, 2, loadgen + ": not a directory (choose another --dir)"},
 		{[]string{"status", "--dir", loadgen}, 4, loadgen + ": no control plane runs in this directory (not a control plane's directory: name another with --dir)"},
 		{[]string{"kubectl", "--dir", other, "get", "ns"}, 4, other + ": no control plane runs in this directory (not a control plane's directory: name another with --dir)"},
@@ -91,7 +91,7 @@ func TestToolsUseSelectedPlane(t *testing.T) {
 			t.Errorf("%v: exit %d\n%s%s", args, code, stdout, stderr)
 		}
 	}
-	if _, stderr, code := run(t, "etcdctl", "--dir", c.Dir, "--member", "etcd-7", "endpoint", "health"); code != 2 || !strings.Contains(stderr, "--member etcd-7: there is no such member (there are etcd-0)") {
+	if _, stderr, code := run(t, "etcdctl", "--dir", c.Dir, "--member", "etcd-7", "endpoint", "health"); code != 2 || !strings.Contains(stderr, "--member etcd-7: unknown member (known: etcd-0)") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

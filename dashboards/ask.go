@@ -24,8 +24,8 @@ type Window struct {
 	Range time.Duration
 }
 
-// Asker rewrites a panel's query so that it works on a recording. It makes Grafana's variables match everything. A recording has
-// no series of recording rules, so it also replaces these series with the expressions of the rules.
+// Asker rewrites a panel's query so that it works on the recorded data of a run. It makes Grafana's variables match everything.
+// The recorded data has no series of recording rules, so it also replaces these series with the expressions of the rules.
 type Asker struct {
 	parser  parser.Parser
 	records map[string][]record // by name of the record, which may have several rules
@@ -61,7 +61,7 @@ func Expand(expr string, w Window) string {
 	).Replace(expr)
 }
 
-// Ask rewrites a panel's query for a recording that has no series of recording rules.
+// Ask rewrites a panel's query for recorded data that has no series of recording rules.
 //
 // The rewritten query evaluates the expression of a rule at each step. Prometheus would instead read the value that the rule
 // wrote some seconds before. Ask fails if the PromQL cannot be parsed, or if it uses a record in a way that cannot be rewritten.

@@ -1,4 +1,4 @@
-// Package dashboards holds the Grafana dashboards that Stormglass ships. The folder source has a YAML file for each dashboard;
+// Package dashboards contains the Grafana dashboards that Stormglass ships. The folder source has a YAML file for each dashboard;
 // process.yaml describes a row that several dashboards have, and reasons.yaml explains why a query may have no result. Package
 // source generates the JSON that any Grafana imports or provisions (json/UID.json). The report draws the dashboards without
 // Grafana. The YAML files also list, for each panel, the faults that must move it.
@@ -46,7 +46,7 @@ type Panel struct {
 	// Kind is "timeseries" (the default), "stat", "table", "heatmap" or "state-timeline".
 	Kind  string
 	Title string
-	// Tells says what the panel shows and what that means. Do says what to do if the panel shows a problem.
+	// Tells explains what the panel shows and what it means. Do says what to do if the panel shows a problem.
 	Tells, Do string
 	// Unit is Grafana's identifier of the unit, such as "s", "reqps" or "percentunit".
 	Unit string
@@ -137,7 +137,7 @@ func (p Panel) Steps() []Step {
 // DrawsSteps reports whether the panel shows its thresholds.
 func (p Panel) DrawsSteps() bool { return p.Kind == "timeseries" && (p.Warn != 0 || p.Bad != 0) }
 
-// SoftMax returns the value to which the axis extends at least, so that one slow call in a thousand does not fill the panel.
+// SoftMax returns the minimum upper end of the axis. Without it, one slow call in a thousand would fill the whole panel.
 // Zero means that the axis ends at the highest value.
 func (p Panel) SoftMax() float64 {
 	if p.Kind == "timeseries" && p.Unit == "percentunit" && p.Max == 0 {

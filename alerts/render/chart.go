@@ -13,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/alerts"
 )
 
-// Chart returns the generated templates of the Helm chart stormglass-monitoring, by their paths below templates. The sources are
-// the rules, the dashboards and scrape, the file system of deploy/kubernetes/scrape. For the same job names, Helm renders the
-// templates of rules and dashboards to the files that Render returns.
+// Chart returns the generated templates of the Helm chart stormglass-monitoring, by their paths below templates. It generates
+// them from the rules, the dashboards, and scrape, which holds the files of deploy/kubernetes/scrape. With the same job names, Helm
+// renders the templates of rules and dashboards to the same content as Render.
 func Chart(scrape fs.FS) (map[string][]byte, error) {
 	c, err := newChart()
 	if err != nil {
@@ -93,8 +93,8 @@ func newChart() (*chart, error) {
 	return c, nil
 }
 
-// needs returns the condition under which a part of an expression remains after pruning, and the distinct expressions that may
-// remain.
+// needs returns the condition under which a part of an expression remains when the parts for jobs that are not scraped are
+// removed, and the distinct expressions that may remain.
 func (c *chart) needs(expr string) (condition, []string, error) {
 	var sets [][]string
 	var forms []string
@@ -112,7 +112,7 @@ func (c *chart) needs(expr string) (condition, []string, error) {
 			forms = append(forms, form)
 		}
 	}
-	if len(sets) == len(c.some) { // a job is always left
+	if len(sets) == len(c.some) { // something remains for every set of jobs
 		return always(), forms, nil
 	}
 	return smallest(sets), forms, nil
@@ -189,7 +189,7 @@ func metadata(part, values string) string {
 `, part, values)
 }
 
-// scrapeLines replaces the lines of the scrape objects that depend on values of the chart; %s is the component.
+// scrapeLines lists replacements for the lines of the scrape objects that depend on values of the chart. %s is the component.
 var scrapeLines = []struct{ from, to string }{
 	{"  labels: {app.kubernetes.io/part-of: stormglass}\n", "  labels:\n    {{- include \"stormglass.labels\" (list . .Values.scrape.labels) | nindent 4 }}\n"},
 	{"  labels: {app.kubernetes.io/part-of: stormglass, app.kubernetes.io/name: stormglass-%s}\n",
@@ -205,7 +205,7 @@ func scrapeTemplates(scrape fs.FS) (map[string]string, error) {
 	err := sorted(scrape, "*.yaml", func(name string, data []byte) error {
 		job := strings.TrimSuffix(name, ".yaml")
 		if !slices.Contains(Jobs(), job) {
-			return nil // a kustomization
+			return nil // not the file of a component, such as kustomization.yaml
 		}
 		text := string(data)
 		for _, line := range scrapeLines {

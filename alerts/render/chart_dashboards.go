@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/dashboards"
 )
 
-// items is a list in which each element has a condition.
+// items is a JSON list. Helm renders each element only if its condition holds.
 type items struct {
 	list []any
 	when []condition
@@ -67,7 +67,7 @@ func (c *chart) board(file string, text []byte) (*board, error) {
 	if err := decoder.Decode(&b.object); err != nil {
 		return nil, err
 	}
-	row := -1 // the last heading
+	row := -1 // index of the last heading
 	for i, p := range objects(b.object["panels"]) {
 		var when condition
 		var targets []condition
@@ -130,7 +130,7 @@ func (b *board) template(kept map[string]condition) (string, error) {
 	b.object["links"] = links(b.object["links"])
 	panels := objects(b.object["panels"])
 	if len(panels) != len(b.panels) {
-		return "", fmt.Errorf("%d panels, %d conditions", len(panels), len(b.panels))
+		return "", fmt.Errorf("the dashboard has %d panels, but the number of conditions is %d", len(panels), len(b.panels))
 	}
 	shown := items{when: b.panels}
 	for i, p := range panels {
@@ -167,13 +167,13 @@ func (b *board) template(kept map[string]condition) (string, error) {
 		"data:\n  "+b.file+": |\n    "+w.String()+"\n"), nil
 }
 
-// either is a text that depends on a condition: text if the condition holds, not otherwise.
+// either is a string that Helm renders as text if the condition holds, and otherwise as not.
 type either struct {
 	when      condition
 	text, not string
 }
 
-// choices returns the query of a variable as a template. Helm renders the template to the result of renderer.choices.
+// choices returns the query of a variable as a template. Helm renders the template to the text that renderer.choices returns.
 func choices(query any) any {
 	text, _ := query.(string)
 	matcher := jobMatcher.FindStringSubmatch(text)
@@ -197,7 +197,7 @@ func objects(list any) (all []object) {
 // jsonTemplate writes JSON as a Helm template.
 type jsonTemplate struct {
 	strings.Builder
-	lists int
+	lists int // number of lists so far that need a comma variable
 }
 
 // value writes a JSON value at the current position of the line. indent is the indentation of all further lines of the value.
@@ -254,8 +254,8 @@ func (w *jsonTemplate) fields(o object, indent string) error {
 	return nil
 }
 
-// items writes a list. Elements may have conditions. The comma before an element is then held by a template variable, which is
-// empty until the first element is rendered.
+// items writes a list. If elements have conditions, the comma before each element is in a template variable, which is empty until
+// the first element is rendered.
 func (w *jsonTemplate) items(all items, indent string) error {
 	if len(all.list) == 0 {
 		w.WriteString("[]")

@@ -56,7 +56,7 @@ func (c *chart) group(g *yaml.Node) (when condition, text string, err error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "    - name: %s\n      interval: %s\n      rules:\n", value(g, "name"), value(g, "interval"))
 	for _, r := range rules {
-		if r.when.helm() == when.helm() { // the group is not there without it
+		if r.when.helm() == when.helm() { // the condition of the group already includes it
 			b.WriteString(r.text)
 			continue
 		}
@@ -117,7 +117,7 @@ func (c *chart) rule(node *yaml.Node) (when condition, text string, err error) {
 	return when, b.String(), nil
 }
 
-// chain returns the template of a chain of "or" whose operands are about different components.
+// chain returns the template of a chain of "or" whose operands select series of different components.
 func (c *chart) chain(expr string) (string, error) {
 	parsed, err := c.full.parser.ParseExpr(expr)
 	if err != nil {

@@ -65,7 +65,6 @@ func call(function string, args []string) string {
 	return "(" + function + " " + strings.Join(args, " ") + ")"
 }
 
-// variables returns the names of the variables of jobs in Helm templates.
 func variables(jobs []string) (all []string) {
 	for _, job := range jobs {
 		all = append(all, variable(job))

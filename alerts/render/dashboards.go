@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// object is a JSON object.
 type object = map[string]any
 
-// dashboards renders the dashboards for Grafana. It removes panels, annotations and links that need only left-out jobs, and
-// dashboards without a remaining panel.
+// dashboards renders the dashboards for Grafana. It removes panels and annotations that use only left-out jobs, dashboards
+// without a remaining panel, and links to removed dashboards.
 func (r *renderer) dashboards(files fs.FS) (rendered, error) {
 	out := rendered{files: map[string]string{}}
 	boards := map[string]object{}
@@ -112,7 +111,7 @@ func (r *renderer) choices(query string) string {
 	return r.text(query)
 }
 
-// targets renders the queries of a panel and removes queries of left-out jobs only. alive reports whether a query remains.
+// targets renders the queries of a panel and removes queries that use only left-out jobs. alive reports whether a query remains.
 func (r *renderer) targets(panel object) (alive bool, err error) {
 	panel["targets"] = without(panel["targets"], func(target object) bool {
 		ok, e := r.query(target, "expr")

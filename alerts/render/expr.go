@@ -57,7 +57,7 @@ func (r *renderer) jobs(op, value string) string {
 }
 
 // leftOut reports whether a selector can only match left-out series: all its jobs are left out, or all rules of the record that
-// it selects.
+// it selects are left out.
 func (r *renderer) leftOut(s *parser.VectorSelector) bool {
 	if r.gone[s.Name] {
 		return true
@@ -195,7 +195,7 @@ func (r *renderer) selected(text, parsable string) (string, error) {
 		}
 	}
 	if _, err := r.parser.ParseExpr(masked(b.String())); err != nil {
-		return "", fmt.Errorf("with the selector %s: %w", r.Selector, err)
+		return "", fmt.Errorf("add the selector %s to an expression: %w", r.Selector, err)
 	}
 	return b.String(), nil
 }

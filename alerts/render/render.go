@@ -136,7 +136,7 @@ func newRenderer(o Options) (*renderer, error) {
 		return nil, fmt.Errorf("cluster label %q is not a label name (letters, digits and _)", o.ClusterLabel)
 	}
 	if slices.Contains([]string{"job", "instance", "le"}, o.ClusterLabel) {
-		return nil, fmt.Errorf("cluster label %q has another meaning (name the label that distinguishes clusters)", o.ClusterLabel)
+		return nil, fmt.Errorf("cluster label %q already has another meaning in Prometheus (name the label that distinguishes clusters)", o.ClusterLabel)
 	}
 	if u, err := url.Parse(o.RunbookBase); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, fmt.Errorf("runbook base %q is not a URL (write %s)", o.RunbookBase, alerts.Pages)
@@ -162,7 +162,7 @@ func (r *renderer) checkJobs() error {
 			continue
 		}
 		if other := kept[theirs]; other != "" {
-			return fmt.Errorf("job %q is the name of both %s and %s (relabel one of them, or leave one out: %s=)", theirs, other, ours, ours)
+			return fmt.Errorf("job %q is given as the job of %s and of %s (relabel one of them, or leave one out: %s=)", theirs, other, ours, ours)
 		}
 		kept[theirs] = ours
 	}
@@ -201,7 +201,6 @@ func (r *renderer) job(ours string) string {
 // scraped reports whether a job of Stormglass is not left out.
 func (r *renderer) scraped(ours string) bool { return r.job(ours) != "" }
 
-// sortedNames returns the names of files in order.
 func sortedNames(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }
 
 // sorted calls f with each file that matches a pattern, in the order of their names.

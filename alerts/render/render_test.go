@@ -298,12 +298,12 @@ func TestDashboards(t *testing.T) {
 // Invalid options are refused in one line.
 func TestRefused(t *testing.T) {
 	for want, o := range map[string]render.Options{
-		`job "apiserver" is in no rule`:          {Jobs: map[string]string{"apiserver": "kube-apiserver"}},
-		`job "x" is the name of both etcd and k`: {Jobs: map[string]string{"etcd": "x", "kube-scheduler": "x"}},
+		`job "apiserver" is in no rule`:           {Jobs: map[string]string{"apiserver": "kube-apiserver"}},
+		`job "x" is given as the job of etcd and`: {Jobs: map[string]string{"etcd": "x", "kube-scheduler": "x"}},
 		"every job is left out": {Jobs: map[string]string{"etcd": "", "kube-scheduler": "", "kube-controller-manager": "", "cloud-controller-manager": "",
 			"loadgen": "", "kube-apiserver": ""}},
 		`cluster label "a-b" is not a label name`:    {ClusterLabel: "a-b"},
-		`cluster label "job" has another`:            {ClusterLabel: "job"},
+		`cluster label "job" already has another`:    {ClusterLabel: "job"},
 		`is not a list of matchers`:                  {Selector: "tier"},
 		`matches job, which the rules already match`: {Selector: `job="x"`},
 		`runbook base "docs" is not a URL`:           {RunbookBase: "docs"},

@@ -44,7 +44,6 @@ func (r *renderer) settle(docs map[string]*yaml.Node) error {
 	return nil
 }
 
-// rules renders rule files.
 func (r *renderer) rules(files fs.FS) (rendered, error) {
 	out := rendered{files: map[string]string{}}
 	docs, err := ruleFiles(files)

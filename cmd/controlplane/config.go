@@ -21,7 +21,7 @@ import (
 
 type settings struct {
 	config control.Config
-	from   *strictyaml.Document // nil: the config of the last start, or the defaults
+	from   *strictyaml.Document // the --config file; nil if config comes from the last start or is the default
 }
 
 // readSettings reads --config, or the config of the last start in the plane's directory.
@@ -41,9 +41,9 @@ func readSettings(ctx context.Context, o upOptions, stdin io.Reader, progress io
 		data, err = userfile.Read(name, userfile.Text)
 	}
 	if err != nil {
-		return s, fmt.Errorf("--config %s: %w (name a YAML file of the plane's settings, or - for standard input)", o.config, err)
+		return s, fmt.Errorf("--config %s: %w (pass a YAML file with the plane's settings, or - for standard input)", o.config, err)
 	}
-	if blank(data) { // nothing set: upstream's defaults
+	if blank(data) { // no settings: use upstream's defaults
 		return s, nil
 	}
 	if s.from, err = strictyaml.Parse(name, data); err != nil {
@@ -55,7 +55,7 @@ func readSettings(ctx context.Context, o upOptions, stdin io.Reader, progress io
 	return s, s.refusal(s.config.Problems())
 }
 
-// blank reports whether YAML holds nothing except comments.
+// blank reports whether a YAML file is empty or contains only comments.
 func blank(data []byte) bool {
 	var node yaml.Node
 	if err := yaml.Unmarshal(data, &node); err != nil {
@@ -64,7 +64,7 @@ func blank(data []byte) bool {
 	return node.IsZero() || len(node.Content) == 1 && node.Content[0].Tag == "!!null"
 }
 
-// check makes each component check its section of the config, and prints the config's warnings.
+// check validates each component's section of the config, and prints the config's warnings.
 func (s settings) check(ctx context.Context, executable string, progress io.Writer) (controlplane.Defaults, error) {
 	defaults, problems, err := controlplane.Check(ctx, executable, s.config)
 	if ctx.Err() != nil {
@@ -109,10 +109,10 @@ func lastConfig(dir string, progress io.Writer) (config control.Config, err erro
 		return config, err
 	}
 	if err := json.Unmarshal(data, &config); err != nil {
-		return config, fmt.Errorf("%s: %w (give the settings with --config)", file, err)
+		return config, fmt.Errorf("%s: %w (pass the settings with --config)", file, err)
 	}
 	if !reflect.DeepEqual(config, control.Config{}) {
-		fmt.Fprintf(progress, "with the settings of the last start, %s\n", file)
+		fmt.Fprintf(progress, "using the settings of the last start: %s\n", file)
 	}
 	return config, nil
 }

@@ -93,11 +93,11 @@ func restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore etcd from a snapshot",
-		Long: `Restore etcd from a snapshot. The snapshot becomes fresh data for each member.
-Then everything is stopped and started again on that data, as a new cluster whose
-revisions start a billion higher, so that no client mistakes old objects for new
-ones. Everything written after the snapshot is lost. If anything fails, etcd gets
-its previous data back. The command is refused while faults are in force.`,
+		Long: `Restore etcd from a snapshot. The supervisor creates new data for each member from
+the snapshot, then stops all components and starts them on the new data, as a new
+etcd cluster. Its revisions start a billion higher, so that clients do not mistake
+old objects for new ones. All writes after the snapshot are lost. If a step fails,
+etcd gets its previous data back. The command fails while faults are in force.`,
 		Example: `  controlplane etcd restore /tmp/etcd.db`,
 		Args:    cobra.ExactArgs(1),
 	}
@@ -108,7 +108,7 @@ its previous data back. The command is refused while faults are in force.`,
 			err = userfile.Check(file, snapshotMax)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w (name a file that `controlplane etcd snapshot` has written)", args[0], err)
+			return fmt.Errorf("%s: %w (pass a file that `controlplane etcd snapshot` has written)", args[0], err)
 		}
 		client, err := dial(*dir)
 		if err != nil {
@@ -120,7 +120,7 @@ its previous data back. The command is refused while faults are in force.`,
 		}
 		w := cmd.OutOrStdout()
 		return exitcode.EnvironmentError(output.Write(w, restored, func() error {
-			_, err := fmt.Fprintf(w, "%s restored from %s; nothing was served for %.1f s\n", strings.Join(restored.Members, ", "), file, restored.Down.Seconds())
+			_, err := fmt.Fprintf(w, "%s restored from %s; the plane was down for %.1f s\n", strings.Join(restored.Members, ", "), file, restored.Down.Seconds())
 			return err
 		}))
 	}

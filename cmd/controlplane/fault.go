@@ -23,19 +23,19 @@ func faultCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fault",
 		Short: "Inject faults into a running control plane",
-		Long: `Break a running control plane: a real fault on a real component. The
-supervisor puts it in force at once, ends it by itself when its time is over,
-even if this command has ended, and undoes all faults when the plane stops.
+		Long: `Inject a real fault into the components of a running control plane. The
+supervisor begins the fault immediately and ends it when its time is over, even
+if this command has ended. It undoes all faults when the plane stops.
 
-A component is named as in status ("etcd-0"); "etcd" or "kube-apiserver" means
-all of the kind; "etcd-leader", "kube-scheduler-follower" and the like are looked
-up when the fault begins.
+Name a component as in status ("etcd-0"). "etcd" or "kube-apiserver" means all
+components of that kind. "etcd-leader", "kube-scheduler-follower" and similar names
+are resolved when the fault begins.
 
-Faults on different parts of the plane can be in force together. Two that would
-interfere cannot: the second is refused, with the ID of the first.
+Faults on different parts of the plane can be in force together. A fault that would
+interfere with another fault is refused; the message contains the other fault's ID.
 
-Exit codes: 0 done, 2 usage, or a fault that this plane cannot have, 4 the plane is
-not running, the fault clashes with another or could not be begun or undone.`,
+Exit codes: 0 done, 2 bad usage or a fault that this plane does not support, 4 the
+plane is not running, the fault clashes with another, or it cannot begin or be undone.`,
 		Example: `  controlplane fault slow-fsync --member etcd-0 --delay 25ms --for 1m
   controlplane fault kill --component kube-scheduler-leader --for 30s
   controlplane fault list
@@ -71,7 +71,7 @@ func (v faultVerb) command() *cobra.Command {
 	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("for") && f.For == 0 {
-			return errors.New("--for must be over 0s (leave it out to keep the fault until it is cleared)")
+			return errors.New("--for must be greater than 0s (leave it out to keep the fault until it is cleared)")
 		}
 		if problems := f.Problems(); len(problems) > 0 {
 			return v.refusal(&control.InvalidFault{Problems: problems})

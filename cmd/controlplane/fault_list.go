@@ -26,8 +26,8 @@ func faultListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the faults in force, and those that have ended",
-		Long: `List the plane's faults in the order of their requests: the faults in force and
-the last thousand ended ones.`,
+		Long: `List the plane's faults in the order of their requests: the faults in force, and
+up to a thousand faults that have ended.`,
 		Example: `  controlplane fault list
   controlplane fault list --output json`,
 		Args: cobra.NoArgs,
@@ -92,7 +92,7 @@ func faultStage(s control.FaultStatus, now time.Time) string {
 	case s.Error != "" && s.Ended.IsZero():
 		return "could not be undone: " + s.Error
 	case !s.Ended.IsZero() && s.Active.IsZero():
-		return "abandoned before it was in force"
+		return "canceled before it was in force"
 	case !s.Ended.IsZero():
 		return fmt.Sprintf("ended %s after %s", s.Ended.Local().Format(time.TimeOnly), s.Ended.Sub(s.Active).Round(time.Millisecond))
 	case s.Active.IsZero():
@@ -111,8 +111,8 @@ func faultClearCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clear [ID]",
 		Short: "End one fault or all faults early",
-		Long: `End the fault with this ID, or all faults, and return when they are undone. A
-fault that could not be undone is tried again.`,
+		Long: `End the fault with this ID, or all faults, and return when they are undone. If an
+earlier attempt to undo a fault failed, it is repeated.`,
 		Example: `  controlplane fault clear 3
   controlplane fault clear --output json`,
 		Args: cobra.MaximumNArgs(1),
@@ -144,7 +144,7 @@ func faultEventsCommand() *cobra.Command {
 		Use:   "events",
 		Short: "Show the plane's events: faults, exits, starts, leaders, leases",
 		Long: `Show the events that the supervisor has recorded since the plane was started:
-begins and ends of faults, exits, starts and readiness of components, changes of
+faults that begin or end, components that exit, start or become ready, changes of
 etcd's leader and of the holders of leases. It keeps the last few thousand events.`,
 		Example: `  controlplane fault events
   controlplane fault events --follow --output json`,
@@ -182,7 +182,7 @@ func showEvents(ctx context.Context, client *control.Client, w io.Writer, output
 			forgotten := e.Seq - last - 1
 			last = e.Seq
 			err := output.WriteEach(w, e, func() error {
-				if forgotten > 0 { // other formats have the numbers
+				if forgotten > 0 { // other formats contain the sequence numbers
 					fmt.Fprintf(w, "(%d earlier events were dropped)\n", forgotten)
 				}
 				_, err := fmt.Fprintf(w, "%s  %-11s  %-26s  %s\n", e.Time.Local().Format("15:04:05.000"), e.Kind, e.Component, e.Detail)

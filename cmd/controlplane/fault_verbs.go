@@ -25,13 +25,13 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 	for _, field := range v.Takes {
 		switch field {
 		case "components":
-			usage := "the component's `name`, its kind for all of them, or kind-leader, kind-follower; can be repeated"
+			usage := "`name` of a component, KIND for all components of a kind, KIND-leader or KIND-follower; can be repeated"
 			if v.OfMembers() {
-				usage = "the member's `name`, etcd for all, etcd-leader or etcd-follower; can be repeated"
+				usage = "`name` of a member, etcd for all members, etcd-leader or etcd-follower; can be repeated"
 			}
 			flags.StringSliceVar(&f.Components, v.componentsFlag(), nil, usage)
 		case "peers":
-			flags.StringSliceVar(&f.Peers, "peer", nil, "the other end of the links, `name` or kind (default: all); can be repeated")
+			flags.StringSliceVar(&f.Peers, "peer", nil, "`name` or kind of the component at the other end of the links (default: all); can be repeated")
 		case "for":
 			flags.DurationVar(&f.For, "for", 0, "`length` of the fault, for example 30s or 5m (default: until it is cleared)")
 		case "delay":
@@ -40,7 +40,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 			flags.DurationVar(&f.Jitter, "jitter", 0, "maximum `time` that is randomly added to or subtracted from the delay, for example 5ms")
 			flags.Int64Var(&f.Seed, "seed", 0, "`number` that seeds the jitter: the same number gives the same sequence")
 		case "files":
-			flags.StringVar(&f.Files, "files", "", "`wal` for the write-ahead log (the default), or all for the database and snapshots too")
+			flags.StringVar(&f.Files, "files", "", "`wal` to slow only the write-ahead log (the default), or all to slow the database and snapshots too")
 		case "limit":
 			flags.Uint64Var(&f.Limit, "limit", 0, "`number` of open files, 1 to 1048576")
 		case "writers":
@@ -52,7 +52,7 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "resource":
 			flags.StringVar(&f.Resource, "resource", "", "`resource` whose creation calls the webhook, in the plural, for example pods or deployments.apps")
 		case "fails":
-			flags.BoolVar(&f.Fails, "fails", false, "answer 500, after the delay if there is one")
+			flags.BoolVar(&f.Fails, "fails", false, "answer with status 500, after the delay")
 		case "throttle":
 			flags.Float64Var(&f.Throttle, "throttle", 0, "`number` of requests a second that are answered; others get status 429")
 		case "ignore":
@@ -60,11 +60,11 @@ func (v faultVerb) flags(cmd *cobra.Command, f *control.Fault) {
 		case "webhooks":
 			flags.IntVar(&f.Webhooks, "webhooks", 0, "`number` of webhooks, 1 to 32 (default 1)")
 		case "mutates":
-			flags.BoolVar(&f.Mutates, "mutates", false, "mutating webhooks, which add an annotation each (default: validating ones)")
+			flags.BoolVar(&f.Mutates, "mutates", false, "make the webhooks mutating: each adds an annotation (default: validating)")
 		case "reinvoke":
-			flags.BoolVar(&f.Reinvoke, "reinvoke", false, "reinvocationPolicy IfNeeded: called again if a later one has changed the object (default: Never)")
+			flags.BoolVar(&f.Reinvoke, "reinvoke", false, "reinvocationPolicy IfNeeded: call a webhook again if a later webhook has changed the object (default: Never)")
 		case "to":
-			flags.StringVar(&f.To, "to", "", "the minor `version` to take components to, for example 1.37")
+			flags.StringVar(&f.To, "to", "", "the minor `version` to which the components move, for example 1.37")
 		case "timeout":
 			flags.Func("timeout", "the API server's timeout in whole `seconds`, 1s to 30s (default: upstream's 10s)", readSeconds(&f.TimeoutSeconds))
 		}

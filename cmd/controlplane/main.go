@@ -8,9 +8,9 @@
 //	controlplane etcd snapshot, etcd restore
 //	controlplane kubectl ..., etcdctl ..., etcdutl ...
 //
-// It is a multi-call binary: under the name of a component or a tool, it runs that program. Results go to stdout,
-// progress and errors to stderr. Exit codes: 0 done, 2 bad usage, a bad config file or a bad path, 4 the environment
-// failed (for example: the directory is in use, a component died).
+// It is a multi-call binary: if it is started under the name of a component or a tool, it runs that program. Results go
+// to stdout, progress and errors to stderr. Exit codes: 0 done, 2 bad usage, a bad config file or a bad path, 4 the
+// environment failed (for example: the directory is in use, a component died).
 package main
 
 import (

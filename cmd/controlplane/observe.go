@@ -79,7 +79,7 @@ func (o *observerOptions) free() error {
 	}
 	l, err := net.Listen("tcp", o.addr)
 	if err != nil {
-		return fmt.Errorf("--observe: %w (port 0 takes a free one)", err)
+		return fmt.Errorf("--observe: %w (use port 0 for a free port)", err)
 	}
 	return l.Close()
 }

@@ -36,9 +36,9 @@ func tools() []tool {
 			name: "etcdctl", flags: "[--dir DIR] [--member NAME]", short: "Run etcdctl against a control plane",
 			long: `
 
-It uses all members, or with --member one. For snapshot save, which accepts only one
-member, it uses one that is ready. etcdctl's own flags, such as --endpoints, take
-precedence.`,
+etcdctl connects to all members, or only to the member named by --member. snapshot save
+accepts only one member, so it uses a ready one. etcdctl's own flags, such as
+--endpoints, take precedence.`,
 			example: `  controlplane etcdctl endpoint status -w table
   controlplane etcdctl snapshot save /tmp/etcd.db
   controlplane etcdctl --member etcd-1 endpoint health`, environment: etcdctlEnv, local: []string{"completion", "version"},
@@ -72,10 +72,10 @@ func toolCommand(t tool) *cobra.Command {
 		Short: t.short,
 		Long: t.short + `.
 
---dir is Stormglass's flag only before the first other word; everything from there
-on belongs to the tool.` + t.long,
+Put --dir first: after any other argument, --dir is passed to the tool like all
+remaining arguments.` + t.long,
 		Example:            t.example,
-		DisableFlagParsing: true, // the flags are the tool's
+		DisableFlagParsing: true, // the flags belong to the tool
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := readWords(args, strings.Contains(t.flags, "--member"))
 			if err != nil {
@@ -95,7 +95,7 @@ on belongs to the tool.` + t.long,
 			if err != nil {
 				return exitcode.EnvironmentError(err)
 			}
-			// Exec replaces this process, so that signals and the exit code are the tool's.
+			// Exec replaces this process, so that the tool gets the signals and determines the exit code.
 			return exitcode.EnvironmentError(syscall.Exec(executable, append([]string{t.name}, w.rest...), env))
 		},
 	}
@@ -125,7 +125,7 @@ func running(dir string) (control.Cluster, error) {
 
 type words struct {
 	dir, member string
-	rest        []string // the tool's own
+	rest        []string // the tool's arguments
 }
 
 // readWords separates Stormglass's own flags from a tool's arguments. --dir must come first; --member may be anywhere
@@ -189,7 +189,7 @@ func etcdctlEnv(ctx context.Context, dir string, w words, stderr io.Writer) ([]s
 		return nil, err
 	}
 	if w.member == "" {
-		fmt.Fprintf(stderr, "controlplane: using %s (--member names another)\n", member.Name)
+		fmt.Fprintf(stderr, "controlplane: using %s (choose another with --member)\n", member.Name)
 	}
 	client.Endpoints = []string{member.Address}
 	return client.Environment(), nil
@@ -213,9 +213,9 @@ func chooseMember(components []control.ComponentStatus, name string) (chosen con
 	}
 	switch {
 	case name != "":
-		err = fmt.Errorf("--member %s: there is no such member (there are %s)", name, strings.Join(names, ", "))
+		err = fmt.Errorf("--member %s: unknown member (known: %s)", name, strings.Join(names, ", "))
 	case chosen.Name == "":
-		err = exitcode.EnvironmentError(fmt.Errorf("no etcd member is ready (of %s)", strings.Join(names, ", ")))
+		err = exitcode.EnvironmentError(fmt.Errorf("no etcd member is ready (members: %s)", strings.Join(names, ", ")))
 	}
 	return chosen, err
 }

@@ -32,20 +32,20 @@ type upOptions struct {
 func upCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Start a control plane and keep it until Ctrl-C or `down`",
-		Long: `Start a control plane: the first time with new keys and no data, afterwards
-with what is in the directory. It is up when all components are ready and the
-scheduler and the controller manager hold their leases.
+		Short: "Start a control plane and run it until Ctrl-C or `down`",
+		Long: `Start a control plane. The first start in a directory creates new keys; later
+starts use the keys and the data in the directory. The plane is ready when all
+components are ready and the scheduler and the controller manager hold their leases.
 
-The config file is YAML, the section that scenarios have under controlPlane:
+The config file is YAML, with the same fields as the section controlPlane of a scenario:
 
   apiServer:         {flags: {max-requests-inflight: "800"}}
   controllerManager: {qps: 20, burst: 30, flags: {node-monitor-grace-period: 20s}}
   scheduler:         {percentageOfNodesToScore: 10, config: {parallelism: 8}}
   etcd:              {flags: {quota-backend-bytes: "8589934592"}}
 
-Highly available: three etcd members, two API servers behind a load balancer,
-a standby for the other two.
+For high availability: three etcd members, two API servers behind a load balancer,
+and a standby each for the controller manager and the scheduler:
 
   etcd:              {members: 3}
   apiServer:         {replicas: 2}
@@ -59,10 +59,10 @@ With a simulated cloud behind a cloud-controller-manager, or with metrics-server
 
 Without --config, a stopped plane keeps the config of its last start.
 
-With --observe the plane is scraped, the built-in alerts are evaluated, and metrics
-and alerts are served over the Prometheus query API, for Grafana and promtool, as long
-as the plane is up ('loadgen observe'). For your own Prometheus, the plane's directory
-then has prometheus/prometheus.yml.`,
+With --observe, 'loadgen observe' runs as long as the plane is up: it scrapes the plane,
+evaluates the built-in alerts, and serves metrics and alerts over the Prometheus query
+API, for Grafana and promtool. It also writes prometheus/prometheus.yml to the plane's
+directory, for your own Prometheus.`,
 		Example: `  controlplane up
   controlplane up --detach --dir /tmp/plane --config plane.yaml
   controlplane up --detach --output json | jq -r .kubeconfigs.admin
@@ -73,7 +73,7 @@ then has prometheus/prometheus.yml.`,
 	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.Flags().StringVar(&o.config, "config", "", "YAML `file` with the plane's settings; - is stdin")
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "return when the plane is ready and leave it running")
-	cmd.Flags().BoolVar(&o.background, "background", false, "be the supervisor of up --detach")
+	cmd.Flags().BoolVar(&o.background, "background", false, "run as the supervisor process of up --detach")
 	_ = cmd.Flags().MarkHidden("background")
 	o.observer.add(cmd.Flags())
 	cmd.PreRunE = func(*cobra.Command, []string) error { return o.observer.check() }
@@ -89,7 +89,7 @@ then has prometheus/prometheus.yml.`,
 
 func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Writer) error {
 	if own := control.Linked(); own != control.Newest() {
-		return fmt.Errorf("this program only provides the components of %s to controlplane (run controlplane, with version: %q in its config)", own, own.Minor)
+		return fmt.Errorf("this program contains only the components of %s and is started by controlplane (run controlplane with version: %q in its config)", own, own.Minor)
 	}
 	executable, err := os.Executable()
 	if err != nil {
@@ -141,7 +141,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 		// The process that reads this output ends once it has the result. Later messages, including a crash, go to the
 		// supervisor's log.
 		progress.silence()
-		_ = crashTo(controlplane.LogFile(cluster.Dir, controlplane.SupervisorLog)) // optional
+		_ = crashTo(controlplane.LogFile(cluster.Dir, controlplane.SupervisorLog)) // an error only loses the stack of a crash
 	}
 	err = o.output.WriteEach(stdout, cluster, func() error { return writeUsage(stdout, cluster, !o.background) })
 	if err != nil {
@@ -201,7 +201,7 @@ func interrupts(parent context.Context) (ctx context.Context, now <-chan struct{
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores SIGHUP
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	second := make(chan struct{})
@@ -277,7 +277,7 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	case exit.ExitCode() == exitcode.Usage:
 		return errAlreadyTold
 	case !exit.Exited(): // killed by a signal: it has reported nothing
-		return exitcode.EnvironmentError(fmt.Errorf("the control plane did not start: its supervisor was ended by %s", control.SignalOf(exit)))
+		return exitcode.EnvironmentError(fmt.Errorf("the control plane did not start: its supervisor was killed by %s", control.SignalOf(exit)))
 	}
 	return exitcode.EnvironmentError(errAlreadyTold)
 }

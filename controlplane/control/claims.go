@@ -6,7 +6,7 @@ import "slices"
 // part named by its FaultKind. Two faults with the same part clash if either needs it exclusively.
 type Claim struct {
 	Part  string // for people: "the process of etcd-0"
-	Alone bool
+	Alone bool   // whether the fault needs the part exclusively
 }
 
 // ProcessClaim returns a claim on a component's process. If alone is true, it excludes all other claims on the process.

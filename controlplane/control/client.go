@@ -59,7 +59,7 @@ func Dial(dir string) (*Client, error) {
 		return nil, ErrNotRunning
 	}
 	holder, err := ReadHolder(dir)
-	if errors.Is(err, io.EOF) { // between the lock and SetHolder
+	if errors.Is(err, io.EOF) { // the supervisor holds the lock, but has not called SetHolder yet
 		err = ErrStarting
 	}
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 func refusal(status string, answer []byte) error {
 	var r FaultRefusal
 	if err := json.Unmarshal(answer, &r); err != nil || r.Error == "" {
-		return fmt.Errorf("the supervisor answers %s: %s", status, bytes.TrimSpace(answer))
+		return fmt.Errorf("the supervisor answered %s: %s", status, bytes.TrimSpace(answer))
 	}
 	if len(r.Problems) > 0 {
 		return &InvalidFault{Problems: r.Problems}
@@ -170,7 +170,7 @@ type FaultRefusal struct {
 
 // Begin begins a fault and returns when the fault is in force. The supervisor ends the fault after its length. If ctx
 // ends before the fault is in force, the supervisor undoes the fault and does not record it. The error is an
-// *InvalidFault if this plane can never have the fault.
+// *InvalidFault if the fault is never possible on this plane.
 func (c *Client) Begin(ctx context.Context, f Fault) (FaultStatus, error) {
 	return call[FaultStatus](ctx, c, http.MethodPost, "/v1/faults", f)
 }

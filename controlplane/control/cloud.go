@@ -22,7 +22,7 @@ type Instance struct {
 // ProviderID returns the providerID of the instance's Node.
 func (i Instance) ProviderID() string { return ProviderName + "://" + i.Name }
 
-// Instances is a change of the simulated cloud's instances. Launching an existing instance replaces its data. Terminating a
+// Instances is a change to the simulated cloud's instances. Launching an existing instance replaces its data. Terminating a
 // missing instance has no effect.
 type Instances struct {
 	Launch    []Instance `json:"launch,omitempty"`

@@ -11,7 +11,7 @@ const ClusterFile = "cluster.json"
 // SocketFile is the name of the control socket in a plane's directory.
 const SocketFile = "control.sock"
 
-// Cluster describes a ready control plane, in cluster.json.
+// Cluster describes a ready control plane. It is the content of cluster.json.
 // Paths are absolute. It contains no secrets, but names files that do.
 type Cluster struct {
 	// Schema is "stormglass.cluster/v1".
@@ -20,7 +20,7 @@ type Cluster struct {
 	Dir string `json:"dir"`
 	// Server is the API server's URL, https://127.0.0.1:PORT.
 	Server string `json:"server"`
-	// CAFile verifies Server.
+	// CAFile is the CA certificate with which clients verify Server.
 	CAFile string `json:"caFile"`
 	// KubernetesVersion is the version of kube-apiserver-0, such as "v1.37.1". EtcdVersion is the version of
 	// etcd-0, such as "3.7.0".
@@ -51,7 +51,7 @@ type Cluster struct {
 	ReadyAt   time.Time `json:"readyAt"`
 }
 
-// ConversionPath is the URL path at which conversion-webhook converts.
+// ConversionPath is the URL path of conversion-webhook's endpoint for conversions.
 const ConversionPath = "/convert"
 
 // ConversionWebhook returns the URL of conversion-webhook, or "" if the plane does not run conversion-webhook. Clients
@@ -122,7 +122,7 @@ type ScrapeTarget struct {
 
 // Deviation is one setting that differs from upstream's default.
 type Deviation struct {
-	Component string `json:"component"` // kind
+	Component string `json:"component"` // kind of component
 	Setting   string `json:"setting"`   // flag or field
 	Value     string `json:"value"`
 	Default   string `json:"default"` // upstream's default, or "(unset)"
@@ -178,7 +178,7 @@ type ComponentStatus struct {
 	Etcd *EtcdStatus `json:"etcd,omitempty"`
 	// Connections is the number of connections to an API server through the load balancer.
 	Connections int `json:"connections,omitempty"`
-	// Restarts counts the starts after the first, by faults, lease handovers and crashes.
+	// Restarts is the number of restarts after faults, lease handovers and crashes.
 	Restarts int `json:"restarts,omitempty"`
 	// CPU is user plus system time since its start. RSS is resident memory in
 	// bytes, and Shared the part of it that it shares with the plane's other processes (they

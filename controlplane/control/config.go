@@ -1,7 +1,7 @@
-// Package control is the contract between the two programs: the configuration
-// of a control plane (Config), the description of a running control plane (Cluster,
-// Status), and the client of its control socket. It has few dependencies on purpose,
-// because it is the only package of controlplane that loadgen imports.
+// Package control is the contract between the programs controlplane and loadgen: the
+// configuration of a control plane (Config), the description of a running control plane
+// (Cluster, Status), and the client of its control socket. It intentionally has few
+// dependencies, because it is the only package of controlplane that loadgen imports.
 package control
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Config configures a bundled control plane: a scenario's `controlPlane`. The zero value configures one process each of
-// etcd, kube-apiserver, kube-scheduler and kube-controller-manager, with upstream's defaults.
+// Config configures a bundled control plane. It is the field `controlPlane` of a scenario. The zero value configures one
+// process each of etcd, kube-apiserver, kube-scheduler and kube-controller-manager, with upstream's defaults.
 type Config struct {
 	// Version: Kubernetes version, "1.37" (the default), "1.36" or "1.35", with the etcd version for it: docs/reference/versions.md
 	Version string `yaml:"version,omitempty" json:"version,omitempty"`
@@ -44,10 +44,10 @@ type Flags map[string]string
 type Etcd struct {
 	// Members: 1 (the default), 3, 5 or 7; an even number is accepted with a warning.
 	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"`
-	// Topology: "stacked" (the default: a diskContention writes to etcd's disk) or
+	// Topology: "stacked" (the default: the fault diskContention writes to etcd's disk) or
 	// "external" (it writes to another file system)
 	Topology string `yaml:"topology,omitempty" json:"topology,omitempty"`
-	Flags    Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
+	Flags    Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 }
 
 // APIServer configures kube-apiserver.
@@ -58,8 +58,8 @@ type APIServer struct {
 	// Descriptors: limit of open files per API server; default: the machine's limit.
 	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`
 	// CPUs: processors that each API server may use at once (GOMAXPROCS); default: all processors of the machine. With
-	// fewer, a flood saturates an API server instead of the machine that measures it
-	CPUs int `yaml:"cpus,omitempty" json:"cpus,omitempty" zero:"the machine's; leave it out for that"`
+	// fewer, a flood of requests saturates an API server before it saturates the machine that measures it
+	CPUs int `yaml:"cpus,omitempty" json:"cpus,omitempty" zero:"the machine's limit; leave it out to use the default"`
 	// Audit: "off" (the default) or "metadata" (one line per request of the load):
 	// docs/reference/breakdown.md
 	Audit string `yaml:"audit,omitempty" json:"audit,omitempty"`
@@ -81,26 +81,26 @@ type APIServer struct {
 	// ConversionWebhook: "off" (the default) or "on": conversion-webhook converts custom resources
 	// whose definition has strategy: Webhook and does not name another webhook
 	ConversionWebhook string `yaml:"conversionWebhook,omitempty" json:"conversionWebhook,omitempty"`
-	Flags             Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
+	Flags             Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 }
 
 // ControllerManager configures kube-controller-manager.
 type ControllerManager struct {
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"` // default 1; one leads
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"` // number of processes, default 1; one of them leads
 	// QPS: --kube-api-qps of each controller's client, default 20; -1 means unlimited.
-	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out for that, or write -1 for no limit"`
+	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out to use the default, or write -1 for no limit"`
 	// Burst: --kube-api-burst, default 30.
-	Burst int   `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 30; leave it out for that"`
-	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
+	Burst int   `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 30; leave it out to use the default"`
+	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 }
 
 // Scheduler configures kube-scheduler.
 type Scheduler struct {
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"` // default 1; one leads
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"` // number of processes, default 1; one of them leads
 	// QPS: clientConnection.qps, default 50; -1 means unlimited.
-	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 50; leave it out for that, or write -1 for no limit"`
+	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 50; leave it out to use the default, or write -1 for no limit"`
 	// Burst: clientConnection.burst, default 100.
-	Burst int `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 100; leave it out for that"`
+	Burst int `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 100; leave it out to use the default"`
 	// PercentageOfNodesToScore: 0 to 100; 0 (the default) is adaptive.
 	PercentageOfNodesToScore int `yaml:"percentageOfNodesToScore,omitempty" json:"percentageOfNodesToScore,omitempty"`
 	// Extender: "off" (the default), "ignorable" or "required": the scheduler calls scheduler-extender
@@ -108,40 +108,40 @@ type Scheduler struct {
 	Extender string `yaml:"extender,omitempty" json:"extender,omitempty"`
 	// Config: a KubeSchedulerConfiguration; the fields above take precedence
 	Config map[string]any `yaml:"config,omitempty" json:"config,omitempty"`
-	Flags  Flags          `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
+	Flags  Flags          `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 }
 
 // MetricsServer configures metrics-server, which serves metrics.k8s.io through the API
 // servers from the measurements of kubelets.
 type MetricsServer struct {
 	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // 0 (the default: no metrics-server) or 1
-	Flags    Flags `yaml:"flags,omitempty" json:"flags,omitempty"`       // by name without dashes
+	Flags    Flags `yaml:"flags,omitempty" json:"flags,omitempty"`       // command-line flags, by name without dashes
 }
 
 // CloudControllerManager configures cloud-controller-manager and the simulated cloud that it uses.
 type CloudControllerManager struct {
-	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"` // default 0: no cloud; one leads
+	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"` // number of processes, default 0: no cloud; one of them leads
 	// QPS: --kube-api-qps of each controller's client, default 20; -1: no limit.
-	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out for that, or write -1 for no limit"`
+	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out to use the default, or write -1 for no limit"`
 	// Burst: --kube-api-burst, default 30.
-	Burst int   `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 30; leave it out for that"`
-	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
+	Burst int   `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 30; leave it out to use the default"`
+	Flags Flags `yaml:"flags,omitempty" json:"flags,omitempty"` // command-line flags, by name without dashes
 	Cloud Cloud `yaml:"cloud,omitempty" json:"cloud,omitzero"`  // cloud-api, the API of the cloud
 }
 
-// Cloud configures a simulated cloud. The zero value answers without delay and refuses nothing.
+// Cloud configures a simulated cloud. With the zero value, the cloud answers without delay and refuses nothing.
 type Cloud struct {
 	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // delay of each answer, default 0s
 	Jitter Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"` // maximum random change of the delay, up or down, with a uniform distribution
-	// Throttle: requests per second that are answered, with bursts of the same size; others get
+	// Throttle: requests per second that are accepted, with bursts of the same size; further requests get
 	// status 429. Default unlimited.
-	Throttle float64 `yaml:"throttle,omitempty" json:"throttle,omitempty" zero:"no limit; leave it out for that"`
+	Throttle float64 `yaml:"throttle,omitempty" json:"throttle,omitempty" zero:"no limit; leave it out to use the default"`
 	// LoadBalancers: quota of load balancers, default unlimited
-	LoadBalancers int `yaml:"loadBalancers,omitempty" json:"loadBalancers,omitempty" zero:"no quota; leave it out for that"`
+	LoadBalancers int `yaml:"loadBalancers,omitempty" json:"loadBalancers,omitempty" zero:"no quota; leave it out to use the default"`
 	// LoadBalancerTime: time until a load balancer gets its address, default 0s
 	LoadBalancerTime Duration `yaml:"loadBalancerTime,omitempty" json:"loadBalancerTime,omitempty"`
 	// Routes: quota of routes, default unlimited
-	Routes int `yaml:"routes,omitempty" json:"routes,omitempty" zero:"no quota; leave it out for that"`
+	Routes int `yaml:"routes,omitempty" json:"routes,omitempty" zero:"no quota; leave it out to use the default"`
 }
 
 // Duration is a length of time, written as "50ms" or "30s".
@@ -301,7 +301,7 @@ func (c Config) HasLinks() bool {
 }
 
 // The bounds of a topology. Seven members are the maximum that etcd's documentation
-// advises (FAQ, "What is maximum cluster size?"). An even number is a warning.
+// advises (FAQ, "What is maximum cluster size?"). An even number causes a warning.
 // More than 16 replicas or 1,024 processors are considered a mistake.
 const (
 	maxMembers  = 7
@@ -325,13 +325,13 @@ func (c Config) topologyProblems() []Problem {
 	}
 	count("etcd.members", c.Etcd.Members, maxMembers, fmt.Sprintf("1, 3, 5 or %d; each member stores all data", maxMembers))
 	count("apiServer.replicas", c.APIServer.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d", maxReplicas))
-	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the rest stand by", maxReplicas))
-	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the rest stand by", maxReplicas))
-	count("metricsServer.replicas", c.MetricsServer.Replicas, 1, "0 or 1: the plane's Service leads to one address")
-	count("cloudControllerManager.replicas", c.CloudControllerManager.Replicas, maxReplicas, fmt.Sprintf("0 (none) to %d: one leads, the rest stand by", maxReplicas))
+	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one replica leads, the others stand by", maxReplicas))
+	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one replica leads, the others stand by", maxReplicas))
+	count("metricsServer.replicas", c.MetricsServer.Replicas, 1, "0 or 1: the plane's Service has only one address")
+	count("cloudControllerManager.replicas", c.CloudControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 0 to %d: one replica leads, the others stand by", maxReplicas))
 	if n := c.APIServer.Descriptors; n != 0 && (n < minAPIServerDescriptors || n > maxAPIServerDescriptors) {
 		all = append(all, Problem{"apiServer.descriptors", fmt.Sprintf("%d is out of bounds", n),
-			fmt.Sprintf("from %d, below which an API server does not start, to %d; 0 is this machine's limit", minAPIServerDescriptors, maxAPIServerDescriptors)})
+			fmt.Sprintf("from %d, the minimum with which an API server starts, to %d; 0 means this machine's limit", minAPIServerDescriptors, maxAPIServerDescriptors)})
 	}
 	count("apiServer.cpus", c.APIServer.CPUs, maxCPUs, fmt.Sprintf("from 1 to %d", maxCPUs))
 	switch c.Etcd.Topology {
@@ -355,7 +355,7 @@ func (c Config) Warnings() []Problem {
 	}
 	return []Problem{{
 		Path: "etcd.members",
-		Msg:  fmt.Sprintf("a quorum of %d members is %d, so %d may be lost: the same as with %d", n, n/2+1, (n-1)/2, n-1),
-		Hint: fmt.Sprintf("use %d, or %d, which may lose %d", n-1, n+1, n/2),
+		Msg:  fmt.Sprintf("the quorum of %d members is %d, so only %d may be lost, as with %d members", n, n/2+1, (n-1)/2, n-1),
+		Hint: fmt.Sprintf("use %d members, or %d members so that %d may be lost", n-1, n+1, n/2),
 	}}
 }

@@ -74,8 +74,8 @@ func TestProblems(t *testing.T) {
 		"too many members":        {control.Config{Etcd: control.Etcd{Members: 9}}, "etcd.members: 1, 3, 5 or 7"},
 		"as many as there may be": {control.Config{Etcd: control.Etcd{Members: 7}}, ""},
 		"fewer than none":         {control.Config{APIServer: control.APIServer{Replicas: -1}}, "apiServer.replicas: from 1 to 16"},
-		"a crowd":                 {control.Config{Scheduler: control.Scheduler{Replicas: 17}}, "scheduler.replicas: from 1 to 16: one leads"},
-		"descriptors to start":    {control.Config{APIServer: control.APIServer{Descriptors: 100}}, "apiServer.descriptors: from 256, below which"},
+		"a crowd":                 {control.Config{Scheduler: control.Scheduler{Replicas: 17}}, "scheduler.replicas: from 1 to 16: one replica leads"},
+		"descriptors to start":    {control.Config{APIServer: control.APIServer{Descriptors: 100}}, "apiServer.descriptors: from 256, the minimum with which"},
 		"descriptors of old":      {control.Config{APIServer: control.APIServer{Descriptors: 1024}}, ""},
 		"processors":              {control.Config{APIServer: control.APIServer{CPUs: -1}}, "apiServer.cpus: from 1 to 1024"},
 		"topology":                {control.Config{Etcd: control.Etcd{Topology: "remote"}}, "etcd.topology: stacked or external"},
@@ -88,7 +88,7 @@ func TestProblems(t *testing.T) {
 		"kubelets slower than metrics": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"metric-resolution": "10s"}}},
 			"metricsServer.flags.kubelet-request-timeout: for example 5s"},
 		"gates of metrics-server": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"feature-gates": "WatchList=false"}}},
-			"metricsServer.flags.feature-gates: it has no feature gates"},
+			"metricsServer.flags.feature-gates: metrics-server has no feature gates"},
 		"kubelets unverified": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"kubelet-insecure-tls": "true"}}},
 			"metricsServer.flags.kubelet-insecure-tls: each plane has its own keys"},
 		"aggregation by endpoints": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1}, APIServer: control.APIServer{Flags: control.Flags{"enable-aggregator-routing": "true"}}},
@@ -105,7 +105,7 @@ func TestProblems(t *testing.T) {
 		"a negative quota":      {cloud(control.Cloud{Routes: -1}), "cloudControllerManager.cloud.routes: from 1 to 131071"},
 		"throttled to nothing":  {cloud(control.Cloud{Throttle: 0.001}), "cloudControllerManager.cloud.throttle: requests a second, from 0.01"},
 		"addresses of nodes twice": {control.Config{CloudControllerManager: control.CloudControllerManager{Replicas: 1}, ControllerManager: control.ControllerManager{Flags: control.Flags{"cluster-cidr": "10.0.0.0/8"}}},
-			"controllerManager.flags.cluster-cidr: leave it out"},
+			"controllerManager.flags.cluster-cidr: leave the flag out"},
 		"another cloud": {control.Config{CloudControllerManager: control.CloudControllerManager{Replicas: 1, Flags: control.Flags{"cloud-provider": "aws"}}},
 			"cloudControllerManager.flags.cloud-provider: the cloud is simulated"},
 		"a flag of the cloud controllers": {control.Config{CloudControllerManager: control.CloudControllerManager{Replicas: 1, Flags: control.Flags{"concurrent-node-sync": "5"}}},
@@ -133,9 +133,9 @@ func TestProblems(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	for members, want := range map[int]string{
 		0: "", 1: "", 3: "", 5: "", 7: "",
-		6: "a quorum of 6 members is 4, so 2 may be lost: the same as with 5 (use 5, or 7, which may lose 3)",
-		2: "a quorum of 2 members is 2, so 0 may be lost: the same as with 1 (use 1, or 3, which may lose 1)",
-		4: "a quorum of 4 members is 3, so 1 may be lost: the same as with 3 (use 3, or 5, which may lose 2)",
+		6: "the quorum of 6 members is 4, so only 2 may be lost, as with 5 members (use 5 members, or 7 members so that 3 may be lost)",
+		2: "the quorum of 2 members is 2, so only 0 may be lost, as with 1 members (use 1 members, or 3 members so that 1 may be lost)",
+		4: "the quorum of 4 members is 3, so only 1 may be lost, as with 3 members (use 3 members, or 5 members so that 2 may be lost)",
 	} {
 		var got string
 		for _, w := range (control.Config{Etcd: control.Etcd{Members: members}}).Warnings() {

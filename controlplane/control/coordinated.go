@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// The feature gate with which API servers elect schedulers and controller managers, and the API that it needs.
+// The feature gate under which the API servers elect the leaders of schedulers and controller managers, and the API that it
+// needs.
 const (
 	coordinatedGate = "CoordinatedLeaderElection"
 	coordinatedAPI  = "coordination.k8s.io/v1beta1"

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Fault describes one fault.
+// Fault describes one fault. The FaultKind of Kind says which other fields apply.
 type Fault struct {
 	Kind string `json:"kind"`
 	// Components are the affected components, by name ("etcd-0"), by kind (all of the kind), or by
@@ -15,9 +15,9 @@ type Fault struct {
 	// Peers are the other ends of the links of a networkDelay or partition.
 	// Empty means all links of the components.
 	Peers []string `json:"peers,omitempty"`
-	// For is the length of the fault. Zero means until it is cleared.
+	// For is the length of the fault. Zero means that the fault lasts until it is cleared.
 	For time.Duration `json:"forNanoseconds,omitempty"`
-	// Throttle is the number of requests per second that a service answers. Zero means unlimited.
+	// Throttle is the number of requests per second that a service accepts. Zero means unlimited.
 	Throttle float64 `json:"throttle,omitempty"`
 	// Delay is the delay of an fsync, of data on a link in each direction, or of an answer of a webhook or service.
 	Delay time.Duration `json:"delayNanoseconds,omitempty"`
@@ -63,7 +63,7 @@ func (f Fault) Momentary() bool { return f.kind().Momentary }
 // CourseEnds returns a phrase that says when a momentary fault ends.
 func (f Fault) CourseEnds() string {
 	if f.kind().Process == ProcessEnded {
-		return "until all has started again"
+		return "until all components have started again"
 	}
 	return "until it is done"
 }
@@ -90,7 +90,7 @@ type FaultStatus struct {
 	On []string `json:"on,omitempty"`
 	// Asked is the time of the request, and Active the time from which the fault was in force.
 	// Ends is the time at which it is due to end; zero means when it is cleared. Ended is the
-	// time at which it was completely undone; zero means that it is not. A fault with an Error
+	// time at which it was completely undone; zero means not yet. A fault with an Error
 	// and a zero Ended could not be undone: clear it to try again.
 	Asked  time.Time `json:"asked"`
 	Active time.Time `json:"active"`
@@ -98,8 +98,9 @@ type FaultStatus struct {
 	Ended  time.Time `json:"ended,omitzero"`
 	// Error is the reason why it could not be undone.
 	Error string `json:"error,omitempty"`
-	// Lost is the reason why it was not in force on all components for its whole length: a neighbour ended by itself,
-	// or a component's new process could not be slowed or limited like the previous one.
+	// Lost is the reason why it was not in force on all components for its whole length. For example, the process that
+	// writes for a diskContention exited, or a component's new process could not be slowed or limited like the
+	// previous one.
 	Lost string `json:"lost,omitempty"`
 }
 
@@ -156,7 +157,7 @@ type FaultKind struct {
 	Check func(Fault) (Problem, bool)
 	// Delays is the subject of the delay in help texts, such as "each call".
 	Delays string
-	// Momentary faults have no length. They end by themselves.
+	// Momentary is true if faults of the kind have no length, because they end by themselves.
 	Momentary bool
 	// Lead is the time that the fault takes to begin. A run requests the fault earlier by this time.
 	Lead time.Duration
@@ -189,7 +190,7 @@ type FaultKind struct {
 
 	// OfNodes marks a fault of simulated nodes. The supervisor does not run it.
 	OfNodes bool
-	// OfCloud marks a fault of nodes in which the simulated cloud takes part.
+	// OfCloud marks a fault of nodes that also affects the simulated cloud.
 	OfCloud bool
 	// Adds is true if the fault registers the nodes that the scenario reserves for it (nodes.later).
 	Adds bool

@@ -39,8 +39,8 @@ var resourceName = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z0-9]([-a-z0-9]*[a-z
 type faultField struct {
 	name string
 	set  bool
-	// needed is the message if the field is missing. wrong says what is wrong with the value; "" means that the value
-	// is valid. allowed says which values are valid.
+	// needed is the hint if the field is missing. wrong says what is wrong with the value; "" means that the value is
+	// valid. allowed is the hint for a wrong value.
 	needed, wrong, allowed string
 }
 
@@ -50,7 +50,7 @@ func (f Fault) fields() []faultField {
 		{name: "peers", set: len(f.Peers) > 0},
 		{name: "for", set: f.For != 0, wrong: outside(f.For, 0, maxFaultFor), allowed: "at most 24h; without it the fault lasts until it is cleared"},
 		{name: "delay", set: f.Delay != 0, needed: `for example "25ms"`, wrong: outside(f.Delay, 0, maxFaultDelay), allowed: "at most 1m"},
-		{name: "jitter", set: f.Jitter != 0, wrong: outside(f.Jitter, 0, max(f.Delay, 0)), allowed: "at most the delay, because it may be subtracted from it"},
+		{name: "jitter", set: f.Jitter != 0, wrong: outside(f.Jitter, 0, max(f.Delay, 0)), allowed: "at most the delay, because the jitter may be subtracted from the delay"},
 		{name: "files", set: f.Files != "", wrong: unless(slices.Contains([]string{FaultFilesWAL, FaultFilesAll}, f.Files), "%q is not known", f.Files), allowed: "wal or all"},
 		{name: "limit", set: f.Limit != 0, needed: "open files, such as 1024", wrong: outside(f.Limit, 0, maxFaultDescriptors), allowed: fmt.Sprintf("at most %d", maxFaultDescriptors)},
 		{name: "writers", set: f.Writers != 0, wrong: outside(f.Writers, 1, maxFaultWriters), allowed: fmt.Sprintf("from 1 to %d", maxFaultWriters)},
@@ -101,9 +101,9 @@ func (f Fault) Problems() []Problem {
 	for _, field := range f.fields() {
 		switch {
 		case field.set && kind.Momentary && field.name == "for":
-			all = append(all, Problem{"for", f.Kind + " has no length", "kill keeps a component down for a time"})
+			all = append(all, Problem{"for", f.Kind + " has no length", "leave it out; to keep a component down for some time, use kill"})
 		case field.set && !kind.Has(field.name):
-			all = append(all, Problem{field.name, f.Kind + " does not take it", takesHint(kind.Takes)})
+			all = append(all, Problem{field.name, f.Kind + " does not have this field", takesHint(kind.Takes)})
 		case !field.set && slices.Contains(kind.Needs, field.name):
 			all = append(all, Problem{field.name, f.Kind + " needs it", field.neededBy(kind)})
 		}
@@ -123,7 +123,7 @@ func takesHint(fields []string) string {
 	if len(fields) == 0 {
 		return "leave it out: the fault affects all of etcd"
 	}
-	return "it takes " + strings.Join(fields, ", ")
+	return "its fields are " + strings.Join(fields, ", ")
 }
 
 func (field faultField) neededBy(kind FaultKind) string {
@@ -157,7 +157,7 @@ func (f Fault) componentProblems(kind FaultKind) []Problem {
 	return all
 }
 
-// ProblemsOn returns the result of Problems. If none exist, it checks whether a plane with config c has the fault's
+// ProblemsOn returns the result of Problems. If there are no problems, it checks whether a plane with config c has the fault's
 // components and links.
 func (f Fault) ProblemsOn(c Config) []Problem {
 	all := f.Problems()
@@ -174,7 +174,7 @@ func (f Fault) ProblemsOn(c Config) []Problem {
 			case s.Name != "" && s.Index >= n:
 				all = append(all, Problem{path, fmt.Sprintf("there is no %s", text), "there is " + names(s.Kind, n)})
 			case s.Role == RoleFollower && n == 1:
-				all = append(all, Problem{path, fmt.Sprintf("there is no %s", text), fmt.Sprintf("there is one %s, %s, and it leads", s.Kind, ComponentName(s.Kind, 0))})
+				all = append(all, Problem{path, fmt.Sprintf("there is no %s", text), fmt.Sprintf("the only %s, %s, is the leader", s.Kind, ComponentName(s.Kind, 0))})
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func names(kind string, n int) string {
 	return ComponentName(kind, 0) + " to " + ComponentName(kind, n-1)
 }
 
-// InvalidFault is the error of a fault that a plane cannot have.
+// InvalidFault is the error for a fault that is not possible on a plane.
 type InvalidFault struct {
 	Problems []Problem `json:"problems"`
 }

@@ -53,9 +53,9 @@ other members is enough.`,
 		},
 		{
 			Name:  FaultDiskContention,
-			Short: "Run a neighbour that writes and fsyncs on the disk",
-			Long: `Run a neighbour that writes and fsyncs, over and over: on the file system of
-etcd's data if etcd is stacked, on a different one if etcd is external. Its
+			Short: "Run a neighbour process that writes and fsyncs on the disk",
+			Long: `Run a neighbour process that writes and fsyncs repeatedly: on the file system
+of etcd's data if etcd is stacked, on a different one if etcd is external. Its
 files are removed at the end.
 
 How much it hurts depends on the disk; see etcd_disk_wal_fsync_duration_seconds
@@ -174,9 +174,9 @@ latency, or the errors, of POSTs of the resource.`,
 			Takes: []string{"for", "delay", "jitter", "resource", "fails", "ignore", "timeout", "webhooks", "mutates", "reinvoke"}, Needs: []string{"resource"}, Delays: "each answer",
 			Check: func(f Fault) (Problem, bool) {
 				if f.Reinvoke && !f.Mutates {
-					return Problem{"reinvoke", "webhooks that change nothing are not called again", "add mutates, or leave it out"}, true
+					return Problem{"reinvoke", "API servers call only mutating webhooks again", "add mutates, or leave reinvoke out"}, true
 				}
-				return Problem{"delay", "a webhook that neither waits nor fails breaks nothing", "set delay or fails"}, f.Delay == 0 && !f.Fails
+				return Problem{"delay", "a webhook without a delay or failures has no effect", "set delay or fails"}, f.Delay == 0 && !f.Fails
 			},
 			Part: func(f Fault) string {
 				if f.Mutates {
@@ -202,7 +202,7 @@ Caches can hide the effect for a while: see the docs' page on services.`,
 			Takes: []string{"components", "for", "delay", "jitter", "fails", "throttle"}, Needs: []string{"components"}, Delays: "each answer",
 			On: KindsOf(StageServices), Process: ProcessAltered, PartOfEach: "the answers of",
 			Check: func(f Fault) (Problem, bool) {
-				return Problem{"delay", "a service that neither waits nor fails nor throttles breaks nothing", "set delay, fails or throttle"}, f.Delay == 0 && !f.Fails && f.Throttle == 0
+				return Problem{"delay", "without a delay, failures or throttling, this fault has no effect", "set delay, fails or throttle"}, f.Delay == 0 && !f.Fails && f.Throttle == 0
 			},
 		},
 		{
@@ -277,7 +277,7 @@ version of its data.`,
 			OfNodes: true, SilencesNodes: true,
 		},
 		{
-			Name: NodeShutdown, Short: "Shut a fraction of the nodes down gracefully: not Ready, pods ended within their grace period, then silence",
+			Name: NodeShutdown, Short: "Shut down a fraction of the nodes gracefully: they become not Ready, end their pods within the grace period, then fall silent",
 			Takes: []string{"fraction"}, Needs: []string{"fraction"},
 			OfNodes: true, SilencesNodes: true, Announced: true,
 		},
@@ -286,7 +286,7 @@ version of its data.`,
 			OfNodes: true, Recovers: true,
 		},
 		{
-			Name: InstancesVanish, Short: "Take a fraction of the nodes away with their instances: silent, and unknown to the simulated cloud",
+			Name: InstancesVanish, Short: "Remove a fraction of the nodes and their instances: the nodes fall silent, and the simulated cloud no longer knows them",
 			Takes: []string{"fraction"}, Needs: []string{"fraction"},
 			OfNodes: true, OfCloud: true, SilencesNodes: true,
 		},
@@ -300,7 +300,7 @@ version of its data.`,
 			OfNodes: true,
 		},
 		{
-			Name: KubeletUnreachable, Short: "Make a fraction of the kubelets unreachable for the API server: logs, exec and the like hang, heartbeats continue",
+			Name: KubeletUnreachable, Short: "Make a fraction of the kubelets unreachable for the API server: logs, exec and similar requests hang, heartbeats continue",
 			Takes: []string{"fraction"}, Needs: []string{"fraction"},
 			OfNodes: true,
 		},
@@ -312,14 +312,14 @@ and from API servers to members and to metrics-server (all API servers share tha
 link). The plane must have been started with networkFaults: on, the default with
 several members. Without --peer all links of the component are affected.`
 
-// versionsPart returns the claimed part of upgrades and downgrades, so that only one of them runs at a time. Each move is
-// checked against the versions that the previous move left.
+// versionsPart returns the part that upgrades and downgrades claim exclusively, so that only one of them runs at a time.
+// Each is checked against the versions that the previous one has set.
 func versionsPart(Fault) string { return "the versions of components" }
 
 func noRoles(f Fault) (Problem, bool) {
 	for _, text := range f.Components {
 		if s, ok := ParseSelector(text); ok && s.Role != "" {
-			return Problem{"components", fmt.Sprintf("%q: the leader changes during the move", text), fmt.Sprintf("name the component, for example %q, or write %q for all", ComponentName(s.Kind, 0), s.Kind)}, true
+			return Problem{"components", fmt.Sprintf("%q: the leader may change while components restart", text), fmt.Sprintf("name the component, for example %q, or write %q for all", ComponentName(s.Kind, 0), s.Kind)}, true
 		}
 	}
 	return Problem{}, false

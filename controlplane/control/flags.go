@@ -248,7 +248,7 @@ func (c Config) gateProblem(name string, on bool) (msg, hint string) {
 		return "", ""
 	}
 	if r, kind, ok := elsewhere(name, gatedKinds()); ok {
-		return fmt.Sprintf("no component of this plane has the feature gate %q: %s of %s has it", name, kind, r.Minor), "leave it out, or take that version"
+		return fmt.Sprintf("no component of this plane has the feature gate %q, but %s of Kubernetes %s has it", name, kind, r.Minor), "leave the gate out, or use that version"
 	}
 	return fmt.Sprintf("no component has a feature gate %q", name), strictyaml.Hint(name, known, "they are listed by: kube-apiserver --help")
 }
@@ -295,10 +295,10 @@ func gatesProblem(r Release, kind, value string) (msg, hint string) {
 func unknownGate(r Release, kind, name string, known []string) (msg, hint string) {
 	msg = fmt.Sprintf("%s%s has no feature gate %q", kind, inRelease(r), name)
 	if in, _, ok := elsewhere(name, []string{kind}); ok {
-		return msg, fmt.Sprintf("%s has it: leave it out, or take that version", in.Minor)
+		return msg, fmt.Sprintf("Kubernetes %s has it: leave the gate out, or use that version", in.Minor)
 	}
 	if _, other, ok := elsewhere(name, gatedKinds()); ok {
-		return msg, other + " has it: write it in its flags, or as featureGates." + name
+		return msg, other + " has this gate: set it in the flags of that component, or as featureGates." + name
 	}
 	return msg, strictyaml.Hint(name, known, "its feature gates are listed by: "+kind+" --help")
 }

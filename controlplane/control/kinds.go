@@ -44,7 +44,7 @@ type Kind struct {
 	Stage Stage
 	// Leads is true if the kind elects a leader among its processes.
 	Leads bool
-	// Field is the field of a Config that sets their number, or whether they run.
+	// Field is the path of the Config field that sets the number of processes, or whether they run.
 	Field string
 	count func(Config) int
 }

@@ -24,7 +24,7 @@ var ErrInUse = errors.New("a control plane runs in this directory")
 var ErrNotRunning = errors.New("no control plane runs in this directory")
 
 // ErrStarting means that a supervisor has locked the directory but cannot be reached yet.
-var ErrStarting = errors.New("a control plane is being started in this directory")
+var ErrStarting = errors.New("another process is starting a control plane in this directory")
 
 // Holder is the content of the lock file. The supervisor writes it.
 type Holder struct {

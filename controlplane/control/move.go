@@ -53,13 +53,13 @@ func (f Fault) Moved(c Config, components []string, leader string) (after Config
 		case from.VersionOf(kind) == to.VersionOf(kind):
 			continue
 		case f.Kind == FaultUpgrade && then < now, f.Kind == FaultDowngrade && then > now:
-			return c, nil, &Problem{"to", fmt.Sprintf("%s has version %s: it cannot move to %s by %s", name, from.VersionOf(kind), to.VersionOf(kind), f.Kind), "use the other kind of fault"}
+			return c, nil, &Problem{"to", fmt.Sprintf("%s has version %s, so it cannot move to %s by %s", name, from.VersionOf(kind), to.VersionOf(kind), f.Kind), "use the other kind of fault"}
 		case then-now > 1 || now-then > 1:
 			return c, nil, &Problem{"to", fmt.Sprintf("%s has version %s: %s is more than one minor version away", name, from.VersionOf(kind), to.VersionOf(kind)), "move by one version at a time"}
 		}
 		after, moving = after.InRelease(name, to), append(moving, name)
 		if msg, hint := after.skew(); msg != "" {
-			return c, nil, &Problem{"to", fmt.Sprintf("during the move, %s", msg), hint}
+			return c, nil, &Problem{"to", fmt.Sprintf("while the components change their version one by one, %s", msg), hint}
 		}
 		if problems := after.emulationProblems(); len(problems) > 0 {
 			return c, nil, &Problem{"to", problems[0].Msg, problems[0].Hint}
@@ -70,12 +70,12 @@ func (f Fault) Moved(c Config, components []string, leader string) (after Config
 	}
 	if problems := after.Problems(); len(problems) > 0 { // such as flags and gates that the release does not have
 		p := problems[0]
-		return c, nil, &Problem{"to", fmt.Sprintf("in %s controlPlane.%s: %s", to.Minor, p.Path, p.Msg), p.Hint}
+		return c, nil, &Problem{"to", fmt.Sprintf("with version %s, controlPlane.%s would be invalid: %s", to.Minor, p.Path, p.Msg), p.Hint}
 	}
 	return after, moving, nil
 }
 
-// After returns the config after an upgrade or downgrade that names no roles, or its problem.
+// After returns the config after an upgrade or downgrade that names no roles, or the problem that prevents it.
 func (f Fault) After(c Config) (Config, *Problem) {
 	noRole := func(Selector) []string { return nil }
 	after, _, p := f.Moved(c, c.Named(f.Selectors(), noRole), "")

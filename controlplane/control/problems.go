@@ -11,9 +11,9 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Problem is one thing wrong with a Config.
+// Problem is one mistake in a Config or a Fault.
 type Problem struct {
-	// Path is the field, as in "apiServer.flags.secure-port".
+	// Path is the path of the field, such as "apiServer.flags.secure-port".
 	Path string
 	// Msg says what is wrong, and Hint what to do instead.
 	Msg, Hint string
@@ -25,8 +25,8 @@ const maxRate = 1_000_000
 // noLimit is the rate limit that client-go treats as unlimited.
 const noLimit = -1
 
-// Problems returns the problems that can be found without the components: values out of range, flags that Stormglass
-// sets itself, and other flags with a wrong name or type.
+// Problems returns the problems that can be found without running the components: values out of bounds, flags that
+// Stormglass sets itself, and other flags with an unknown name or an invalid value.
 func (c Config) Problems() []Problem {
 	all := c.topologyProblems()
 	if len(all) == 0 { // the components can be listed
@@ -71,7 +71,7 @@ func (c Config) Problems() []Problem {
 	switch c.APIServer.Audit {
 	case "", AuditOff:
 	case AuditMetadata:
-		// These flags are set by audit, or would disable it.
+		// The setting audit sets these flags, or they would disable the audit log.
 		for _, name := range []string{"audit-policy-file", "audit-log-path", "audit-log-maxbackup", "audit-log-maxage", "audit-log-format", "audit-log-version", "audit-log-compress"} {
 			if _, ok := c.APIServer.Flags[name]; ok {
 				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit sets the audit log already", "keep one of the two"})
@@ -100,7 +100,7 @@ func (c Config) encryptionProblems() (all []Problem) {
 		all = append(all, Problem{"apiServer.encryption", fmt.Sprintf("%q is not a provider", c.APIServer.Encryption), strictyaml.Hint(c.APIServer.Encryption, known, otherwise)})
 	}
 	if _, ok := c.APIServer.Flags["encryption-provider-config"]; ok {
-		all = append(all, Problem{"apiServer.flags.encryption-provider-config", "apiServer.encryption sets it already", "keep one of the two"})
+		all = append(all, Problem{"apiServer.flags.encryption-provider-config", "apiServer.encryption already sets this flag", "keep one of the two"})
 	}
 	return all
 }
@@ -109,7 +109,7 @@ func (c Config) encryptionProblems() (all []Problem) {
 func (c Config) metricsServerProblems() (all []Problem) {
 	if c.MetricsServer.Replicas == 0 {
 		if len(c.MetricsServer.Flags) > 0 {
-			all = append(all, Problem{"metricsServer.flags", "there is no metrics-server to use them", "set metricsServer.replicas: 1"})
+			all = append(all, Problem{"metricsServer.flags", "there is no metrics-server to use these flags", "set metricsServer.replicas: 1"})
 		}
 		return all
 	}
@@ -126,7 +126,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	case resolution < 10*time.Second:
 		all = append(all, Problem{atResolution, fmt.Sprintf("%s is too short", resolution), "must be at least 10s"})
 	case timeout > resolution*9/10:
-		all = append(all, Problem{atTimeout, fmt.Sprintf("%s is more than nine tenths of metric-resolution, %s", timeout, resolution), "for example 5s"})
+		all = append(all, Problem{atTimeout, fmt.Sprintf("%s is more than 90%% of metric-resolution, which is %s", timeout, resolution), "for example 5s"})
 	}
 	// With endpoint routing, API servers do not accept a Service of type ExternalName.
 	const flag = "enable-aggregator-routing"
@@ -136,8 +136,8 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	return all
 }
 
-// serviceProblems checks the values of the settings that make components call a service, and that no flag sets the
-// same.
+// serviceProblems checks the values of the settings that make components call a service, and reports flags that conflict
+// with these settings.
 func (c Config) serviceProblems() (all []Problem) {
 	authentication := []string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version", "enable-bootstrap-token-auth"}
 	if c.APIServer.Authentication == AuthenticationOIDC {
@@ -176,7 +176,7 @@ func (c Config) serviceProblems() (all []Problem) {
 		}
 		for _, flag := range slices.Sorted(maps.Keys(c.APIServer.Flags)) {
 			if covers(setting.flags, flag) {
-				all = append(all, Problem{"apiServer.flags." + flag, setting.path + " sets it already", "keep one of the two"})
+				all = append(all, Problem{"apiServer.flags." + flag, setting.path + " already sets this flag", "keep one of the two"})
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func (c Config) cloudProblems() (all []Problem) {
 		}
 	}
 	within("delay", m.Cloud.Delay, maxCloudDelay, "at most 1m")
-	within("jitter", m.Cloud.Jitter, m.Cloud.Delay.D(), "at most the delay, because it may be subtracted from it")
+	within("jitter", m.Cloud.Jitter, m.Cloud.Delay.D(), "at most the delay, because the jitter may be subtracted from the delay")
 	within("loadBalancerTime", m.Cloud.LoadBalancerTime, maxLoadBalancerTime, "at most 1h")
 	if t := m.Cloud.Throttle; t != 0 && (t < minThrottle || t > maxRate) {
 		fail(cloud+"throttle", fmt.Sprintf("%v is out of bounds", t), throttleHint)
@@ -219,7 +219,7 @@ func (c Config) cloudProblems() (all []Problem) {
 	}
 	for _, name := range cidrFlags() {
 		if _, ok := c.ControllerManager.Flags[name]; ok {
-			fail("controllerManager.flags."+name, section+" sets it already", "leave it out: nodes get their part of 10.64.0.0/10")
+			fail("controllerManager.flags."+name, section+" already sets this flag", "leave the flag out: each node gets a part of 10.64.0.0/10 for its pods")
 		}
 	}
 	return all
@@ -338,14 +338,14 @@ func metricsServerOwn() []ownFlags {
 			"deprecated-kubelet-completely-insecure",
 		}},
 		{listenHint, []string{"bind-address", "secure-port", "permit-port-sharing", "permit-address-sharing"}},
-		{"it has no feature gates", []string{"feature-gates", "emulated-version", "min-compatibility-version"}},
+		{"metrics-server has no feature gates", []string{"feature-gates", "emulated-version", "min-compatibility-version"}},
 	}
 }
 
 func cloudOwn() []ownFlags {
 	return append(electedOwn(),
 		ownFlags{"the cloud is simulated, by " + KindCloudAPI, []string{"cloud-provider", "cloud-config", "allow-untagged-cloud", "webhook-", "webhooks"}},
-		ownFlags{"nodes get their part of 10.64.0.0/10", append(cidrFlags(), "cidr-allocator-type")})
+		ownFlags{"each node gets a part of 10.64.0.0/10 for its pods", append(cidrFlags(), "cidr-allocator-type")})
 }
 
 // unsafe returns the reason why the API server's flag name must not have these values, or "".
@@ -354,11 +354,11 @@ func unsafe(name string, values []string) (hint string) {
 	switch name {
 	case "authorization-mode":
 		if !has("Node") || !has("RBAC") || has("AlwaysAllow") {
-			return "Node and RBAC stay on, as in production; others may join them: Node,RBAC,Webhook"
+			return "Node and RBAC stay on, as in production; you can add others: Node,RBAC,Webhook"
 		}
 	case "enable-admission-plugins":
 		if !has("NodeRestriction") {
-			return "NodeRestriction stays on, as in production; others may join it: NodeRestriction,AlwaysPullImages"
+			return "NodeRestriction stays on, as in production; you can add others: NodeRestriction,AlwaysPullImages"
 		}
 	case "disable-admission-plugins":
 		if has("NodeRestriction") {

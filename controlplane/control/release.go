@@ -159,7 +159,7 @@ func (c Config) releaseProblems() (all []Problem) {
 }
 
 const (
-	skewHint = "upstream's version skew policy: API servers at most one minor version apart, their clients of the same version or one older, etcd members at most one version apart"
+	skewHint = "upstream's version skew policy: API servers differ by at most one minor version, their clients have the same version or one version less, and etcd members differ by at most one version"
 	// emulatedBack is the number of older minor versions that a component can emulate.
 	emulatedBack = 3
 )
@@ -175,9 +175,9 @@ func (c Config) skew() (msg, hint string) {
 		for _, name := range c.ComponentsOf(kind) {
 			switch n := c.number(name); {
 			case n > c.number(oldest):
-				return fmt.Sprintf("%s of %s is newer than %s of %s", name, c.ReleaseOf(name).Minor, oldest, c.ReleaseOf(oldest).Minor), skewHint
+				return fmt.Sprintf("%s with version %s is newer than %s with version %s", name, c.ReleaseOf(name).Minor, oldest, c.ReleaseOf(oldest).Minor), skewHint
 			case n < c.number(newest)-1:
-				return fmt.Sprintf("%s of %s is more than one version older than %s of %s", name, c.ReleaseOf(name).Minor, newest, c.ReleaseOf(newest).Minor), skewHint
+				return fmt.Sprintf("%s with version %s is more than one version older than %s with version %s", name, c.ReleaseOf(name).Minor, newest, c.ReleaseOf(newest).Minor), skewHint
 			}
 		}
 	}
@@ -201,9 +201,9 @@ func (c Config) KubeletSkew(r Release) string {
 	oldest, newest := c.span(KindAPIServer)
 	switch n := r.number(KindAPIServer); {
 	case n > c.number(oldest):
-		return fmt.Sprintf("kubelets of %s are newer than %s of %s", r.Minor, oldest, c.ReleaseOf(oldest).Minor)
+		return fmt.Sprintf("kubelets with version %s are newer than %s with version %s", r.Minor, oldest, c.ReleaseOf(oldest).Minor)
 	case n < c.number(newest)-kubeletBack:
-		return fmt.Sprintf("kubelets of %s are more than %d versions older than %s of %s", r.Minor, kubeletBack, newest, c.ReleaseOf(newest).Minor)
+		return fmt.Sprintf("kubelets with version %s are more than %d versions older than %s with version %s", r.Minor, kubeletBack, newest, c.ReleaseOf(newest).Minor)
 	}
 	return ""
 }
@@ -233,15 +233,15 @@ func (c Config) emulationProblems() []Problem {
 		for _, name := range c.ComponentsOf(kind) {
 			switch own := c.number(name); {
 			case n > own:
-				return []Problem{{path, fmt.Sprintf("%s of %s cannot emulate a newer version", name, c.ReleaseOf(name).Minor), fmt.Sprintf("1.%d or older", own)}}
+				return []Problem{{path, fmt.Sprintf("%s with version %s cannot emulate a newer version", name, c.ReleaseOf(name).Minor), fmt.Sprintf("1.%d or older", own)}}
 			case n < own-emulatedBack:
-				return []Problem{{path, fmt.Sprintf("%s of %s emulates back to 1.%d only", name, c.ReleaseOf(name).Minor, own-emulatedBack), fmt.Sprintf("from 1.%d", own-emulatedBack)}}
+				return []Problem{{path, fmt.Sprintf("%s with version %s can emulate only 1.%d and newer versions", name, c.ReleaseOf(name).Minor, own-emulatedBack), fmt.Sprintf("from 1.%d", own-emulatedBack)}}
 			}
 		}
 	}
 	for path, flags := range map[string]Flags{"apiServer": c.APIServer.Flags, "scheduler": c.Scheduler.Flags, "controllerManager": c.ControllerManager.Flags} {
 		if _, ok := flags[EmulatedFlag]; ok {
-			return []Problem{{path + ".flags." + EmulatedFlag, "emulatedVersion sets it already", "keep one of the two"}}
+			return []Problem{{path + ".flags." + EmulatedFlag, "emulatedVersion already sets this flag", "keep one of the two"}}
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ type Supervisor struct {
 	err     error
 }
 
-// ExitError is the error of a supervisor that ended, also before its plane was ready.
+// ExitError is the error of a supervisor that ended, before or after its plane was ready.
 type ExitError struct {
 	// Code is the exit code: ExitUsage or ExitEnvironment, or -1 for a signal.
 	Code int
@@ -86,7 +86,7 @@ func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
 	ready := make(chan error, 1)
 	go func() {
 		ready <- json.NewDecoder(said).Decode(&s.cluster)
-		_, _ = io.Copy(io.Discard, said) // to its end
+		_, _ = io.Copy(io.Discard, said) // until the supervisor ends
 		s.wait()
 	}()
 	select {
@@ -114,7 +114,7 @@ func (s *Supervisor) wait() {
 	if errors.As(err, &exit) {
 		msg := strings.TrimPrefix(s.stderr.lastMessage(), "controlplane: ")
 		if signal := SignalOf(exit); signal != "" { // its earlier messages are not the reason
-			msg = "its supervisor was ended by " + signal
+			msg = "its supervisor was killed by " + signal
 		}
 		err = &ExitError{Code: exit.ExitCode(), Msg: msg}
 	}
@@ -171,7 +171,7 @@ func (s *Supervisor) stop(ctx context.Context, signals ...os.Signal) error {
 	case <-ctx.Done():
 		_ = s.cmd.Process.Kill() // its components end with it
 		<-s.done
-		return fmt.Errorf("stop the control plane: killed: %w", ctx.Err())
+		return fmt.Errorf("the control plane did not stop and was killed: %w", ctx.Err())
 	}
 }
 
@@ -193,7 +193,7 @@ func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
 	}
 }
 
-// tail passes written data on and keeps the last tailBytes bytes of it.
+// tail forwards written data to another writer and keeps the last tailBytes bytes.
 type tail struct {
 	to io.Writer
 

@@ -106,26 +106,26 @@ func TestShown(t *testing.T) {
 const docHead = `# Dashboards
 
 Eight Grafana dashboards for a production cluster or a run of Stormglass. Import the files of
-[dashboards/json](../../dashboards/json), or have them provisioned ([how](../how-to/grafana-prometheus.md)). What a panel shows, and
-what to do when it looks wrong, is in its description. The HTML report of every run draws all panels too, from its own archive: at
-most 150 points a line, 8 lines a panel and 1 MB in all, without zoom.
+[dashboards/json](../../dashboards/json), or have them provisioned ([how](../how-to/grafana-prometheus.md)). Each panel's description says what it
+shows and what to do when it looks wrong. The HTML report of a run draws the same panels from its recorded metrics: at most 150 points
+per line, 8 lines per panel and 1 MB in all, without zoom.
 
 ## Requirements
 
-- A Prometheus data source with the jobs and the recording rules of [alerts](alerts.md#requirements): panels read the same
-  series as the alerts about the same thing.
-- Phases and faults of a run are annotations: ` + "`stormglass_phase_active`" + `, ` + "`stormglass_fault_active`" + ` and
-  ` + "`stormglass_fault_begin_timestamp_seconds`" + `, which the generator exports.
+- A Prometheus data source with the jobs and the recording rules of [alerts](alerts.md#requirements): a panel uses the same
+  series as the alert for the same problem.
+- Annotations mark the phases and faults of a run. They use the generator's metrics ` + "`stormglass_phase_active`" + `, ` + "`stormglass_fault_active`" + ` and
+  ` + "`stormglass_fault_begin_timestamp_seconds`" + `.
 
 ## Tests
 
-` + "`go test ./dashboards/source -update`" + ` writes the JSON, with Grafana's SDK, and this page.
+` + "`go test ./dashboards/source -update`" + ` writes this page and, with Grafana's SDK, the JSON.
 
-- **Conventions.** Every panel has a description that says what to do. Every query selects cluster and instance, and names metrics and
-  labels that the pinned components declare in their source.
-- **Every panel has data.** ` + "`make panels RUN=runs/TIME-NAME`" + ` asks every query of a run's archive. An empty answer needs a reason in
-  [dashboards/source/reasons.yaml](../../dashboards/source/reasons.yaml), which Grafana shows.
-- **Panels move.** For a panel about a fault, some line must differ under it by a tenth of the panel's height in nine of ten pairs of
-  values (Mann-Whitney U), or reach such a peak from rest, or appear ([runs that showed it](../../dashboards/source/doc_test.go)).
-  On three healthy runs 5, 9 and 15% count as moved (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `).
+- **Conventions.** Every panel has a description that says what to do. Every query selects cluster and instance, and uses only
+  metrics and labels that the pinned components declare in their source.
+- **Every panel has data.** ` + "`make panels RUN=runs/TIME-NAME`" + ` evaluates every query over a run's recorded metrics. If a query can
+  be empty, [reasons.yaml](../../dashboards/source/reasons.yaml) must give a reason, which Grafana shows.
+- **Panels show faults.** One line of a panel about a fault must change during the fault ([runs that showed
+  it](../../dashboards/source/doc_test.go)): by a tenth of the panel's height, and in the same direction in nine of ten pairs of a value
+  before and a value during the fault (Mann-Whitney U). A peak of a flat line and a new line also count. In three healthy runs, 5, 9 and 15% of the panels moved by chance (` + "`go run ./loadgen/internal/report/panel/panels -calm RUN`" + `).
 `

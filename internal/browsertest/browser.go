@@ -61,7 +61,7 @@ func find(named string, lookPath func(string) (string, error)) (string, error) {
 	if named != "" {
 		path, err := lookPath(named)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w (name a Chromium, Chrome or Edge)", browserEnv, err)
+			return "", fmt.Errorf("%s: %w (set it to the path of a Chromium, Chrome or Edge)", browserEnv, err)
 		}
 		return path, nil
 	}

@@ -27,8 +27,8 @@ type Scanner struct {
 	want   want
 	open   []container
 	ends   int     // closed maps whose End token is still to be returned
-	over   bool    // the item has ended, and Stream is false
-	head   [9]byte // the bytes read so far of an item's head
+	over   bool    // the only item of the input has ended; always false if Stream is true
+	head   [9]byte // the bytes of the current item's head that were read so far
 	have   int     // number of bytes in head
 	tagged bool    // a tag was read; its item must follow
 	skip   uint64  // bytes left of a string that is skipped
@@ -41,11 +41,11 @@ type Scanner struct {
 
 // container is an open array or map.
 type container struct {
-	left    uint64 // items left; a key and a value are two
-	endless bool   // it has an indefinite length: a break ends it
+	left    uint64 // items left; in a map, a key and its value count as two
+	endless bool   // of indefinite length: a break ends it
 	mapping bool
 	entered bool
-	odd     bool // a key was read, its value not yet
+	odd     bool // the key of the current member was read, but not its value
 }
 
 // want is the part of a value that the caller has requested.

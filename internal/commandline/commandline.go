@@ -32,7 +32,7 @@ type strict struct {
 }
 
 func (s strict) checkArguments(c *cobra.Command) {
-	if c.HasSubCommands() && !c.Runnable() { // cobra would show the help for any argument
+	if c.HasSubCommands() && !c.Runnable() { // otherwise cobra shows the help for any argument
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
 	check := c.Args
@@ -48,7 +48,7 @@ func (s strict) checkArguments(c *cobra.Command) {
 		}
 		c.Annotations[group] = group
 	}
-	if !c.DisableFlagParsing { // else the words are another program's
+	if !c.DisableFlagParsing { // otherwise the arguments belong to another program
 		c.Args = func(c *cobra.Command, args []string) error {
 			err := s.empty(c, args)
 			if err == nil {
@@ -144,7 +144,7 @@ func unknownCommand(c *cobra.Command, word string) error {
 func nearestCommand(c *cobra.Command, word string) string {
 	var names []string
 	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() || sub.Name() == "help" { // cobra calls help unavailable
+		if sub.IsAvailableCommand() || sub.Name() == "help" { // for cobra, the help command is not available
 			names = append(names, sub.Name())
 			if slices.Contains(sub.SuggestFor, word) {
 				return sub.Name()

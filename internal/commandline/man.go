@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// ManCommand returns a hidden command that writes a manual page for each command of the program. It is for packagers.
+// ManCommand returns a hidden command that writes a manual page for each command of the program, for packagers.
 func ManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
@@ -21,7 +21,7 @@ func ManCommand() *cobra.Command {
 				return err
 			}
 			root := cmd.Root()
-			root.DisableAutoGenTag = true // the pages of one version do not depend on the date
+			root.DisableAutoGenTag = true // so that the pages do not depend on the date
 			header := &doc.GenManHeader{Section: "1", Source: "Stormglass", Manual: strings.ToUpper(root.Name()[:1]) + root.Name()[1:]}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return fmt.Errorf("write the manual pages: %w", err)

@@ -28,7 +28,7 @@ type Output struct {
 func AddOutput(c *cobra.Command, others ...string) *Output {
 	o := &Output{form: Text, forms: append([]string{Text, JSON, YAML}, others...)}
 	c.Flags().VarP(o, "output", "o", "`form` of the result on standard output: "+o.known())
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.forms, cobra.ShellCompDirectiveNoFileComp)) // it fails only for an unknown flag
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.forms, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
 	return o
 }
 

@@ -68,7 +68,7 @@ func wrongValue(e *pflag.InvalidValueError) error {
 			return errors.New(text)
 		}
 	}
-	return Plain(e.Unwrap()) // our own flag types return plain errors
+	return Plain(e.Unwrap()) // flag types of Stormglass already return readable errors
 }
 
 // Plain rewords errors of strconv, net/url and encoding/csv that name functions or positions. It returns other errors unchanged.

@@ -64,7 +64,7 @@ func IsEnvironment(err error) bool {
 	return errors.As(err, &e)
 }
 
-// Of returns the exit code for err. If a method Unjudged of the error returns true, the exit code is NoData, unless the
+// Of returns the exit code for err. If err has a method Unjudged that returns true, the exit code is NoData, unless the
 // environment failed too.
 func Of(err error) int {
 	var unjudged interface{ Unjudged() bool }

@@ -13,7 +13,7 @@ type Token uint8
 
 // The tokens. Next returns no tokens for values that the caller has not requested.
 const (
-	None   Token = iota // the piece is used up
+	None   Token = iota // no further token: the piece is used up
 	Key                 // a key of an entered object; Text is the key, with invalid UTF-8 unchanged
 	String              // a string requested with Keep; Text is the decoded string
 	Number              // a number requested with Keep; Text is the number as written
@@ -41,16 +41,16 @@ type Scanner struct {
 	state   state
 	want    want     // wanted part of the next value
 	entered int      // number of open objects that were entered
-	beyond  int      // number of open objects and arrays that are skipped, within the entered ones
-	arrays  uint64   // kinds of the innermost 64 skipped ones: a bit is set for an array
-	further []uint64 // kinds of the outer skipped ones, 64 in each element
-	hex     uint8    // number of digits of a \u still to read
+	beyond  int      // number of open objects and arrays that are skipped, inside the entered objects
+	arrays  uint64   // a bit for each of the innermost 64 skipped containers: 1 for an array, 0 for an object
+	further []uint64 // the same bits for the outer skipped containers, 64 in each element
+	hex     uint8    // number of digits of a \u escape that are still to be read
 	literal string   // rest of true, false or null
-	// Of the string or number being read:
+	// State of the string or number that is being read:
 	inKey   bool
-	keep    bool   // the caller wants it
-	escapes bool   // it has an escape
-	partial []byte // the part that was in earlier pieces
+	keep    bool   // the caller has requested it
+	escapes bool   // it contains an escape
+	partial []byte // the part of it that was in earlier pieces
 	meaning []byte // buffer for decoded strings
 	text    []byte // text of the last token
 }

@@ -14,7 +14,7 @@ func (s *Scanner) begin(key, keep bool) {
 	s.partial = s.partial[:0]
 }
 
-// skip reads a string that was not requested, from after the opening quote to the end of the string or its first escape.
+// skip reads a string that was not requested, from the byte after the opening quote to its end or its first escape.
 func (s *Scanner) skip(p []byte, key bool) (n int) {
 	n = plain(p)
 	switch {
@@ -245,7 +245,7 @@ func plain(p []byte) int {
 	for ; i+8 <= len(p); i += 8 {
 		x := binary.LittleEndian.Uint64(p[i:])
 		quote, slash := x^(low*'"'), x^(low*'\\')
-		// Only the lowest set bit is reliable: a borrow of the subtraction may set higher ones.
+		// Only the lowest set bit is reliable: a borrow in the subtraction may set higher bits.
 		found := ((quote-low)&^quote | (slash-low)&^slash | (x-low*0x20)&^x) & high
 		if found != 0 {
 			return i + bits.TrailingZeros64(found)/8

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// connections maps the open connections to their nodes.
+// connections holds the open connections to all nodes.
 type connections struct {
 	node func(netip.AddrPort) Node
 
@@ -32,7 +32,7 @@ func (all *connections) reset(of func(Node) bool) {
 
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // it fails if the connection is closed
+		_ = tcp.SetLinger(0) // fails only if the connection is already closed
 	}
 	c.Close()
 }

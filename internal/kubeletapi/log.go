@@ -29,7 +29,7 @@ func serveLog(w http.ResponseWriter, r *http.Request, n Node) {
 	if options.Follow {
 		out.Flush() // send the headers now: the next line of the log may come much later
 	}
-	if *options.Stream == corev1.LogStreamStderr { // all is written to standard output
+	if *options.Stream == corev1.LogStreamStderr { // containers here write only to standard output
 		return
 	}
 	if err := n.Log(r.Context(), pod, container, options, out); err != nil && !out.begun && r.Context().Err() == nil {
@@ -45,7 +45,7 @@ type refusal struct {
 
 // logOptions returns the options in the query of a request for a log. If the query is not valid, it returns a refusal.
 func logOptions(q url.Values) (*corev1.PodLogOptions, *refusal) {
-	if tail := q.Get("tail"); tail != "" && tail != "all" { // old clients send it
+	if tail := q.Get("tail"); tail != "" && tail != "all" { // old clients send tail instead of tailLines
 		q.Set("tailLines", tail)
 	}
 	o := &corev1.PodLogOptions{Stream: new(corev1.LogStreamAll)}

@@ -1,6 +1,6 @@
-// Package kubeletapi serves the API of kubelets (port 10250) for many nodes behind one listener. The local address of a
-// connection selects the node. The API server authenticates and authorizes each client. The package executes no
-// commands: exec sends the client's data back. port-forward sends the data back too, unless the node is a Dialer.
+// Package kubeletapi serves the API of kubelets (port 10250) for many nodes with one Server. The local address of a
+// connection selects the node. Clients are authenticated and authorized by the API server. The package executes no
+// commands: exec echoes the command and the client's data. port-forward also echoes data, unless the node is a Dialer.
 package kubeletapi
 
 import (
@@ -78,7 +78,7 @@ func New(c Config) (*Server, error) {
 		// Offer HTTP/2 too, as a kubelet does. Only HTTP/1.1 connections can be upgraded to streams.
 		TLSConfig:         &tls.Config{GetCertificate: c.Certificate, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 30 * time.Second,
-		ErrorLog:          log.New(io.Discard, "", 0), // it would report clients that give up
+		ErrorLog:          log.New(io.Discard, "", 0), // discard reports of clients that gave up
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, nodeKey{}, c.(*tls.Conn).NetConn().(*connection).node)
 		},
@@ -102,7 +102,7 @@ func (s *Server) Reset(n Node) { s.connections.reset(func(of Node) bool { return
 func (s *Server) Close() error {
 	s.connections.reset(func(Node) bool { return true }) // before http.Close, which would wait for connections to unreachable nodes
 	err := s.http.Close()
-	s.connections.reset(func(Node) bool { return true }) // connections accepted since
+	s.connections.reset(func(Node) bool { return true }) // connections that were accepted in between
 	return err
 }
 
@@ -157,7 +157,7 @@ func podList(n Node) *corev1.PodList {
 
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // it fails if the client has gone
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client has disconnected
 }
 
 // find returns the pod and container that a request names. If they do not exist, it answers the request with 404. A

@@ -56,8 +56,8 @@ func open[O any](w http.ResponseWriter, r *http.Request, n Node, parse func(*htt
 	return pod, container, options, err == nil
 }
 
-// echo is a runtime that executes no commands. It sends a command and its input back, and also the data that arrives at
-// a port.
+// echo is a runtime that executes no commands. It sends a command and its input back to the client, and likewise the data
+// that arrives at a forwarded port.
 type echo struct{}
 
 func (echo) ExecInContainer(_ context.Context, _, _, _ string, cmd []string, in io.Reader, out, _ io.WriteCloser, tty bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
@@ -93,7 +93,7 @@ func (d dialed) PortForward(ctx context.Context, _, _ string, port int32, stream
 	}
 	defer conn.Close()
 	go func() {
-		_, _ = io.Copy(conn, stream) // if the process left first, the copy below ends too
+		_, _ = io.Copy(conn, stream) // if the process closes the connection first, the copy below ends too
 		if c, ok := conn.(interface{ CloseWrite() error }); ok {
 			_ = c.CloseWrite() // the process may still answer
 		}
@@ -133,7 +133,7 @@ func (o output) AttachContainer(ctx context.Context, _, _, container string, in 
 	return err
 }
 
-// lost records whether a write has failed because the client has left.
+// lost records whether a write has failed because the client has disconnected.
 type lost struct {
 	io.Writer
 	lost bool

@@ -1,5 +1,5 @@
-// Package planetest starts real control planes for tests. It runs the program controlplane as a user would, and imports only
-// package control of its code. Small packages can therefore test against a plane without linking Kubernetes.
+// Package planetest starts real control planes for tests. It runs the program controlplane as a user would, and imports only the
+// package control. Small packages can therefore test against a plane without linking Kubernetes.
 package planetest
 
 import (
@@ -60,7 +60,8 @@ type Plane struct {
 	Binary string
 	// Config is the plane's configuration; nil means the defaults.
 	Config *control.Config
-	// Ready, if not nil, is called when the plane is ready, before the first test. Main fails if it returns an error.
+	// Ready, if not nil, is called when the plane is ready, before the first test. If it returns an error, Main runs no tests and
+	// fails.
 	Ready func(*Plane) error
 }
 

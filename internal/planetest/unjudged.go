@@ -9,8 +9,8 @@ func Starved(r result.Result) bool {
 }
 
 // Unjudged reports whether a gate of the run has no data only because the machine was too busy to measure. In a starved run,
-// that holds for every gate without data. In any other run, the gate's value must be withheld, and be either in seconds or
-// within the gate's bound.
+// it is true for every gate without data. In any other run, it is true only if the gate's value was withheld and is either in
+// seconds or within the gate's bound.
 func Unjudged(r result.Result, g result.Gate) bool {
 	if g.Verdict != result.NoData {
 		return false

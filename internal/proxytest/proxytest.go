@@ -1,4 +1,4 @@
-// Package proxytest is a forward proxy for tests: HTTP CONNECT and SOCKS 5 on one loopback address.
+// Package proxytest runs a forward proxy for tests. It serves HTTP CONNECT and SOCKS 5 on one loopback address.
 package proxytest
 
 import (
@@ -23,7 +23,7 @@ type Proxy struct {
 	To string
 	// Login is the user:password that a CONNECT request must contain. Empty means that the proxy requires no login.
 	Login string
-	// Refuse is the status with which the proxy refuses every CONNECT request. With 0 it refuses none.
+	// Refuse is the HTTP status with which the proxy refuses every CONNECT request. Zero means that it refuses no request.
 	Refuse int
 
 	listener net.Listener
@@ -168,7 +168,7 @@ func (p *Proxy) socks(c net.Conn, in *bufio.Reader) (net.Conn, error) {
 	if _, err := io.ReadFull(in, head); err != nil {
 		return nil, err
 	}
-	if _, err := io.CopyN(io.Discard, in, int64(head[1])); err != nil { // the methods
+	if _, err := io.CopyN(io.Discard, in, int64(head[1])); err != nil { // skip the list of authentication methods
 		return nil, err
 	}
 	if _, err := c.Write([]byte{socksVersion, 0}); err != nil {
@@ -179,7 +179,7 @@ func (p *Proxy) socks(c net.Conn, in *bufio.Reader) (net.Conn, error) {
 		return nil, err
 	}
 	length := map[byte]int{1: 4, 4: 16}[request[3]]
-	if request[3] == 3 { // a name
+	if request[3] == 3 { // the target is a name: its length comes first
 		n, err := in.ReadByte()
 		if err != nil {
 			return nil, err

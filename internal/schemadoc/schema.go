@@ -79,7 +79,7 @@ func (s *Schema) Check(t *testing.T, root string, update bool) {
 		return
 	}
 	if have, err := os.ReadFile(s.File); err != nil || !bytes.Equal(have, text.Bytes()) {
-		t.Errorf("%s differs from the types: the test with -update rewrites it (%v)", s.File, err)
+		t.Errorf("%s differs from the Go types: run the test with -update to rewrite it (%v)", s.File, err)
 	}
 }
 
@@ -174,8 +174,8 @@ func plainText(comment string) string {
 	return strings.ToUpper(comment[:1]) + comment[1:]
 }
 
-// typed returns the schema of a type expression. The schema of a string accepts any scalar, because decoding keeps the
-// text of the scalar.
+// typed returns the schema of a type expression. The schema of a string accepts any scalar, because strictyaml decodes the
+// text of any scalar into a string.
 func (s *Schema) typed(e ast.Expr) Part {
 	switch e := e.(type) {
 	case *ast.StarExpr:

@@ -1,5 +1,5 @@
-// Package schemadoc generates reference pages and JSON Schemas of file formats from Go types and their comments. Tests run it:
-// each page or schema is a golden file, so that the file cannot differ from the types.
+// Package schemadoc generates reference pages and JSON Schemas of file formats from Go types and their comments. Tests run it
+// and compare the result with the checked-in page or schema, so that these files cannot differ from the types.
 package schemadoc
 
 import (
@@ -111,7 +111,7 @@ func (p *Page) Check(t *testing.T, update bool, roots ...string) {
 		return
 	}
 	if !bytes.Equal(have, text) {
-		t.Errorf("%s differs from the types: the test with -update rewrites it", p.File)
+		t.Errorf("%s differs from the Go types: run the test with -update to rewrite it", p.File)
 	}
 }
 
@@ -122,7 +122,7 @@ func oneLine(s string) string {
 func (p *Page) table(name string) {
 	p.written = append(p.written, name)
 	lead := withoutName(p.comments[name], name)
-	if first, _, _ := strings.Cut(lead, " "); lead != "" && !strings.Contains(strings.TrimRight(first, ".:"), ".") { // no file's name
+	if first, _, _ := strings.Cut(lead, " "); lead != "" && !strings.Contains(strings.TrimRight(first, ".:"), ".") { // keep the case of a file name
 		lead = strings.ToUpper(lead[:1]) + lead[1:]
 	}
 	fmt.Fprintf(&p.out, "\n## %s\n\n%s\n\n", name, lead)
@@ -156,10 +156,15 @@ func (r *rows) endLine(out *bytes.Buffer) {
 }
 
 // rows writes the fields of the struct name. owner is the struct whose list is being written: name itself, or the struct that
-// embeds name.
+// embeds name. An embedded struct that already has a list is only linked.
 func (p *Page) rows(name, owner string, rows *rows) {
 	for _, f := range p.structs[name].Fields.List {
 		text, inner := p.typeText(f.Type)
+		if len(f.Names) == 0 && slices.Contains(p.written, inner) {
+			rows.endLine(&p.out)
+			fmt.Fprintf(&p.out, "- all fields of %s\n", text)
+			continue
+		}
 		if len(f.Names) == 0 {
 			p.rows(inner, owner, rows)
 			continue
@@ -199,8 +204,8 @@ func (p *Page) rows(name, owner string, rows *rows) {
 	}
 }
 
-// inBrackets returns the type of a field as it is shown after the field: the type in parentheses, or "" if the page does not
-// show the type.
+// inBrackets returns the text that the page shows after a field's name: the field's type in parentheses, or "" if the page
+// omits the type.
 func (p *Page) inBrackets(text string) string {
 	if slices.Contains(p.Untyped, text) {
 		return ""

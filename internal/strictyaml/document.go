@@ -56,7 +56,7 @@ func (e *Error) Error() string {
 	if e.Hint != "" {
 		b.WriteString(" (" + e.Hint + ")")
 	}
-	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String()) // the message may quote several lines
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String()) // the message may quote text of several lines
 }
 
 // maxNodes is the maximum number of nodes of a document, including the nodes of all expanded aliases. It prevents a few lines of
@@ -145,7 +145,7 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 		if node != nil {
 			at = position(node, step)
 		}
-		if at < 0 { // not written: the line stays the nearest parent's
+		if at < 0 { // the field is missing: keep the line of its nearest parent
 			node = nil
 			e.Field = join(e.Field, step)
 			continue

@@ -191,7 +191,7 @@ func listHint(seq *yaml.Node, asked string) string {
 		}
 	}
 	if len(names) == 0 {
-		return fmt.Sprintf("it has %d items, [0] is the first", len(seq.Content))
+		return fmt.Sprintf("the list has %d items; the first is [0]", len(seq.Content))
 	}
 	hint := "it has " + strings.Join(names, ", ")
 	if near := Suggest(asked, names); near != "" {

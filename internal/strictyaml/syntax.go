@@ -31,7 +31,7 @@ func (d *Document) syntaxError(data []byte, err error) error {
 	}
 	if anchor := unknownAnchor.FindStringSubmatch(failed.Message); anchor != nil {
 		e.Msg = fmt.Sprintf("unknown anchor %q", anchor[1])
-		e.Hint = fmt.Sprintf("write &%s before the value above that it stands for, or quote a value that begins with *", anchor[1])
+		e.Hint = fmt.Sprintf("define the anchor: write &%s before an earlier value; or quote a value that begins with *", anchor[1])
 		return e
 	}
 	if failed.Stage == yaml.ReaderStage {
@@ -69,7 +69,7 @@ func (d *Document) syntaxError(data []byte, err error) error {
 		closing := p[len(p)-2 : len(p)-1]
 		if line > began && indent(at(line)) <= indent(at(began)) || ended {
 			e.Line = began
-			e.Msg, e.Hint = fmt.Sprintf("no %q closes what is opened here", closing), "close it on this line, or indent the lines that belong to it"
+			e.Msg, e.Hint = fmt.Sprintf("the bracket opened here has no closing %q", closing), "close it on this line, or indent the lines that belong to it"
 			break
 		}
 		e.Msg, e.Hint = fmt.Sprintf(`"," or %q is missing`, closing), "separate fields with commas; quote a value that holds { } [ ] or ,"
@@ -89,7 +89,7 @@ func (d *Document) syntaxError(data []byte, err error) error {
 		e.Line--
 		e.Msg, e.Hint = "not a list item", "write a space after the -"
 	case p == "mapping values are not allowed in this context" && strings.Count(at(line), ": ") > 1:
-		e.Msg, e.Hint = `a second ":" in one line`, "quote a value that holds a colon; write the fields of a field in { } or on separate lines"
+		e.Msg, e.Hint = `a second ":" in one line`, "quote a value that contains a colon; write nested fields in { } or on separate lines"
 	case p == "mapping values are not allowed in this context":
 		e.Msg, e.Hint = `a ":" where no field can be`, "indent the line as the fields above it, or quote a value that holds a colon"
 	case p == "block sequence entries are not allowed in this context":
@@ -104,7 +104,7 @@ func (d *Document) syntaxError(data []byte, err error) error {
 		e.Msg, e.Hint = "* or & without a name", "quote a value that begins with * or &"
 	case p == "found unexpected end of stream" || p == "found unexpected document indicator":
 		e.Line = began
-		e.Msg, e.Hint = "no quote closes what is opened here", "close it with the same quote"
+		e.Msg, e.Hint = "the quote opened here is not closed", "close it with the same quote"
 	}
 	return e
 }

@@ -18,7 +18,7 @@ import (
 const childEnv = "STORMGLASS_STUBAPI_CHILD"
 
 // Child is a stub in a separate process, so that its CPU time is not counted as the client's. The standard input of the child is
-// a pipe from this process. The child ends when the pipe ends.
+// a pipe from this process. The child ends when the pipe closes.
 type Child struct {
 	cmd    *exec.Cmd
 	client *rpc.Client
@@ -95,7 +95,7 @@ func (c *Child) Cost() (cost ChildCost, err error) {
 
 // Close ends the child and waits until it has ended.
 func (c *Child) Close() {
-	_ = c.client.Close() // closes its standard input
+	_ = c.client.Close() // closes the child's standard input
 	_ = c.cmd.Wait()
 }
 

@@ -32,7 +32,7 @@ type conn struct {
 	// Only read uses these fields:
 	opening *stream // stream whose header block is being read
 	ending  bool    // the header block of opening has END_STREAM
-	unread  int     // bytes of bodies that were not yet returned to the window
+	unread  int     // bytes of request bodies that were not yet returned to the flow-control window
 	highest uint32
 
 	wake chan struct{}
@@ -60,7 +60,7 @@ func newConn(s *Server, nc *tls.Conn) *conn {
 	c.reader.SetMaxReadFrameSize(frameSize)
 	c.out = new(bytes.Buffer)
 	c.frames = http2.NewFramer(outOf{c}, nil)
-	c.frames.AllowIllegalWrites = true // BadFrame needs it
+	c.frames.AllowIllegalWrites = true // for the fault BadFrame
 	c.fields = hpack.NewEncoder(&c.block)
 	c.decoder = hpack.NewDecoder(4096, c.field)
 	return c
@@ -142,7 +142,7 @@ func (c *conn) headers(block []byte, whole bool) error {
 	}
 	c.mu.Unlock()
 	switch {
-	case ignored: // after a GOAWAY, or trailers
+	case ignored: // a request after GOAWAY, or trailers
 	case refused:
 		c.queue(func() error { return c.frames.WriteRSTStream(st.id, http2.ErrCodeRefusedStream) })
 	case c.ending:

@@ -186,7 +186,7 @@ func locate(path string) (place, bool) {
 		at.namespace, parts = parts[1], parts[2:]
 	}
 	if len(parts) > 1 {
-		at.name = parts[1] // a request to a subresource is served by the object
+		at.name = parts[1] // a request to a subresource is served like a request to the object
 	}
 	for _, r := range resources {
 		if r.group == group && r.version == version && r.name == parts[0] {

@@ -130,7 +130,7 @@ func (f form) status(code int, reason metav1.StatusReason, message string) []byt
 var kinds, codecs = func() (*runtime.Scheme, serializer.CodecFactory) {
 	s := runtime.NewScheme()
 	if err := errors.Join(scheme.AddToScheme(s), metav1.AddMetaToScheme(s)); err != nil {
-		panic(err) // it cannot fail for the types that are linked in
+		panic(err) // cannot happen for the types that are linked in
 	}
 	return s, serializer.NewCodecFactory(s)
 }()

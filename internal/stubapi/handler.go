@@ -39,7 +39,7 @@ type OpenWatch struct {
 // NewWatches returns Watches for a test.
 func NewWatches(t testing.TB) *Watches { return &Watches{t, make(chan *OpenWatch)} }
 
-// Serve answers a watch request with the events that the test sends, until the test ends the watch or the client leaves.
+// Serve answers a watch request with the events that the test sends, until the test ends the watch or the client disconnects.
 func (w *Watches) Serve(rw http.ResponseWriter, r *http.Request, contentType string) {
 	w.serve(rw, r, contentType, func(open *OpenWatch) {
 		select {
@@ -49,7 +49,8 @@ func (w *Watches) Serve(rw http.ResponseWriter, r *http.Request, contentType str
 	})
 }
 
-// ServeSilent answers a watch request, but sends no events, until the client leaves. Next does not return such a watch.
+// ServeSilent answers a watch request but sends no events. It returns when the client disconnects. Next does not return such a
+// watch.
 func (w *Watches) ServeSilent(rw http.ResponseWriter, r *http.Request, contentType string) {
 	w.serve(rw, r, contentType, func(*OpenWatch) {})
 }
@@ -86,7 +87,7 @@ func (w *Watches) Next() *OpenWatch {
 	}
 }
 
-// RunBeside runs f in the background and cancels its context when the test ends. The test fails unless f then returns
+// RunBeside runs f in the background. It cancels f's context when the test ends; the test fails unless f then returns
 // context.Canceled.
 func RunBeside(t testing.TB, f func(context.Context) error) {
 	t.Helper()

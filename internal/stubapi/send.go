@@ -164,7 +164,7 @@ func (c *conn) reset(st *stream) {
 func (c *conn) goAway(st *stream) {
 	c.queue(func() error {
 		c.leaving = true
-		return c.frames.WriteGoAway(st.id-1, http2.ErrCodeNo, nil) // the server opens no streams, so the ID before is free
+		return c.frames.WriteGoAway(st.id-1, http2.ErrCodeNo, nil) // all earlier requests were processed: their IDs are odd and less than st.id
 	})
 	c.over(st)
 }
@@ -200,7 +200,7 @@ func (c *conn) floodOn(out []byte, id uint32) {
 	}
 }
 
-// giantHeader sends an answer with a header field that is larger than clients must accept. Otherwise the answer is valid.
+// giantHeader sends a valid answer with a header field that is larger than clients must accept.
 func (c *conn) giantHeader(st *stream) {
 	c.queue(func() error {
 		block := c.encoded(statusOK, hpack.HeaderField{Name: "x-giant", Value: strings.Repeat("g", giant)})

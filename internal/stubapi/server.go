@@ -22,14 +22,14 @@ type Options struct {
 	Policy Policy
 	// Script selects the failures of the events of each watch. If nil, all events are delivered.
 	Script Script
-	// EventDelay returns the time from a write until its event n of watch k is sent. Events stay in order. If nil, an
-	// event is sent immediately, before the write is answered.
+	// EventDelay returns the time from a write until the stub sends the resulting event, number n of watch k. Events stay
+	// in order. If EventDelay is nil, an event is sent immediately, before the write is answered.
 	EventDelay func(k, n int64) time.Duration
 	// MaxStreams is the maximum number of concurrent streams of a connection. The server enforces it. Zero means 100,
 	// the default of kube-apiserver.
 	MaxStreams uint32
-	// NoRecord makes the server only count requests and events instead of recording them. It is for tests that send
-	// very many of them.
+	// NoRecord makes the server only count requests and events instead of recording them, to save memory in tests that
+	// send many of them.
 	NoRecord bool
 	// Listener accepts the connections. If nil, the server listens on 127.0.0.1. To use connections in memory, set it
 	// to Pipes.
@@ -68,7 +68,7 @@ func Start(o Options) (*Server, error) {
 		TLS:      &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13},
 		Config: &http.Server{
 			TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.serve},
-			ErrorLog:     log.New(io.Discard, "", 0), // it would report handshakes that clients gave up
+			ErrorLog:     log.New(io.Discard, "", 0), // discard reports of aborted handshakes
 		},
 	}
 	s.http.StartTLS()

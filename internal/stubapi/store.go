@@ -61,7 +61,7 @@ func (e *event) write(f form) []byte {
 type store struct {
 	mu        sync.Mutex
 	rv        uint64
-	compacted uint64 // events before this version are forgotten
+	compacted uint64 // a watch cannot start from an earlier version
 	objects   map[resource]*collection
 }
 
@@ -209,7 +209,7 @@ func (s *store) bookmarkOf(r resource, initial bool) *event {
 		meta["annotations"] = map[string]any{"k8s.io/initial-events-end": "true"}
 	}
 	fields := map[string]any{"kind": r.kind, "apiVersion": r.apiVersion(), "metadata": meta}
-	b, _ := json.Marshal(fields) // strings only
+	b, _ := json.Marshal(fields) // cannot fail for strings and nil
 	return &event{kind: bookmark, rv: s.rv, object: &object{rv: s.rv, fields: fields, json: b}}
 }
 

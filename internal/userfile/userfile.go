@@ -44,7 +44,7 @@ func Stdin(ctx context.Context, stdin io.Reader, limit int64) ([]byte, error) {
 		err  error
 	}
 	done := make(chan answer, 1)
-	go func() { // it outlives Stdin if ctx ends first: a read cannot be interrupted
+	go func() { // a read cannot be interrupted, so this goroutine outlives Stdin if ctx ends first
 		data, err := readAll(stdin, limit)
 		done <- answer{data, err}
 	}()
@@ -58,7 +58,7 @@ func Stdin(ctx context.Context, stdin io.Reader, limit int64) ([]byte, error) {
 
 // Open opens a file with the checks of Read. It is for a caller that does not want to hold the whole file in memory.
 func Open(path string, limit int64) (*os.File, error) {
-	info, err := os.Stat(path) // opening a device may do something
+	info, err := os.Stat(path) // check before opening, because opening a device may have an effect
 	if err != nil {
 		return nil, Cause(err)
 	}
@@ -68,7 +68,7 @@ func Open(path string, limit int64) (*os.File, error) {
 	if ofKernel(path) {
 		return nil, errors.New("not a regular file: the kernel generates its content")
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe put in its place would block
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // do not block if a pipe has replaced the file
 	if err != nil {
 		return nil, Cause(err)
 	}

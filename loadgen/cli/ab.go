@@ -74,7 +74,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 				a = append(a, against)
 			}
 			if args[0] == "-" {
-				return exitcode.Usagef("ab reads the scenario for each side: name a file")
+				return exitcode.Usagef("ab reads the scenario for A and for B, so it cannot come from standard input (name a file)")
 			}
 			ctx, release, err := untilParentEnds(cmd.Context())
 			if err != nil {
@@ -111,18 +111,18 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
-	flags.StringArrayVar(&o.Gated, "figure", nil, "let the figure of this `name` decide, instead of the calibrated ones; all: every figure (repeatable)")
+	flags.StringArrayVar(&o.Gated, "figure", nil, "`name` of a figure that decides, instead of the calibrated figures; all means every figure (repeatable)")
 	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which the comparison may end")
 	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "false-alarm `probabilities` for one figure, one for each of --looks")
 	percentVar(flags, &o.Plan.Change, "change", "smallest change that counts as a regression or an improvement")
-	percentVar(flags, &o.Plan.Margin, "margin", "the answer is not regressed if the upper bound of the change is below this")
+	percentVar(flags, &o.Plan.Margin, "margin", "the answer is \"not regressed\" if the upper bound of the change is below this")
 	percentVar(flags, &o.Plan.Confidence, "confidence", "one-sided confidence of the bounds of a change")
 	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "maximum number of calibrated `figures` that decide, each with the full alpha; if --figure names more than this, they share alpha by Holm's method")
 	percentVar(flags, &o.Plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
 	throwFlags(flags, &o.Plan.Throw, "throw a pair away")
 	flags.StringVar(&o.Out, "out", "", "the comparison's `directory` (default runs/TIME-NAME-ab)")
 	flags.StringVar(&o.Resume, "resume", "", "continue the comparison in this `directory`")
-	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of sides without their own (default: next to loadgen, then PATH)")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` for A or B if its spec names none (default: next to loadgen, then PATH)")
 	fuse.addOnPlanes(flags)
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)
@@ -133,7 +133,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 // looks sets the looks of the plan p from the values of --looks and --alpha.
 func looks(p *result.Plan, pairs, alphas []string) error {
 	if len(pairs) != len(alphas) {
-		return exitcode.Usagef("--looks has %d numbers and --alpha %d (one for each)", len(pairs), len(alphas))
+		return exitcode.Usagef("--looks has %d numbers, but --alpha has %d (give one probability for each number of pairs)", len(pairs), len(alphas))
 	}
 	p.Looks = nil
 	for i, text := range pairs {

@@ -87,7 +87,7 @@ func newProve() *cobra.Command {
 	var p proveOptions
 	cmd := &cobra.Command{
 		Use:   "prove [DIR...]",
-		Short: "Prove the alerts: cause the problem of each, and check that only it fires",
+		Short: "Prove the alerts: cause the problem of each alert, and check that only this alert fires",
 		Long: `Prove the alerts: cause the problem that each alert reports, and check that this
 alert fires and no other.
 
@@ -129,7 +129,7 @@ run proved nothing (interrupted, no data, generator saturated).`,
 // judge judges the runs in dirs. Without --rule, every alert must be proven.
 func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	if len(p.proofs) > 0 || p.out != "" || p.controlPlane != "" {
-		return exitcode.Usagef("--proof, --out and --controlplane are for new runs (leave them out, or the directories)")
+		return exitcode.Usagef("--proof, --out and --controlplane apply only to new runs (leave out these flags, or the directories)")
 	}
 	if _, err := alertproof.Select(nil, p.rules); err != nil {
 		return exitcode.UsageError(err)
@@ -138,7 +138,7 @@ func (p proveOptions) judge(cmd *cobra.Command, dirs []string) error {
 	known := map[string]string{}
 	for _, dir := range dirs {
 		if twice := known[same(dir)]; twice != "" {
-			return exitcode.Usagef("%s and %s are one run: it counts once (leave one of them out)", twice, dir)
+			return exitcode.Usagef("%s and %s are the same run (leave out one of them)", twice, dir)
 		}
 		known[same(dir)] = dir
 		judged, err := alertproof.Prove(cmd.Context(), dir)
@@ -187,7 +187,7 @@ func (p proveOptions) run(cmd *cobra.Command) error {
 		}
 		ran[name] = true
 		if cmd.Context().Err() != nil {
-			all = append(all, alertproof.NotRun(proof, errors.New("interrupted before its turn")))
+			all = append(all, alertproof.NotRun(proof, errors.New("interrupted before this proof ran")))
 			continue
 		}
 		say("proof %s, %d of %d", proof.Name, i+1, len(proofs))
@@ -223,7 +223,7 @@ func (p proveOptions) checkOut(proofs []alertproof.Proof) error {
 		return err
 	}
 	if _, err := os.Lstat(filepath.Join(p.out, result.RunFile)); err == nil {
-		return exitcode.Usagef("--out %s: it is the directory of a run (name a new one, for a directory of each proof)", p.out)
+		return exitcode.Usagef("--out %s: this is the directory of a run (name a new directory, in which each proof gets a subdirectory)", p.out)
 	}
 	for _, proof := range proofs {
 		dir := filepath.Join(p.out, proof.ScenarioName())

@@ -69,10 +69,10 @@ lower, 3 could not tell, 4 the environment failed.`,
 				return err
 			}
 			if args[0] == "-" {
-				return exitcode.Usagef("capacity reads the scenario for each trial: name a file")
+				return exitcode.Usagef("capacity reads the scenario for each trial, so it cannot come from standard input (name a file)")
 			}
 			if len(a) > 0 && len(b) == 0 {
-				return exitcode.Usagef("--a needs a side to compare with (name --b, or use --set)")
+				return exitcode.Usagef("--a has no effect without --b (add --b, or use --set to change the only configuration)")
 			}
 			ctx, release, err := untilParentEnds(cmd.Context())
 			if err != nil {
@@ -130,7 +130,7 @@ func searchedSides(ctx context.Context, o capacity.RunOptions, specs ...[]string
 			return sides, err
 		}
 		if sides[i].Baseline != "" {
-			return sides, exitcode.Usagef("%s %s: a baseline has no control plane to search", flag, sides[i].Baseline)
+			return sides, exitcode.Usagef("%s %s: a baseline has only results of runs, and capacity needs a control plane to test", flag, sides[i].Baseline)
 		}
 	}
 	return sides, nil

@@ -40,7 +40,7 @@ removes nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if at.Files == "" && !kubeconfig.current {
-				return exitcode.Usagef("--kubeconfig is missing (a bundled plane needs no cleanup: it goes with its run)")
+				return exitcode.Usagef("--kubeconfig is missing (a bundled control plane needs no cleanup: it is deleted at the end of its run)")
 			}
 			if err := errors.Join(kubeconfig.into(cmd, &at), c.check()); err != nil {
 				return err
@@ -48,7 +48,7 @@ removes nothing.`,
 			c.cmd, c.ui = cmd, newTUI(cmd)
 			if !c.dryRun {
 				for _, path := range cluster.Sweep() {
-					c.ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
+					c.ui.Step(fmt.Sprintf("removed %s, which a killed run left on this machine", path))
 				}
 			}
 			cfg, name, err := cluster.Reach(cmd.Context(), at, c.ui.Step)
@@ -66,7 +66,7 @@ removes nothing.`,
 	kubeconfig.add(flags, &at)
 	flags.Lookup("kubeconfig").Usage = "`file` that names your cluster"
 	flags.StringVar(&c.runID, "run", "", "remove only the objects of the run with this `id` (default: all runs)")
-	flags.BoolVar(&c.expired, "expired", false, "remove only what is left of runs whose deadline has passed")
+	flags.BoolVar(&c.expired, "expired", false, "remove only the objects of runs whose deadline has passed")
 	flags.BoolVar(&c.wait, "wait", false, "wait until the run named by --run is over (requires --expired and --run)")
 	flags.BoolVar(&c.yes, "yes", false, "do not ask")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "list what would be removed, and remove nothing")
@@ -92,7 +92,7 @@ func (c *cleanup) check() error {
 		errs = append(errs, exitcode.Usagef("--wait requires --expired and --run (add --expired --run ID)"))
 	}
 	if c.wait && c.dryRun {
-		errs = append(errs, exitcode.Usagef("--wait: --dry-run removes nothing (leave out one of them)"))
+		errs = append(errs, exitcode.Usagef("--wait and --dry-run exclude each other (leave out one of them)"))
 	}
 	return errors.Join(errs...)
 }
@@ -114,7 +114,7 @@ func (c *cleanup) removeAll(ctx context.Context, cfg *rest.Config) error {
 	if c.runID != "" {
 		what = "run " + c.runID
 	}
-	if err := c.agree(fmt.Sprintf("Remove what %s left in %s, by label.", what, c.at)); err != nil {
+	if err := c.agree(fmt.Sprintf("Remove the objects that %s left in %s, selected by label.", what, c.at)); err != nil {
 		return err
 	}
 	return c.remove(ctx, cfg, c.runID, "")
@@ -162,7 +162,7 @@ func (c *cleanup) removeExpired(ctx context.Context, cfg *rest.Config) error {
 		return nil
 	}
 	slices.Sort(lines)
-	if err := c.agree(fmt.Sprintf("Remove what these runs left in %s, by label:\n%s", c.at, strings.Join(lines, "\n"))); err != nil {
+	if err := c.agree(fmt.Sprintf("Remove the objects that these runs left in %s, selected by label:\n%s", c.at, strings.Join(lines, "\n"))); err != nil {
 		return err
 	}
 	var errs []error

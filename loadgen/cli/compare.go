@@ -49,9 +49,9 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
 			return after(sum, showAB(cmd.OutOrStdout(), dir, c, output), c, report.ABSummary)
 		},
 	}
-	cmd.Flags().StringArrayVar(&gated, "figure", nil, "let the figure of this `name` decide, instead of the calibrated ones (repeatable)")
+	cmd.Flags().StringArrayVar(&gated, "figure", nil, "`name` of a figure that decides, instead of the calibrated figures (repeatable)")
 	percentVar(cmd.Flags(), &plan.Change, "change", "smallest change that counts as a regression or an improvement")
-	percentVar(cmd.Flags(), &plan.Margin, "margin", "the answer is not regressed if the upper bound of the change is below this")
+	percentVar(cmd.Flags(), &plan.Margin, "margin", "the answer is \"not regressed\" if the upper bound of the change is below this")
 	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "one-sided confidence of the bounds of a change")
 	percentVar(cmd.Flags(), &plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
 	throwFlags(cmd.Flags(), &plan.Throw, "leave a run out")

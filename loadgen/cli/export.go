@@ -114,9 +114,9 @@ func checkExport(o exportOptions, out, url string) error {
 	case remote && url == "":
 		return exitcode.Usagef("--format remote-write requires a receiver (add --remote-write URL)")
 	case remote && out != "":
-		return exitcode.Usagef("--out: remote write goes to a URL (leave it out)")
+		return exitcode.Usagef("--out does not apply to --format remote-write, which sends to a URL (leave out --out)")
 	case !remote && url != "":
-		return exitcode.Usagef("--remote-write: --format %s writes files (leave one of them out)", o.Format)
+		return exitcode.Usagef("--remote-write does not apply to --format %s, which writes files (leave out one of them)", o.Format)
 	case o.Format == recordings.Blocks && out == "":
 		return exitcode.Usagef("--format blocks requires a directory (add --out DIR)")
 	}

@@ -48,7 +48,7 @@ func (f *fuseFlags) into(fuse *run.Fuse, image string, others bool) error {
 	case f.cleanupJob && image == "":
 		errs = append(errs, exitcode.Usagef("--cleanup-job: --image is missing (name one that has loadgen as its entry point)"))
 	case image != "" && !f.cleanupJob && !others:
-		errs = append(errs, exitcode.Usagef("--image: it belongs to --workers N or --cleanup-job (add one of them, or leave --image out)"))
+		errs = append(errs, exitcode.Usagef("--image requires --workers N or --cleanup-job (add one of them, or leave out --image)"))
 	case f.cleanupJob:
 		if err := (cluster.CleanupOptions{Image: image, Namespace: "any"}).Check(); err != nil {
 			errs = append(errs, exitcode.UsageError(err))

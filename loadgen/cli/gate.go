@@ -59,7 +59,7 @@ nothing else is judged does not pass.
 				return exitcode.Usagef("--rules is missing (a file of gates or of Prometheus' rules; `loadgen report DIR` judges a run by its own gates)")
 			}
 			if rundir.IsComparison(args[0]) {
-				return exitcode.Usagef("%s holds the runs of several variants (name the subdirectory of one variant)", args[0])
+				return exitcode.Usagef("%s contains the runs of several variants (name the subdirectory of one variant)", args[0])
 			}
 			res, err := judge.By(cmd.Context(), args[0], rules, allowed...)
 			if err != nil {

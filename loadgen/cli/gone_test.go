@@ -113,7 +113,7 @@ func lostRun(t *testing.T) (w *wire, p *loadgenProcess, dir string) {
 func TestLostClusterEndsRun(t *testing.T) {
 	useSharedPlane(t)
 	w, p, dir := lostRun(t)
-	p.awaitLine("failed: cluster stormglass (https://" + w.addr + ") is gone: connection refused since ")
+	p.awaitLine("failed: cluster stormglass (https://" + w.addr + ") can no longer be reached: connection refused since ")
 	p.awaitLine("not all is removed yet: the cluster cannot be reached: connection refused")
 	w.mend()
 	p.wantExit(4)

@@ -68,7 +68,7 @@ func TestNodesWithoutCertificates(t *testing.T) {
 
 	dir := filepath.Join(planetest.Dir(t), "run")
 	p = run(dir)
-	const told = "each node has a token of a ServiceAccount and no client certificate (the cluster gives nodes no client certificates: none was signed within 15s"
+	const told = "each node has a token of a ServiceAccount and no client certificate (the cluster gives nodes no client certificates: no certificate was signed within 15s"
 	p.awaitLine(told)
 	r := wantPass(t, p, dir)
 	if !slices.ContainsFunc(r.Run.Warnings, func(w string) bool { return strings.HasPrefix(w, told) }) {

@@ -86,7 +86,7 @@ func (f *importFlags) convert(cmd *cobra.Command, typed bool, do func(importer.O
 	for _, remark := range r.Remarks {
 		fmt.Fprintln(stderr, remark)
 	}
-	fmt.Fprintf(stderr, "%s: %d of %d parts carried over whole, %s\n", cmp.Or(f.out, r.Name), r.Whole, r.Items, counted(len(r.Remarks), "remark"))
+	fmt.Fprintf(stderr, "%s: %d of %d parts imported completely, %s\n", cmp.Or(f.out, r.Name), r.Whole, r.Items, counted(len(r.Remarks), "remark"))
 	return nil
 }
 

@@ -20,7 +20,7 @@ type kubeconfigFlags struct {
 
 func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *cluster.Kubeconfig) {
 	flags.StringVar(&into.Files, "kubeconfig", "", "`file` that names your cluster, or several as in $KUBECONFIG; without it a control plane is started for the run")
-	flags.BoolVar(&f.current, "current-cluster", false, "use the cluster that kubectl would use: $KUBECONFIG, ~/.kube/config, or in a pod its own cluster")
+	flags.BoolVar(&f.current, "current-cluster", false, "use the cluster that kubectl would use: $KUBECONFIG, ~/.kube/config or, in a pod, the cluster of the pod")
 	var own pflag.FlagSet
 	clientcmd.BindOverrideFlags(&into.ConfigOverrides, &own, clientcmd.ConfigOverrideFlags{
 		CurrentContext: clientcmd.FlagInfo{LongName: clientcmd.FlagContext, Description: "`context` in the kubeconfig (default: its current one)"},
@@ -52,7 +52,7 @@ func (f *kubeconfigFlags) add(flags *pflag.FlagSet, into *cluster.Kubeconfig) {
 func (f *kubeconfigFlags) into(cmd *cobra.Command, k *cluster.Kubeconfig) error {
 	if f.current {
 		if k.Files != "" {
-			return exitcode.Usagef("--current-cluster: --kubeconfig names another (leave out one of them)")
+			return exitcode.Usagef("--current-cluster and --kubeconfig exclude each other (leave out one of them)")
 		}
 		var err error
 		if k.Files, err = cluster.CurrentKubeconfig(); err != nil {

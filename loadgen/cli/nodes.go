@@ -29,8 +29,8 @@ func newNodes(signals *interrupts) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "nodes",
-		Short: "Run simulated nodes alone, until Ctrl-C",
-		Long: `Run simulated nodes alone, until Ctrl-C: each registers under its own identity,
+		Short: "Run only simulated nodes, until Ctrl-C",
+		Long: `Run only simulated nodes, until Ctrl-C: each registers under its own identity,
 renews its Lease, reports its status, and moves pods to Ready and through
 deletion. With --kubeconfig they join that cluster and are removed at the end;
 without it, a control plane is started for them.

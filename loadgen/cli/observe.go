@@ -72,7 +72,7 @@ prometheus/scrape.yaml, to list under scrape_config_files of an existing one.`,
 	}
 	flags := cmd.Flags()
 	addDirFlag(flags, &o.Dir, "the control plane's `directory`")
-	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 takes a free one")
+	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 means a free port")
 	addPublicFlag(flags, &o.Public)
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between scrapes of a component")
 	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "minimum time for which samples are kept")
@@ -157,7 +157,7 @@ func (p *prometheusFlags) add(flags *pflag.FlagSet) {
 // into copies the flags to o. It returns an error for flags that would silently do nothing.
 func (p *prometheusFlags) into(o *run.Options) error {
 	if o.ObservePublic && o.Observe == "" {
-		return exitcode.Usagef("--observe-public: nothing is observed (add --observe=ADDR)")
+		return exitcode.Usagef("--observe-public requires --observe (add --observe=ADDR)")
 	}
 	if o.Observe != "" {
 		if err := loopback.Check(o.Observe, o.ObservePublic); err != nil {
@@ -169,11 +169,11 @@ func (p *prometheusFlags) into(o *run.Options) error {
 	}
 	switch {
 	case o.Kubeconfig.Files == "":
-		return exitcode.Usagef("--prometheus: the run itself scrapes a bundled control plane (add --kubeconfig FILE for your own cluster)")
+		return exitcode.Usagef("--prometheus requires your own cluster, because the run itself scrapes a bundled control plane (add --kubeconfig FILE)")
 	case o.Targets != "":
-		return exitcode.Usagef("--targets: with --prometheus nothing is scraped (leave out one of them)")
+		return exitcode.Usagef("--targets and --prometheus exclude each other: with --prometheus, the run scrapes nothing (leave out one of them)")
 	case o.Observe != "":
-		return exitcode.Usagef("--observe: with --prometheus, your own Prometheus serves the metrics (leave out one of them)")
+		return exitcode.Usagef("--observe and --prometheus exclude each other: your own Prometheus already serves the metrics (leave out one of them)")
 	}
 	if err := p.alone(); err != nil { // the same check as in the run
 		return err

@@ -190,7 +190,7 @@ func helpLines() []line {
 	var all []line
 	for _, text := range []string{
 		"  p          pause or resume the load. Requests in flight finish; phases and",
-		"             faults continue; paused load is not made up for. Gates of a phase",
+		"             faults continue; skipped load is not sent later. Gates of a phase",
 		"             in which load was paused are not judged (exit 3).",
 		"  n          end the current phase and begin the next. Gates over the ended",
 		"             phase are not judged (exit 3).",

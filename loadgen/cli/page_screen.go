@@ -188,7 +188,7 @@ func (p *page) quit() string {
 	p.quitting = true
 	p.mu.Unlock()
 	if again {
-		return "the run is ending; Ctrl-C does not wait"
+		return "the run is ending; Ctrl-C skips all waiting"
 	}
 	return text(syscall.Kill(os.Getpid(), syscall.SIGINT))
 }

@@ -48,7 +48,7 @@ func (t *rawTerminal) take() error {
 			return err
 		}
 		if group != unix.Getpgrp() {
-			return errors.New("it is a job in the background")
+			return errors.New("loadgen runs in the background")
 		}
 		before, err := unix.IoctlGetTermios(fd, getTermios)
 		if err != nil {

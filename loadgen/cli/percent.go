@@ -18,7 +18,7 @@ func (p *percent) Set(text string) error {
 	number, ok := strings.CutSuffix(text, "%")
 	v, err := strconv.ParseFloat(number, 64)
 	if !ok || err != nil || !(v >= 0 && v <= 100) {
-		return errors.New("is not a share (write 5%, from 0% to 100%)")
+		return errors.New("is not a percentage (write a value from 0% to 100%, for example 5%)")
 	}
 	*p = percent(v / 100)
 	return nil

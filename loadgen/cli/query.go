@@ -40,7 +40,7 @@ code is 0.`,
 			return queryRun(cmd.Context(), args[0], o, func(a recordings.Answer) error {
 				w := cmd.OutOrStdout()
 				if a.Empty() {
-					fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: the expression has no value there")
+					fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: the expression has no value at that time")
 				}
 				return output.Write(w, a.Data(), func() error {
 					if output.String() == "csv" {
@@ -64,9 +64,9 @@ code is 0.`,
 func checkQuery(cmd *cobra.Command, o queryOptions) error {
 	switch {
 	case o.At != "" && o.Phase != "":
-		return exitcode.Usagef("--at and --phase exclude each other (--phase takes the end of the phase)")
+		return exitcode.Usagef("--at and --phase exclude each other (--phase evaluates at the end of the phase)")
 	case o.At != "" && o.Range:
-		return exitcode.Usagef("--at and --range exclude each other (--range takes the whole run, or --phase)")
+		return exitcode.Usagef("--at and --range exclude each other (--range evaluates over the whole run, or over --phase)")
 	case cmd.Flags().Changed("step") && !o.Range:
 		return exitcode.Usagef("--step applies only to --range (add --range)")
 	case cmd.Flags().Changed("step") && o.Step < time.Millisecond:

@@ -102,7 +102,7 @@ func exportRun(ctx context.Context, dir string, o exportOptions) (done recording
 		}
 	}
 	if !e.From.IsZero() && !e.To.IsZero() && !e.To.After(e.From) {
-		return done, exitcode.Usagef("--start %s --end %s: it ends before it begins", o.Start, o.End)
+		return done, exitcode.Usagef("--start %s --end %s: the end is before the start", o.Start, o.End)
 	}
 	switch o.Format {
 	case recordings.OpenMetrics:

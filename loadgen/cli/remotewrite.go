@@ -26,7 +26,7 @@ func (f *remoteWriteFlags) check() error {
 	}
 	for _, flag := range []struct{ name, v string }{{"--remote-write-header-file", f.config.HeaderFile}, {"--remote-write-http-config", f.config.HTTPConfig}} {
 		if flag.v != "" {
-			return exitcode.Usagef("%s: it belongs to a receiver (add --remote-write URL)", flag.name)
+			return exitcode.Usagef("%s requires a receiver (add --remote-write URL)", flag.name)
 		}
 	}
 	return nil

@@ -53,7 +53,7 @@ func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string
 	known := slices.Concat(renderedFlags(), passedFlags(), k.names)
 	flags.Visit(func(flag *pflag.Flag) {
 		if err == nil && !slices.Contains(known, flag.Name) {
-			err = exitcode.Usagef("--%s: it is for a run on this machine (leave it out with --render)", flag.Name)
+			err = exitcode.Usagef("--%s applies only to a run on this machine (leave it out with --render)", flag.Name)
 		}
 	})
 	return err

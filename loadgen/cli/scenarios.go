@@ -41,7 +41,7 @@ the CPU figures, and says where all figures come from.`,
 	output = commandline.AddOutput(cmd)
 	cmd.AddCommand(&cobra.Command{
 		Use:               "show NAME",
-		Short:             "Print a built-in scenario, to read or to copy and change, or the trace that one replays",
+		Short:             "Print a built-in scenario, or the trace of a built-in scenario, to read it or to copy and change it",
 		Example:           "  loadgen scenarios show rollout-500 > mine.yaml\n  loadgen scenarios show replay-demo.trace.gz > replay-demo.trace.gz",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,

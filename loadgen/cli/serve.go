@@ -50,7 +50,7 @@ evaluated at the end of the latest run; promtool always sends a time, so use --t
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 takes a free one")
+	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 means a free port")
 	addPublicFlag(flags, &o.Public)
 	output = commandline.AddOutput(cmd)
 	return cmd

@@ -70,7 +70,7 @@ component accepts a combination of flags, and which resources your own cluster h
 			fmt.Fprintf(out, "%s is valid: %d phases, %d gates, %d nodes%s\n",
 				s.Name, len(s.Phases), len(s.Gates), s.Nodes.Count, variants)
 			for _, h := range s.Hooks() {
-				fmt.Fprintf(out, "  runs on this machine %s\n", h)
+				fmt.Fprintf(out, "  command on this machine: %s\n", h)
 			}
 			return nil
 		},

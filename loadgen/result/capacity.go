@@ -17,50 +17,53 @@ const (
 // CapacitySchema is the version of capacity.json.
 const CapacitySchema = "stormglass.capacity/v1"
 
-// Capacity is capacity.json: the highest load at which a scenario's gates hold.
+// Capacity is the content of capacity.json: the highest load at which a scenario's gates pass.
 type Capacity struct {
 	Schema    string    `json:"schema"` // stormglass.capacity/v1
 	Scenario  string    `json:"scenario"`
 	Field     string    `json:"field"` // the scenario's field that the search varies
 	Unit      string    `json:"unit"`  // "per second" or "count"
-	From      float64   `json:"from"`  // from and to: the range of the search
-	To        float64   `json:"to"`
-	Width     float64   `json:"width"` // width of the interval at which the search ends; 0.15 is 15%
+	From      float64   `json:"from"`  // lowest load of the search
+	To        float64   `json:"to"`    // highest load of the search
+	Width     float64   `json:"width"` // relative width of the interval at which the search ends; 0.15 is 15%
 	Started   time.Time `json:"started"`
-	Ended     time.Time `json:"ended,omitzero"`      // zero: the search did not finish
-	Overrides []string  `json:"overrides,omitempty"` // values of --set
-	AbortOn   []string  `json:"abortOn,omitempty"`   // values of --abort-on, and a digest of --abort-rules; a trial that one of them ends is bad
-	InTurns   bool      `json:"inTurns,omitempty"`   // whether trials alternated with the trials of another search
-	Versions  Versions  `json:"versions,omitzero"`   // versions of the first trial
-	Host      Host      `json:"host,omitzero"`
-	// Answer: "found", "above the range", "below the range", "the generator ended first",
-	// "trials could not be judged", "unconfirmed" or "unfinished"
-	Answer   string   `json:"answer"`
-	ExitCode int      `json:"exitCode"` // 0 found, 4 the environment failed, 3 otherwise
-	Low      *float64 `json:"low"`      // 90% interval of the capacity
-	Median   *float64 `json:"median"`
-	High     *float64 `json:"high"`
-	Held     *float64 `json:"held"` // the highest load of a good trial
-	// Confirmed: the load that was tried again at the end; null: no load was tried again yet
-	Confirmed *Confirmed `json:"confirmed"`
-	// GaveWay: gates that failed in bad trials, or other reasons, sorted by the lowest load, then by the number of trials
+	Ended     time.Time `json:"ended,omitzero"` // absent: the search did not finish
+	Overrides []string  `json:"overrides,omitempty"`
+	// AbortOn: values of `--abort-on`, and a digest of the file of `--abort-rules`. A trial that such a condition ends is
+	// bad
+	AbortOn  []string `json:"abortOn,omitempty"`
+	InTurns  bool     `json:"inTurns,omitempty"` // trials alternated with the trials of another search
+	Versions Versions `json:"versions,omitzero"` // versions of the first trial
+	Host     Host     `json:"host,omitzero"`
+	// Answer: "found", "above the range", "below the range", "the generator ended first", "trials could not be judged",
+	// "unconfirmed" or "unfinished" ([meanings](capacity.md#search))
+	Answer    string     `json:"answer"`
+	ExitCode  int        `json:"exitCode"`  // 0 found, 4 the environment failed, 3 otherwise
+	Low       *float64   `json:"low"`       // lower end of the 90% interval of the capacity
+	Median    *float64   `json:"median"`    // median of the capacity
+	High      *float64   `json:"high"`      // upper end of that interval
+	Held      *float64   `json:"held"`      // the highest load of a good trial
+	Confirmed *Confirmed `json:"confirmed"` // the load that was tried again at the end; null: none yet
+	// GaveWay: gates that failed in bad trials, or other reasons. Sorted by their lowest load, then by their number of
+	// trials
 	GaveWay []GaveWay `json:"gaveWay"`
 	// Bottleneck: the resource that limited the most bad trials; null: no resource was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
 	Notes      []string    `json:"notes,omitempty"`
-	Trials     []Trial     `json:"trials"` // in the order in which they ran
-	// Digest: digest of the scenario without its control plane, seed and range; the same for all searches of one scenario
+	Trials     []Trial     `json:"trials"` // in order
+	// Digest: digest of the scenario without its control plane, faults, seed and range. Searches with the same digest are
+	// comparable
 	Digest string `json:"digest,omitempty"`
-	// PlaneDigest: digest of the control plane's settings and the seed
+	// PlaneDigest: digest of the control plane, its faults, the seed and the name of the variant
 	PlaneDigest string `json:"planeDigest,omitempty"`
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
-	// EndedAt: loads under which the control plane ended by itself, the objects of a load were not made or the first phase
-	// did not begin; if this happens again at the same load, the trial is bad
+	// EndedAt: loads at which a trial did not begin or finish: the control plane exited by itself, a load's objects were not
+	// created, or the first phase did not begin. If it happens again at the same load, the trial is bad
 	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
-// GaveWay is a gate and how often it failed.
+// GaveWay is a gate, or another reason for bad trials, and the number of trials in which it failed.
 type GaveWay struct {
 	Gate   string `json:"gate"`
 	Trials int    `json:"trials"`
@@ -68,13 +71,13 @@ type GaveWay struct {
 
 // Use is the used share of a resource.
 type Use struct {
-	Resource  string  `json:"resource"`
-	What      string  `json:"what"`
+	Resource  string  `json:"resource"`            // name of the resource
+	What      string  `json:"what"`                // the resource in words
 	Component string  `json:"component,omitempty"` // the component that the resource belongs to
 	Share     float64 `json:"share"`               // 1: fully used
 }
 
-// Confirmed is the load that was tried again once the interval was narrow enough, and how often it held.
+// Confirmed is the load that was tried again once the interval was narrow enough, and how often the gates passed at it.
 type Confirmed struct {
 	Load   float64 `json:"load"`
 	Good   int     `json:"good"`
@@ -84,30 +87,28 @@ type Confirmed struct {
 // Bottleneck is a resource and the number of bad trials that it limited.
 type Bottleneck struct {
 	Use
-	Trials int `json:"trials"`
-	// FullWhenLight: the resource was just as full at the lowest load that held
-	FullWhenLight bool `json:"fullWhenLight,omitempty"`
+	Trials        int  `json:"trials"`
+	FullWhenLight bool `json:"fullWhenLight,omitempty"` // the resource was just as full in the good trial with the lowest load
 }
 
 // Trial is one run of a search.
 type Trial struct {
 	Number  int     `json:"number"` // counts from 1
-	Dir     string  `json:"dir"`
+	Dir     string  `json:"dir"`    // run directory, in the search's directory
 	Load    float64 `json:"load"`
-	Outcome string  `json:"outcome"` // "good", "bad", "invalid" (the generator was the limit), "no data"
-	Why     string  `json:"why,omitempty"`
-	// Machine: why the machine was busy during the trial, by phase; absent if the machine was not busy
+	Outcome string  `json:"outcome"`       // "good", "bad", "invalid" (the generator was the limit) or "no data"
+	Why     string  `json:"why,omitempty"` // explains outcome
+	// Machine: why the machine was busy during the trial, by phase; absent: the machine was not busy
 	Machine []string `json:"machine,omitempty"`
 	Gates   []Gate   `json:"gates"`
-	// Offered and Achieved: requests per second of all loads, in the phase with the most requests
+	// Offered: requests per second that all loads offered, in the phase with the most requests
 	Offered  float64 `json:"offeredPerSecond"`
-	Achieved float64 `json:"achievedPerSecond"`
-	P50      float64 `json:"p50Seconds"` // latency of the slowest load in that phase
-	P99      float64 `json:"p99Seconds"`
+	Achieved float64 `json:"achievedPerSecond"` // how many of them succeeded in time
+	P50      float64 `json:"p50Seconds"`        // median latency of the slowest load in that phase
+	P99      float64 `json:"p99Seconds"`        // p99 of the same load
 	// Cores: processors that each component used in that phase, or in the last phase if there are no requests
 	Cores map[string]float64 `json:"cores"`
-	// Uses: the fullest resources, in the phase with the most requests
-	Uses []Use `json:"uses,omitempty"`
+	Uses  []Use              `json:"uses,omitempty"` // the fullest resources in that phase
 }
 
 // Check returns an error if c is not a valid result of a search.
@@ -151,25 +152,25 @@ const CapacityComparisonFile = "comparison.json"
 // CapacityComparisonSchema is the version of the JSON of `loadgen capacity compare`.
 const CapacityComparisonSchema = "stormglass.capacity-comparison/v1"
 
-// CapacityComparison is two searches side by side.
+// CapacityComparison compares the results of two searches, A and B.
 type CapacityComparison struct {
 	Schema      string          `json:"schema"` // stormglass.capacity-comparison/v1
 	Sides       [2]CapacitySide `json:"sides"`  // A and B
 	Differences []Difference    `json:"differences"`
-	InTurns     bool            `json:"inTurns"` // whether the two searches alternated their trials
-	// Answer: "B is lower", "B is higher", "no difference seen" or "could not tell"
+	InTurns     bool            `json:"inTurns"` // the two searches alternated their trials
+	// Answer: "B is lower", "B is higher", "no difference seen" or "could not tell" (low, median and high are then 0)
 	Answer   string `json:"answer"`
 	Why      string `json:"why,omitempty"` // why the answer is "could not tell"
 	ExitCode int    `json:"exitCode"`      // 1 if B is lower, 3 if the answer is "could not tell", 4 if the environment failed, otherwise 0
-	// Low, Median, High: B's capacity divided by A's, with a 90% interval; 0 if the answer is "could not tell". A side whose
-	// capacity was not found can only move the ratio further from 1
+	// Low: lower end of the 90% interval of B's capacity divided by A's. If only a bound of one capacity is known, the true
+	// ratio may be further from 1, not closer
 	Low    float64 `json:"low"`
-	Median float64 `json:"median"`
-	High   float64 `json:"high"`
+	Median float64 `json:"median"` // B's capacity divided by A's
+	High   float64 `json:"high"`   // upper end of the interval
 }
 
-// CapacitySide is one of two searches.
+// CapacitySide is one of the two searches of a comparison.
 type CapacitySide struct {
-	Dir string `json:"dir"`
+	Dir string `json:"dir"` // directory of the search
 	Capacity
 }

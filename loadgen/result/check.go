@@ -103,7 +103,7 @@ func (p Phase) check() error {
 		}
 		switch {
 		case r.Sent+r.Unsent != r.Offered:
-			return fmt.Errorf("load %s: %d sent and %d unsent are not %d offered", r.Load, r.Sent, r.Unsent, r.Offered)
+			return fmt.Errorf("load %s: %d sent and %d unsent requests do not add up to %d offered", r.Load, r.Sent, r.Unsent, r.Offered)
 		case max(answered, r.Succeeded, r.Latency.Count) > r.Sent:
 			return fmt.Errorf("load %s: more answers than the %d requests that were sent", r.Load, r.Sent)
 		}
@@ -124,7 +124,7 @@ func (p Phase) check() error {
 			return err
 		}
 		if w.Delivered+w.Lost != w.Expected {
-			return fmt.Errorf("load %s: %d delivered and %d lost are not %d expected", w.Load, w.Delivered, w.Lost, w.Expected)
+			return fmt.Errorf("load %s: %d delivered and %d lost events do not add up to %d expected", w.Load, w.Delivered, w.Lost, w.Expected)
 		}
 	}
 	for _, c := range p.Custom {
@@ -197,7 +197,7 @@ func (l Latency) check() error {
 		at = q
 	}
 	if l.Clamped > l.Count {
-		return errors.New("more values are above its range than were counted")
+		return errors.New("it counts more values above its range than values in total")
 	}
 	return nil
 }

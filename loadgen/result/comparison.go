@@ -12,16 +12,16 @@ const (
 // ComparisonSchema is the version of comparison.json.
 const ComparisonSchema = "stormglass.comparison/v1"
 
-// Comparison is comparison.json: the variants of one scenario side by side.
+// Comparison is the content of comparison.json: the variants of one scenario side by side.
 type Comparison struct {
 	Schema      string    `json:"schema"`                // stormglass.comparison/v1
 	Scenario    string    `json:"scenario"`              // name of the scenario
 	Description string    `json:"description,omitempty"` // description of the scenario
 	Started     time.Time `json:"started"`               // time before the first variant
 	Ended       time.Time `json:"ended,omitzero"`        // time after the last variant; zero: the comparison did not finish
-	// ExitCode: the worst of the variants, in the order 4, 2, 1, 3, 0
+	// ExitCode: the worst exit code of the variants; from worst to best: 4, 2, 1, 3, 0
 	ExitCode int       `json:"exitCode"`
-	Variants []Variant `json:"variants"` // in the scenario's order, including those that did not run
+	Variants []Variant `json:"variants"` // in the scenario's order, including variants that did not run
 	Rows     []Row     `json:"rows"`     // the figures that the scenario compares
 }
 

@@ -1,6 +1,6 @@
 package result
 
-// Custom holds the figures of one measurement in a phase. The Go program that ran the scenario measured them.
+// Custom holds the figures of one measurement by the Go program that ran the scenario, in one phase.
 type Custom struct {
 	Measurement string         `json:"measurement"`
 	Figures     []CustomFigure `json:"figures,omitempty"`
@@ -9,8 +9,7 @@ type Custom struct {
 
 // CustomFigure is one named value.
 type CustomFigure struct {
-	Name  string  `json:"name"`
+	Name  string  `json:"name"`  // name of the figure
 	Value float64 `json:"value"` // 0 or more
-	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare number
-	Unit string `json:"unit"`
+	Unit  string  `json:"unit"`
 }

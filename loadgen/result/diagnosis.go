@@ -6,52 +6,47 @@ import (
 	"time"
 )
 
-// DiagnosisSchema is the version of a diagnosis' JSON.
+// DiagnosisSchema is the version of the JSON of a diagnosis.
 const DiagnosisSchema = "stormglass.diagnosis/v1"
 
 // The answers of a diagnosis.
 const (
-	Healthy    = "healthy"     // no signal showed a symptom, compared with a calm time
+	Healthy    = "healthy"     // no signal deviated from the calm time
 	Diagnosed  = "diagnosed"   // causes were found
 	Unknown    = "unknown"     // symptoms without a known cause
 	CannotTell = "cannot tell" // no symptom was found, but Doubts says why the cluster may not be healthy
 )
 
-// Diagnosis names the causes of problems between two times, from metrics alone.
+// Diagnosis names the causes of problems in a span of time, from metrics alone ([diagnosis](diagnosis.md)).
 type Diagnosis struct {
 	Schema string `json:"schema"` // stormglass.diagnosis/v1
-	Calm   Span   `json:"calm"`   // the calm time to compare with
+	Calm   Span   `json:"calm"`   // the time without problems, to compare with
 	Under  Span   `json:"under"`  // the diagnosed time
-	// Reference: directory of the run to compare with; calm then holds the times of that run, shifted to before this run
-	Reference string `json:"reference,omitempty"`
-	Answer    string `json:"answer"` // "healthy", "diagnosed", "unknown" or "cannot tell"
-	// Doubts: why the cluster may not be healthy although no symptom was found, one line each
-	Doubts []string `json:"doubts,omitempty"`
-	Causes []Cause  `json:"causes"` // sorted by start
-	// Limits: limits that the growing load reached; they are not causes
-	Limits []Cause `json:"limits,omitempty"`
-	// Symptoms: symptoms without a known cause; a failed gate is a symptom
-	Symptoms []Evidence `json:"symptoms"`
-	// Machine: the machine that the generator runs on; null: not recorded
-	Machine *MachineUse `json:"machine,omitempty"`
+	// Reference: directory of the run to compare with. calm is then the time of that run, shifted so that it ends before
+	// this run begins
+	Reference string      `json:"reference,omitempty"`
+	Answer    string      `json:"answer"`            // "healthy", "diagnosed", "unknown" or "cannot tell"
+	Doubts    []string    `json:"doubts,omitempty"`  // why the cluster may not be healthy although no symptom was found
+	Causes    []Cause     `json:"causes"`            // sorted by start
+	Limits    []Cause     `json:"limits,omitempty"`  // limits that the growing load reached. They are not causes
+	Symptoms  []Evidence  `json:"symptoms"`          // symptoms without a known cause. A failed gate is a symptom
+	Machine   *MachineUse `json:"machine,omitempty"` // the generator's machine; absent: not recorded
 	// Standing: signs of a cause that also exist in the calm time: they began earlier, or are always present
 	Standing []Evidence `json:"standing,omitempty"`
-	// Nearest: the two nearest causes, if the answer is "unknown"
-	Nearest []Cause `json:"nearest,omitempty"`
-	// Lacked: names of signals that had no data
-	Lacked []string `json:"lacked,omitempty"`
+	// Nearest: the two causes that come closest to explaining the symptoms, if the answer is "unknown"
+	Nearest []Cause  `json:"nearest,omitempty"`
+	Lacked  []string `json:"lacked,omitempty"` // signals without data
 }
 
-// MachineUse compares the use of the generator's machine by other programs in the calm time and in the diagnosed time.
+// MachineUse compares other programs' use of the generator's machine in the calm time and in the diagnosed time.
 type MachineUse struct {
 	Processors float64 `json:"processors"`
-	// Others: processors that other programs used, without clients of the API server
+	// Others: processors in use by other programs, without the work for clients of the API server
 	Others Compared `json:"others"`
 	// Steal: processors that the hypervisor gave to other machines
-	Steal Compared `json:"steal"`
-	// MemoryWait and DiskWait: share of the time during which some process waited for memory or for a disk
-	MemoryWait *Compared `json:"memoryWait,omitempty"`
-	DiskWait   *Compared `json:"diskWait,omitempty"`
+	Steal      Compared  `json:"steal"`
+	MemoryWait *Compared `json:"memoryWait,omitempty"` // share of the time during which some process waited for memory
+	DiskWait   *Compared `json:"diskWait,omitempty"`   // the same for a disk
 }
 
 // Compared is the mean of a figure in the calm time and in the diagnosed time.
@@ -60,7 +55,7 @@ type Compared struct {
 	Under float64  `json:"under"`
 }
 
-// Span is a stretch of time.
+// Span is a period of time.
 type Span struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
@@ -68,39 +63,39 @@ type Span struct {
 
 // Cause is a mechanism that explains the symptoms.
 type Cause struct {
-	Kind       string     `json:"kind"` // name in the catalogue, as slow-wal-fsync
-	Title      string     `json:"title"`
-	Components []string   `json:"components"` // instances, or the subject of the kind, such as a webhook or a priority level
-	Began      time.Time  `json:"began"`
-	Ended      time.Time  `json:"ended,omitzero"` // zero: not ended
+	Kind  string `json:"kind"` // name in the [catalogue](diagnosis.md#mechanisms), such as slow-wal-fsync
+	Title string `json:"title"`
+	// Components: instances, or the thing that the kind is about, such as a webhook or a priority level
+	Components []string   `json:"components"`
+	Began      time.Time  `json:"began"`          // when the first evidence began
+	Ended      time.Time  `json:"ended,omitzero"` // absent: not ended
 	Sentence   string     `json:"sentence"`       // the cause and its evidence in words
 	Evidence   []Evidence `json:"evidence"`
-	Calm       []string   `json:"calm"`     // signals that stayed calm, and so rule out other causes
-	Explains   []Explains `json:"explains"` // the effects of the cause
-	Look       string     `json:"look"`     // what to look at next
-	Page       string     `json:"page,omitempty"`
-	Strength   float64    `json:"strength"` // strength of the strongest evidence, in standard deviations of the calm time
-	// Limit: the cause is a growing load or the machine, not a component
-	Limit bool `json:"limit,omitempty"`
+	Calm       []string   `json:"calm"`            // signals that did not deviate, and so rule out other causes
+	Explains   []Explains `json:"explains"`        // the effects of the cause
+	Look       string     `json:"look"`            // what to look at next
+	Page       string     `json:"page,omitempty"`  // page of the documentation about it
+	Strength   float64    `json:"strength"`        // strength of the strongest evidence
+	Limit      bool       `json:"limit,omitempty"` // the cause is a growing load or the machine, not a component
 }
 
 // Explains is an effect of a cause.
 type Explains struct {
-	What       string   `json:"what"`
+	What       string   `json:"what"` // the effect in words
 	Components []string `json:"components"`
 }
 
-// Evidence is a signal that deviated.
+// Evidence is a signal that deviated from the calm time.
 type Evidence struct {
 	Signal    string    `json:"signal"`
-	What      string    `json:"what"`
+	What      string    `json:"what"` // the signal in words
 	Component string    `json:"component"`
 	Unit      string    `json:"unit"`
 	Calm      *float64  `json:"calm"`  // median in the calm time; null: no value
 	Under     float64   `json:"under"` // median while it deviated
-	Began     time.Time `json:"began"`
-	Ended     time.Time `json:"ended,omitzero"` // zero: not ended
-	Strength  float64   `json:"strength"`       // |under - calm| in robust standard deviations of the calm time
+	Began     time.Time `json:"began"` // when it began to deviate
+	Ended     time.Time `json:"ended,omitzero"`
+	Strength  float64   `json:"strength"` // |under - calm| in robust standard deviations of the calm time
 }
 
 // Gist returns the answer, the causes and limits (kind and components), and the symptoms. It omits figures and times.

@@ -25,8 +25,8 @@ const mostSegment = 1 << 30
 // noDigest is the value of Run.Digest while the digest is computed.
 var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// judgedFrom reports whether Digest includes a file or directory at the top of a run directory. Only the run writes
-// these files. Judging reads them, or they contain the times of a replay.
+// judgedFrom reports whether Digest includes the given file or directory at the top of a run directory. Only the run
+// writes these files. Judging reads them, or they contain the times of a replay.
 func judgedFrom(name string) bool {
 	switch name {
 	case ScenarioFile, TimelineFile, PulseFile, MeasurementsFile, AuditFile, TSDBDir:
@@ -88,7 +88,7 @@ func FilesBelow(dir, name string) ([]string, error) {
 		return []string{name}, nil
 	}
 	if strings.Count(name, "/") == deepest {
-		return nil, &Damaged{name, errors.New("it is a directory, and the archive of a run is not that deep")}
+		return nil, &Damaged{name, errors.New("it is a directory, but the directories of a run are not nested that deeply")}
 	}
 	entries, err := os.ReadDir(at)
 	if err != nil {
@@ -142,11 +142,11 @@ func ReadRun(dir string) (Run, error) {
 	}
 	switch {
 	case r.Digest == "" && len(r.Files) > 0:
-		return Run{}, &Damaged{RunFile, errors.New("it was changed after the run: its own SHA-256 is not in it")}
+		return Run{}, &Damaged{RunFile, errors.New("it was changed after the run: it does not contain its own SHA-256")}
 	case r.Digest != "":
 		sum := sha256.Sum256(bytes.Replace(data, []byte(r.Digest), []byte(noDigest), 1))
 		if r.Digest != hex.EncodeToString(sum[:]) {
-			return Run{}, &Damaged{RunFile, errors.New("it was changed after the run: its SHA-256 is not the one in it")}
+			return Run{}, &Damaged{RunFile, errors.New("it was changed after the run: its SHA-256 differs from the one that it contains")}
 		}
 	}
 	return r, nil
@@ -168,7 +168,7 @@ func (r Run) Changed(dir string) map[string]error {
 		}
 		sum, err := digestFile(dir, file)
 		if err == nil && sum != r.Files[file] {
-			err = &Damaged{file, fmt.Errorf("it was changed after the run: its SHA-256 is not the one in %s", RunFile)}
+			err = &Damaged{file, fmt.Errorf("it was changed after the run: its SHA-256 differs from the one in %s", RunFile)}
 		}
 		if err != nil {
 			note(file, err)

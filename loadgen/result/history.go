@@ -2,28 +2,29 @@ package result
 
 import "time"
 
-// History holds the observations and the verdict of a load of kind "history" over the
-// whole run.
+// History holds the results of a load of kind "history" in the whole run. Its clients read and write ConfigMaps (registers)
+// to find lost writes and stale reads.
 type History struct {
 	Load      string    `json:"load"`
-	Start     time.Time `json:"start"` // violations count from here
-	Registers int       `json:"registers"`
-	Clients   int       `json:"clients"`  // each has its own connection
-	Watchers  int       `json:"watchers"` // each of all registers, over its own connection
+	Start     time.Time `json:"start"`     // start of the load; violations are timed from here
+	Registers int       `json:"registers"` // number of ConfigMaps
+	Clients   int       `json:"clients"`   // number of clients, each with its own connection
+	Watchers  int       `json:"watchers"`  // number of watchers. Each watches all registers, over its own connection
 
-	Writes HistoryOperations `json:"writes"` // updates with a resourceVersion
-	// Reads: consistent reads; a list counts once for each register
-	Reads           HistoryOperations `json:"reads"`
+	Writes          HistoryOperations `json:"writes"`          // updates with a resourceVersion
+	Reads           HistoryOperations `json:"reads"`           // consistent reads. A list counts once for each register
 	UnknownHappened int64             `json:"unknownHappened"` // writes with an unknown outcome whose effect was observed later
 	CachedReads     HistoryOperations `json:"cachedReads"`     // reads with resourceVersion=0
-	CachedOld       int64             `json:"cachedOld"`       // cached reads that returned an older state than the client already knew; allowed
-	Skipped         int64             `json:"skipped"`         // arrivals skipped because the client was still waiting
+	// CachedOld: cached reads that returned an older state than the client already knew; allowed
+	CachedOld int64 `json:"cachedOld"`
+	// Skipped: operations skipped because the client was still waiting for its previous answer
+	Skipped int64 `json:"skipped"`
 
-	Events    int64 `json:"events"` // without bookmarks
+	Events    int64 `json:"events"` // watch events without bookmarks
 	Bookmarks int64 `json:"bookmarks"`
 	Resumes   int64 `json:"resumes"` // watches resumed by resourceVersion
-	Relists   int64 `json:"relists"` // watches that had to list again (410)
-	Hidden    int64 `json:"hidden"`  // changes that watchers missed because of a relist; allowed
+	Relists   int64 `json:"relists"`
+	Hidden    int64 `json:"hidden"` // changes that watchers missed because of a relist; allowed
 
 	Linearizable string `json:"linearizable"` // "yes", "no" or "unknown"; only "yes" passes
 	// LostWrites: acknowledged writes that are missing in the chain of versions to the final state
@@ -31,18 +32,18 @@ type History struct {
 	ViolationCounts map[string]int64 `json:"violationCounts,omitempty"`
 	ViolationCount  int64            `json:"violationCount"`
 	Violations      []Violation      `json:"violations,omitempty"` // the first twenty of each kind
-	// Unjudged: what could not be judged; the run then does not pass, even without lost writes and violations
+	// Unjudged: what could not be judged. The run then does not pass, even without lost writes and violations
 	Unjudged []string `json:"unjudged,omitempty"`
-	// Files: the evidence: the history, and pictures of operations that are not linearizable
+	// Files: the evidence: the recorded operations, and pictures of the operations that are not linearizable
 	Files        []string `json:"files,omitempty"`
 	CheckSeconds float64  `json:"checkSeconds"`
 }
 
-// HistoryOperations counts operations by outcome. Invoked is the sum of all outcomes.
+// HistoryOperations counts operations by outcome.
 type HistoryOperations struct {
-	Invoked   int64 `json:"invoked"`
-	Succeeded int64 `json:"succeeded"` // 2xx, and 404 for a read
-	Conflicts int64 `json:"conflicts"` // 409
+	Invoked   int64 `json:"invoked"`   // the sum of all outcomes
+	Succeeded int64 `json:"succeeded"` // answers of 2xx, and of 404 to a read
+	Conflicts int64 `json:"conflicts"` // answers of 409
 	Refused   int64 `json:"refused"`   // other 4xx answers, or no connection
 	Unknown   int64 `json:"unknown"`   // timeout, lost connection or 5xx
 }
@@ -53,13 +54,13 @@ type Violation struct {
 	// "doubled-event", "reordered-event" or "phantom" (a state that no write created)
 	Kind     string `json:"kind"`
 	Register string `json:"register"` // the ConfigMap
-	// Client: the client that observed the violation. Numbers from History.Clients on stand for the watchers' lists, then the
-	// final reads
+	// Client: the client that observed the violation. Numbers from `clients` upwards are not clients: the first `watchers`
+	// of them are the lists of the watchers, the last is the final read
 	Client   *int    `json:"client,omitempty"`
 	Watcher  *int    `json:"watcher,omitempty"` // the watcher that observed the violation
 	Version  uint64  `json:"version,omitempty"`
-	AtSecond float64 `json:"atSeconds,omitempty"` // seconds since History.Start
-	Detail   string  `json:"detail"`
+	AtSecond float64 `json:"atSeconds,omitempty"` // seconds since the start of the load
+	Detail   string  `json:"detail"`              // what was observed
 }
 
 // The kinds of violations.

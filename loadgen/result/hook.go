@@ -5,15 +5,15 @@ import "time"
 // HookDir is the directory of the hooks' output, in the run's directory.
 const HookDir = "hooks"
 
-// Hook is one command that was run before or after a phase.
+// Hook is one command that ran before or after a phase.
 type Hook struct {
 	Phase    string    `json:"phase"`
-	When     string    `json:"when"`    // before or after
-	Command  string    `json:"command"` // the command in shell syntax
-	Required bool      `json:"required"`
-	Began    time.Time `json:"began"`
-	Seconds  float64   `json:"seconds"`
-	Output   string    `json:"output"` // file in the run's directory
-	// Failed: how the command failed, with the last line of its output; empty: it exited with code 0
+	When     string    `json:"when"`     // "before" or "after"
+	Command  string    `json:"command"`  // the command in shell syntax
+	Required bool      `json:"required"` // a failure of the command ends the run
+	Began    time.Time `json:"began"`    // when the command started
+	Seconds  float64   `json:"seconds"`  // how long the command ran
+	Output   string    `json:"output"`   // file with the output, in the run's directory
+	// Failed: how the command failed, with the last line of its output; absent: it exited with code 0
 	Failed string `json:"failed,omitempty"`
 }

@@ -2,73 +2,67 @@ package result
 
 import "time"
 
-// Measurements is measurements.json: the generator's own exact measurements.
+// Measurements is the content of measurements.json: exact measurements by the generator itself.
 type Measurements struct {
 	Phases    []Phase   `json:"phases"`
 	Nodes     *Nodes    `json:"nodes,omitempty"`
-	Histories []History `json:"histories,omitempty"` // loads of kind "history"
-	Replays   []Replay  `json:"replays,omitempty"`   // loads of kind "replay"
+	Histories []History `json:"histories,omitempty"`
+	Replays   []Replay  `json:"replays,omitempty"`
 	Generator Generator `json:"generator"`
-	Workers   []Worker  `json:"workers,omitempty"` // only for a run with several generators
+	Workers   []Worker  `json:"workers,omitempty"`
 	Scrapes   Scrapes   `json:"scrapes"`
 }
 
 // Phase is one phase of a run, with its times and measurements.
 type Phase struct {
 	Name         string    `json:"name"`                  // unique in the scenario
-	Start        time.Time `json:"start"`                 // time of the scrape that begins it
-	End          time.Time `json:"end"`                   // time of the scrape that ends it
-	Until        string    `json:"until,omitempty"`       // the condition that ends it; empty for a fixed length
-	ConditionMet bool      `json:"conditionMet"`          // whether the condition was met within its bound
-	Interrupted  bool      `json:"interrupted,omitempty"` // whether the user or a failure interrupted the phase
-	// EndedEarly: the user ended the phase early and continued with the next; its measurements are not judged
+	Start        time.Time `json:"start"`                 // time of the scrape at its start
+	End          time.Time `json:"end"`                   // time of the scrape at its end
+	Until        string    `json:"until,omitempty"`       // the condition that ends it; absent if its length is fixed
+	ConditionMet bool      `json:"conditionMet"`          // the condition was met in time
+	Interrupted  bool      `json:"interrupted,omitempty"` // the user or a failure interrupted the phase
+	// EndedEarly: the user ended the phase early and continued with the next. Its measurements are not judged
 	EndedEarly bool `json:"endedEarly,omitempty"`
-	// PausedSeconds: how long the user paused the load; if it did, the phase's measurements are not judged
+	// PausedSeconds: how long the user paused the load. If the user did, the phase's measurements are not judged
 	PausedSeconds float64 `json:"pausedSeconds,omitempty"`
-	// Reached: progress of a condition on objects that was not met, such as "913 of 1000 pods"
+	// Reached: how far a condition on objects came that was not met, such as "913 of 1000 pods"
 	Reached string `json:"reached,omitempty"`
-	// Saturated: bounds that the generator exceeded; its measurements in the phase are not judged
-	Saturated []string `json:"saturated,omitempty"`
-	// StalledSeconds: time during which the generator was stopped, or late by at least 10 ms
-	StalledSeconds float64 `json:"stalledSeconds,omitempty"`
+	// Saturated: bounds that the generator exceeded. Its measurements in the phase are not judged
+	Saturated      []string `json:"saturated,omitempty"`
+	StalledSeconds float64  `json:"stalledSeconds,omitempty"` // time during which the generator was stopped, or at least 10 ms late
 
 	Requests []Requests `json:"requests,omitempty"`
 	Watches  []Watches  `json:"watches,omitempty"`
 	Changes  []Changes  `json:"changes,omitempty"`
-	Workload *Workload  `json:"workload,omitempty"` // progress of pods
-	Custom   []Custom   `json:"custom,omitempty"`   // measurements of the Go program that ran the scenario
-	Machine  *Machine   `json:"machine,omitempty"`  // only on Linux
-	// Transitions: transitions of objects that reached the first state in the phase
+	Workload *Workload  `json:"workload,omitempty"`
+	Custom   []Custom   `json:"custom,omitempty"`
+	Machine  *Machine   `json:"machine,omitempty"` // only on Linux
+	// Transitions: times between two states, for the objects that reached the first state in the phase
 	Transitions []Transition `json:"transitions,omitempty"`
-	Actions     []Action     `json:"actions,omitempty"` // actions on objects that have a rate, repeat or start later than the phase
-	// Deliveries: how much of the requested work loads and actions did; only in result.json
-	Deliveries []Delivery `json:"deliveries,omitempty"`
+	Actions     []Action     `json:"actions,omitempty"`
+	Deliveries  []Delivery   `json:"deliveries,omitempty"` // how much of its work each load and action did; only in result.json
 }
 
 // Machine is the use of the generator's machine in a phase.
 type Machine struct {
-	BusySeconds  float64 `json:"busySeconds"`  // busy time of all processors, by any process
-	OwnSeconds   float64 `json:"ownSeconds"`   // part of busySeconds used by the generator and the processes that it started
-	StealSeconds float64 `json:"stealSeconds"` // taken by the hypervisor
-	// Processors: number of processors of the machine; absent if not recorded
-	Processors int `json:"processors,omitempty"`
-	// CPUWaitSeconds, MemoryWaitSeconds, IOWaitSeconds: time during which some process waited, from the kernel's
-	// pressure stall information
+	BusySeconds float64 `json:"busySeconds"` // processor time used by all processes
+	// OwnSeconds: part of busySeconds used by the generator and the processes that it started
+	OwnSeconds   float64 `json:"ownSeconds"`
+	StealSeconds float64 `json:"stealSeconds"`         // processor time taken by the hypervisor
+	Processors   int     `json:"processors,omitempty"` // number of processors; absent: not recorded
+	// CPUWaitSeconds: time during which some process waited for a processor (Linux pressure stall information)
 	CPUWaitSeconds    *float64 `json:"cpuWaitSeconds,omitempty"`
-	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"`
-	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`
-	// ClientRequests: requests of clients other than the run and the plane's components that the API servers
-	// answered; added by judging, from the archive; absent if unknown
+	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // the same for memory
+	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`     // the same for a disk
+	// ClientRequests: how many requests the API servers answered for other clients, that is, neither the run nor the plane's
+	// components. Judging adds it, like busy and notes; absent: unknown
 	ClientRequests *float64 `json:"clientRequests,omitempty"`
-	// ClientSeconds: part of busySeconds that these clients may have used; added by judging
-	ClientSeconds *float64 `json:"clientSeconds,omitempty"`
-	// GeneratorSeconds: part of ownSeconds used by the generator's own process; absent if not recorded
+	ClientSeconds  *float64 `json:"clientSeconds,omitempty"` // part of busySeconds that these clients may have used
+	// GeneratorSeconds: part of ownSeconds used by the generator's own process; absent: not recorded
 	GeneratorSeconds float64 `json:"generatorSeconds,omitempty"`
-	// Busy: why the machine was busy while durations in the phase were measured; added by judging; absent if the machine was
-	// not busy
-	Busy string `json:"busy,omitempty"`
-	// Notes: the facts of the machine in words; added by judging
-	Notes []string `json:"notes,omitempty"`
+	// Busy: why the machine was busy while durations in the phase were measured; absent: it was not busy
+	Busy  string   `json:"busy,omitempty"`
+	Notes []string `json:"notes,omitempty"` // facts about the use of the machine, in words
 }
 
 // Seconds returns the length of the phase.
@@ -87,52 +81,49 @@ type Latency struct {
 	P99   float64 `json:"p99Seconds"`
 	P999  float64 `json:"p999Seconds"`
 	Max   float64 `json:"maxSeconds"` // exact
-	// P99Upper: upper bound of the p99 with 99% confidence; absent below 459 values, which are too few
+	// P99Upper: upper bound of the p99 with 99% confidence; absent for fewer than 459 values
 	P99Upper *float64 `json:"p99UpperSeconds,omitempty"`
-	// Clamped: values above the range; quantiles that reach them are too low
+	// Clamped: number of values above the histogram's range. Quantiles that reach them are too low
 	Clamped int64 `json:"clamped,omitempty"`
 }
 
-// Requests holds the results of one load's requests whose intended start lies in a phase.
+// Requests holds the requests of one load with one verb and resource. A request belongs to the phase of its intended start,
+// the time at which it is due.
 type Requests struct {
 	Load     string `json:"load"`
-	Verb     string `json:"verb"`     // get, list, create, update, patch, delete or apply
-	Resource string `json:"resource"` // as configmaps or deployments.apps
+	Verb     string `json:"verb"`     // "get", "list", "create", "update", "patch", "delete" or "apply"
+	Resource string `json:"resource"` // such as configmaps or deployments.apps
 	// Variant: distinguishes operations with the same verb and resource, such as "rv=0"
 	Variant string `json:"variant,omitempty"`
-	Tenant  string `json:"tenant,omitempty"` // empty: the load's own identity
-	Offered int64  `json:"offered"`          // arrivals; sent + unsent
+	Tenant  string `json:"tenant,omitempty"` // the identity that sends the requests; absent: the load's own
+	Offered int64  `json:"offered"`          // requests that were due: sent + unsent
 	Sent    int64  `json:"sent"`
-	Unsent  int64  `json:"unsent"` // arrivals without a free slot under maxInFlight
-	// Outcomes: answers by HTTP status ("200"), failures by kind: "timeout", "reset", "refused",
+	// Unsent: requests that were not sent, because maxInFlight requests were already in flight
+	Unsent int64 `json:"unsent"`
+	// Outcomes: number of answers by HTTP status ("200"), and of failures by kind: "timeout", "reset", "refused",
 	// "truncated", "malformed", "goaway", "protocol", "canceled" or "other"
 	Outcomes  map[string]int64 `json:"outcomes"`
 	Succeeded int64            `json:"succeeded"` // 2xx answers
-	// UnsentLate: unsent arrivals that the generator handled more than 100 ms late, or just after it was stopped for that long
+	// UnsentLate: unsent requests that the generator handled over 100 ms late, or just after it was stopped for that long
 	UnsentLate int64 `json:"unsentLate,omitempty"`
-	// FailedLate: failed requests for which the generator's own delay was more than half of the time
+	// FailedLate: failed requests for which the generator's own delay was over half of the request's latency
 	FailedLate int64 `json:"failedLate,omitempty"`
-	// Answered: 2xx answers that arrived in the phase, including answers to earlier requests; absent
-	// if not recorded
+	// Answered: 2xx answers that arrived in the phase, including answers to earlier requests; absent: not recorded
 	Answered *int64 `json:"answered,omitempty"`
-	// Overdue: part of answered that arrived after the load's last arrival was due
-	Overdue int64 `json:"overdue,omitempty"`
-	// Backlog: requests sent in the phase or earlier that had no answer at its end
+	Overdue  int64  `json:"overdue,omitempty"` // how many of answered came after the end of the load's schedule
+	// Backlog: requests of this or an earlier phase that were still in flight at the end of the phase
 	Backlog     int64   `json:"backlog,omitempty"`
-	DueSeconds  float64 `json:"dueSeconds"` // time during which arrivals were due
+	DueSeconds  float64 `json:"dueSeconds"` // time during which requests were due
 	OfferedRate float64 `json:"offeredPerSecond"`
-	// AchievedRate: rate of 2xx answers that arrived within dueSeconds; older runs counted all
+	// AchievedRate: rate of 2xx answers that arrived within dueSeconds. Older versions counted all 2xx answers
 	AchievedRate float64 `json:"achievedPerSecond"`
-	// Latency: lag + connect + service, of all sent requests including failed ones
-	Latency Latency `json:"latency"`
-	// External: Latency without the generator's lag and stalls
-	External Latency `json:"external"`
-	Lag      Latency `json:"lag"` // from the intended start until the generator began to handle the request
-	// Connect: waiting for a free stream or a dial
-	Connect Latency `json:"connect"`
-	Service Latency `json:"service"` // from the end of connect until the last byte of the answer
-	Bytes   int64   `json:"bytes"`   // bytes of the answers' bodies, on the wire
-	Pages   int64   `json:"pages,omitempty"`
+	Latency      Latency `json:"latency"`         // lag + connect + service of all sent requests, including failed ones
+	External     Latency `json:"external"`        // latency without the generator's lag and stalls
+	Lag          Latency `json:"lag"`             // from the intended start until the generator began to handle the request
+	Connect      Latency `json:"connect"`         // time spent waiting for a free HTTP/2 stream or a new connection
+	Service      Latency `json:"service"`         // from the end of connect until the last byte of the answer
+	Bytes        int64   `json:"bytes"`           // size of the answers' bodies, as transferred
+	Pages        int64   `json:"pages,omitempty"` // pages of the lists that needed several pages
 }
 
 // AnsweredInPhase returns the number of 2xx responses that arrived during the phase. For older runs, which did not
@@ -144,44 +135,51 @@ func (r Requests) AnsweredInPhase() int64 {
 	return *r.Answered
 }
 
-// Watches holds the results of one set of watches in a phase.
+// Watches holds the results of one load's watches in a phase.
 type Watches struct {
 	Load     string `json:"load"`
 	Resource string `json:"resource"`
-	Wanted   int    `json:"wanted"`
-	Open     int    `json:"open"` // established at the phase's end
-	// Due: watches that were due to open by the phase's end; absent if not recorded
+	Wanted   int    `json:"wanted"` // number of watches that the load opens in total
+	Open     int    `json:"open"`   // watches that were open at the end of the phase
+	// Due: watches that were due to be open by the end of the phase; absent: not recorded
 	Due      int              `json:"due,omitempty"`
-	Failed   int64            `json:"failed"`
-	Failures map[string]int64 `json:"failures,omitempty"` // failed attempts by outcome, as in Requests
-	// Refusals: failed attempts by status and message of the API server, such as "429 storage is (re)initializing"
+	Failed   int64            `json:"failed"`             // failed attempts to open a watch or to list
+	Failures map[string]int64 `json:"failures,omitempty"` // failed attempts by outcome, as in [Requests](#requests)
+	// Refusals: failed attempts by the API server's status and message, such as "429 storage is (re)initializing"
 	Refusals    map[string]int64 `json:"refusals,omitempty"`
-	OpenLatency Latency          `json:"openLatency"` // intended start to response headers
-	Expected    int64            `json:"expected"`    // acknowledged writes multiplied by their watches
-	Delivered   int64            `json:"delivered"`   // first deliveries
-	Lost        int64            `json:"lost"`        // expected - delivered, after the drain at the end
-	Duplicated  int64            `json:"duplicated"`  // repeated deliveries of one write
-	Reordered   int64            `json:"reordered"`   // deliveries older than one already seen
-	// BeforeAck: deliveries before the acknowledgement of the write; their latency counts as zero, or as the length of the
-	// generator's stall in which the acknowledgement was noticed
+	OpenLatency Latency          `json:"openLatency"` // from the intended start to the response headers
+	// Expected: deliveries that must arrive: one per acknowledged write and watch of the written object
+	Expected  int64 `json:"expected"`
+	Delivered int64 `json:"delivered"` // first deliveries
+	// Lost: expected - delivered. After the last write the generator still waits for missing events; those that do not
+	// arrive are lost
+	Lost       int64 `json:"lost"`
+	Duplicated int64 `json:"duplicated"` // repeated deliveries of one event
+	// Reordered: deliveries of an event older than one that the watch had already delivered
+	Reordered int64 `json:"reordered"`
+	// BeforeAck: deliveries that arrived before their write was acknowledged. `external` counts them as 0; `delivery` as the
+	// time by which the generator itself noticed the acknowledgement late (0 without a stall)
 	BeforeAck int64 `json:"beforeAck"`
-	// Late: deliveries after the write was counted as lost; not in delivered
-	Late            int64   `json:"late,omitempty"`
-	Events          int64   `json:"events"` // all events that were read
-	Bookmarks       int64   `json:"bookmarks"`
-	Reconnects      int64   `json:"reconnects"`          // watches resumed by resourceVersion
-	Relists         int64   `json:"relists"`             // watches that had to list again (410)
-	Delivery        Latency `json:"delivery"`            // time from the acknowledgement of the write to the delivery
-	External        Latency `json:"external"`            // Delivery without the generator's stalls
-	SlowestPerWatch Latency `json:"slowestPerWatch"`     // shows whether one watcher is slow, or all
-	Lossy           int     `json:"lossy"`               // watches that lost an event
-	WorstLost       int64   `json:"worstLost"`           // events that the worst watch lost
-	Bytes           int64   `json:"bytes"`               // bytes of all events
-	Malformed       int64   `json:"malformed,omitempty"` // streams abandoned because their data was not an event
-	Slow            int     `json:"slow,omitempty"`      // intentionally slow consumers; not in delivery
+	// Late: deliveries that arrived after the write was counted as lost; not in delivered
+	Late       int64   `json:"late,omitempty"`
+	Events     int64   `json:"events"` // all events that were read
+	Bookmarks  int64   `json:"bookmarks"`
+	Reconnects int64   `json:"reconnects"` // watches resumed by resourceVersion
+	Relists    int64   `json:"relists"`    // watches that had to list again after a 410
+	Delivery   Latency `json:"delivery"`   // from the acknowledgement of the write to the delivery
+	External   Latency `json:"external"`   // delivery without the generator's stalls
+	// SlowestPerWatch: the slowest delivery of each watch. It shows whether one watch is slow, or all
+	SlowestPerWatch Latency `json:"slowestPerWatch"`
+	Lossy           int     `json:"lossy"`     // number of watches that lost an event
+	WorstLost       int64   `json:"worstLost"` // events that the worst watch lost
+	Bytes           int64   `json:"bytes"`     // size of all events
+	// Malformed: streams that the generator gave up because their data was not a complete event
+	Malformed int64 `json:"malformed,omitempty"`
+	// Slow: watches that read slowly on purpose; their deliveries are not in `delivery`
+	Slow int `json:"slow,omitempty"`
 }
 
-// Changes holds the results of one stream of measured writes in a phase.
+// Changes holds the results of one load of kind "changes" in a phase: writes whose delivery to watches is measured.
 type Changes struct {
 	Requests
 	Acknowledged int64 `json:"acknowledged"` // writes that every watch must deliver exactly once
@@ -192,33 +190,31 @@ type Workload struct {
 	PodsCreated int64 `json:"podsCreated"`
 	PodsReady   int64 `json:"podsReady"`
 	PodsDeleted int64 `json:"podsDeleted"`
-	// PodsUnmeasured: pods that were first seen in a list instead of a watch event; not in the distributions
+	// PodsUnmeasured: pods that were first seen in a list instead of a watch event; not in the latencies
 	PodsUnmeasured int64     `json:"podsUnmeasured,omitempty"`
 	Reconnects     int64     `json:"reconnects,omitempty"`
 	Relists        int64     `json:"relists,omitempty"`
-	ToScheduled    Latency   `json:"toScheduled"`        // time from when the pod was first seen until it was bound to a node
-	ToReady        Latency   `json:"toReady"`            // time from binding until Ready
-	Startup        Latency   `json:"startup"`            // time from when the pod was first seen until Ready
-	External       Latency   `json:"external"`           // Startup without the generator's stalls
-	ToEndpoint     Latency   `json:"toEndpoint"`         // time from Ready until the pod was in an EndpointSlice
-	Rollouts       []Rollout `json:"rollouts,omitempty"` // rollouts that began in this phase
-	// NotReadyAfter: from the node failure until all failed nodes were seen NotReady
-	NotReadyAfter *float64 `json:"notReadyAfterSeconds,omitempty"`
-	// RecoveredAfter: from the node failure until every workload was complete again
-	RecoveredAfter *float64 `json:"recoveredAfterSeconds,omitempty"`
+	ToScheduled    Latency   `json:"toScheduled"`                     // from the pod's first event until it was bound to a node
+	ToReady        Latency   `json:"toReady"`                         // from the binding until Ready
+	Startup        Latency   `json:"startup"`                         // from the pod's first event until Ready
+	External       Latency   `json:"external"`                        // startup without the generator's stalls
+	ToEndpoint     Latency   `json:"toEndpoint"`                      // from Ready until the pod was in an EndpointSlice
+	Rollouts       []Rollout `json:"rollouts,omitempty"`              // rollouts that began in this phase
+	NotReadyAfter  *float64  `json:"notReadyAfterSeconds,omitempty"`  // from the failure of nodes until all of them were seen NotReady
+	RecoveredAfter *float64  `json:"recoveredAfterSeconds,omitempty"` // from the failure of nodes until every workload was complete again
 }
 
 // Rollout is one change of a workload, followed through the control plane.
 type Rollout struct {
 	Deployment string    `json:"deployment"`
-	Action     string    `json:"action"`   // deploy, rollingUpdate or scale
+	Action     string    `json:"action"`   // "deploy", "rollingUpdate" or "scale"
 	Pods       int64     `json:"pods"`     // number of new pods
 	Began      time.Time `json:"began"`    // just before the change was sent
 	Complete   bool      `json:"complete"` // all new pods reached the last hop
 	Hops       []Hop     `json:"hops"`
 }
 
-// Hop is one step of a rollout. Its times are when the first and the last object of the step arrived at the generator, in
+// Hop is one step of a rollout. Times are when the first and the last object of the step arrived at the generator, in
 // seconds since the rollout began.
 type Hop struct {
 	// Name: "api write" (acknowledged), "replicaset" (created and scaled), "pods" (created), "binding",
@@ -229,28 +225,32 @@ type Hop struct {
 	Last  *float64 `json:"lastSeconds,omitempty"`
 }
 
-// Nodes holds the results of the simulated kubelets over the whole run.
+// Nodes holds the results of the simulated nodes in the whole run.
 type Nodes struct {
-	Count               int     `json:"count"`
-	Fidelity            string  `json:"fidelity"`                      // kubelet, lean or shared
-	ReadySeconds        float64 `json:"readySeconds"`                  // time from the start of registration until all nodes were Ready
+	Count int `json:"count"`
+	// Fidelity: "kubelet", "lean" or "shared" ([simulated nodes](../how-to/simulated-nodes.md))
+	Fidelity            string  `json:"fidelity"`
+	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all nodes were Ready
 	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // part of readySeconds in which the generator was stalled
 	Heartbeats          int64   `json:"heartbeats"`                    // acknowledged lease renewals
-	// MissedByGenerator: renewals that began more than one interval late, and renewals that were not acknowledged before the
-	// next was due because the generator's own delay was more than half of that time
+	// MissedByGenerator: missed renewals that the generator caused: they began over one interval late, or they were not
+	// acknowledged before the next was due and the generator's own delay took over half of the interval
 	MissedByGenerator int64 `json:"missedByGenerator"`
-	// MissedByServer: other renewals that were not acknowledged before the next was due
-	MissedByServer int64            `json:"missedByServer"`
-	Delayed        int64            `json:"delayed,omitempty"` // renewals over 1.05 intervals after the previous one, as on slow kubelets
-	Heartbeat      Latency          `json:"heartbeat"`         // renewals, from their intended start
-	StatusWrites   int64            `json:"statusWrites"`
-	PodsStarted    int64            `json:"podsStarted"`
-	PodsStopped    int64            `json:"podsStopped"`
-	Watches        int64            `json:"watches"`          // maximum number of open watches
-	Reconnects     int64            `json:"reconnects"`       // watches resumed by resourceVersion
-	Relists        int64            `json:"relists"`          // watches that had to list again (410)
-	Errors         map[string]int64 `json:"errors,omitempty"` // failed requests by verb, resource and status: "patch pods/status 409"
-	// PodLives: events of pods with a life, by life and event, such as "container_restarted"
+	MissedByServer    int64 `json:"missedByServer"` // other renewals that were not acknowledged before the next was due
+	// Delayed: renewals that began over 1.05 intervals after the previous one, as on slow kubelets
+	Delayed int64 `json:"delayed,omitempty"`
+	// Heartbeat: time from the intended start of a renewal until it was acknowledged or missed
+	Heartbeat    Latency `json:"heartbeat"`
+	StatusWrites int64   `json:"statusWrites"`
+	PodsStarted  int64   `json:"podsStarted"`
+	PodsStopped  int64   `json:"podsStopped"`
+	Watches      int64   `json:"watches"` // maximum number of open watches
+	Reconnects   int64   `json:"reconnects"`
+	Relists      int64   `json:"relists"`
+	// Errors: failed requests by verb, resource and status, such as "patch pods/status 409"
+	Errors map[string]int64 `json:"errors,omitempty"`
+	// PodLives: events of pods to which an entry of `nodes.podLives` applies ([pod lives](pod-lives.md)), by the name of the
+	// entry and the event
 	PodLives map[string]map[string]int64 `json:"podLives,omitempty"`
 }
 
@@ -263,14 +263,14 @@ type Generator struct {
 	GCPauseP99     float64 `json:"gcPauseP99Seconds"`
 	GCPauseMax     float64 `json:"gcPauseMaxSeconds"`
 	GCCPU          float64 `json:"gcCPUSeconds"`
-	BacklogMax     int64   `json:"backlogMaxBytes"` // data received from API servers and not yet read
-	SchedulingLag  Latency `json:"schedulingLag"`   // lateness of a 10 ms ticker
-	// Saturated: bounds that the generator exceeded, so that the run could not be judged
-	Saturated []string `json:"saturated,omitempty"`
+	// BacklogMax: largest amount of data from API servers that was received and not yet read
+	BacklogMax    int64    `json:"backlogMaxBytes"`
+	SchedulingLag Latency  `json:"schedulingLag"`       // how late a timer fires that is due every 10 ms
+	Saturated     []string `json:"saturated,omitempty"` // bounds that the generator exceeded, so that the run could not be judged
 }
 
-// Scrapes counts the recorder's scrapes.
+// Scrapes counts the scrapes that record the components' metrics.
 type Scrapes struct {
-	Done   int64            `json:"done"`
+	Done   int64            `json:"done"`             // completed scrapes
 	Failed map[string]int64 `json:"failed,omitempty"` // failed scrapes by instance
 }

@@ -46,7 +46,7 @@ func (d *Damaged) Error() string {
 // Unwrap returns the cause.
 func (d *Damaged) Unwrap() error { return d.Err }
 
-// Unjudged returns true, because a run cannot be judged without a file that is damaged.
+// Unjudged returns true: a run with a damaged file cannot be judged.
 func (d *Damaged) Unjudged() bool { return true }
 
 // Checked is data whose method Check returns an error if a run cannot have written the data.

@@ -10,51 +10,49 @@ import (
 	"strconv"
 )
 
-// Replay holds the results of a load of kind "replay" over the whole run.
+// Replay holds the results of a load of kind "replay" ([replay](replay.md)) in the whole run.
 type Replay struct {
-	Load    string  `json:"load"`
-	Speed   float64 `json:"speed"`
-	Copies  int     `json:"copies"`
-	Actors  int     `json:"actors"`  // number of users that send requests: the users of the trace in each copy
-	Seconds float64 `json:"seconds"` // how long the load ran
-	// Scheduled: requests and watches of the trace, in all copies, at the replay's speed
-	Scheduled int64 `json:"scheduled"`
-	Due       int64 `json:"due"`  // part of scheduled that was due while the load ran
-	Sent      int64 `json:"sent"` // part of due that was sent to the API server
-	// RateError: the largest difference between sent and due for one verb, resource and actor, as a
-	// share of due; absent if nothing was due
+	Load      string  `json:"load"`
+	Speed     float64 `json:"speed"`
+	Copies    int     `json:"copies"`
+	Actors    int     `json:"actors"`    // users that send requests: each user of the trace, once per copy
+	Seconds   float64 `json:"seconds"`   // how long the load ran
+	Scheduled int64   `json:"scheduled"` // requests and watches in all copies of the trace, at the replay's speed
+	Due       int64   `json:"due"`       // part of scheduled that was due while the load ran
+	Sent      int64   `json:"sent"`      // part of due that was sent
+	// RateError: the largest difference between sent and due for one verb, resource and actor, as a share of due; absent if
+	// nothing was due
 	RateError      *float64 `json:"rateError,omitempty"`
 	RateErrorOf    string   `json:"rateErrorOf,omitempty"` // the verb, resource and actor with the largest difference
-	DispersionDue  float64  `json:"dispersionDue"`         // variance divided by mean of the counts per second
+	DispersionDue  float64  `json:"dispersionDue"`         // variance divided by mean, of the number of requests due in each second
 	DispersionSent float64  `json:"dispersionSent"`        // the same for the sent requests
-	// DispersionError: the difference of dispersionSent and dispersionDue, as a share of dispersionDue, or of 1 if
-	// dispersionDue is smaller; absent if the load was too short
+	// DispersionError: difference between dispersionSent and dispersionDue, as a share of dispersionDue (or of 1 if
+	// dispersionDue is smaller); absent if the load was too short
 	DispersionError *float64      `json:"dispersionError,omitempty"`
-	NotFound        ReplayShare   `json:"notFound"`  // answers of 404
-	Conflicts       ReplayShare   `json:"conflicts"` // answers of 409
+	NotFound        ReplayShare   `json:"notFound"`  // share of 404 answers
+	Conflicts       ReplayShare   `json:"conflicts"` // share of 409 answers
 	Kinds           []ReplayKind  `json:"kinds"`
 	Watches         ReplayWatches `json:"watches"`
 	Made            int64         `json:"made"` // objects created before the replay
 	// LeftOut: requests of the trace that are not replayed, by reason
 	LeftOut map[string]int64 `json:"leftOut,omitempty"`
-	// Mapped: writes of the trace that are sent to ConfigMaps instead, by resource
-	Mapped  map[string]int64 `json:"mapped,omitempty"`
-	Refused []string         `json:"refused,omitempty"` // why resources were mapped
-	// VersionsUnset: reads at an exact resourceVersion that were sent without one
+	Mapped  map[string]int64 `json:"mapped,omitempty"`  // writes of the trace that go to ConfigMaps instead, by resource
+	Refused []string         `json:"refused,omitempty"` // why these resources were mapped
+	// VersionsUnset: reads that have an exact resourceVersion in the trace and were sent without it
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`
-	// PagesRestarted: further pages of lists that were replaced by the first page, because their continue token was not known
+	// PagesRestarted: requests for a further page of a list that asked for the first page instead, because the continue
+	// token was not known
 	PagesRestarted int64 `json:"pagesRestarted,omitempty"`
 }
 
 // ReplayKind counts requests of one verb and resource.
 type ReplayKind struct {
-	Verb     string `json:"verb"`
-	Resource string `json:"resource"` // with its subresource, such as pods/status
-	Due      int64  `json:"due"`
-	Sent     int64  `json:"sent"`
-	// Codes: answers by status, and failures as in Requests
-	Codes      map[string]int64 `json:"codes"`
-	TraceCodes map[string]int64 `json:"traceCodes"` // answers in the trace
+	Verb       string           `json:"verb"`
+	Resource   string           `json:"resource"` // with its subresource, such as pods/status
+	Due        int64            `json:"due"`      // requests that were due
+	Sent       int64            `json:"sent"`
+	Codes      map[string]int64 `json:"codes"`      // answers by status, and failures by kind as in [Requests](#requests)
+	TraceCodes map[string]int64 `json:"traceCodes"` // answers in the trace, by status
 }
 
 // ReplayShare is a share of answers, from 0 to 1, in the trace and in its replay.
@@ -65,17 +63,17 @@ type ReplayShare struct {
 
 // ReplayWatches counts the watches of a replay.
 type ReplayWatches struct {
-	Due         int64            `json:"due"`
-	Opened      int64            `json:"opened"`         // answered with 200
-	Codes       map[string]int64 `json:"codes"`          // answers by status, and failures as in Requests
-	Open        int64            `json:"open,omitempty"` // currently open; none after the run
+	Due         int64            `json:"due"`    // watches that were due
+	Opened      int64            `json:"opened"` // answered with 200
+	Codes       map[string]int64 `json:"codes"`
+	Open        int64            `json:"open,omitempty"` // currently open; 0 after the run
 	OpenMax     int64            `json:"openMax"`        // maximum open at the same time
 	EndedEarly  int64            `json:"endedEarly"`     // watches that the API server ended before their time
 	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times for which watches were open
-	DueSeconds  float64          `json:"dueHeldSeconds"` // the same in the trace
-	OpenLatency Latency          `json:"openLatency"`    // time from the intended start to response headers
+	DueSeconds  float64          `json:"dueHeldSeconds"` // the same sum in the trace
+	OpenLatency Latency          `json:"openLatency"`
 	Events      int64            `json:"events"`
-	Bytes       int64            `json:"bytes"`
+	Bytes       int64            `json:"bytes"` // size of all events
 }
 
 // ShareOf returns the share of responses with the status code, in the trace and in its replay. It ignores requests
@@ -104,8 +102,8 @@ func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 const mostDifferences = 5
 
 // Notes returns one line for each notable fact: the requests that were not sent as in the trace, and the verbs and
-// resources for which the share of 404 or 409 responses differs from the trace by over a percentage point. Of the
-// latter, those with the most requests come first.
+// resources for which the share of 404 or 409 responses differs from the trace by over a percentage point. The latter
+// are sorted by the number of requests that the difference affects, largest first.
 func (r Replay) Notes() []string {
 	var notes []string
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {

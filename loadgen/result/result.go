@@ -43,70 +43,72 @@ const (
 	NoData Verdict = "no data" // could not be judged
 )
 
-// Result is result.json.
+// Result is the content of result.json: the judged run.
 type Result struct {
 	Schema string `json:"schema"` // stormglass.result/v1
 	Run    Run    `json:"run"`
-	// Verdict: "fail" if a gate failed or a phase that a gate covers did not meet its condition, else "no data" if
-	// anything could not be judged or there are no gates, else "pass"
-	Verdict  Verdict  `json:"verdict"`
-	ExitCode int      `json:"exitCode"`        // exit code of `loadgen run`: 0, 1, 3 or 4
-	Reasons  []string `json:"reasons"`         // why the verdict is not pass
-	Notes    []string `json:"notes,omitempty"` // what to know before relying on the verdict
-	// BusyMachine: phases in which the machine was busy, and why; latencies and
-	// durations that exceed their bounds in these phases are not judged
-	BusyMachine  []string     `json:"busyMachine,omitempty"`
-	Gates        []Gate       `json:"gates"`
-	Key          []KeyMetric  `json:"keyMetrics"` // always all four
-	Measurements Measurements `json:"measurements"`
-	Breakdown    []Breakdown  `json:"breakdown,omitempty"`  // by phase and load
-	Scheduling   []Scheduling `json:"scheduling,omitempty"` // by phase
-	// Diagnosis: the causes, from metrics alone, if the run did not pass
-	Diagnosis  *Diagnosis      `json:"diagnosis,omitempty"`
-	Recovery   *Recovery       `json:"recovery,omitempty"`
-	Signals    []Signal        `json:"signals,omitempty"`
-	Figures    []Figure        `json:"figures,omitempty"` // rows of the comparison of variants
-	Components []ComponentCost `json:"components"`
+	// Verdict: "fail" if a gate failed, a phase under a gate did not meet its condition, the cluster kept a load or an
+	// action from doing its work, or something ended the run early (aborted in [Run](#run)). Else "no data" if anything
+	// could not be judged or there are no gates. Else "pass"
+	Verdict Verdict `json:"verdict"`
+	// ExitCode: exit code of `loadgen run` ([verdicts](objectives.md#verdicts)): 0, 1, 3 or 4
+	ExitCode int      `json:"exitCode"`
+	Reasons  []string `json:"reasons"`         // why the verdict is not "pass"
+	Notes    []string `json:"notes,omitempty"` // what to know before you rely on the verdict
+	// BusyMachine: phases in which other programs kept the machine busy, and why. A latency or duration that exceeds its
+	// bound in such a phase is not judged
+	BusyMachine  []string        `json:"busyMachine,omitempty"`
+	Gates        []Gate          `json:"gates"`
+	Key          []KeyMetric     `json:"keyMetrics"` // always all four key metrics
+	Measurements Measurements    `json:"measurements"`
+	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // by phase and load
+	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // by phase
+	Diagnosis    *Diagnosis      `json:"diagnosis,omitempty"`  // the causes, found in metrics alone; only if the run did not pass
+	Recovery     *Recovery       `json:"recovery,omitempty"`
+	Signals      []Signal        `json:"signals,omitempty"`
+	Figures      []Figure        `json:"figures,omitempty"` // values for comparisons with other runs or variants
+	Components   []ComponentCost `json:"components"`
 }
 
-// Run is run.json: what was run, where and when.
+// Run is the content of run.json: what ran, where and when.
 type Run struct {
-	ID           string    `json:"id"` // unique; also the value of the label on everything that the run creates
+	ID           string    `json:"id"` // unique. All objects that the run creates have a label with this value
 	Scenario     string    `json:"scenario"`
-	Variant      string    `json:"variant,omitempty"` // empty: the scenario as written
+	Variant      string    `json:"variant,omitempty"` // absent: the scenario as written
 	Started      time.Time `json:"started"`
 	Ended        time.Time `json:"ended"`
 	Seed         int64     `json:"seed"`
-	Overrides    []string  `json:"overrides,omitempty"`    // values of --set
-	WithoutGates []string  `json:"withoutGates,omitempty"` // gates left out by --without-gate
-	WithoutHooks bool      `json:"withoutHooks,omitempty"` // whether --no-hooks left out the hooks
+	Overrides    []string  `json:"overrides,omitempty"`    // values of `--set`
+	WithoutGates []string  `json:"withoutGates,omitempty"` // gates left out by `--without-gate`
+	WithoutHooks bool      `json:"withoutHooks,omitempty"` // `--no-hooks` left out the hooks (commands before and after phases)
 	Warnings     []string  `json:"warnings,omitempty"`     // warnings from the checks before the start and from the run
-	// MissedFaults: faults that never began, or that were not in force for their whole length; the run then does not pass
-	MissedFaults []string `json:"missedFaults,omitempty"`
-	// Profiles: pprof profiles that were taken or could not be taken
-	Profiles    []Profile `json:"profiles,omitempty"`
-	Hooks       []Hook    `json:"hooks,omitempty"`   // commands before and after phases, in the order in which they ran
-	Interrupted bool      `json:"interrupted"`       // whether the user interrupted the run
-	Aborted     string    `json:"aborted,omitempty"` // the condition in abortOn, or the limit of the cluster, that ended the run; the run has failed
-	// AbortOn: conditions that end the run: from the scenario, from --abort-on, and the default ones on a user's cluster
+	// MissedFaults: faults that never began, or were not in force for their whole time. The run then does not pass
+	MissedFaults []string  `json:"missedFaults,omitempty"`
+	Profiles     []Profile `json:"profiles,omitempty"` // pprof profiles, including failed ones
+	Hooks        []Hook    `json:"hooks,omitempty"`    // in order
+	Interrupted  bool      `json:"interrupted"`        // the user interrupted the run
+	// Aborted: what ended the run early: a condition in abortOn, or a limit that the cluster reached, such as etcd's quota.
+	// The run has failed
+	Aborted string `json:"aborted,omitempty"`
+	// AbortOn: conditions that end the run early: from the scenario and `--abort-on`, and on a user's cluster the default
+	// ones ([fuse](fuse.md))
 	AbortOn []string `json:"abortOn,omitempty"`
-	Failure string   `json:"failure,omitempty"` // how the environment failed (exit 4)
-	// LostWorkers: generators that were lost or late, and how; the run could not be judged (exit 3)
+	Failure string   `json:"failure,omitempty"` // how the environment failed (exit code 4)
+	// LostWorkers: generators that were lost or late, and how. The run then could not be judged (exit code 3)
 	LostWorkers []string `json:"lostWorkers,omitempty"`
-	// Left: objects that were not removed from a user's cluster, why, and the command that removes them
-	Left     string   `json:"left,omitempty"`
-	Versions Versions `json:"versions"`
-	Host     Host     `json:"host"`
-	Cluster  Cluster  `json:"cluster"`
-	// RemoteWrite: the samples that --remote-write sent
-	RemoteWrite *RemoteWrite `json:"remoteWrite,omitempty"`
-	// UnexpectedExits: components whose exit ended the plane and, in result.json, components that exited without a fault that
-	// explains it
+	// Left: objects that were not removed from a user's cluster, the reason, and the command that removes them
+	Left        string       `json:"left,omitempty"`
+	Versions    Versions     `json:"versions"`
+	Host        Host         `json:"host"`
+	Cluster     Cluster      `json:"cluster"`
+	RemoteWrite *RemoteWrite `json:"remoteWrite,omitempty"` // samples sent by `--remote-write`
+	// UnexpectedExits: components whose exit ended the control plane. In result.json also components whose exit no fault
+	// explains
 	UnexpectedExits []string `json:"unexpectedExits,omitempty"`
-	// Files: SHA-256 of each file that judging reads, by path. It is computed at the end of the run, and for the
-	// scenario at the start
+	// Files: SHA-256 of each file that the verdict depends on, by path. It is computed at the end of the run (for the
+	// scenario at the start)
 	Files  map[string]string `json:"files,omitempty"`
-	Digest string            `json:"digest,omitempty"` // SHA-256 of run.json itself, computed with zeros in this field
+	Digest string            `json:"digest,omitempty"` // SHA-256 of run.json, computed with zeros in this field
 }
 
 // CutShort returns the reason why a run ended early, or "" if it did not end early.
@@ -130,15 +132,15 @@ type Versions struct {
 	Kubernetes string `json:"kubernetes"`
 	Etcd       string `json:"etcd,omitempty"`
 	Go         string `json:"go"`
-	// Moves: the upgrades and downgrades of components, in order; the other fields hold the versions at the start
+	// Moves: upgrades and downgrades during the run, in order. The other fields are the versions at the start
 	Moves []VersionMove `json:"moves,omitempty"`
 }
 
-// VersionMove is one upgrade or downgrade of components to a version.
+// VersionMove is one upgrade or downgrade during a run.
 type VersionMove struct {
-	Of      string `json:"of"` // etcd or kubernetes
-	Version string `json:"version"`
-	// On: the components by name, or their kind if all components of a kind moved; absent means all components
+	Of      string `json:"of"`      // "etcd" or "kubernetes"
+	Version string `json:"version"` // the new version
+	// On: names of the components, or their kind if all components of a kind changed; absent: all components
 	On []string `json:"on,omitempty"`
 }
 
@@ -152,8 +154,8 @@ type Host struct {
 	Descriptors uint64 `json:"descriptorLimit"`
 }
 
-// Facts returns the versions and the host by name. In addition to the settings, these facts distinguish the runs of one
-// scenario.
+// Facts returns the versions and the host by name. Two runs of one scenario may differ in these facts and in their
+// settings.
 func Facts(v Versions, h Host) map[string]string {
 	return map[string]string{
 		"Stormglass": v.Stormglass, "Kubernetes": v.Kubernetes, "etcd": v.Etcd, "Go": v.Go,
@@ -163,69 +165,69 @@ func Facts(v Versions, h Host) map[string]string {
 
 // Cluster is the target of the run.
 type Cluster struct {
-	Bundled      bool                `json:"bundled"` // a control plane that Stormglass started
-	Name         string              `json:"name"`    // the kubeconfig's context; "shared" (SharedCluster): bundled, and started before the run
+	Bundled bool `json:"bundled"` // Stormglass started the control plane
+	// Name: the kubeconfig's context, "bundled", or "shared" for a bundled control plane that was started before the run
+	Name         string              `json:"name"`
 	Server       string              `json:"server"`
 	Deviations   []control.Deviation `json:"deviations"`
 	Targets      []string            `json:"scrapeTargets"`
-	Prometheus   string              `json:"prometheus,omitempty"` // URL of the server that samples were copied from
-	ReadySeconds float64             `json:"readySeconds,omitempty"`
+	Prometheus   string              `json:"prometheus,omitempty"`   // URL of the Prometheus that samples were copied from
+	ReadySeconds float64             `json:"readySeconds,omitempty"` // time until the bundled control plane was ready
 }
 
 // SharedCluster is the name of a bundled control plane that was started before the run.
 const SharedCluster = "shared"
 
-// Gate is one judged gate.
+// Gate is one gate: a pass criterion with its value and verdict.
 type Gate struct {
 	Name      string   `json:"name"`           // unique in the scenario
-	Objective string   `json:"objective"`      // built-in, or "expr"
-	Expr      string   `json:"expr,omitempty"` // PromQL; empty for a client-side result
-	Over      []string `json:"over"`           // phases
-	Verdict   Verdict  `json:"verdict"`        // pass, fail or no data
-	Value     *float64 `json:"value"`          // null: no data
-	// Withheld: a value that is not judged, because the generator was saturated, the generator's own delay would decide the
-	// verdict, or the value exceeds its bound on a busy machine
+	Objective string   `json:"objective"`      // name of a built-in [objective](objectives.md), or "expr"
+	Expr      string   `json:"expr,omitempty"` // PromQL; absent if the generator measured the value
+	Over      []string `json:"over"`           // the phases that the gate judges
+	Verdict   Verdict  `json:"verdict"`        // "pass", "fail" or "no data"
+	Value     *float64 `json:"value"`          // the measured value; null: no data
+	// Withheld: the measured value, if it is not judged: the generator was [saturated](objectives.md#no-data-for-the-run),
+	// its own delay would decide the verdict, or the value exceeds its bound on a busy machine
 	Withheld *float64 `json:"withheld,omitempty"`
 	// AtLeast: the value is a lower bound, because the awaited state was not observed or a phase had no data
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Bound   float64 `json:"bound"`
-	// BrokenIn: phases whose value broke the bound; empty if the value does not belong to single phases
+	// BrokenIn: phases whose value broke the bound; absent if the value does not belong to single phases
 	BrokenIn []string `json:"brokenIn,omitempty"`
-	Op       string   `json:"op"` // "<=" or ">="
+	Op       string   `json:"op"` // how the value must compare with the bound: "<=" or ">="
 	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare
 	// number
 	Unit   string `json:"unit"`
 	Detail string `json:"detail,omitempty"` // how the value was computed, or why it is missing
-	// TooShort: the gate has no data, because the alert's `for`, offset or interval is longer than the run or phase
+	// TooShort: the gate has no data, because the run or phase is shorter than the alert's `for`, offset or interval
 	TooShort bool `json:"tooShort,omitempty"`
-	// Allowed: the gate has no data, and `loadgen gate --allow-no-data` ignores that
-	Allowed bool `json:"allowed,omitempty"`
+	Allowed  bool `json:"allowed,omitempty"` // the gate has no data, but `loadgen gate --allow-no-data` accepts that
 }
 
-// Figure is one row of the comparison of variants: a value that a gate could judge.
+// Figure is one value that comparisons of runs or variants use.
 type Figure struct {
-	Name      string   `json:"name"`      // unique in the scenario
-	Objective string   `json:"objective"` // built-in, or "expr"
+	Name      string   `json:"name"` // unique in the scenario
+	Objective string   `json:"objective"`
 	Expr      string   `json:"expr,omitempty"`
-	Over      []string `json:"over"`              // phases
-	Value     *float64 `json:"value"`             // null: no data
-	AtLeast   bool     `json:"atLeast,omitempty"` // as in a gate
-	Unit      string   `json:"unit"`              // as in a gate
-	Better    string   `json:"better"`            // "lower" or "higher"
-	Detail    string   `json:"detail,omitempty"`  // how the value was computed, or why it is missing
+	Over      []string `json:"over"`
+	Value     *float64 `json:"value"` // null: no data
+	AtLeast   bool     `json:"atLeast,omitempty"`
+	Unit      string   `json:"unit"`
+	Better    string   `json:"better"`           // "lower" or "higher"
+	Detail    string   `json:"detail,omitempty"` // how the value was computed, or why it is missing
 }
 
 // KeyMetric is one of the four metrics on the first screen of a report.
 type KeyMetric struct {
 	Name string `json:"name"` // name of the metric
-	// Rows: values over the whole run: one, or one per verb, member or result
+	// Rows: values of the whole run: one value, or one per verb, etcd member or scheduling result
 	Rows    []KeyRow `json:"rows"`
 	Missing string   `json:"missing,omitempty"` // why there are no rows
 }
 
 // KeyRow is one value of a key metric.
 type KeyRow struct {
-	Label string   `json:"label"` // verb, member or result of the attempt
+	Label string   `json:"label"` // verb, etcd member, or result of the scheduling attempt
 	P50   *float64 `json:"p50Seconds,omitempty"`
 	P95   *float64 `json:"p95Seconds,omitempty"`
 	P99   *float64 `json:"p99Seconds,omitempty"`
@@ -233,12 +235,11 @@ type KeyRow struct {
 	Count float64  `json:"count"`           // number of observations
 }
 
-// ComponentCost holds the resources that one process used over the run, from its own
-// process_* metrics.
+// ComponentCost holds the resources that one process used in the run, from its own process_* metrics.
 type ComponentCost struct {
-	Name           string  `json:"name"` // as etcd-0, kube-apiserver-0 or loadgen
+	Name           string  `json:"name"` // instance such as etcd-0, kube-apiserver-0 or loadgen
 	CPUSeconds     float64 `json:"cpuSeconds"`
-	CPUShare       float64 `json:"cpuShare"` // share of all CPU seconds in the table
+	CPUShare       float64 `json:"cpuShare"` // share of the CPU seconds of all components
 	MaxRSSBytes    float64 `json:"maxRSSBytes"`
 	MaxDescriptors float64 `json:"maxDescriptors"`
 }

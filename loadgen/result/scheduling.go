@@ -1,7 +1,7 @@
 package result
 
-// Scheduling splits the scheduler's time in a phase by extension points and plugins:
-// docs/reference/breakdown.md#the-scheduler.
+// Scheduling splits the scheduler's time in a phase by extension points and plugins
+// ([breakdown](breakdown.md#the-scheduler)).
 type Scheduling struct {
 	Phase    string           `json:"phase"`
 	Attempts int64            `json:"attempts"`          // attempts to place a pod, with any result
@@ -10,23 +10,23 @@ type Scheduling struct {
 	Plugins  []PluginTime     `json:"plugins,omitempty"`
 }
 
-// ExtensionPoint is one extension point of the scheduling framework, with all its plugins together. The
-// list is sorted by the sum, largest first.
+// ExtensionPoint is one extension point of the scheduling framework, with all its plugins together. Lists are sorted by
+// seconds, largest first.
 type ExtensionPoint struct {
-	Name    string   `json:"name"`  // as "Filter"
-	Count   int64    `json:"count"` // runs
-	Mean    float64  `json:"meanSeconds"`
-	P99     *float64 `json:"p99Seconds,omitempty"` // absent if it is above the last bucket
-	Seconds float64  `json:"seconds"`              // sum over all runs
+	Name    string   `json:"name"`                 // such as "Filter"
+	Count   int64    `json:"count"`                // how often the point ran
+	Mean    float64  `json:"meanSeconds"`          // mean of a run of the point
+	P99     *float64 `json:"p99Seconds,omitempty"` // absent if it is above the last bucket of the histogram
+	Seconds float64  `json:"seconds"`              // sum of all runs of the point
 }
 
-// PluginTime is one plugin at one extension point. The scheduler measures plugins in a
-// tenth of its cycles, at most 1,000 executions per second. The list is sorted by the sum, largest first.
+// PluginTime is one plugin at one extension point. The scheduler measures plugins in a tenth of its cycles, at most 1,000
+// executions per second. Lists are sorted by seconds, largest first.
 type PluginTime struct {
-	Plugin     string  `json:"plugin"`               // as "NodeResourcesFit"
-	Point      string  `json:"extensionPoint"`       // as "Filter"
-	Executions *int64  `json:"executions,omitempty"` // Filter and Score execute once per node; absent if not counted
-	Measured   int64   `json:"measured"`             // executions that were measured
+	Plugin     string  `json:"plugin"`               // such as "NodeResourcesFit"
+	Point      string  `json:"extensionPoint"`       // such as "Filter"
+	Executions *int64  `json:"executions,omitempty"` // Filter and Score execute once per node; absent: not counted
+	Measured   int64   `json:"measured"`             // how many executions were measured
 	Mean       float64 `json:"meanSeconds"`          // mean of the measured executions
 	Seconds    float64 `json:"seconds"`              // estimate: the mean multiplied by executions, or by measured if executions is absent
 }

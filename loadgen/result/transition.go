@@ -2,26 +2,25 @@ package result
 
 import "fmt"
 
-// Transition is the time that objects took from one state to another, measured by the arrival of events at the
-// generator's own watch. It covers the objects that reached the first state in the phase.
+// Transition is the time that objects took from one state to another. The generator measures it at its own watch, by the
+// arrival of events.
 type Transition struct {
 	Name     string `json:"name"` // name in the scenario
 	Resource string `json:"resource"`
-	From     string `json:"from"`
-	To       string `json:"to"`
-	Began    int64  `json:"began"` // objects that reached the first state: the sum of open, gone and those that reached the second
-	// Open: objects that exist at the end and have not reached the second state
-	Open int64 `json:"open,omitempty"`
-	Gone int64 `json:"gone,omitempty"` // deleted before the second state; not in the distributions
-	// Unmeasured: objects that were seen only in a list, without an event; not in began
-	Unmeasured int64 `json:"unmeasured,omitempty"`
-	Relists    int64 `json:"relists,omitempty"` // lists after a lost watch; changes in between are observed late
-	// Latency: time between the states; open objects count as longer than all others (clamped)
+	From     string `json:"from"` // the first state
+	To       string `json:"to"`   // the second state
+	// Began: objects that reached the first state: open, gone, and objects that reached the second state
+	Began      int64 `json:"began"`
+	Open       int64 `json:"open,omitempty"`       // objects that exist at the end and have not reached the second state
+	Gone       int64 `json:"gone,omitempty"`       // objects deleted before the second state; not in the latencies
+	Unmeasured int64 `json:"unmeasured,omitempty"` // objects that were seen only in a list, without an event; not in began
+	Relists    int64 `json:"relists,omitempty"`    // lists after a lost watch. Changes in between are observed late
+	// Latency: time between the states. Open objects count as longer than all others (clamped)
 	Latency  Latency `json:"latency"`
 	External Latency `json:"external"` // latency without the generator's stalls
-	// SoFar: latency with open objects counted by their time until the end; absent without open objects
+	// SoFar: latency in which open objects count with their time until the end; only if there are open objects
 	SoFar         *Latency `json:"soFar,omitempty"`
-	ExternalSoFar *Latency `json:"externalSoFar,omitempty"` // the same for external
+	ExternalSoFar *Latency `json:"externalSoFar,omitempty"` // soFar without the generator's stalls
 }
 
 // checkTransitions returns an error if a transition occurs twice in the phase, or if its counts do not add up.

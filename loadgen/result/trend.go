@@ -2,10 +2,10 @@ package result
 
 import "time"
 
-// TrendSchema is the version of a trend's JSON.
+// TrendSchema is the version of the JSON of a trend.
 const TrendSchema = "stormglass.trend/v1"
 
-// Trend is the history of a scenario's figures over runs.
+// Trend is the history of a scenario's figures.
 type Trend struct {
 	Schema   string        `json:"schema"` // stormglass.trend/v1
 	Scenario string        `json:"scenario"`
@@ -16,14 +16,14 @@ type Trend struct {
 
 // TrendRun is one run of a history.
 type TrendRun struct {
-	Dir      string    `json:"dir"`
+	Dir      string    `json:"dir"` // run directory
 	Started  time.Time `json:"started"`
-	Versions Versions  `json:"versions"`
+	Versions Versions  `json:"versions"` // versions of the programs in the run
 }
 
 // TrendFigure is the history of one figure.
 type TrendFigure struct {
-	Name    string        `json:"name"`
+	Name    string        `json:"name"` // name of the figure
 	Unit    string        `json:"unit"`
 	Better  string        `json:"better"` // "lower" or "higher"
 	Values  []*float64    `json:"values"` // one per run; null: no data
@@ -32,8 +32,9 @@ type TrendFigure struct {
 
 // TrendChange is a change point: the figure changes from this run on.
 type TrendChange struct {
-	Run    int     `json:"run"` // index in the runs
+	Run int `json:"run"` // index in runs
+	// Before: mean of the runs between the previous change (or the first run) and this one
 	Before float64 `json:"before"`
-	After  float64 `json:"after"` // before and after: means up to the neighbouring changes
-	P      float64 `json:"p"`     // p-value of Welch's t-test between them
+	After  float64 `json:"after"` // mean of the runs from this one up to the next change (or the last run)
+	P      float64 `json:"p"`     // p-value of Welch's t-test between before and after
 }

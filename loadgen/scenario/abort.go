@@ -9,22 +9,22 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Abort is a condition that ends a run early: load stops at once, and the run fails.
+// Abort is a condition that ends a run early: all load stops immediately, and the run fails.
 type Abort struct {
-	// Limit: a limit of docs/reference/fuse.md, such as throttled, whose figure is above Max; one of Limit, Gate, Alert and
-	// Expr
+	// Limit: a limit of docs/reference/fuse.md, such as throttled, whose value is above `max`. Set one of `limit`,
+	// `gate`, `alert` and `expr`
 	Limit string `yaml:"limit,omitempty"`
-	// Gate: name of a gate whose bound is broken by the data that the phase has recorded so far
+	// Gate: name of a gate whose bound is broken by the data recorded so far in the phase
 	Gate  string `yaml:"gate,omitempty"`
 	Alert string `yaml:"alert,omitempty"` // an alert of docs/reference/alerts.md that fires
 	// Expr: PromQL with one result, as in a gate; $window reaches back to the phase's start
 	Expr string `yaml:"expr,omitempty"`
-	Max  *Bound `yaml:"max,omitempty"` // upper bound of Limit or Expr; Expr takes one of Max and Min
-	Min  *Bound `yaml:"min,omitempty"` // lower bound of Expr
+	Max  *Bound `yaml:"max,omitempty"` // upper bound of `limit` or `expr`; with `expr`, set one of `max` and `min`
+	Min  *Bound `yaml:"min,omitempty"` // lower bound of `expr`
 	// For: how long the condition must hold without interruption, default 0s
 	For Duration `yaml:"for,omitempty"`
-	// Over: phases in which the condition is checked, default all; for a Gate, the gate's phases
-	Over []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"`
+	// Over: phases in which the condition is checked; default: all, or with `gate` the gate's phases
+	Over []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"`
 }
 
 // String returns the condition in the form "limit NAME" or "gate NAME".
@@ -59,7 +59,7 @@ func (v *validator) abort(path string, a *Abort) {
 	case !bounded && bounds:
 		v.fail(path, "leave max and min out", "%s has its own bound", a)
 	case a.Limit != "" && a.Min != nil:
-		v.fail(path+".min", "write max:", "a limit has an upper bound")
+		v.fail(path+".min", "write max:", "a limit has only an upper bound")
 	case bounded && !bounds:
 		v.fail(path, "add max: or min:", "%s has no bound", a)
 	case a.Max != nil && a.Min != nil:
@@ -80,8 +80,8 @@ func (v *validator) abort(path string, a *Abort) {
 // abortFields lists the fields that may follow the condition in the argument of ParseAbort.
 var abortFields = []string{"max", "min", "for", "over"}
 
-// ParseAbort parses a condition that is written as in a flag: LIMIT=BOUND, gate=NAME, alert=NAME or expr=PROMQL. After
-// it, ,FIELD=VALUE may follow for max, min, for and over (once for each phase). An error is one line with a hint.
+// ParseAbort parses the value of a flag: LIMIT=BOUND, gate=NAME, alert=NAME or expr=PROMQL, optionally followed by
+// ,max=BOUND ,min=BOUND ,for=DURATION or ,over=PHASE (may be repeated). An error is one line with a hint.
 func ParseAbort(text string) (a Abort, err error) {
 	condition := strings.TrimSpace(text)
 	for {

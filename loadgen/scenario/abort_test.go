@@ -61,7 +61,7 @@ func TestConditionOfAFlagIsRefused(t *testing.T) {
 		"gate=x":                 `--abort-on: gate: no gate "x" (none are defined)`,
 		"throttled=20%,over=b":   `--abort-on: over.0: no phase "b" (phases: a)`,
 		"alert=X,max=1":          "--abort-on: alert X has its own bound",
-		"limit=throttled,min=1%": "--abort-on: min: a limit has an upper bound (write max:)",
+		"limit=throttled,min=1%": "--abort-on: min: a limit has only an upper bound (write max:)",
 	} {
 		a, err := ParseAbort(text)
 		if err == nil {

@@ -58,8 +58,8 @@ func Creatables() []Creatable {
 	return all
 }
 
-// upstreamObjects lists the names of objects that every API server creates itself: bootstrap of
-// k8s.io/apiserver/pkg/apis/flowcontrol, SystemPriorityClasses of
+// upstreamObjects lists, by kind, the names of objects that every API server creates itself. They are defined in
+// k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap and, as SystemPriorityClasses, in
 // k8s.io/kubernetes/pkg/apis/scheduling/v1.
 var upstreamObjects = map[string][]string{
 	"FlowSchema": {
@@ -180,7 +180,7 @@ func (v *validator) setup(created map[string]bool) {
 	for i := range v.s.Setup {
 		a, path := &v.s.Setup[i], fmt.Sprintf("setup[%d]", i)
 		if a.Kind != "create" {
-			v.fail(path+".kind", "write kind: create; other kinds are actions of phases", "setup cannot have the kind %q", a.Kind)
+			v.fail(path+".kind", "write kind: create; other kinds belong in the actions of a phase", "setup cannot have the kind %q", a.Kind)
 			continue
 		}
 		v.deployShape(path, a)
@@ -188,7 +188,7 @@ func (v *validator) setup(created map[string]bool) {
 	}
 }
 
-// creation checks a create action. created holds the objects that earlier actions create.
+// creation checks a create action. created holds the objects that earlier actions create, as "KIND NAME".
 func (v *validator) creation(path string, a *Action, created map[string]bool) {
 	if a.Count != 0 {
 		v.between(path+".count", float64(a.Count), 1, maxCreated)
@@ -201,7 +201,7 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 	}
 	switch {
 	case m.Kind == "":
-		v.fail(path, creatableHint(object["kind"]), "no action creates a %v of %v", object["kind"], object["apiVersion"])
+		v.fail(path, creatableHint(object["kind"]), "actions cannot create a %v of %v", object["kind"], object["apiVersion"])
 		return
 	case m.Name == "":
 		v.fail(path+".metadata.name", "write metadata: {name: tenants}", "is missing")
@@ -256,8 +256,7 @@ var references = []struct {
 	{"MutatingAdmissionPolicyBinding", []string{"spec", "policyName"}, "MutatingAdmissionPolicy", "MutatingAdmissionPolicy"},
 }
 
-// existing reports an error if an action refers to an object that will not exist, because neither API servers nor an
-// earlier action create it.
+// existing reports an error if an action refers to an object that neither the API server nor an earlier action creates.
 func (v *validator) existing(path, what, kind, name string, created map[string]bool) {
 	if slices.Contains(upstreamObjects[kind], name) || created[kind+" "+name] {
 		return
@@ -291,7 +290,7 @@ func (v *validator) namespaceLabels() {
 		case len(validation.IsValidLabelValue(value)) > 0:
 			v.fail(path, "letters, digits, -, _ and ., at most 63", "%q is not a label value", value)
 		case strings.HasSuffix(prefix, "stormglass.dev"):
-			v.fail(path, "leave it out", "runs set labels of stormglass.dev themselves")
+			v.fail(path, "leave it out", "the run itself sets the labels of stormglass.dev")
 		case prefix != "pod-security.kubernetes.io":
 		case !slices.Contains(podSecurityModes, mode):
 			v.fail(path, strictyaml.Hint(mode, podSecurityModes, "there are "+strings.Join(podSecurityModes, ", ")), "Pod Security has no mode %q", mode)

@@ -11,15 +11,15 @@ import (
 
 // Selection selects objects of the run, in all its namespaces.
 type Selection struct {
-	// Resource: as "deployments.apps", or a custom resource
+	// Resource: resource of the objects, such as "deployments.apps" or a custom resource
 	Resource string   `yaml:"resource,omitempty"`
-	Names    []string `yaml:"names,omitempty" zero:"all; leave it out for that"` // default all
-	// LabelSelector: as "app=web,tier!=cache", default all
+	Names    []string `yaml:"names,omitempty" zero:"all; leave it out to use the default"` // default all
+	// LabelSelector: such as "app=web,tier!=cache", default all
 	LabelSelector string `yaml:"labelSelector,omitempty"`
 	// Share: share of the selected objects, such as 10%, drawn with the seed; default all
 	Share *Bound `yaml:"share,omitempty"`
-	// AtLeast: minimum number of selected objects, counted before Share; fewer are an error; default 0: a selection without
-	// objects is only a warning
+	// AtLeast: minimum number of selected objects, counted before `share` is applied; fewer are an error; default 0: an empty
+	// selection is only a warning
 	AtLeast int `yaml:"atLeast,omitempty"`
 }
 
@@ -40,7 +40,6 @@ func (a *Action) OnObjects() bool {
 // restartable lists the resources for which a restart annotates the pod template, as kubectl rollout restart does.
 var restartable = []string{"deployments.apps", "statefulsets.apps", "daemonsets.apps"}
 
-// objectAction checks an action on objects of any resource.
 func (v *validator) objectAction(path string, a *Action) {
 	v.onlyFor(path, a.Kind, []field{
 		{"templates", a.Has(), "create apply"}, {"iterations", a.Iterations != 0, "create apply"}, {"namespaces", a.Namespaces != 0, "create apply"},
@@ -53,7 +52,7 @@ func (v *validator) objectAction(path string, a *Action) {
 	})
 	for _, f := range a.workloadFields(v.s.recorded) {
 		if f.set && f.name != "replicas" && f.name != "every" {
-			v.fail(path+"."+f.name, "leave it out, or write it into a template or the target: it belongs to actions on the workloads of a deploy", "does nothing in %s", a.Kind)
+			v.fail(path+"."+f.name, "leave it out, or write it into a template or the target; only actions on the workloads of a deploy have this field", "does nothing in %s", a.Kind)
 		}
 	}
 	if a.Rate > MaxRate {
@@ -154,14 +153,13 @@ func (a *Action) Verbs() string {
 	return "list patch"
 }
 
-// actionTimes checks the times of an action.
 func (v *validator) actionTimes(path string, p *Phase, a *Action) {
 	if !a.OnObjects() {
 		if a.After != 0 {
-			v.fail(path+".after", "leave it out, or put the action into a separate phase", "it belongs to actions on objects")
+			v.fail(path+".after", "leave it out, or put the action into a separate phase", "only actions on objects have this field")
 		}
 		if a.MinAchieved != nil {
-			v.fail(path+".minAchieved", "leave it out", "it belongs to actions on objects with a rate")
+			v.fail(path+".minAchieved", "leave it out", "only actions on objects with a rate have this field")
 		}
 		return
 	}
@@ -225,11 +223,11 @@ func (v *validator) patch(path string, a *Action) {
 	case list != (a.PatchType == "json"):
 		v.fail(path+".patch", "a JSON patch is a list of operations; any other patch has fields", "the patch does not match patchType %s", a.PatchType)
 	case a.PatchType == "strategic" && custom(a.Target.Resource):
-		v.fail(path+".patchType", "write merge", "custom resources take no strategic merge patch")
+		v.fail(path+".patchType", "write merge", "custom resources do not support strategic merge patches")
 	}
 }
 
-// batch checks a batch, including its templates if they are in the scenario file.
+// batch checks a batch. It also checks the templates, if all of them are in the scenario file.
 func (v *validator) batch(path string, b *Batch) {
 	before := len(v.errs)
 	v.batchShape(path, b)

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Autoscale is the target of a HorizontalPodAutoscaler. Its zero value means no autoscaler.
+// Autoscale configures a HorizontalPodAutoscaler. Its zero value means no autoscaler.
 type Autoscale struct {
-	Min int `yaml:"min,omitempty" zero:"the deploy's replicas; leave it out for that"` // minimum replicas, default: the deploy's replicas
-	Max int `yaml:"max,omitempty"`                                                     // maximum replicas
+	Min int `yaml:"min,omitempty" zero:"the deploy's replicas; leave it out to use the default"` // minimum replicas, default: the deploy's replicas
+	Max int `yaml:"max,omitempty"`                                                               // maximum replicas
 	// Utilization: percentage of their CPU request that pods should use, default 80
 	Utilization int `yaml:"utilization,omitempty" zero:"80"`
 }
@@ -71,8 +71,8 @@ func (a *Action) Each() []Action {
 	return all
 }
 
-// Awaited returns the names of the workloads for which podsReady waits in a phase, one for each of their Count. An empty
-// result means all workloads.
+// Awaited returns the names of the workloads for which the condition podsReady waits in a phase. A workload with a Count
+// appears with each of its numbered names. An empty result means all workloads.
 func (s *Scenario) Awaited(p *Phase) []string {
 	var names []string
 	for i := range s.Phases {

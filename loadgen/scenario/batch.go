@@ -5,28 +5,28 @@ import (
 	"fmt"
 )
 
-// Batch makes objects from templates: one set for each iteration, template and replica.
+// Batch creates objects from templates. Each template is rendered once for each iteration and replica.
 type Batch struct {
 	Templates []Template `yaml:"templates,omitempty"` // in this order
 	// Iterations: number of iterations of all templates; {{.Iteration}} counts them from 0; default one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
-	// FromIteration: the first iteration to make; numbers, names and namespaces stay the same as when all
-	// are made; default 0
+	// FromIteration: the first iteration to create; its objects have the same numbers, names and namespaces
+	// as if all iterations were created; default 0
 	FromIteration int `yaml:"fromIteration,omitempty"`
-	// ToIteration: make only the iterations before this one; default all
+	// ToIteration: create only the iterations before this one; default all
 	ToIteration int `yaml:"toIteration,omitempty" zero:"all"`
-	// Namespaces: number of namespaces over which the iterations are spread evenly, shared with other batches;
-	// default 1, the run's own
+	// Namespaces: number of namespaces over which the iterations are spread evenly; all batches share these
+	// namespaces; default 1, the run's namespace
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
 	// Vars: values by name, {{.NAME}} in templates
 	Vars map[string]any `yaml:"vars,omitempty"`
-	// Placement: "nodes" adds a selector and tolerations for the simulated nodes to pods and pod
-	// templates (the default, if there are simulated nodes), "none" does not
+	// Placement: "nodes" adds a node selector and tolerations for the simulated nodes to pods and pod
+	// templates (the default, if there are simulated nodes); "none" adds nothing
 	Placement string `yaml:"placement,omitempty"`
 }
 
-// Template is one or several manifests, as a Go template with sprig's functions; set one of File, Text
-// and Object.
+// Template is one or several manifests, as a Go template with sprig's functions; set one of `file`, `text`
+// and `object`.
 type Template struct {
 	// File: path of the manifests, relative to the scenario file or absolute; a directory means the output of its
 	// kustomization, or its files *.yaml, *.yml and *.json
@@ -35,10 +35,10 @@ type Template struct {
 	Object any    `yaml:"object,omitempty"` // YAML whose strings are templates
 	// Replicas: number of objects of each document in each iteration; {{.Replica}} counts them from 1; default 1
 	Replicas int `yaml:"replicas,omitempty" zero:"1"`
-	// EveryIterations: make the template only in every Nth iteration, starting with the first;
+	// EveryIterations: render the template only in every Nth iteration, starting with the first;
 	// {{.Iteration}} counts only these; default 1
 	EveryIterations int `yaml:"everyIterations,omitempty" zero:"1"`
-	// Vars: added to the batch's Vars, and override them
+	// Vars: values in addition to the batch's `vars`; they take precedence
 	Vars map[string]any `yaml:"vars,omitempty"`
 
 	from string // the file that Text was read from
@@ -50,13 +50,13 @@ func (b *Batch) Has() bool { return len(b.Templates) > 0 }
 // PlacedBatch is a batch with its location in the scenario.
 type PlacedBatch struct {
 	*Batch
-	// Name of the load or action, {{.JobName}} in templates.
+	// Name of the load or action. Templates use it as {{.JobName}}.
 	Name string
 	// Path of the batch in the file, and the phase of its action or load; "" if it belongs to no phase.
 	Path, Phase string
-	// Verbs are the permissions needed to make the objects, separated by spaces.
+	// Verbs are the RBAC verbs needed to create the objects, separated by spaces.
 	Verbs string
-	// OfLoad: the load's identity makes the objects.
+	// OfLoad is true if a load creates the objects, with the load's identity.
 	OfLoad bool
 
 	templates *[]Template // points to the templates in the scenario, also for a load
@@ -82,7 +82,7 @@ func (s *Scenario) Batches() []PlacedBatch {
 	return all
 }
 
-// Batch returns the batch of a load of objects.
+// Batch returns the batch of a load of kind "objects".
 func (l *Load) Batch() *Batch {
 	return &Batch{
 		Templates: l.Templates, Iterations: l.Iterations, FromIteration: l.FromIteration, ToIteration: l.ToIteration,
@@ -90,7 +90,7 @@ func (l *Load) Batch() *Batch {
 	}
 }
 
-// span returns the range of iterations to make. The range includes from and excludes to.
+// span returns the range of iterations to create. The range includes from and excludes to.
 func (b *Batch) span() (from, to int) {
 	if b.ToIteration == 0 {
 		return b.FromIteration, b.Iterations
@@ -98,13 +98,13 @@ func (b *Batch) span() (from, to int) {
 	return b.FromIteration, b.ToIteration
 }
 
-// every returns N if the template makes objects in every Nth iteration.
+// every returns N if the template is rendered in every Nth iteration.
 func (t *Template) every() int { return max(t.EveryIterations, 1) }
 
-// times returns in how many of the first iterations the template makes objects.
+// times returns how often the template is rendered in the given number of iterations, for one replica.
 func (t *Template) times(iterations int) int { return (iterations + t.every() - 1) / t.every() }
 
-// BatchNamespaces returns the namespaces of all batches. The first is the run's own namespace.
+// BatchNamespaces returns the namespaces of all batches. The first is run, the run's own namespace.
 func (s *Scenario) BatchNamespaces(run string) []string {
 	most := 1
 	for _, b := range s.Batches() {
@@ -148,7 +148,7 @@ func (v *validator) batchShape(path string, b *Batch) {
 	case to > b.Iterations:
 		v.fail(path+".toIteration", fmt.Sprintf("at most %d", b.Iterations), "there are %d iterations", b.Iterations)
 	case to <= from:
-		v.fail(path+".toIteration", fmt.Sprintf("over %d, or leave it out to run all", from), "the first iteration is %d, and none is before %d", from, to)
+		v.fail(path+".toIteration", fmt.Sprintf("over %d, or leave it out to run all", from), "the range is empty: it starts at iteration %d and ends before iteration %d", from, to)
 	}
 	v.oneOf(path+".placement", b.Placement, "nodes", "none")
 	sum := 0
@@ -206,7 +206,7 @@ func (s *Scenario) readBatch(dir string, b PlacedBatch) error {
 		}
 		texts, err := readManifests(dir, t.File)
 		if err != nil {
-			return s.Errorf(path+".file", "a relative path begins at the scenario file", "cannot read %s: %v", t.File, err)
+			return s.Errorf(path+".file", "a relative path starts in the directory of the scenario file", "cannot read %s: %v", t.File, err)
 		}
 		for _, m := range texts {
 			one := t

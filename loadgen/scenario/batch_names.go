@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// mostCompared is the number of replicas and of iterations whose object names are checked for duplicates.
+// mostCompared is how many replicas, and how many iterations, are checked for duplicate object names.
 const mostCompared = 50
 
 // checkBatch expands a batch and reports an error for duplicate names. Only validation calls it, because a run expands

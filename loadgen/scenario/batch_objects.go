@@ -28,7 +28,7 @@ type Objects struct {
 	documents []int             // number of documents of each template
 	iteration int               // number of objects of the first iteration, which uses all templates
 	even      bool              // all iterations have the same number of objects
-	from, to  int               // iterations to make
+	from, to  int               // iterations to create
 	skipped   int               // number of objects of the iterations before from
 
 	kinds  []ObjectKind
@@ -58,7 +58,7 @@ type Object struct {
 	APIVersion, Kind, Name string
 	// Namespace is an index into Scenario.BatchNamespaces.
 	Namespace int
-	// Named objects may contain NamespaceMark in place of the name of their namespace.
+	// Named is true if the manifest may contain NamespaceMark in place of the name of its namespace.
 	Named bool
 	// Placement is the batch's Placement.
 	Placement string
@@ -66,7 +66,7 @@ type Object struct {
 	Place string
 }
 
-// NamespaceMark is the placeholder for the name of an object's namespace, {{.Namespace}} in its template, which only a run knows.
+// NamespaceMark is the value of {{.Namespace}} in rendered manifests. The run replaces it with the name of the namespace.
 const NamespaceMark = "namespace-of-the-object"
 
 // String returns the kind and the name.
@@ -105,7 +105,7 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 		case len(first) == 0:
 			return nil, o.errorf(i, errors.New("it renders no manifest"))
 		case len(first) != len(last):
-			return nil, o.errorf(i, fmt.Errorf("it renders %d manifests for the first replica and %d for the last: write as many for each", len(first), len(last)))
+			return nil, o.errorf(i, fmt.Errorf("it renders %d manifests for the first replica and %d for the last: write the same number for each", len(first), len(last)))
 		}
 		o.documents = append(o.documents, len(first))
 		o.iteration += of.Replicas * len(first)
@@ -145,7 +145,7 @@ func (o *Objects) count(i int, documents []map[string]any) {
 	}
 }
 
-// check refuses manifests without apiVersion, kind or name, and unknown kinds of Kubernetes' own groups.
+// check returns an error for a manifest without apiVersion, kind or name, or of an unknown kind in one of Kubernetes' own groups.
 func (o *Objects) check(i int, first []map[string]any) error {
 	for d, manifest := range first {
 		one := describe(manifest)

@@ -11,7 +11,7 @@ func (o *Objects) At(n int) (Object, error) {
 			return Object{}, err
 		}
 		if len(all) != o.documents[i] {
-			return Object{}, o.errorf(i, fmt.Errorf("it renders %d manifests for replica %d of iteration %d, and %d for the first", len(all), replica, iteration, o.documents[i]))
+			return Object{}, o.errorf(i, fmt.Errorf("it renders %d manifests for replica %d of iteration %d, but %d for the first", len(all), replica, iteration, o.documents[i]))
 		}
 		o.rendered, o.held = first, all
 	}
@@ -21,7 +21,7 @@ func (o *Objects) At(n int) (Object, error) {
 	return one, nil
 }
 
-// shape computes the shape of template i.
+// shape appends the Shape of template i to o.shapes, or nil if the template has no usable Shape.
 func (o *Objects) shape(i int) error {
 	values, turn := o.values(i, 0, 1)
 	s, err := o.templates[i].NewShape(values, o.seed, turn)
@@ -31,7 +31,7 @@ func (o *Objects) shape(i int) error {
 	if s != nil && len(s.Documents) == o.documents[i] && !o.named[i] {
 		for d, document := range s.Documents {
 			if one, k := describe(document), o.kinds[o.kindOf[i][d]]; one.APIVersion != k.APIVersion || one.Kind != k.Kind {
-				s = nil // another kind of object each time
+				s = nil // the kind differs between objects
 				break
 			}
 		}

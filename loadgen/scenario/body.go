@@ -24,7 +24,7 @@ func RenderBodies(body any) ([][]byte, error) {
 		}
 		data, err := json.Marshal(value)
 		if err != nil {
-			return nil, fmt.Errorf("write it as JSON: %w", err)
+			return nil, fmt.Errorf("encode the value as JSON: %w", err)
 		}
 		all = append(all, data)
 	}

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// CustomFigure is the objective of a gate on a figure of a custom measurement.
+// CustomFigure is the objective that judges a figure of a custom measurement.
 const CustomFigure = "custom-figure"
 
 // CustomPart names an action or a measurement that the Go program that runs the scenario must provide.
 type CustomPart struct{ Name, Path string }
 
-// CustomActions lists the names of the custom actions, without duplicates.
+// CustomActions lists the custom actions, without duplicate names.
 func (s *Scenario) CustomActions() []CustomPart {
 	var all []CustomPart
 	for i, p := range s.Phases {
@@ -25,8 +25,8 @@ func (s *Scenario) CustomActions() []CustomPart {
 	return all
 }
 
-// CustomMeasurements lists the measurements whose figures are used by gates or by the table of variants, without
-// duplicates.
+// CustomMeasurements lists the measurements whose figures are used by gates or by the table that compares variants,
+// without duplicates. It omits gates that are judged only in some variants.
 func (s *Scenario) CustomMeasurements() []CustomPart {
 	var all []CustomPart
 	for _, g := range s.Gates {
@@ -52,7 +52,7 @@ func measurementOf(figure string) string {
 	return name
 }
 
-// figure checks the field figure of a gate or of the table of variants.
+// figure checks the field figure of a gate, or of a row of the table that compares variants.
 func (v *validator) figure(path, objective, figure string) {
 	measurement, name, ok := strings.Cut(figure, "/")
 	switch {
@@ -60,7 +60,7 @@ func (v *validator) figure(path, objective, figure string) {
 		v.fail(path, "write figure: MEASUREMENT/FIGURE, for example reconcile/p99", "objective %s names no figure", CustomFigure)
 	case figure == "":
 	case objective != CustomFigure:
-		v.fail(path+".figure", "leave it out, or write objective: "+CustomFigure, "it belongs to objective %s", CustomFigure)
+		v.fail(path+".figure", "leave it out, or write objective: "+CustomFigure, "only objective %s has this field", CustomFigure)
 	case !ok || !dnsLabel.MatchString(measurement) || !dnsLabel.MatchString(name):
 		v.fail(path+".figure", "write MEASUREMENT/FIGURE, for example reconcile/p99; names have lower-case letters, digits and -", "%q is not a figure", figure)
 	}

@@ -8,10 +8,10 @@ import (
 
 // CustomResource is a custom resource that an object of the run defines.
 type CustomResource struct {
-	Name       string // as "databases.example.com"
+	Name       string // such as "databases.example.com"
 	Kind       string
 	Namespaced bool
-	// Early: the setup or the objects define it, before the first phase and before loads make their objects.
+	// Early is true if the setup or the objects define it, before the first phase and before loads create their objects.
 	Early bool
 }
 

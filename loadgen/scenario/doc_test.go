@@ -32,7 +32,7 @@ func TestScenarioDoc(t *testing.T) {
 // a separate page.
 func faultKinds() []byte {
 	var b bytes.Buffer
-	b.WriteString("\n## Kinds of fault\n\nWith the fields that each takes, required ones bold; what each does: [faults.md](faults.md#the-kinds).\n\n")
+	b.WriteString("\n## Kinds of fault\n\nEach kind with its fields; required fields are bold. [Faults](faults.md#the-kinds) describes the kinds that are not for nodes.\n\n")
 	for _, k := range control.FaultTable() {
 		var fields []string
 		for _, name := range k.Takes {
@@ -42,9 +42,9 @@ func faultKinds() []byte {
 			}
 			fields = append(fields, fmt.Sprintf(format, name))
 		}
-		fmt.Fprintf(&b, "- `%s`: %s", k.Name, cmp.Or(strings.Join(fields, ", "), "none"))
+		fmt.Fprintf(&b, "- `%s`: %s", k.Name, cmp.Or(strings.Join(fields, ", "), "no fields"))
 		if k.OfNodes {
-			fmt.Fprintf(&b, " (of nodes). %s", k.Short)
+			fmt.Fprintf(&b, " (for nodes). %s", k.Short)
 		}
 		b.WriteString("\n")
 	}

@@ -15,7 +15,7 @@ type Certainty string
 // The values of Certainty. A number is Exact if it does not depend on time.
 const (
 	Exact   Certainty = ""
-	About   Certainty = "about"    // a phase and its load are longer or shorter by moments
+	About   Certainty = "about"    // phases and loads may last slightly longer or shorter
 	AtMost  Certainty = "at most"  // a phase may end early, by its condition
 	AtLeast Certainty = "at least" // controllers may replace objects
 	Unknown Certainty = "not known"
@@ -103,7 +103,7 @@ func (s *Scenario) Arrivals(l PlacedLoad) (int64, Certainty) {
 	return min(n, most), how
 }
 
-// Share is a part of a load's requests.
+// Share is the part of a load's requests that have one verb and resource.
 type Share struct {
 	Verb, Resource string
 	Part           float64 // share of the load's arrivals, 0 to 1. An arrival of a history is one or two requests
@@ -130,7 +130,7 @@ func (s *Scenario) Shares(l PlacedLoad) (all []Share) {
 		own := l.Operations()[0].Resource
 		return []Share{{Verb: "update", Resource: own, Part: HistoryWrites}, {Verb: "get", Resource: own, Part: 1 - HistoryWrites*HistoryBlind}}
 	case l.Kind == "changes":
-		of := Share{Verb: "patch", Resource: "what its watches watch", Part: 1}
+		of := Share{Verb: "patch", Resource: "the watched resource", Part: 1}
 		for _, w := range s.Loads() {
 			if w.Name == l.Watches {
 				of.Resource, of.Sent, of.Answered = w.Resource, w.size(), w.size()
@@ -204,12 +204,13 @@ func (s *Scenario) Kept() (sum float64) {
 	return sum
 }
 
-// Probabilities for each arrival of a history. It is a write with probability HistoryWrites, a consistent read with probability
-// HistoryReads, otherwise a read that a cache may answer. A write reads its register first, unless it is blind.
+// Probabilities for the operations of a history load. An arrival is a write with probability HistoryWrites, a consistent
+// read with probability HistoryReads, otherwise a read that a cache may answer. A write first reads the object, unless it
+// is blind.
 const (
 	HistoryWrites = 0.5
 	HistoryReads  = 0.35
-	HistoryBlind  = 0.25 // share of writes that update the version that the client last knew, so that writers conflict
+	HistoryBlind  = 0.25 // share of writes that use the version that the client last knew, so that writers conflict
 )
 
 // Of returns the number of selected objects if n objects match.
@@ -220,8 +221,8 @@ func (s Selection) Of(n int) int {
 	return max(1, int(float64(n)*s.Share.Value+0.5))
 }
 
-// LastRound is how long before the end of a phase the last round of a repeated action may begin. A later round would have no
-// time.
+// LastRound is the minimum time between the start of the last round of a repeated action and the end of the phase. A later
+// round would not have enough time.
 const LastRound = 100 * time.Millisecond
 
 // KindOf returns the kind of a resource that is built into Kubernetes or defined by the run. For other resources it

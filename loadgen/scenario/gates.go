@@ -69,8 +69,8 @@ func (v *validator) gates() {
 	}
 }
 
-// oneSource checks that a value comes from either an objective or PromQL, but not from both. does is the verb, for
-// messages, that says how the value is used.
+// oneSource checks that a value comes from either an objective or PromQL, but not from both. does is the verb of the
+// error message, such as "judges" or "shows".
 func (v *validator) oneSource(path, what, does, objective, expr string) bool {
 	switch {
 	case objective == "" && expr == "":
@@ -95,7 +95,7 @@ func (v *validator) alertGate(path string, g *Gate) {
 	case g.Max != nil || g.Min != nil:
 		v.fail(path+".alert", "leave max and min out", "gate %q has a bound: an alert fires or does not", g.Name)
 	case g.Together:
-		v.fail(path+".together", "leave it out: an alert fires at a moment", "gate %q: an alert has no window", g.Name)
+		v.fail(path+".together", "leave it out: an alert fires at a point in time", "gate %q: an alert has no window", g.Name)
 	case g.Load != "" || g.Signal != "":
 		v.fail(path+".alert", "leave load and signal out", "gate %q: an alert does not take a load or signal", g.Name)
 	}

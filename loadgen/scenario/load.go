@@ -28,7 +28,7 @@ func Names() (names []string) {
 		}
 		return err
 	})
-	slices.Sort(names) // without the ending, the order differs
+	slices.Sort(names) // WalkDir sorted them with the ending, which gives another order
 	return names
 }
 
@@ -163,7 +163,8 @@ func ReadRecorded(file string) (*Scenario, error) {
 // Recorded reports whether the scenario is from a finished run.
 func (s *Scenario) Recorded() bool { return s.recorded }
 
-// parse reads a scenario into s. With an overlay, it reads the variant with the name in s.
+// parse reads a scenario into s. With an overlay, which sets the fields of a variant, it reads the variant named
+// s.Variant.
 func parse(s *Scenario, file string, data []byte, overrides []string, overlay func(*strictyaml.Document) error) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {

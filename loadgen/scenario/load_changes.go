@@ -14,7 +14,7 @@ func changesKind() loadKind {
 			} else if w := open[l.Watches]; w == nil {
 				v.fail(path+".watches", "name a watches load of this phase, or one held from an earlier phase", "no watches %q are open here", l.Watches)
 			} else if !w.OwnObjects(w.Operation) {
-				v.fail(path+".watches", "give them an object, or let them watch "+strings.Join(Manifests[:3], ", "), "watches %q have no objects to change", l.Watches)
+				v.fail(path+".watches", "give the watches an object, or let them watch "+strings.Join(Manifests[:3], ", "), "watches %q have no objects to change", l.Watches)
 			}
 		},
 	}

@@ -51,6 +51,6 @@ func (c *forecast) history(l PlacedLoad) {
 		if most >= 0.1 {
 			hint = fmt.Sprintf("at most %s/s, or a shorter phase", plain(math.Floor(most*10)/10))
 		}
-		c.v.fail(l.Path+".rate", hint, "%s for %s may be %.0f operations, and a history holds %d", l.Rate, Duration(length), 2*float64(l.Rate)*length.Seconds(), MaxHistory)
+		c.v.fail(l.Path+".rate", hint, "%s for %s may be %.0f operations, but a history can record only %d", l.Rate, Duration(length), 2*float64(l.Rate)*length.Seconds(), MaxHistory)
 	}
 }

@@ -6,9 +6,9 @@ import "slices"
 // field. The zero value of each field describes a load of plain requests.
 type loadKind struct {
 	name string
-	// example is a list with one load of the kind, for hints.
+	// example is a list with one load of the kind, in YAML, for hints.
 	example string
-	// results are the results by which objectives judge loads of the kind.
+	// results lists the kinds of result that loads of the kind produce, for objectives.
 	results []LoadResult
 	// watches is true if the load opens watches at Rate. The watches end after the loads that write to the watched
 	// objects, or with Hold at the end of the run.
@@ -25,8 +25,8 @@ type loadKind struct {
 	manifests bool
 	// namespaces is true if the load accepts namespaces even if it creates no objects.
 	namespaces bool
-	// fixed is the reason why the load does not accept an Operation; nil if it accepts one. If fixed is set, the load
-	// performs operations. Kinds such as changes and streams have no operations.
+	// fixed is the reason why the load does not accept an Operation; nil if it accepts one. If fixed is set, the field
+	// operations lists what the load performs; it is empty for kinds such as changes and streams.
 	fixed      *refusal
 	operations []Operation
 
@@ -38,8 +38,8 @@ type loadKind struct {
 	// validate checks the rules of this kind. open holds the watch loads that the load may name. It is nil for a
 	// background load.
 	validate func(v *validator, path string, l *Load, open map[string]*Load)
-	// plausible checks whether the load can do its work in the available time. If nil, only the checks of all loads
-	// apply.
+	// plausible checks whether the load can do its work in the available time. If it is nil, only the
+	// checks for all kinds of load apply.
 	plausible func(*forecast, PlacedLoad)
 }
 
@@ -70,7 +70,7 @@ func (l *Load) kind() loadKind {
 	return loadKind{}
 }
 
-// LoadResult is a kind of result that objectives judge loads by; empty means no result.
+// LoadResult is a kind of result by which objectives judge loads. Empty means no result.
 type LoadResult string
 
 // The results of loads.
@@ -108,8 +108,8 @@ func LoadExample(r LoadResult) string {
 // objects.
 func (l *Load) OpensWatches() bool { return l.kind().watches }
 
-// Operations lists what the load does, or what its watches watch. It is empty for kinds
-// without operations, such as changes, streams and replay.
+// Operations lists the operations of the load; for watches, the one that says what they watch. It is
+// empty for kinds without operations, such as changes, streams and replay.
 func (l *Load) Operations() []Operation {
 	switch k := l.kind(); {
 	case k.fixed != nil:

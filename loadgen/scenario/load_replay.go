@@ -84,7 +84,7 @@ func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
 		return s.Errorf(l.Path+"."+field, hint, format, args...)
 	}
 	if err := userfile.Check(file, userfile.Replay); err != nil {
-		return fail("trace", "a relative path begins at the scenario file", "cannot read %s: %v", file, err)
+		return fail("trace", "a relative path starts in the directory of the scenario file", "cannot read %s: %v", file, err)
 	}
 	t, err := trace.LoadFile(file)
 	if err != nil {
@@ -111,11 +111,11 @@ func (s *Scenario) replays(l PlacedLoad, t *trace.Trace, data []byte) error {
 	}
 	switch {
 	case requests > maxReplay:
-		return fail("copies", hint(maxReplay, len(t.Entries)), "%d copies of a trace of %d requests are more than the %d that a replay holds", l.Copies, len(t.Entries), maxReplay)
+		return fail("copies", hint(maxReplay, len(t.Entries)), "%d copies of a trace of %d requests are more than the maximum of %d requests of a replay", l.Copies, len(t.Entries), maxReplay)
 	case actors > maxActors:
-		return fail("copies", hint(maxActors, len(t.Actors)), "%d copies of a trace of %d clients are more than the %d users that a replay has", l.Copies, len(t.Actors), maxActors)
+		return fail("copies", hint(maxActors, len(t.Actors)), "%d copies of a trace of %d clients are more than the maximum of %d users of a replay", l.Copies, len(t.Actors), maxActors)
 	case namespaces > maxNamespaces:
-		return fail("copies", hint(maxNamespaces-1, len(t.Namespaces)), "%d copies of a trace of %d namespaces are more than the %d that a replay makes", l.Copies, len(t.Namespaces), maxNamespaces)
+		return fail("copies", hint(maxNamespaces-1, len(t.Namespaces)), "%d copies of a trace of %d namespaces are more than the maximum of %d namespaces of a replay", l.Copies, len(t.Namespaces), maxNamespaces)
 	}
 	l.Recorded, l.data = t, data
 	return nil
@@ -219,7 +219,7 @@ func (s *Scenario) replayLengths() []string {
 		whole := time.Duration(float64(l.Recorded.Last().D()) / l.Speed)
 		switch {
 		case whole > length:
-			all = append(all, s.Errorf(l.Path+".trace", fmt.Sprintf("a phase of %s holds all of it", Duration(whole.Round(time.Second)+time.Second)),
+			all = append(all, s.Errorf(l.Path+".trace", fmt.Sprintf("a phase of %s replays the whole trace", Duration(whole.Round(time.Second)+time.Second)),
 				"%.3g%% of the trace's time is replayed: the load ends after %s", 100*length.Seconds()/whole.Seconds(), Duration(length)).Error())
 		case length > whole+max(whole/10, time.Second):
 			all = append(all, s.Errorf(l.Path+".trace", "a shorter phase",

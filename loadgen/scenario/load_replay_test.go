@@ -128,14 +128,14 @@ func TestReplaysThatCannotBe(t *testing.T) {
 		"trace: missing.trace":               "again.yaml:8: phases.a.load.tuesday.trace: cannot read",
 		"trace: empty.trace":                 "it is empty",
 		"trace: old.trace":                   "format 99 is unknown",
-		"trace: none.trace":                  "it has no requests",
+		"trace: none.trace":                  "the trace has no requests",
 		"speed: 2":                           "again.yaml:8: phases.a.load.tuesday.trace: a replay without a trace (write trace: FILE, which `loadgen record audit` writes)",
 		"trace: ok.trace, speed: 1000":       "again.yaml:8: phases.a.load.tuesday.speed: 1000 is out of bounds (from 0.01 to 100)",
 		"trace: ok.trace, speed: 0":          "again.yaml:8: phases.a.load.tuesday.speed: 0 would mean the default, 1 (write more than 0)",
 		"trace: ok.trace, copies: 0":         "again.yaml:8: phases.a.load.tuesday.copies: 0 would mean the default, 1 (write more than 0)",
 		"trace: ok.trace, copies: 101":       "again.yaml:8: phases.a.load.tuesday.copies: 101 is out of bounds (from 1 to 100)",
-		"trace: ok.trace, copies: 50":        "again.yaml:8: phases.a.load.tuesday.copies: 50 copies of a trace of 50 clients are more than the 2000 users that a replay has (at most 40)",
-		"trace: ok.trace, copies: 20":        "again.yaml:8: phases.a.load.tuesday.copies: 20 copies of a trace of 50 namespaces are more than the 1000 that a replay makes (at most 19)",
+		"trace: ok.trace, copies: 50":        "again.yaml:8: phases.a.load.tuesday.copies: 50 copies of a trace of 50 clients are more than the maximum of 2000 users of a replay (at most 40)",
+		"trace: ok.trace, copies: 20":        "again.yaml:8: phases.a.load.tuesday.copies: 20 copies of a trace of 50 namespaces are more than the maximum of 1000 namespaces of a replay (at most 19)",
 		"trace: ok.trace, onMissing: ignore": `again.yaml:8: phases.a.load.tuesday.onMissing: unknown value "ignore" (one of fail, drop)`,
 		"trace: ok.trace, rate: 5/s":         "again.yaml:8: phases.a.load.tuesday: a replay has the rate of its trace (leave rate and shape out)",
 	} {
@@ -153,7 +153,7 @@ func TestReplayOfAnotherLengthThanItsTraceIsWarnedOf(t *testing.T) {
 	writeTrace(t, filepath.Join(dir, "x.trace"), 21)
 	for set, want := range map[string]string{
 		"phases.a.for=20s": "",
-		"phases.a.for=10s": "50% of the trace's time is replayed: the load ends after 10s (a phase of 21s holds all of it)",
+		"phases.a.for=10s": "50% of the trace's time is replayed: the load ends after 10s (a phase of 21s replays the whole trace)",
 		"phases.a.for=60s": "the trace ends after 20s, and the load after 1m (a shorter phase)",
 	} {
 		write(t, filepath.Join(dir, "again.yaml"), fmt.Sprintf(replayedTrace, "x.trace"))

@@ -19,7 +19,7 @@ func streamsKind() loadKind {
 			case l.Follow < 0 || l.Follow.D() >= l.Timeout.D():
 				v.fail(path+".follow", "less than timeout, "+l.Timeout.String(), "%s is out of bounds", l.Follow)
 			case l.Follow > 0 && (l.Stream == "exec" || l.Stream == "portForward"):
-				v.fail(path+".follow", "it belongs to logs and attach", "does nothing in %s", l.Stream)
+				v.fail(path+".follow", "only logs and attach have this field", "does nothing in %s", l.Stream)
 			}
 		},
 	}

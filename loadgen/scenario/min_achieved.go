@@ -1,7 +1,7 @@
 package scenario
 
 // DefaultMinAchieved is the default of MinAchieved: the minimum share of its work that a load or an action must achieve for the
-// run to pass. The value is Stormglass's choice: jitter and rounding take less than 5%.
+// run to pass. It allows for jitter and rounding, which cost less than 5%.
 const DefaultMinAchieved = 0.95
 
 // LeastAchieved returns the minimum share of its work that a load or an action must achieve. own is the MinAchieved of
@@ -17,7 +17,6 @@ func (s *Scenario) LeastAchieved(own *Bound) (least float64, said bool) {
 	return DefaultMinAchieved, false
 }
 
-// minAchieved checks a minAchieved field.
 func (v *validator) minAchieved(path string, b *Bound) {
 	switch {
 	case b == nil:

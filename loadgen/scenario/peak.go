@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// LoadPeak is the maximum number of requests that a load sends in one second.
+// LoadPeak holds the maximum number of requests that a load sends in one second: Second.
 type LoadPeak struct {
 	Load   string
 	Path   string // in the file
@@ -26,7 +26,7 @@ type PhasePeak struct {
 	Loads    []LoadPeak
 }
 
-// Most returns the number of requests and openings of watches per second.
+// Most returns the total number of requests and opened watches per second.
 func (p PhasePeak) Most() float64 { return p.Requests + p.Opening }
 
 // Peaks returns the peak of each phase. It assumes that the peaks of all loads occur at the same time. For Poisson
@@ -84,7 +84,7 @@ func (s *Scenario) CheckRate(most Rate) error {
 			path = l.Path
 		}
 	}
-	return s.Errorf(path, "lower the rates by --set, or raise --max-rate", "phase %s sends up to %s requests/s (%s), and --max-rate is %s", p.Phase, plainRate(p.Most()), strings.Join(parts, ", "), most)
+	return s.Errorf(path, "lower the rates with --set, or raise --max-rate", "phase %s sends up to %s requests/s (%s), but --max-rate is %s", p.Phase, plainRate(p.Most()), strings.Join(parts, ", "), most)
 }
 
 // plainRate formats a rate with at most two decimals.

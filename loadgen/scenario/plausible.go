@@ -16,8 +16,7 @@ import (
 // minPhase is the minimum length of a phase. Scrapes are at least this far apart.
 const minPhase = time.Second
 
-// forecast is the expected state of the workloads and the nodes in each phase, as far as the state is known before the
-// run.
+// forecast tracks the expected state of the workloads and the nodes from phase to phase, to find problems before the run.
 type forecast struct {
 	v     *validator
 	alive map[string]*placed // workloads by name
@@ -27,18 +26,18 @@ type forecast struct {
 	fleet
 }
 
-// placed is a workload and the phase of the last action on it.
+// placed is a workload. since is the index of the phase with the last action on it.
 type placed struct {
 	Action
 	made    string // path of its deploy
 	path    string // path of the field that determines its replicas
 	since   int
-	update  *Action // the last rollingUpdate, since the run last waited for pods, that replaces pods of an earlier phase
+	update  *Action // last rollingUpdate of pods from an earlier phase; nil after the run has waited for the pods
 	updated string  // path of update
 }
 
-// forecast reports problems that are certain before the run: conditions that are true at once or never, pods that fit on
-// no node, and faults without a target.
+// forecast reports problems that are certain before the run: conditions that hold from the start or never, pods that
+// fit on no node, and faults without a target.
 func (v *validator) forecast() {
 	c := &forecast{v: v, alive: map[string]*placed{}}
 	c.otherwiseNotReady, c.later = !v.s.registersAtOnce(), v.s.Nodes.Later
@@ -89,7 +88,7 @@ func (c *forecast) actOnOne(path string, phase int, a *Action) {
 	d := c.alive[a.Name]
 	switch {
 	case a.Kind == "deploy" && d != nil:
-		c.v.fail(path+".name", "scale it, or give this one another name", "%q is deployed already", a.Name)
+		c.v.fail(path+".name", "scale the deployed workload, or choose another name", "%q is deployed already", a.Name)
 	case a.Kind == "deploy":
 		c.alive[a.Name] = &placed{Action: *a, made: path, path: path + ".replicas", since: phase}
 		c.checkSpread(path, a)
@@ -185,7 +184,7 @@ func (c *forecast) starting(phase int, p *Phase) {
 				field, other = "nodes.imagePull", "podStart"
 			}
 			c.v.fail(field, fmt.Sprintf("write less than %s, including %s, or make the phase longer", Duration(since), other),
-				"pods take %s to start, and phase %q is over after %s at most", Duration(takes), p.Name, Duration(since))
+				"pods take %s to start, but phase %q is over after %s at most", Duration(takes), p.Name, Duration(since))
 			return
 		}
 	}
@@ -204,7 +203,7 @@ func (c *forecast) opening(path string, p *Phase) {
 		}
 		if takes := float64(l.Count-1) / float64(l.Rate); takes > length.Seconds() {
 			c.v.fail(fmt.Sprintf("%s.load[%d].rate", path, j), fmt.Sprintf("at least %d/s", int(math.Ceil(float64(l.Count)/length.Seconds()))),
-				"%d watches at %s are open after %s, and the phase lasts at most %s", l.Count, l.Rate, Duration(time.Duration(takes*float64(time.Second)).Round(time.Second)), Duration(length))
+				"to open %d watches at %s takes %s, but the phase lasts at most %s", l.Count, l.Rate, Duration(time.Duration(takes*float64(time.Second)).Round(time.Second)), Duration(length))
 		}
 	}
 }
@@ -213,7 +212,7 @@ func (c *forecast) bursts(path string, p *Phase) {
 	length := max(p.For, p.Within)
 	for j, l := range p.Load {
 		if l.Shape.Kind == "burst" && length > 0 && l.Shape.Every >= length {
-			c.v.fail(fmt.Sprintf("%s.load[%d].shape.every", path, j), fmt.Sprintf("less than %s", length), "the first burst comes after %s, and the phase is over by then", l.Shape.Every)
+			c.v.fail(fmt.Sprintf("%s.load[%d].shape.every", path, j), fmt.Sprintf("less than %s", length), "the first burst comes after %s, but the phase is already over by then", l.Shape.Every)
 		}
 	}
 }
@@ -243,7 +242,7 @@ func (s *Scenario) StartsPods() []string {
 	return all
 }
 
-// unserved returns a warning for each resource that only a cluster with its definition serves.
+// unserved returns a warning for each resource of a load that a bundled control plane does not serve.
 func (s *Scenario) unserved() []string {
 	var all []string
 	early := namesOf(slices.DeleteFunc(s.CustomResources(), func(c CustomResource) bool { return !c.Early }), func(c CustomResource) string { return c.Name })

@@ -15,7 +15,7 @@ import (
 // defaultQuota is etcd's default backend quota.
 const defaultQuota = 2 << 30
 
-// loads checks whether the loads can do their work in the available time, and what they store in etcd.
+// loads checks whether the loads can do their work in the available time, and whether their objects fit into etcd's quota.
 func (c *forecast) loads() {
 	for _, l := range c.v.s.Loads() {
 		c.arrivals(l)
@@ -98,11 +98,11 @@ func (c *forecast) arrivals(l PlacedLoad) {
 		c.v.fail(l.Path+".shape", "a higher rate, or a longer phase", "watchesOpen never holds: %d of %d watches are open when the phase is over after %s", p.Due(length), l.Count, Duration(length))
 	case first < length || l.Phase != "" && l.Shape.Kind == "burst" && l.Shape.Every.D() >= length: // bursts are reported separately
 	case l.Shape.Kind != "":
-		c.v.fail(l.Path+".shape", "a higher rate, or a shorter shape", "no arrival is due: the first %s, and the load ends after %s", after(first), Duration(length))
+		c.v.fail(l.Path+".shape", "a higher rate, or a shorter shape", "no arrival is due: the first arrival %s, but the load ends after %s", after(first), Duration(length))
 	default:
-		// The number of expected arrivals before the first arrival is the same at any rate.
+		// Arrival times scale with 1/rate, so rate times the first arrival time is constant.
 		least := float64(l.Rate) * first.Seconds() / length.Seconds()
-		c.v.fail(l.Path+".rate", "write "+atLeast(least), "no arrival is due: the first %s, and the load ends after %s", after(first), Duration(length))
+		c.v.fail(l.Path+".rate", "write "+atLeast(least), "no arrival is due: the first arrival %s, but the load ends after %s", after(first), Duration(length))
 	}
 }
 
@@ -113,7 +113,7 @@ func after(at time.Duration) string {
 	return "comes after " + Duration(at.Round(time.Second)).String()
 }
 
-// atLeast formats a rate above the given one, in a unit in which the number is whole.
+// atLeast formats a rate above the given one as a whole number per second, minute or hour.
 func atLeast(rate float64) string {
 	for _, unit := range []struct {
 		name    string
@@ -134,7 +134,7 @@ func (s *Scenario) sparse() []string {
 		all = append(all, s.Errorf(path, hint, format, args...).Error())
 	}
 	if n := s.Nodes; n.Count > 0 && s.gracePeriod() > 0 && n.LeaseRenew.D() >= s.gracePeriod() {
-		warn("nodes.leaseRenew", fmt.Sprintf("less than %s, or a longer node-monitor-grace-period", Duration(s.gracePeriod())), "nodes turn NotReady between their heartbeats: the controller manager waits %s for one", Duration(s.gracePeriod()))
+		warn("nodes.leaseRenew", fmt.Sprintf("less than %s, or a longer node-monitor-grace-period", Duration(s.gracePeriod())), "nodes turn NotReady between their heartbeats: the controller manager waits only %s for a heartbeat", Duration(s.gracePeriod()))
 	}
 	for _, l := range s.Loads() {
 		p, length := s.pacer(l), s.longest(l)
@@ -148,7 +148,7 @@ func (s *Scenario) sparse() []string {
 		shape := l.Shape
 		switch {
 		case !l.OpensWatches() && p.At(1) >= length:
-			warn(l.Path+".rate", "a higher rate, for example "+atLeast(1/length.Seconds()), "only one arrival is due: the next %s, and the load ends after %s", after(p.At(1)), Duration(length))
+			warn(l.Path+".rate", "a higher rate, for example "+atLeast(1/length.Seconds()), "only one arrival is due: the next arrival %s, but the load ends after %s", after(p.At(1)), Duration(length))
 		case l.OpensWatches() && !l.Hold && until == "" && p.At(int64(l.Count-1)) >= length:
 			warn(l.Path+".rate", fmt.Sprintf("write %s, or a longer phase", atLeast(float64(l.Count)/length.Seconds())), "%d of %d watches are open when the phase ends after %s", p.Due(length), l.Count, Duration(length))
 		case shape.Kind == "ramp" && until == "" && shape.Over.D() > length:
@@ -182,7 +182,7 @@ func (c *forecast) volume() {
 	room := float64(quota)*3/4 - (sum - most) // etcd stores more than payloads
 	each := most / float64(largest.Objects)
 	hint := fmt.Sprintf(`at most %d, or smaller ones, or controlPlane.etcd.flags: {quota-backend-bytes: "%d"}`, int64(max(room/each, 1)), int64(math.Ceil(sum*4/3/(1<<30)))<<30)
-	c.v.fail(largest.Path+".objects", hint, "the objects of all loads hold %s, and etcd's quota is %s", inUnits(sum), inUnits(float64(quota)))
+	c.v.fail(largest.Path+".objects", hint, "the objects of all loads hold %s, but etcd's quota is %s", inUnits(sum), inUnits(float64(quota)))
 }
 
 // inUnits formats a size in the largest unit that fits, with three digits.

@@ -86,7 +86,7 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 		}
 		if f.kind().Adds {
 			if c.later == 0 {
-				c.v.fail(at, "a nodeScaleUp registers the nodes.later nodes of nodes.count, and only once", "no nodes are left to register")
+				c.v.fail(at, "set nodes.later; only the first nodeScaleUp registers these nodes", "no nodes are left to register")
 			}
 			c.later, c.joins = 0, c.joins || f.After == 0
 			continue
@@ -180,7 +180,7 @@ func (c *forecast) awaitNotReady(path string, p *Phase) {
 			"nodesNotReady never holds: a failed node is noticed after %s at the earliest", Duration(after+notice))
 	case c.noticeable:
 	case recovers:
-		c.v.fail(path+".until", "leave the nodeRecovery to a later phase", "nodesNotReady never holds: the failed nodes return before the failure is noticed, which takes at least %s", Duration(notice))
+		c.v.fail(path+".until", "move the nodeRecovery to a later phase", "nodesNotReady never holds: the failed nodes return before the failure is noticed, which takes at least %s", Duration(notice))
 	default:
 		c.v.fail(path+".until", "add faults: [{kind: nodeFailure, fraction: 0.3}]", "nodesNotReady never holds: all nodes that failed are back before phase %q", p.Name)
 	}

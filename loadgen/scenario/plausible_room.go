@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// room is the number of nodes of one shape, and the room for pods on one such node.
+// room is the number of nodes of one shape, and the pods, devices, CPU and memory that each of them has.
 type room struct {
 	count, pods, devices int64
 	cpu, memory          int64 // in thousandths
@@ -47,7 +47,7 @@ func milli(text string) int64 {
 	return q.MilliValue()
 }
 
-// fit returns the number of the workload's pods that the nodes could hold without any other workload.
+// fit returns how many of the workload's pods would fit on the nodes if there were no other workloads.
 func (d *placed) fit(rooms []room) int64 {
 	var fit int64
 	for _, r := range rooms {
@@ -124,7 +124,7 @@ func (c *forecast) capacity() {
 	for _, of := range c.demands(rooms, nil) {
 		if of.asked > of.has {
 			c.v.fail(last.path, "fewer pods, or more or larger nodes",
-				"the pods of all workloads need %s %s, and the nodes have %s", plain(of.asked), of.what, plain(of.has))
+				"the pods of all workloads need %s %s, but the nodes have only %s", plain(of.asked), of.what, plain(of.has))
 			return
 		}
 	}
@@ -149,9 +149,9 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	case milli(d.Memory) > largestMemory:
 		c.noPodFits(d, "memory", resource.NewQuantity(each.memory/max(share, 1)/1000>>10<<10, resource.BinarySI), d.Memory, resource.NewQuantity(share*milli(d.Memory)/1000, resource.BinarySI))
 	case d.AntiAffinity == "required" && d.path != d.made+".replicas":
-		c.v.fail(d.path, fmt.Sprintf("at most %d, or antiAffinity: preferred", fit), "antiAffinity required puts one pod on a node, and there are %d pods for %d nodes", pods, c.live())
+		c.v.fail(d.path, fmt.Sprintf("at most %d, or antiAffinity: preferred", fit), "antiAffinity required allows one pod on each node, but there are %d pods for %d nodes", pods, c.live())
 	case d.AntiAffinity == "required":
-		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required puts one pod on a node, and there are %d pods for %d nodes", pods, c.live())
+		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required allows one pod on each node, but there are %d pods for %d nodes", pods, c.live())
 	default:
 		c.v.fail(d.path, fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", pods, d.Name, c.live())
 	}

@@ -9,28 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// PodLifeAnnotation gives a pod the life with that name, regardless of the life's Match and Share.
+// PodLifeAnnotation is an annotation whose value names the life of a pod. It takes precedence over Match and Share.
 const PodLifeAnnotation = "stormglass.dev/pod-life"
 
 // PodLife describes what happens to the containers of a share of the pods on simulated nodes
 // ([lives of pods](pod-lives.md)).
 type PodLife struct {
 	Name  string   `yaml:"name"`            // unique; label `life` of `stormglass_node_pod_life_events_total`
-	Match PodMatch `yaml:"match,omitempty"` // default all pods
-	// Share: share of the matching pods, such as 5%, drawn by seed and pod; default: all pods that earlier lives leave
+	Match PodMatch `yaml:"match,omitempty"` // pods to which the life applies, default all
+	// Share: share of the matching pods, such as 5%, drawn by seed and pod; default: all that no earlier life has selected
 	Share *Bound `yaml:"share,omitempty"`
-	// Container: the container that these stages apply to, except init and evict; default: all containers except init
-	// containers and sidecars
+	// Container: the container to which the fields of this life apply, except `init` and `evict`; default: all containers
+	// except init containers and sidecars
 	Container string `yaml:"container,omitempty"`
-	// Init: runs of each init container; they run one after another; default: they succeed at once
+	// Init: how each init container runs; init containers run one after another; default: they succeed immediately
 	Init ContainerRun `yaml:"init,omitempty"`
 	// ImagePullErrorFor: how long image pulls fail, from the pod's start; 24h means always
 	ImagePullErrorFor Spread `yaml:"imagePullErrorFor,omitempty"`
-	// ReadyAfter: time from a container's start until its readiness probe would succeed; if the pod has a readiness probe, the
-	// next attempt then succeeds
+	// ReadyAfter: time from a container's start until it is ready; if the pod has a readiness probe, the container becomes
+	// Ready at the next attempt
 	ReadyAfter   Spread `yaml:"readyAfter,omitempty"`
 	ContainerRun `yaml:",inline"`
-	// ReadinessFailsAfter: time from each moment at which the container becomes Ready until the readiness probe fails
+	// ReadinessFailsAfter: time from each change to Ready until the readiness probe fails
 	ReadinessFailsAfter Spread `yaml:"readinessFailsAfter,omitempty"`
 	// ReadinessFailsFor: how long the readiness probe fails; default: until the container ends
 	ReadinessFailsFor Spread `yaml:"readinessFailsFor,omitempty"`
@@ -40,7 +40,7 @@ type PodLife struct {
 	// StopAfter: time from a deletion, an eviction or the failure of a liveness probe until the containers end; after the grace
 	// period they are killed
 	StopAfter Spread   `yaml:"stopAfter,omitempty"`
-	Evict     Eviction `yaml:"evict,omitempty"` // eviction by the kubelet, under pressure
+	Evict     Eviction `yaml:"evict,omitempty"` // eviction by the kubelet under node pressure
 }
 
 // PodMatch selects pods that match all of its fields.
@@ -172,7 +172,7 @@ func (v *validator) podLivesInVain() {
 		}
 		const slack = 1e-9
 		if path := fmt.Sprintf("nodes.podLives[%d]", i); taken >= 1-slack {
-			v.fail(path, "write the narrower match first, or lower shares", "no pod gets %q: the lives before it take all pods that it matches", lives[i].Name)
+			v.fail(path, "put the life with the narrower match first, or lower the shares", "no pod gets %q: the lives before it take all pods that it matches", lives[i].Name)
 		} else if lives[i].Share != nil && taken+lives[i].Share.Value > 1+slack {
 			v.fail(path+".share", fmt.Sprintf("at most %s%%", plain(100*(1-taken))), "the shares of the same pods add up to %s%%", plain(100*(taken+lives[i].Share.Value)))
 		}

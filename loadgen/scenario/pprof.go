@@ -95,7 +95,7 @@ func (v *validator) pprof(path string, phase *Phase) {
 		for _, before := range phase.Profiles[:j] {
 			overlap := p.After < before.After+before.For && before.After < p.After+p.For
 			if p.Kind == CPUProfile && before.Kind == CPUProfile && overlap && (p.Of(before.Component) || before.Of(p.Component)) {
-				v.fail(at, "start one when the other has ended: after: "+(before.After+before.For+Duration(time.Second)).String(), "two CPU profiles of %s at once", p.Component)
+				v.fail(at, "start the second profile when the first has ended: after: "+(before.After+before.For+Duration(time.Second)).String(), "two CPU profiles of %s at once", p.Component)
 			}
 		}
 	}
@@ -127,9 +127,9 @@ func (v *validator) profiled(path string, p *Profile) {
 	case p.Kind == mutexProfile && s.Kind != control.KindEtcd:
 		v.fail(path+".kind", "etcd and "+OwnComponent+" do; for other components use block", "%s does not sample mutexes", s.Kind)
 	case p.Kind == blockProfile && s.Kind == control.KindEtcd:
-		v.fail(path+".kind", "use mutex", "etcd does not sample blocking")
+		v.fail(path+".kind", "use mutex", "etcd does not record block profiles")
 	case p.Kind == blockProfile && s.Kind == control.KindAPIServer && flags[apiServerBlocks] != "true":
-		v.fail(path+".kind", `write controlPlane: {apiServer: {flags: {contention-profiling: "true"}}}, which costs CPU`, "kube-apiserver does not sample blocking by default")
+		v.fail(path+".kind", `write controlPlane: {apiServer: {flags: {contention-profiling: "true"}}}, which costs CPU`, "kube-apiserver does not record block profiles by default")
 	}
 }
 
@@ -150,8 +150,7 @@ func (v *validator) profileTimes(path string, phase *Phase, p *Profile) {
 	v.fail(path+field, "start it earlier, or make the phase longer", "the profile ends %s after the start of phase %q, and %s %s", Duration(end), phase.Name, what, Duration(length))
 }
 
-// CPUProfiled lists the components that CPU profiles slow down, with the phase of the profile. Each is a deviation from
-// upstream.
+// CPUProfiled lists the CPU profiles, each as a deviation from upstream, because it slows its component down.
 func (s *Scenario) CPUProfiled() []control.Deviation {
 	var all []control.Deviation
 	for _, p := range s.Profiles() {
@@ -160,7 +159,7 @@ func (s *Scenario) CPUProfiled() []control.Deviation {
 		}
 		d := control.Deviation{
 			Component: p.Component, Setting: "CPU profile", Value: fmt.Sprintf("for %s in phase %s", p.For, p.Phase), Default: "(none)",
-			Reason: "asked for by the scenario; sampling the stack 100 times a second of CPU time costs a component about 1% while it lasts, and more with many threads",
+			Reason: "requested by the scenario; sampling stacks 100 times per second of CPU time costs a component about 1% of its CPU time, and more with many threads",
 		}
 		if !slices.Contains(all, d) {
 			all = append(all, d)

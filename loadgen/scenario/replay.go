@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// maxReplay is the maximum number of arrival times in a replay. They take 80 MB.
+// maxReplay is the maximum number of arrival times in a replay. This number of times takes 80 MB of memory.
 const maxReplay = 10_000_000
 
 // readReplays reads the files of all replays, including the replays of variants. Relative paths are relative to dir.
@@ -34,7 +34,7 @@ func (s *Scenario) readReplays(dir string) error {
 		}
 		data, err := userfile.Read(file, userfile.Replay)
 		if err != nil {
-			errs = append(errs, s.Errorf(l.Path+".shape.file", "a relative path begins at the scenario file", "cannot read %s: %v", file, err))
+			errs = append(errs, s.Errorf(l.Path+".shape.file", "a relative path starts in the directory of the scenario file", "cannot read %s: %v", file, err))
 			continue
 		}
 		if l.Shape.Times, err = ParseReplay(file, data); err != nil {
@@ -94,8 +94,9 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 	return times, nil
 }
 
-// Bundle returns the files that the scenario needs to be read elsewhere, by name: the arrival times and traces of
-// replays. It changes the scenario so that it refers to these files. Files with different contents have different names.
+// Bundle returns, by name, the files that must accompany the scenario when it is copied to another place: the arrival
+// times and traces of replays. It changes the scenario so that it refers to these files. Files with different contents
+// have different names.
 func (s *Scenario) Bundle() map[string][]byte {
 	files := map[string][]byte{}
 	for _, l := range s.Loads() {
@@ -113,7 +114,7 @@ func (s *Scenario) Bundle() map[string][]byte {
 	return files
 }
 
-// bundleName returns a file name for the data of a load. It contains a hash of the data.
+// bundleName returns a file name for the data of a load. The name contains a hash of the data.
 func bundleName(prefix, load string, data []byte) string {
 	return fmt.Sprintf("%s%s-%.4x", prefix, load, sha256.Sum256(data))
 }

@@ -20,7 +20,7 @@ var resourceTable string
 
 type builtIn struct {
 	kind     string
-	versions []string // as apps/v1, the preferred one first
+	versions []string // such as apps/v1, the preferred version first
 	verbs    []string
 }
 
@@ -57,7 +57,7 @@ var documents = []string{"/api", "/apis", "/openapi/v2", "/openapi/v3"}
 // OpenAPI document.
 func IsDocument(resource string) bool { return strings.HasPrefix(resource, "/") }
 
-// document checks an operation on a document.
+// document checks an operation whose resource is a document (see IsDocument).
 func (v *validator) document(at string, o *Operation) {
 	known := slices.Contains(documents, o.Resource)
 	for _, d := range documents {
@@ -65,7 +65,7 @@ func (v *validator) document(at string, o *Operation) {
 	}
 	switch {
 	case !known:
-		v.fail(at+".resource", strictyaml.Hint(o.Resource, documents, "there are "+strings.Join(documents, ", ")+", and paths below"), "no document %q of discovery or OpenAPI", o.Resource)
+		v.fail(at+".resource", strictyaml.Hint(o.Resource, documents, "there are "+strings.Join(documents, ", ")+", and paths below"), "discovery and OpenAPI have no document %q", o.Resource)
 	case o.Verb != "get":
 		v.fail(at+".verb", "write verb: get", "%s is a document, which can only be read", o.Resource)
 	}
@@ -183,7 +183,7 @@ func (v *validator) manifest(path string, l *Load) {
 		}
 	}
 	if !used {
-		hint := "leave it out, or name its resource"
+		hint := "leave the object out, or name its resource in the load"
 		if of, ok := builtIns()[l.Operations()[0].Resource]; ok && strings.EqualFold(of.kind, kind) {
 			hint = fmt.Sprintf("write apiVersion: %s and kind: %s", of.versions[0], of.kind)
 		}
@@ -282,7 +282,7 @@ func (v *validator) payloads(path string, l *Load) {
 // BuiltIn is a resource of Kubernetes itself.
 type BuiltIn struct {
 	Name, Group, Kind string
-	Versions          []string // as "apps/v1", the preferred one first
+	Versions          []string // such as "apps/v1", the preferred version first
 	Verbs             []string
 }
 

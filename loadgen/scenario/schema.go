@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// schemaOf is the Schema of Kubernetes' own resources and their fields. It accepts all fields of custom resources, which
-// only a cluster knows.
+// schemaOf implements condition.Schema for Kubernetes' own resources and their fields. It accepts all fields of custom
+// resources, which only a cluster knows.
 type schemaOf struct{ s *Scenario }
 
 // Resource returns an error if the resource does not exist or cannot be watched. It accepts all custom resources.
@@ -92,8 +92,8 @@ type followedAt struct {
 	sets []condition.Set
 }
 
-// followedAt lists the sets of objects with the fields of the scenario that name them. It omits fields that do not
-// compile.
+// followedAt lists the sets of objects with the fields of the scenario that name them. A condition that does not compile
+// has no sets.
 func (s *Scenario) followedAt() (all []followedAt) {
 	for i := range s.Phases {
 		if u := s.Phases[i].Until; u.OfObjects() {

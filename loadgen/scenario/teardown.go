@@ -16,7 +16,7 @@ func (v *validator) teardown() {
 			continue
 		}
 		if !a.OnObjects() {
-			v.fail(path, "use templates or target; the objects of deploy and object: are removed with the run anyway", "a teardown takes only actions on objects")
+			v.fail(path, "use templates or target; the run itself removes the objects of deploy and object:", "a teardown takes only actions on objects")
 			continue
 		}
 		v.objectAction(path, a)
@@ -27,8 +27,8 @@ func (v *validator) teardown() {
 	}
 }
 
-// onlyMade lists the resources whose objects in the run's namespaces are never created by the API server or a controller
-// alone.
+// onlyMade lists resources whose objects exist in the run's namespaces only if the scenario creates them. Neither the API
+// server nor a controller creates such objects on its own.
 var onlyMade = []string{
 	"secrets", "services", "resourcequotas", "limitranges", "replicationcontrollers",
 	"deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
@@ -41,8 +41,8 @@ var ofDeploys = []string{
 	"services", "deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
 }
 
-// targets reports an error for an action without any target objects, because the scenario creates no objects of the
-// resource before it. If hooks, the Go program or a trace may create objects, targets checks nothing.
+// targets reports an error for an action whose target matches no objects, because the scenario creates no objects of the
+// resource before the action. It checks nothing if hooks, the Go program or a trace may create objects.
 func (v *validator) targets() {
 	s := v.s
 	if s.recorded || len(s.Hooks()) > 0 || len(s.CustomActions()) > 0 || slices.ContainsFunc(s.Loads(), func(l PlacedLoad) bool { return l.Kind == "custom" || l.Kind == "replay" }) {

@@ -15,13 +15,13 @@ import (
 // maxTransitions limits the memory for distributions: each transition needs two of 200 KB in each phase.
 const maxTransitions = 20
 
-// Transition measures how long objects take from one state to another, as seen by a watch. A
-// name alone selects one of pod-scheduled, pod-initialized, pod-containers-ready, pod-ready, job-complete,
-// pvc-bound, service-endpoints and deployment-available; other names need fields (docs/reference/conditions.md).
+// Transition measures how long objects take from one state to another, as seen by a watch. The names
+// pod-scheduled, pod-initialized, pod-containers-ready, pod-ready, job-complete, pvc-bound, service-endpoints
+// and deployment-available need no other fields; other names do (docs/reference/conditions.md).
 type Transition struct {
 	Name      string `yaml:"name"`                // unique
-	Resource  string `yaml:"resource,omitempty"`  // as "pods"
-	Namespace string `yaml:"namespace,omitempty"` // a namespace other than the run's, default the run's
+	Resource  string `yaml:"resource,omitempty"`  // such as "pods"
+	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's
 	Selector  string `yaml:"selector,omitempty"`  // label selector, such as "app=web", default any
 	// From: a state; default "created", when the watch first sees the object
 	From string `yaml:"from,omitempty"`
@@ -91,7 +91,7 @@ func (v *validator) transitions() {
 func (v *validator) transition(path string, t *Transition) {
 	known := slices.Sorted(maps.Keys(knownTransitions()))
 	if t.Resource == "" && t.To == "" {
-		v.fail(path+".name", strictyaml.Hint(t.Name, known, "write resource: and to:; by name alone there are "+strings.Join(known, ", ")), "no transition is known as %q", t.Name)
+		v.fail(path+".name", strictyaml.Hint(t.Name, known, "write resource: and to:, or use a built-in name: "+strings.Join(known, ", ")), "unknown transition %q", t.Name)
 		return
 	}
 	before := len(v.errs)
@@ -108,7 +108,7 @@ func (v *validator) transition(path string, t *Transition) {
 		case err != nil:
 			v.failCondition(path+"."+f[0], err)
 		case f[0] == "from" && (s.Kind == condition.Deleted || s.Kind == condition.Endpoints):
-			v.fail(path+".from", "use it in to", "no state follows %s", f[1])
+			v.fail(path+".from", "use this state in to", "no state follows %s", f[1])
 		case f[0] == "to" && s.Kind == condition.Created:
 			v.fail(path+".to", "for example ready, or condition=Ready", "no state comes before created")
 		case f[0] == "to" && t.From == t.To:

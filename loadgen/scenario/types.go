@@ -1,11 +1,10 @@
-// Package scenario defines the schema of a scenario file, its strict loading
-// (errors name the file, line and field, with a hint), its validation, and the
-// built-in catalogue.
+// Package scenario defines the fields of a scenario file, loads and validates such files, and
+// contains the catalogue of built-in scenarios. Loading is strict: an unknown field is an error.
+// Each error names the file, line and field, and gives a hint.
 //
 // Within an apiVersion, fields and kinds are only added, never renamed, removed or given
-// another meaning. Read, ReadStdin, Parse, Names, Source and the exported fields of Scenario
-// are stable in the same way; the other functions serve the load generator and may
-// change.
+// another meaning. The same holds for Read, ReadStdin, Parse, Names, Source and the exported
+// fields of Scenario. The other functions exist for the load generator and may change.
 package scenario
 
 import (
@@ -19,43 +18,43 @@ const (
 	Kind       = "Scenario"
 )
 
-// Scenario is one run: control plane, nodes, phases, gates.
+// Scenario describes one run: its control plane, simulated nodes, phases and gates.
 type Scenario struct {
 	APIVersion  string `yaml:"apiVersion"`              // stormglass/v1alpha1
 	Kind        string `yaml:"kind"`                    // Scenario
-	Name        string `yaml:"name"`                    // Name: lower-case letters, digits and -, at most 40
-	Description string `yaml:"description,omitempty"`   // for lists and reports
+	Name        string `yaml:"name"`                    // Name: lower-case letters, digits and -, at most 40 characters
+	Description string `yaml:"description,omitempty"`   // shown in lists and reports
 	Seed        int64  `yaml:"seed,omitempty" zero:"1"` // seed of all random choices, default 1
-	// ControlPlane: configuration of the bundled control plane; a run on a user's cluster does not apply it, and notes its settings
+	// ControlPlane: configuration of the bundled control plane; a run on your own cluster does not apply it, and says so
 	ControlPlane control.Config `yaml:"controlPlane,omitempty"`
 	Nodes        Nodes          `yaml:"nodes,omitempty"`  // simulated nodes
 	Record       Record         `yaml:"record,omitempty"` // how metrics are recorded
-	// Setup: actions "create" that run before loads make their objects, such as policies to enforce
-	// throughout the run; custom resources are served when setup ends
+	// Setup: "create" actions that run before loads create their objects, for example to enforce policies
+	// throughout the run; setup ends when the API server serves the custom resources that it defines
 	Setup []Action `yaml:"setup,omitempty"`
-	// Objects: objects made from templates before the first phase, after Setup; definitions of
-	// custom resources first
+	// Objects: objects created from templates after `setup` and before the first phase; custom resource
+	// definitions are created first
 	Objects []Batch `yaml:"objects,omitempty"`
-	// Transitions: latencies of objects from one state to another, for the objectives
+	// Transitions: state changes of objects whose latency is measured, for the objectives
 	// transition-latency and transition-open
 	Transitions []Transition `yaml:"transitions,omitempty"`
 	// NamespaceLabels: labels of the run's namespaces, such as pod-security.kubernetes.io/enforce: restricted
 	NamespaceLabels map[string]string `yaml:"namespaceLabels,omitempty"`
 	Background      []Load            `yaml:"background,omitempty"` // loads that run in every phase
-	Phases          []Phase           `yaml:"phases"`               // in the order in which they run
+	Phases          []Phase           `yaml:"phases"`               // the phases, in the order in which they run
 	// Teardown: actions on objects after the last phase, in this order; each runs even if earlier ones
 	// failed, and also when the run ends early
 	Teardown []Action `yaml:"teardown,omitempty"`
 	// MinAchieved: minimum share of the requested work that each load and action must achieve in a phase for the run to pass;
 	// default 95%; 0% disables this check
 	MinAchieved *Bound    `yaml:"minAchieved,omitempty"`
-	Gates       []Gate    `yaml:"gates,omitempty"`    // must all pass
+	Gates       []Gate    `yaml:"gates,omitempty"`    // conditions for the run to pass
 	Signals     []Signal  `yaml:"signals,omitempty"`  // metrics that show the incident
 	AbortOn     []Abort   `yaml:"abortOn,omitempty"`  // conditions that end the run early
 	Variants    []Variant `yaml:"variants,omitempty"` // the scenario with other values for some fields
-	Compare     []Figure  `yaml:"compare,omitempty"`  // rows of the table of variants
-	Capacity    *Capacity `yaml:"capacity,omitempty"` // what `loadgen capacity` searches
-	Variant     string    `yaml:"variant,omitempty"`  // name of the variant, written by a run
+	Compare     []Figure  `yaml:"compare,omitempty"`  // rows of the table that compares variants
+	Capacity    *Capacity `yaml:"capacity,omitempty"` // the search of `loadgen capacity`
+	Variant     string    `yaml:"variant,omitempty"`  // name of the variant; a run writes it into its copy of the scenario
 
 	doc *strictyaml.Document
 	// overrides are the settings that were applied to the scenario file. original is the scenario without them; it is
@@ -79,17 +78,17 @@ type Record struct {
 	Drop     []string `yaml:"drop,omitempty"` // metric families not to record
 }
 
-// Phase is one phase of a run. It ends after For, or as soon as Until holds, and at the latest after Within.
+// Phase is one phase of a run. It ends after the time `for`, or as soon as the condition `until` holds.
 type Phase struct {
 	Name   string   `yaml:"name"`                             // unique
-	For    Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length; one of For and Until
-	Until  Until    `yaml:"until,omitempty"`                  // the condition that ends the phase; one of For and Until
-	Within Duration `yaml:"within,omitempty" zero:"no bound"` // maximum time for Until, required with it
-	// Of: workloads whose pods podsReady waits for, default all
-	Of      []string `yaml:"of,omitempty" zero:"all workloads; leave it out for that"`
-	Actions []Action `yaml:"actions,omitempty"` // run at the start, in this order
-	Faults  []Fault  `yaml:"faults,omitempty"`  // each begins at its own time
-	Load    []Load   `yaml:"load,omitempty"`    // runs for the whole phase
+	For    Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length; set one of `for` and `until`
+	Until  Until    `yaml:"until,omitempty"`                  // condition that ends the phase; set one of `for` and `until`
+	Within Duration `yaml:"within,omitempty" zero:"no bound"` // maximum time to wait for `until`, required with it; if it is exceeded, the run ends
+	// Of: with `until: podsReady`, the workloads whose pods must be ready; default all
+	Of      []string `yaml:"of,omitempty" zero:"all workloads; leave it out to use the default"`
+	Actions []Action `yaml:"actions,omitempty"` // changes to objects at the start of the phase, in this order
+	Faults  []Fault  `yaml:"faults,omitempty"`  // faults during the phase; `after` sets the start of each
+	Load    []Load   `yaml:"load,omitempty"`    // loads that run for the whole phase
 	// Profiles: pprof profiles of components, kept with the run
 	Profiles []Profile `yaml:"profiles,omitempty"`
 	// Before: commands that run one after another on the generator's machine, before the phase's start is recorded
@@ -97,37 +96,37 @@ type Phase struct {
 	After  []Hook `yaml:"after,omitempty"` // commands that run after the phase's end is recorded
 }
 
-// Action changes objects at the start of a phase.
+// Action changes workloads or other objects, by default at the start of a phase.
 type Action struct {
-	// Kind: for a workload: "deploy", "rollingUpdate", "scale", "delete" or "demand"; for an Object:
-	// "create"; for objects of any resource: "create" or "apply" with Templates, and "patch",
-	// "delete", "evict", "exec", "scale" or "restart" with a Target; or "custom" (done by the Go
-	// program that runs the scenario)
+	// Kind: for a workload "deploy", "rollingUpdate", "scale", "delete" or "demand"; for the manifest in
+	// `object` "create"; for objects of any resource "create" or "apply" with `templates`, or "patch",
+	// "delete", "evict", "exec", "scale" or "restart" with a `target`; or "custom" (implemented by the
+	// Go program that runs the scenario)
 	Kind string `yaml:"kind"`
-	// Name: name of the workload and of its Service, or of the custom action; for an Object, the manifest contains the
-	// name
+	// Name: name of the workload and of its Service, or of the custom action; not used with `object`, because the manifest
+	// contains the name
 	Name string `yaml:"name,omitempty"`
 	// Workload: for a deploy, the kind of workload: "Deployment" (the default), "StatefulSet", "DaemonSet", "Job" or "CronJob"
 	Workload string `yaml:"workload,omitempty"`
 	// Object: for a create, the manifest of a cluster-scoped or namespaced object, which is removed after the run. An existing
 	// object of the same name is not replaced
 	Object any `yaml:"object,omitempty"`
-	// Count: for a create, the number of objects, with {i} in the manifest replaced by 0, 1, ...; for a workload, the number of
-	// workloads NAME-0, NAME-1, ..., the same in all actions with this name; default one
-	Count int `yaml:"count,omitempty" zero:"one; leave it out for that"`
-	// Replicas: for deploy and scale, the number of pods; for a Job, and each Job of a CronJob, the number of pods that run at
-	// once and must all succeed
+	// Count: for a create, the number of objects; {i} in the manifest is replaced by 0, 1, ... For a workload, the number of
+	// workloads, called NAME-0, NAME-1, ...; all actions with the same name need the same count. Default one
+	Count int `yaml:"count,omitempty" zero:"one; leave it out to use the default"`
+	// Replicas: for deploy and scale, the number of pods; for a Job, and for each Job of a CronJob, the number of pods that run
+	// in parallel and must all succeed
 	Replicas int  `yaml:"replicas,omitempty"`
-	Service  bool `yaml:"service,omitempty"` // a deploy also makes a Service; a StatefulSet always has one
+	Service  bool `yaml:"service,omitempty"` // a deploy also creates a Service; a StatefulSet always has one
 	// MaxSurge: how many more pods a rollingUpdate of a Deployment may create: "25%" (the default) or a number
 	MaxSurge string `yaml:"maxSurge,omitempty"`
 	// MaxUnavailable: how many pods may be unavailable during a rollingUpdate: "25%" (the default of a Deployment; other kinds
 	// default to 1) or a number
 	MaxUnavailable string `yaml:"maxUnavailable,omitempty"`
-	// CPU: request of each pod, default 10m; for a demand, the total CPU usage of the Deployment's Ready
-	// pods
+	// CPU: CPU request of each pod, default 10m; for a demand, the total CPU usage of the Deployment's
+	// Ready pods
 	CPU    string `yaml:"cpu,omitempty"`
-	Memory string `yaml:"memory,omitempty"` // request of each pod, default 16Mi
+	Memory string `yaml:"memory,omitempty"` // memory request of each pod, default 16Mi
 	// PriorityClass: name of the PriorityClass of a deploy's pods, created earlier in the scenario or built into Kubernetes;
 	// default none
 	PriorityClass string `yaml:"priorityClass,omitempty"`
@@ -136,7 +135,7 @@ type Action struct {
 	SchedulerName string `yaml:"schedulerName,omitempty"`
 	// Gang: minimum number of a deploy's pods that must be scheduled together, in a PodGroup with the deploy's name; default:
 	// each pod is scheduled alone. Requires the feature gate GenericWorkload
-	Gang int `yaml:"gang,omitempty" zero:"each pod alone; leave it out for that"`
+	Gang int `yaml:"gang,omitempty" zero:"each pod alone; leave it out to use the default"`
 	// Devices: number of devices that each pod of a deploy claims, through a ResourceClaimTemplate with the deploy's name;
 	// default none
 	Devices int `yaml:"devices,omitempty"`
@@ -155,8 +154,8 @@ type Action struct {
 	RunFor Duration `yaml:"runFor,omitempty"`
 	// BackoffLimit: for a Job or CronJob, the number of failed or evicted pods above which the Job fails; default 6
 	BackoffLimit int `yaml:"backoffLimit,omitempty" zero:"upstream's 6"`
-	// Every: for a CronJob, the interval between its runs, in whole minutes that divide an hour, default 1m; for an action on
-	// objects, the interval at which it repeats, from After to the end of the phase, default: it runs once
+	// Every: for a CronJob, the interval between its Jobs: whole minutes that divide an hour, default 1m. For an action on
+	// objects, the interval at which it repeats, from `after` to the end of the phase; default: it runs once
 	Every Duration `yaml:"every,omitempty" zero:"1m"`
 	// ConcurrencyPolicy: for a CronJob, "Allow" (the default), "Forbid" or "Replace"
 	ConcurrencyPolicy string `yaml:"concurrencyPolicy,omitempty"`
@@ -164,8 +163,8 @@ type Action struct {
 	// Target: objects of the run to patch, delete, evict, scale or restart, or pods
 	// in which to run a command
 	Target Selection `yaml:"target,omitempty"`
-	// Patch: the patch that is applied to each object of Target; its strings are templates with {{.Name}}, {{.Namespace}},
-	// {{.Index}} (from 0) and Vars
+	// Patch: the patch for each object of `target`; its strings are templates with the object's {{.Name}}, {{.Namespace}} and
+	// {{.Index}} (from 0), and with `vars`
 	Patch any `yaml:"patch,omitempty"`
 	// PatchType: "merge" (the default), "json", "strategic" or "apply"
 	PatchType   string `yaml:"patchType,omitempty"`
@@ -175,58 +174,58 @@ type Action struct {
 	// Collection: delete with one deletecollection request for each namespace
 	Collection bool     `yaml:"collection,omitempty"`
 	Command    []string `yaml:"command,omitempty"` // for an exec, the command to run in the pod's first container
-	// OnlyMissing: create only the objects of Templates that do not exist yet
+	// OnlyMissing: create only the objects of `templates` that do not exist yet
 	OnlyMissing bool `yaml:"onlyMissing,omitempty"`
-	// After: for an action on objects, its time since the phase's start; default: at the start, in file order
+	// After: for an action on objects, its delay after the phase's start; default: no delay, actions run in file order
 	After Duration `yaml:"after,omitempty"`
-	// Rate: for an action on objects, the rate of its requests; default: as fast as answers arrive, 16 at a time
-	Rate Rate `yaml:"rate,omitempty" zero:"as fast as answers come; leave it out for that"`
-	// MinAchieved: for an action on objects with Rate or Every, replaces the scenario's minAchieved
+	// Rate: for an action on objects, the rate of its requests; default: no limit, with at most 16 requests in flight
+	Rate Rate `yaml:"rate,omitempty" zero:"as fast as answers come; leave it out to use the default"`
+	// MinAchieved: for an action on objects with `rate` or `every`, overrides the scenario's minAchieved
 	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
 }
 
 // TopologySpread is one topology spread constraint of a deploy's pods.
 type TopologySpread struct {
 	Key     string `yaml:"key"`                        // node label, such as "topology.kubernetes.io/zone"
-	MaxSkew int    `yaml:"maxSkew,omitempty" zero:"1"` // maximum difference in the number of pods, default 1
-	Soft    bool   `yaml:"soft,omitempty"`             // ScheduleAnyway; default DoNotSchedule
+	MaxSkew int    `yaml:"maxSkew,omitempty" zero:"1"` // maximum difference in the number of pods between domains, default 1
+	Soft    bool   `yaml:"soft,omitempty"`             // whenUnsatisfiable is ScheduleAnyway; default DoNotSchedule
 }
 
 // Gate is one condition that the run must meet to pass.
 type Gate struct {
 	// Name: unique
 	Name      string `yaml:"name"`
-	Objective string `yaml:"objective,omitempty"` // built-in; one of Objective, Expr and Alert
+	Objective string `yaml:"objective,omitempty"` // name of a built-in objective; set one of `objective`, `expr` and `alert`
 	// Expr: PromQL with one result (docs/reference/objectives.md)
 	Expr string `yaml:"expr,omitempty"`
 	// Alert: an alert of docs/reference/alerts.md, or of the rules in `loadgen gate --rules`
 	Alert string `yaml:"alert,omitempty"`
-	// Fires: true if Alert must fire in one of the phases, false if it must not fire
+	// Fires: true if `alert` must fire in one of the phases, false if it must not fire
 	Fires *bool  `yaml:"fires,omitempty"`
-	Load  string `yaml:"load,omitempty"` // load whose client-side objective is judged
-	// Figure: for custom-figure, MEASUREMENT/FIGURE, such as reconcile/p99
+	Load  string `yaml:"load,omitempty"` // load to which a client-side objective applies
+	// Figure: for objective custom-figure, the figure as MEASUREMENT/FIGURE, such as reconcile/p99
 	Figure string `yaml:"figure,omitempty"`
-	// Max: highest value that passes; one of Max and Min; neither with Alert
+	// Max: highest value that passes; set one of `max` and `min`, or neither with `alert`
 	Max    *Bound   `yaml:"max,omitempty"`
-	Min    *Bound   `yaml:"min,omitempty"`                                           // lowest value that passes
-	Signal string   `yaml:"signal,omitempty"`                                        // the signal that signal-moved or signal-returned judges
-	Over   []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all
-	// Together: treat consecutive phases of Over as one window of scraped data; default: one window for each phase
+	Min    *Bound   `yaml:"min,omitempty"`                                                     // lowest value that passes
+	Signal string   `yaml:"signal,omitempty"`                                                  // the signal that signal-moved or signal-returned judges
+	Over   []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"` // phases to judge, default all
+	// Together: judge consecutive phases of `over` as one window of scraped data; default: one window for each phase
 	Together bool `yaml:"together,omitempty"`
 	// Transition: the transition that transition-latency or transition-open judges
 	Transition string `yaml:"transition,omitempty"`
 	// Quantile: for transition-latency, 0.5, 0.9, 0.95, 0.99 (the default), 0.999 or 1 (the longest)
 	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
 	// Variants: variants in which the gate is judged, default all.
-	Variants []string `yaml:"variants,omitempty" zero:"all variants; leave it out for that"`
+	Variants []string `yaml:"variants,omitempty" zero:"all variants; leave it out to use the default"`
 }
 
 // Nodes are the simulated nodes, registered before the first phase.
 type Nodes struct {
 	Count int `yaml:"count,omitempty"` // number of nodes, default 0
-	Later int `yaml:"later,omitempty"` // nodes of Count that a nodeScaleUp registers; default 0
+	Later int `yaml:"later,omitempty"` // number of nodes, out of `count`, that register only with a nodeScaleUp fault; default 0
 	// Fidelity: "kubelet" (sends every request of a real kubelet, over its own connection; the default),
-	// "lean" (the same connection and watches, a third of the requests of a pod's life) or
+	// "lean" (the same connection and watches, a third of the requests over a pod's lifetime) or
 	// "shared" (one watch for all nodes)
 	Fidelity string `yaml:"fidelity,omitempty"`
 	// Identity: "certificate" (each node has a kubelet's client certificate), "token" (each node has the
@@ -237,10 +236,10 @@ type Nodes struct {
 	// start
 	Version string `yaml:"version,omitempty"`
 	// KubeletAddress: an address of this machine that your cluster's API server can reach, such as 10.0.0.5:10250; each
-	// node serves a kubelet's API there, on a separate port from this one upwards. Default: nodes of your cluster serve no
-	// such API; on a bundled plane they serve it on the loopback device
+	// node serves a kubelet's API there, on a separate port from this one upwards. Default: on your cluster, nodes serve no
+	// kubelet API; on a bundled plane, they serve it on the loopback device
 	KubeletAddress string `yaml:"kubeletAddress,omitempty"`
-	// KubeProxy: add a kube-proxy's connection and watches; not with fidelity shared
+	// KubeProxy: each node also has the connection and watches of a kube-proxy; not with fidelity shared
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
 	// Events: post a kubelet's four Events for each pod with fidelity lean; fidelity kubelet always posts them
 	Events bool   `yaml:"events,omitempty"`
@@ -251,17 +250,17 @@ type Nodes struct {
 	// Devices: number of devices on each node that pods can claim, in a ResourceSlice of driver gpu.stormglass.dev; default
 	// none
 	Devices int         `yaml:"devices,omitempty"`
-	Shapes  []NodeShape `yaml:"shapes,omitempty"` // kinds of nodes, drawn by weight
+	Shapes  []NodeShape `yaml:"shapes,omitempty"` // kinds of nodes; the kind of each node is drawn by weight
 	// LeaseRenew: interval of lease renewals, default 10s; less than node-monitor-grace-period (50s)
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
-	// LeaseDuration: leaseDurationSeconds of the node Leases, default four times LeaseRenew; upstream ignores it
+	// LeaseDuration: leaseDurationSeconds of the node Leases, default four times `leaseRenew`; Kubernetes ignores it
 	LeaseDuration Duration `yaml:"leaseDuration,omitempty" zero:"four times leaseRenew"`
-	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of status reports without a change, default 5m
+	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of status reports if nothing changes, default 5m
 	// PodStart: time from when the node sees a bound pod until its containers are ready, without image pulls; default 0s
 	PodStart  Spread `yaml:"podStart,omitempty"`
-	ImagePull Spread `yaml:"imagePull,omitempty"` // time to pull an image that is new to the node, one image after another; default 0s
-	// PodLives: how the containers of pods behave: each pod gets the first life that matches and is drawn; default: containers
-	// keep running; with restartPolicy Never or OnFailure they complete after 10s
+	ImagePull Spread `yaml:"imagePull,omitempty"` // time to pull an image that is new to the node; images are pulled one at a time; default 0s
+	// PodLives: how the containers of pods behave; each pod gets the first life in the list whose `match` and `share` select it.
+	// Default: containers keep running; with restartPolicy Never or OnFailure they complete after 10s
 	PodLives []PodLife `yaml:"podLives,omitempty"`
 	// MaxContainerRestartPeriod: longest back-off between container restarts, default 5m
 	MaxContainerRestartPeriod Duration `yaml:"maxContainerRestartPeriod,omitempty" zero:"5m"`
@@ -279,8 +278,8 @@ func (s *Scenario) NodesRelease() control.Release {
 
 // NodeShape is one kind of node.
 type NodeShape struct {
-	Name   string  `yaml:"name"`                                // the label node.kubernetes.io/instance-type
-	Weight float64 `yaml:"weight,omitempty" zero:"1"`           // default 1
+	Name   string  `yaml:"name"`                                // value of the label node.kubernetes.io/instance-type
+	Weight float64 `yaml:"weight,omitempty" zero:"1"`           // weight in the random choice, default 1
 	CPU    string  `yaml:"cpu,omitempty"`                       // default: same as nodes
 	Memory string  `yaml:"memory,omitempty"`                    // default: same as nodes
 	Pods   int     `yaml:"pods,omitempty" zero:"same as nodes"` // default: same as nodes
@@ -292,35 +291,35 @@ type NodeShape struct {
 type Variant struct {
 	Name        string `yaml:"name"`                  // unique
 	Description string `yaml:"description,omitempty"` // one sentence
-	// Set: fields by path; they override the scenario and --set
+	// Set: field values by path; they override the scenario and --set
 	Set map[string]any `yaml:"set,omitempty"`
 }
 
-// Figure is one row of the table of variants: a gate without a bound.
+// Figure is one row of the table that compares variants. It is written like a gate without a bound.
 type Figure struct {
-	Name      string   `yaml:"name"`                                                    // unique
-	Objective string   `yaml:"objective,omitempty"`                                     // built-in; one of Objective and Expr
-	Expr      string   `yaml:"expr,omitempty"`                                          // PromQL, as in a gate
-	Figure    string   `yaml:"figure,omitempty"`                                        // for custom-figure, as in a gate
-	Unit      string   `yaml:"unit,omitempty"`                                          // unit of Expr or Figure, as in a signal
-	Better    string   `yaml:"better,omitempty"`                                        // which values of Expr or Figure are better: "lower" (the default) or "higher"
-	Load      string   `yaml:"load,omitempty"`                                          // load whose client-side objective is judged
-	Signal    string   `yaml:"signal,omitempty"`                                        // the signal that signal-moved or signal-returned judges
-	Over      []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all
-	// Together: treat consecutive phases of Over as one window of scraped data, as in a gate
+	Name      string   `yaml:"name"`                                                              // unique
+	Objective string   `yaml:"objective,omitempty"`                                               // name of a built-in objective; set one of `objective` and `expr`
+	Expr      string   `yaml:"expr,omitempty"`                                                    // PromQL, as in a gate
+	Figure    string   `yaml:"figure,omitempty"`                                                  // for custom-figure, as in a gate
+	Unit      string   `yaml:"unit,omitempty"`                                                    // unit of `expr` or `figure`, as in a signal
+	Better    string   `yaml:"better,omitempty"`                                                  // which values of `expr` or `figure` are better: "lower" (the default) or "higher"
+	Load      string   `yaml:"load,omitempty"`                                                    // load to which a client-side objective applies
+	Signal    string   `yaml:"signal,omitempty"`                                                  // the signal that signal-moved or signal-returned judges
+	Over      []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"` // phases to measure, default all
+	// Together: measure consecutive phases of `over` as one window of scraped data, as in a gate
 	Together bool `yaml:"together,omitempty"`
 	// Transition: the transition that transition-latency or transition-open judges
 	Transition string `yaml:"transition,omitempty"`
 	// Quantile: for transition-latency, as in a gate
 	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
-	// Spread: standard deviation of ln(B/A) between planes of one configuration, as measured by `loadgen ab`;
-	// figures with a Spread may decide a comparison
+	// Spread: standard deviation of ln(B/A) between control planes with the same configuration, as measured by
+	// `loadgen ab`; figures with a `spread` may decide a comparison
 	Spread *Bound `yaml:"spread,omitempty"`
 }
 
 // Capacity describes a search for the highest value of a field at which all gates hold.
 type Capacity struct {
-	Field string `yaml:"field"` // path of the field, as --set takes it: background.NAME.rate, nodes.count
+	Field string `yaml:"field"` // path of the field, as for --set, such as background.NAME.rate or nodes.count
 	From  Bound  `yaml:"from"`  // lowest value: a rate such as 50/s, or a number
 	To    Bound  `yaml:"to"`    // highest value
 }
@@ -339,10 +338,10 @@ type Signal struct {
 	Name string `yaml:"name"` // unique
 	// Expr: PromQL with one result (docs/reference/recovery.md)
 	Expr string `yaml:"expr"`
-	// Unit: "seconds", "ratio", "bytes", "count", "per second" or "per hour"; default
-	// a bare number.
+	// Unit: "seconds", "ratio", "bytes", "count", "per second" or "per hour"; default:
+	// a number without a unit
 	Unit   string   `yaml:"unit,omitempty"`
 	Steady []string `yaml:"steady"`          // phases without the fault, to measure noise
 	Under  []string `yaml:"under"`           // phases with the fault
-	After  []string `yaml:"after,omitempty"` // phases by whose end the signal must have returned
+	After  []string `yaml:"after,omitempty"` // phases after the fault; the signal must have returned by their end
 }

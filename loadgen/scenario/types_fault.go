@@ -14,20 +14,20 @@ type Fault struct {
 	Components []string `yaml:"components,omitempty"` // several components
 	// Peers: the components at the other ends of the links that a networkDelay or partition affects, default all.
 	Peers []string `yaml:"peers,omitempty"`
-	After Duration `yaml:"after,omitempty"` // since the phase's start, default 0s
-	// For: length of the fault; default: until the phase's end
+	After Duration `yaml:"after,omitempty"` // time from the phase's start to the start of the fault, default 0s
+	// For: length of the fault; default: to the end of the phase
 	For    Duration `yaml:"for,omitempty" zero:"to the phase's end"`
-	Repeat int      `yaml:"repeat,omitempty" zero:"1"` // number of times that the fault begins, Every apart; default 1
+	Repeat int      `yaml:"repeat,omitempty" zero:"1"` // number of times that the fault begins, at intervals of `every`; default 1
 	Every  Duration `yaml:"every,omitempty"`           // time from one start to the next
 
-	Fraction float64 `yaml:"fraction,omitempty"` // fraction of the nodes, over 0, at most 1; the seed determines which nodes
+	Fraction float64 `yaml:"fraction,omitempty"` // fraction of the nodes: over 0, at most 1; the seed determines which nodes
 	// OutOfService: the nodes of a nodeFailure get the taint node.kubernetes.io/out-of-service
 	// when the API server reports them as not Ready, as if an operator set it; a nodeRecovery
 	// removes it
 	OutOfService bool `yaml:"outOfService,omitempty"`
 	// Delay: delay of each fsync, of data in each direction, of a webhook's answers, or of a slowKubelet's writes
 	Delay   Duration `yaml:"delay,omitempty"`
-	Jitter  Duration `yaml:"jitter,omitempty"`           // drawn evenly, added to or subtracted from Delay
+	Jitter  Duration `yaml:"jitter,omitempty"`           // maximum random deviation from `delay`, uniformly distributed
 	Files   string   `yaml:"files,omitempty"`            // which files a slowFsync delays: "wal" (the default) or "all"
 	Limit   int      `yaml:"limit,omitempty"`            // maximum number of open files
 	Writers int      `yaml:"writers,omitempty" zero:"4"` // number of writers of a diskContention, default 4
@@ -35,16 +35,16 @@ type Fault struct {
 	Quota   Bytes    `yaml:"quota,omitempty"`            // quota of etcd's database
 	// Resource: resource whose creation a webhook reviews, such as "pods" or "deployments.apps"
 	Resource string `yaml:"resource,omitempty"`
-	Fails    bool   `yaml:"fails,omitempty"`                                           // a webhook or service answers 500
-	Throttle Rate   `yaml:"throttle,omitempty" zero:"no limit; leave it out for that"` // maximum rate that a service answers; further requests get status 429
-	Ignore   bool   `yaml:"ignore,omitempty"`                                          // the webhook has failurePolicy Ignore; default Fail
+	Fails    bool   `yaml:"fails,omitempty"`                                                     // a webhook or service answers with status 500
+	Throttle Rate   `yaml:"throttle,omitempty" zero:"no limit; leave it out to use the default"` // maximum rate of requests that a service accepts; further requests get status 429
+	Ignore   bool   `yaml:"ignore,omitempty"`                                                    // the webhook has failurePolicy Ignore; default Fail
 	// Timeout: timeout of a call of the webhook, 1s to 30s, default 10s
 	Timeout  Duration `yaml:"timeout,omitempty" zero:"10s"`
 	Webhooks int      `yaml:"webhooks,omitempty" zero:"1"` // number of webhooks, called in parallel, or in turn if they mutate; default 1
-	Mutates  bool     `yaml:"mutates,omitempty"`           // each webhook adds an annotation; default: they only allow
+	Mutates  bool     `yaml:"mutates,omitempty"`           // each webhook adds an annotation; default: it only allows the request
 	// Reinvoke: mutating webhooks have reinvocationPolicy IfNeeded; default Never
 	Reinvoke bool `yaml:"reinvoke,omitempty"`
-	// To: the minor version to upgrade or downgrade to, such as "1.37": docs/reference/versions.md
+	// To: the minor version to upgrade or downgrade to, such as "1.37" (docs/reference/versions.md)
 	To string `yaml:"to,omitempty"`
 }
 
@@ -63,7 +63,7 @@ func (f Fault) OfNodes() bool { return f.kind().OfNodes }
 // cloud.
 func (f Fault) OfCloud() bool { return f.kind().OfCloud }
 
-// Momentary reports whether the fault is a fault of the control plane without a duration.
+// Momentary reports whether the fault ends by itself and therefore has no length.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
 func (f Fault) moves() bool { return control.Fault{Kind: f.Kind}.Moves() }

@@ -8,17 +8,17 @@ import (
 // Load is one stream of work that runs during a phase, or in every phase.
 type Load struct {
 	Name string `yaml:"name,omitempty"` // unique in the run, default: the kind
-	// Kind: "requests", "watches", "changes", "history", "streams", "objects", "replay" or
-	// "custom" (made by the Go program that runs the scenario)
+	// Kind: "requests", "watches", "changes", "history", "streams", "objects", "replay" or "custom":
+	// docs/reference/scenarios.md#loads
 	Kind string `yaml:"kind"`
 
-	Rate Rate `yaml:"rate,omitempty"` // rate of arrivals, or of opening watches
-	// Arrival: "constant" (the default) or "poisson" (like many independent clients)
+	Rate Rate `yaml:"rate,omitempty"` // rate at which the load sends requests or opens watches
+	// Arrival: times between requests: "constant" (the default) or "poisson" (random, like many independent clients)
 	Arrival string `yaml:"arrival,omitempty"`
 	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes; default: it stays constant
-	// MinAchieved: replaces the scenario's minAchieved for this load
+	// MinAchieved: overrides the scenario's minAchieved for this load
 	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
-	// MaxInFlight: maximum open requests; further arrivals are not sent; default 1000.
+	// MaxInFlight: maximum number of requests in flight, default 1000; requests that are due above it are not sent
 	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
 	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // timeout of each request, default 60s
 	// Connections: number of HTTP/2 connections, used in turn; the load opens more when all are full; default 4
@@ -26,24 +26,25 @@ type Load struct {
 
 	// The request that the load sends, unless Mix is set; for watches, what they watch.
 	Operation `yaml:",inline"`
-	Mix       []Operation `yaml:"mix,omitempty"` // drawn by weight, instead of Verb
+	Mix       []Operation `yaml:"mix,omitempty"` // operations, drawn by weight; replaces `verb` and the other fields of an operation
 
-	// Objects: number of objects of each resource, made beforehand; default 100 for requests, 5 for a
-	// history, else 1.
+	// Objects: number of objects of each resource, created before the load starts; default 100 for
+	// requests, 5 for a history, else 1.
 	Objects int `yaml:"objects,omitempty" zero:"100 for requests, 5 for a history, else 1"`
-	// Namespaces: number of namespaces for the objects, default 1; the run creates further ones
+	// Namespaces: number of namespaces for the objects, default 1 (the run's namespace); the run creates the others
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
 	// Spread: how objects are spread over namespaces: "even" (the default) or "zipf" (the k-th namespace gets a share of 1/k)
 	Spread string      `yaml:"spread,omitempty"`
 	Size   Bytes       `yaml:"size,omitempty" zero:"1KiB"` // payload of each object, default 1KiB
-	Sizes  []SizeShare `yaml:"sizes,omitempty"`            // drawn by weight, instead of Size
-	// Object: manifest for a resource that has no built-in manifest; the load sets its name, namespace and labels, and puts the
-	// payload into an annotation
+	Sizes  []SizeShare `yaml:"sizes,omitempty"`            // sizes, drawn by weight; replaces `size`
+	// Object: manifest of the objects to write, required for resources other than configmaps, secrets, services,
+	// serviceaccounts, leases.coordination.k8s.io, pods and widgets.load.stormglass.dev (a custom resource defined for the
+	// run). The load sets name, namespace and labels, and puts the payload into an annotation
 	Object any `yaml:"object,omitempty"`
-	// Tenants: users to impersonate in turn, by share; default: the load's own identity.
+	// Tenants: users to impersonate, drawn by share for each request; default: the load's own identity.
 	Tenants []Tenant `yaml:"tenants,omitempty"`
 
-	Count int  `yaml:"count,omitempty"` // number of watches, opened at Rate
+	Count int  `yaml:"count,omitempty"` // number of watches, opened at `rate`
 	Hold  bool `yaml:"hold,omitempty"`  // keep the watches open until the end of the run
 	// Connect: "shared" (fills each connection up to the server's limit of streams; the default)
 	// or "each" (one connection for each watch)
@@ -51,22 +52,23 @@ type Load struct {
 	// Start: "list" (one list for all watches; the default) or "watchList" (each watch asks
 	// for the initial events, as informers do)
 	Start string      `yaml:"start,omitempty"`
-	Slow  SlowWatches `yaml:"slow,omitempty"` // slow consumers among the watches
+	Slow  SlowWatches `yaml:"slow,omitempty"` // makes some watches read slowly
 
-	// Watches: the watch load whose objects this load writes and whose watches must deliver each write
+	// Watches: for changes, the load of watches whose objects this load changes, and which must deliver each change
 	Watches string `yaml:"watches,omitempty"`
 
-	// Clients: number of clients of a history, each with one operation at a time; default 5, at 20/s in total
+	// Clients: for a history, the number of clients, each with one operation in flight; default 5, at 20/s in total
 	Clients  int `yaml:"clients,omitempty" zero:"5"`
-	Watchers int `yaml:"watchers,omitempty" zero:"3"` // number of watches of a history, each of all registers; default 3
+	Watchers int `yaml:"watchers,omitempty" zero:"3"` // for a history, the number of watches, each on all of its objects; default 3
 
-	// Templates: for a load of objects, the templates of its objects, each created once; as in a Batch
+	// Templates: for a load of objects, the templates of its objects, as in a Batch; each object is created once
 	Templates []Template `yaml:"templates,omitempty"`
-	// Iterations: number of iterations of all templates; default one for each namespace
+	// Iterations: number of iterations of all templates; {{.Iteration}} counts them from 0; default one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
-	// FromIteration: the first iteration to make, as in a Batch
+	// FromIteration: the first iteration to create; its objects have the same numbers, names and namespaces
+	// as if all iterations were created; default 0
 	FromIteration int `yaml:"fromIteration,omitempty"`
-	// ToIteration: make only the iterations before this one, as in a Batch; default all
+	// ToIteration: create only the iterations before this one; default all
 	ToIteration int `yaml:"toIteration,omitempty" zero:"all"`
 	// Vars: values by name, {{.NAME}} in templates
 	Vars map[string]any `yaml:"vars,omitempty"`
@@ -87,16 +89,14 @@ type Operation struct {
 	// Verb: "get", "list", "create", "update", "patch", "delete", "deletecollection" (of the load's
 	// objects in a namespace) or "apply"
 	Verb   string  `yaml:"verb,omitempty"`
-	Weight float64 `yaml:"weight,omitempty" zero:"1"` // weight in a mix, default 1
-	// Resource: plural name and group, such as "deployments.apps"; default configmaps. A load can write configmaps,
-	// secrets, services, serviceaccounts, leases.coordination.k8s.io, pods and widgets.load.stormglass.dev (a custom
-	// resource made for the run) without a manifest; others need an Object. A get can also read a document: /apis
-	// (aggregated discovery), /openapi/v2, /openapi/v3 or a path below them
+	Weight float64 `yaml:"weight,omitempty" zero:"1"` // weight in the random choice, default 1
+	// Resource: plural name and group, such as "deployments.apps"; default configmaps. A get can also read a document:
+	// /apis (aggregated discovery), /openapi/v2, /openapi/v3 or a path below them
 	Resource string `yaml:"resource,omitempty"`
-	// ResourceVersion: "" (consistent), "0" (any cached state), for a list also "exact" (the version of
+	// ResourceVersion: "" (the newest state), "0" (any cached state) or, for a list, "exact" (the version of
 	// the load's first list)
 	ResourceVersion string `yaml:"resourceVersion,omitempty"`
-	Limit           int    `yaml:"limit,omitempty"`    // objects in a page of a list or in a deletecollection, default no limit
+	Limit           int    `yaml:"limit,omitempty"`    // maximum number of objects in a page of a list or in a deletecollection, default no limit
 	AllPages        bool   `yaml:"allPages,omitempty"` // read all pages and count them as one request
 	// LabelSelector: for a list or watch, replaces the load's own label; for a deletecollection, applies in addition to it
 	LabelSelector string `yaml:"labelSelector,omitempty"`
@@ -110,10 +110,10 @@ type Operation struct {
 	Encoding string `yaml:"encoding,omitempty"`
 	Scope    string `yaml:"scope,omitempty"` // scope of a list or watch: "namespace" (the default) or "cluster"
 	// Subresource: the subresource to read or write, such as "status" or "scale"; a create of a subresource needs a
-	// Body, such as "eviction" of pods or "token" of serviceaccounts
+	// `body`, such as "eviction" of pods or "token" of serviceaccounts
 	Subresource string `yaml:"subresource,omitempty"`
 	PatchType   string `yaml:"patchType,omitempty"` // for a patch: "merge" (the default), "json" or "strategic"
-	// Body: body of a patch, default the payload, or of the subresource to create. Its strings are templates with {{.Turn}}, a
+	// Body: body of a patch (default: the payload) or of a subresource to create. Its strings are templates with {{.Turn}}, a
 	// number that changes with each request
 	Body any `yaml:"body,omitempty"`
 }
@@ -128,17 +128,18 @@ func (o Operation) FullResource() string {
 
 // Shape describes how a load's rate changes over time.
 type Shape struct {
-	// Kind: "ramp" (changes the rate to To within Over), "step" (changes it to To in Steps, one
-	// step every Every), "burst" (adds Burst arrivals every Every), "sine" (varies it by Amplitude,
-	// one period every Every) or "replay" (sends at the times in File)
+	// Kind: "ramp" (changes the rate to `to` within `over`), "step" (changes it to `to` in `steps` steps, each
+	// `every` long), "burst" (adds `burst` requests at intervals of `every`), "sine" (varies it by `amplitude` with
+	// the period `every`) or "replay" (sends requests at the times in `file`)
 	Kind      string   `yaml:"kind,omitempty"`
 	To        *Rate    `yaml:"to,omitempty"`        // final rate
 	Over      Duration `yaml:"over,omitempty"`      // length of a ramp
 	Steps     int      `yaml:"steps,omitempty"`     // number of steps
 	Every     Duration `yaml:"every,omitempty"`     // length of a step or period, or time between bursts
-	Burst     int      `yaml:"burst,omitempty"`     // extra arrivals in each burst
-	Amplitude float64  `yaml:"amplitude,omitempty"` // fraction of the rate, over 0, at most 1
-	// File: one line for each arrival, in seconds since the start, in order; relative to the scenario file, or absolute
+	Burst     int      `yaml:"burst,omitempty"`     // extra requests in each burst
+	Amplitude float64  `yaml:"amplitude,omitempty"` // fraction of the rate: over 0, at most 1
+	// File: times of the requests of a replay, in seconds since the start, one per line, ascending; relative to the scenario
+	// file, or absolute
 	File  string  `yaml:"file,omitempty"`
 	Speed float64 `yaml:"speed,omitempty" zero:"1"` // speed of a replay, default 1; 2 halves all times
 
@@ -146,23 +147,23 @@ type Shape struct {
 	Times []float64 `yaml:"-"`
 }
 
-// SizeShare is one size of a distribution.
+// SizeShare is one size of a distribution of object sizes.
 type SizeShare struct {
-	Size   Bytes   `yaml:"size"`                      // such as 1KiB
-	Weight float64 `yaml:"weight,omitempty" zero:"1"` // default 1
+	Size   Bytes   `yaml:"size"`                      // size of an object, such as 1KiB
+	Weight float64 `yaml:"weight,omitempty" zero:"1"` // weight in the random choice, default 1
 }
 
 // Tenant is a user that a load impersonates.
 type Tenant struct {
 	Name   string   `yaml:"name"`                     // the user is stormglass:tenant:NAME
 	Groups []string `yaml:"groups,omitempty"`         // groups in addition to stormglass:tenants
-	Share  float64  `yaml:"share,omitempty" zero:"1"` // share of the arrivals, relative to the other tenants; default 1
+	Share  float64  `yaml:"share,omitempty" zero:"1"` // share of the requests, relative to the other tenants; default 1
 }
 
-// SlowWatches describes watches that read one stream window of data, then BytesPerSecond.
+// SlowWatches describes slow consumers: watches that read one stream window of data at once, then only `bytesPerSecond`.
 type SlowWatches struct {
 	Fraction       float64 `yaml:"fraction,omitempty"`            // fraction of the load's watches, 0 to 1
-	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // bytes per second that each watch reads after its window; 0: none
+	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // bytes per second that each watch reads after its window; 0: it stops reading
 	Window         Bytes   `yaml:"window,omitempty" zero:"64KiB"` // data that the server may send ahead, default 64KiB
 }
 
@@ -172,8 +173,8 @@ const TenantsGroup = "stormglass:tenants"
 // TenantUser returns the user name for requests of a tenant.
 func TenantUser(name string) string { return "stormglass:tenant:" + name }
 
-// NamespacesIn returns the namespaces of the load's objects, ordered by their shares: first the run's namespace, then
-// the load's additional namespaces. For a load with templates it returns only the run's namespace; see
+// NamespacesIn returns the namespaces of the load's objects, the namespace with the largest share first: the run's
+// namespace, then the load's additional namespaces. For a load with templates it returns only the run's namespace; see
 // Scenario.BatchNamespaces.
 func (l *Load) NamespacesIn(run string) []string {
 	all := []string{run}

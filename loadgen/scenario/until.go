@@ -13,26 +13,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// untilNames lists the conditions that have a name.
+// untilNames lists the named conditions.
 var untilNames = []string{"nodesReady", "nodesNotReady", "podsReady", "watchesOpen", "resourcesServed", "objectsMade"}
 
-// Until is a condition. It is either a name, such as podsReady, or CEL over sets of objects, such as
-// count(pods where status.phase == "Running") >= 950, or fields: then one test (Condition, JSONPath or CEL)
-// must hold for objects of a resource (docs/reference/conditions.md).
+// Until is a condition. It is a name such as podsReady, or a CEL expression over sets of objects such as
+// count(pods where status.phase == "Running") >= 950, or fields with one test (`condition`, `jsonpath` or `cel`)
+// that must hold for objects of a resource (docs/reference/conditions.md).
 type Until struct {
 	// Text is the name or the expression; empty if the condition is written as fields.
 	Text string `yaml:"-"`
 
-	Resource  string `yaml:"resource,omitempty"`  // as "deployments.apps"
-	Name      string `yaml:"name,omitempty"`      // name of the only object, default any
-	Namespace string `yaml:"namespace,omitempty"` // a namespace other than the run's, default the run's
+	Resource  string `yaml:"resource,omitempty"`  // such as "deployments.apps"
+	Name      string `yaml:"name,omitempty"`      // name of a single object, default any
+	Namespace string `yaml:"namespace,omitempty"` // namespace of the objects, default the run's
 	Selector  string `yaml:"selector,omitempty"`  // label selector, such as "app=web", default any
 	// Condition: condition type in the status, such as "Available" or "Available=False"
 	Condition string `yaml:"condition,omitempty"`
 	// JSONPath: a path with the value that it must have, such as "{.status.phase}=Running", or a path that must have any
 	// value, such as "{.status.phase}"
 	JSONPath string `yaml:"jsonpath,omitempty"`
-	CEL      string `yaml:"cel,omitempty"` // as "object.status.readyReplicas > 3"
+	CEL      string `yaml:"cel,omitempty"` // such as "object.status.readyReplicas > 3"
 	// Count: minimum number of objects, or "all" (the default: all existing objects, at least one)
 	Count string `yaml:"count,omitempty"`
 }

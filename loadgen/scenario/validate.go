@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Bounds of a scenario's values. They catch typing errors: each is far above what one machine can drive.
+// Bounds of a scenario's values. They catch typing errors: each is far above the capacity of one machine.
 const (
 	MaxNodes   = 100_000
 	MaxRate    = 100_000 // per second
@@ -31,7 +31,7 @@ const (
 // dnsLabel matches names that become part of object names.
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-// numberOrPercent matches the bounds of a rolling update.
+// numberOrPercent matches values of maxSurge and maxUnavailable.
 var numberOrPercent = regexp.MustCompile(`^[0-9]{1,7}%?$`)
 
 // sizeWithB matches a size whose unit ends in B. Units of Kubernetes quantities do not.
@@ -255,7 +255,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 			v.fail(path+".until", "add actions: [{kind: create, object: {kind: CustomResourceDefinition, ...}}]", "phase %q defines no custom resource", p.Name)
 		}
 	case p.Within != 0:
-		v.fail(path+".within", "within belongs to until", "phase %q has a fixed length", p.Name)
+		v.fail(path+".within", "leave it out: within limits the time of until", "phase %q has a fixed length", p.Name)
 	}
 	if p.For.D() > maxPhase || p.Within.D() > maxPhase {
 		field := map[bool]string{true: ".for", false: ".within"}[p.For.D() > maxPhase]
@@ -341,7 +341,7 @@ func (v *validator) action(path string, a *Action, deployed map[string]*Action, 
 			v.fail(path+".replicas", "write replicas: 100", "a deploy without replicas")
 		}
 	case deployed[a.Name] == nil:
-		v.fail(path+".name", "deploy it before, in this phase or an earlier one", "%s of %q, which is not deployed by then", a.Kind, a.Name)
+		v.fail(path+".name", "deploy it earlier in this phase, or in an earlier phase", "%s of %q, which is not deployed yet", a.Kind, a.Name)
 	case a.Kind == "delete":
 		delete(deployed, a.Name)
 	case a.Kind == "scale" && a.Replicas == 0 && !v.s.recorded && v.s.doc != nil && !v.s.doc.Written(path+".replicas"):

@@ -23,7 +23,7 @@ func (v *validator) clashes(path string, p *Phase) {
 			if part == "" || at < 0 {
 				continue
 			}
-			v.fail(fmt.Sprintf("%s.faults[%d]", path, j), fmt.Sprintf("let one end %s before the other begins, with after and for", faultMargin),
+			v.fail(fmt.Sprintf("%s.faults[%d]", path, j), fmt.Sprintf("set after and for so that one ends %s before the other begins", faultMargin),
 				"%s needs %s, which faults[%d], %s, also uses %s after the phase's start", g.Kind, part, i, f.Kind, Duration(at))
 			break
 		}
@@ -74,8 +74,8 @@ func (v *validator) shared(f, g *Fault) string {
 	return ""
 }
 
-// needs lists the parts that a fault affects. sure lists those that it certainly affects, and roles those that it
-// affects only if they hold a role when the fault begins.
+// needs lists the parts of the control plane that a fault affects: sure for certain, and roles only if a component holds
+// a role, such as leader, when the fault begins.
 type needs struct {
 	sure  []control.Claim
 	roles []roleNeeds
@@ -86,7 +86,7 @@ type roleNeeds struct {
 	may  [][]control.Claim // the claims of each component that may hold the role
 }
 
-// always reports whether the role's parts clash with has, regardless of the component that holds the role.
+// always reports whether the role's claims clash with has, no matter which component holds the role.
 func (r roleNeeds) always(has []control.Claim) bool {
 	return len(r.may) > 0 && !slices.ContainsFunc(r.may, func(want []control.Claim) bool {
 		_, clash := control.Clash(want, has)

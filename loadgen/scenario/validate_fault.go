@@ -28,10 +28,10 @@ func (v *validator) fault(path string, p *Phase, f *Fault) {
 func (v *validator) nodeFault(path string, f *Fault) {
 	v.foreignToFault(path, f)
 	if v.s.Nodes.Count == 0 {
-		v.fail(path, "set nodes.count", "%s without simulated nodes", f.Kind)
+		v.fail(path, "set nodes.count", "%s requires simulated nodes", f.Kind)
 	}
 	if f.OfCloud() && v.s.ControlPlane.Count(control.KindCloudAPI) == 0 {
-		v.fail(path, "controlPlane: {cloudControllerManager: {replicas: 1}}", "%s without a cloud", f.Kind)
+		v.fail(path, "set controlPlane: {cloudControllerManager: {replicas: 1}}", "%s requires the simulated cloud", f.Kind)
 	}
 	needs := f.kind().Needs
 	const hint = "over 0 and at most 1, for example 0.3"
@@ -98,7 +98,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 		v.fail(path+".components", "keep one of them", "both component and components")
 	}
 	if f.Timeout.D()%time.Second != 0 {
-		v.fail(path+".timeout", "whole seconds from 1s to 30s", "the API server takes no timeout of %s", f.Timeout)
+		v.fail(path+".timeout", "whole seconds from 1s to 30s", "the API server does not accept a timeout of %s", f.Timeout)
 	}
 	if f.kind().Has("resource") && f.Resource != "" {
 		v.resource(path+".resource", f.Resource, "create")
@@ -114,12 +114,12 @@ func (v *validator) planeFault(path string, f *Fault) {
 	for _, p := range problems {
 		at := path + "." + p.Path
 		switch {
-		case (p.Path == "components" || p.Path == "peers") && !named, p.Path == "to" && v.s.recorded: // this program may not know its versions
+		case (p.Path == "components" || p.Path == "peers") && !named, p.Path == "to" && v.s.recorded: // the run may have versions that this program does not know
 			continue
 		case p.Path == "components" && len(f.Components) == 0:
 			at = path + ".component"
 		case p.Path == "kind" && f.OfNetwork():
-			p.Hint = "leave controlPlane.networkFaults out: it is on where a fault needs it"
+			p.Hint = "leave controlPlane.networkFaults out: it is turned on when a fault needs it"
 		}
 		v.fail(at, p.Hint, "%s", p.Msg)
 	}
@@ -131,7 +131,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 // move checks an upgrade or downgrade of the control plane. All earlier upgrades and downgrades have been applied.
 func (v *validator) move(path string, f *Fault, asked control.Fault) {
 	if f.Repeat > 1 {
-		v.fail(path+".repeat", "leave it out", "a repetition has no effect, because the first one moves all components")
+		v.fail(path+".repeat", "leave it out", "a repetition has no effect, because the first fault moves all components")
 		return
 	}
 	from := v.s.ControlPlane
@@ -155,7 +155,7 @@ func (v *validator) inOrder(path string, p *Phase, j int) {
 	f := &p.Faults[j]
 	for _, before := range p.Faults[:j] {
 		if f.moves() && before.moves() && f.After < before.After {
-			v.fail(path+".after", "write them in the order in which they begin", "it begins before the %s above it", before.Kind)
+			v.fail(path+".after", "list upgrades and downgrades in the order in which they begin", "it begins before the %s above it", before.Kind)
 			return
 		}
 	}
@@ -198,7 +198,7 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 	case f.Repeat > maxRepeat:
 		return
 	case f.Repeat > 1 && !f.Momentary() && f.For == 0:
-		v.fail(path+".for", "shorter than every, so that one ends before the next begins", "a repeated fault needs a length")
+		v.fail(path+".for", "set for to less than every, so that one fault ends before the next begins", "a repeated fault needs a length")
 	case f.Repeat > 1 && !f.Momentary() && f.For >= f.Every:
 		v.fail(path+".for", "shorter than every", "lasts %s, but the next one begins after %s", f.For, f.Every)
 	}

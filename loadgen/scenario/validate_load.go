@@ -16,7 +16,7 @@ var Manifests = []string{
 	"configmaps", "secrets", "services", "serviceaccounts", "pods", "leases.coordination.k8s.io", WidgetResource,
 }
 
-// WidgetResource is the custom resource that is made for runs that use it.
+// WidgetResource is a custom resource of Stormglass. A run that uses it creates its definition.
 const WidgetResource = "widgets.load.stormglass.dev"
 
 // loadsOf checks the loads of one phase. held holds the watches that earlier phases left open; changes in this phase may
@@ -64,7 +64,7 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	l.kind().validate(v, path, l, watches)
 }
 
-// minTimeout is shorter than the duration of any useful request.
+// minTimeout is the minimum timeout of a request or hook. Anything useful takes longer.
 const minTimeout = time.Millisecond
 
 func (v *validator) objects(path string, l *Load) {
@@ -96,15 +96,15 @@ func (v *validator) weight(path string, w float64) {
 	}
 }
 
-// field is a field that only some kinds accept.
+// field is a scenario field that only some kinds of load, action, fault or shape accept.
 type field struct {
 	name string
 	set  bool
 	of   string // the kinds, separated by spaces
 }
 
-// onlyFor reports an error for each field that another kind accepts. If such fields were silently ignored, users would
-// believe that the fields had an effect.
+// onlyFor reports an error for each field that is set but that the kind does not accept. If such fields were silently
+// ignored, users would believe that they had an effect.
 func (v *validator) onlyFor(path, kind string, all []field) {
 	for _, f := range all {
 		if f.set && !slices.Contains(strings.Fields(f.of), kind) {
@@ -127,7 +127,7 @@ func (v *validator) foreignFields(path string, l *Load) {
 	kind := l.kind()
 	mixes := slices.Contains(kind.fields(l), field{name: "mix", set: true})
 	if mixes && l.Operation != (Operation{}) {
-		v.fail(path+".mix", "put verb, resource and the like into its items", "a load with a mix has no other operation")
+		v.fail(path+".mix", "put verb, resource and similar fields into the items of the mix", "a load with a mix has no other operation")
 	}
 	objects := loadKindsThat(func(k loadKind) bool { return k.objects > 0 })
 	manifests := strings.Join(loadKindsThat(func(k loadKind) bool { return k.manifests }), " ")
@@ -143,7 +143,7 @@ func (v *validator) foreignFields(path string, l *Load) {
 		v.fail(path, refused.hint, "%s", refused.why)
 	}
 	if l.Weight != 0 {
-		v.fail(path+".weight", "it belongs to the items of a mix", "does nothing in a load")
+		v.fail(path+".weight", "only the items of a mix have this field", "does nothing in a load")
 	}
 }
 

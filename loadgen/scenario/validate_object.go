@@ -57,7 +57,7 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 		if want.Elem().Kind() == reflect.Uint8 {
 			text, ok := value.(string)
 			if _, err := base64.StdEncoding.DecodeString(text); !ok || err != nil {
-				refuse("base64 -w0 writes it; the stringData of a Secret takes text", "base64")
+				refuse("encode the text with base64 -w0; the stringData of a Secret takes plain text", "base64")
 			}
 			return
 		}
@@ -157,7 +157,7 @@ func jsonFields(of reflect.Type, known map[string]reflect.Type) {
 
 func fieldHint(key string, known []string) string {
 	if len(known) > 12 {
-		return strictyaml.Hint(key, known, "as Kubernetes documents it")
+		return strictyaml.Hint(key, known, "see the Kubernetes API reference")
 	}
 	return strictyaml.Hint(key, known, "known here: "+strings.Join(known, ", "))
 }
@@ -184,7 +184,7 @@ func unmarshals(value any, want reflect.Type) (hint, expected string, ok bool) {
 	case *metav1.Time, *metav1.MicroTime:
 		return "for example 2026-01-02T15:04:05Z", "a time", false
 	}
-	return "as Kubernetes documents it", "another form", false
+	return "see the Kubernetes API reference", "a value of another form", false
 }
 
 func number(value any) (float64, bool) {

@@ -171,7 +171,7 @@ func (v *validator) body(path string, o *Operation) {
 	case o.Body != nil && list != (o.PatchType == "json"):
 		v.fail(path+".body", "a JSON patch is a list of operations; any other body has fields", "the body does not match the verb and patchType")
 	case o.PatchType == "strategic" && (custom(o.Resource) || o.Resource == WidgetResource):
-		v.fail(path+".patchType", "write merge", "custom resources take no strategic merge patch")
+		v.fail(path+".patchType", "write merge", "custom resources do not support strategic merge patches")
 	}
 	if o.Body != nil && !v.s.recorded {
 		if _, err := RenderBodies(o.Body); err != nil {

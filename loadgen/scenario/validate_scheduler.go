@@ -51,7 +51,7 @@ func (v *validator) schedulerConfig() {
 			last := m[1][strings.LastIndexByte(m[1], '.')+1:]
 			v.fail(path+"."+m[1], schedulerHint(m[1], last), "unknown field %q", last)
 		} else {
-			v.fail(path, "as Kubernetes documents it", "%v", err)
+			v.fail(path, "see the Kubernetes documentation of KubeSchedulerConfiguration", "%v", err)
 		}
 	}
 	v.schedulerValues(path, &config)
@@ -81,7 +81,7 @@ func (v *validator) schedulerType(path string, err error) {
 		names := map[string]string{"int32": "a whole number", "int64": "a whole number", "bool": "true or false", "string": "text", "float32": "a number", "float64": "a number"}
 		want := cmp.Or(names[m[3]], "as Kubernetes documents it")
 		given := map[string]string{"object": "fields", "array": "a list", "string": "text", "number": "a number", "bool": "true or false"}[m[1]]
-		v.fail(path+"."+m[2], "it is "+want, "it does not take %s", given)
+		v.fail(path+"."+m[2], "must be "+want, "cannot be %s", given)
 		return
 	}
 	v.fail(path, "config is a KubeSchedulerConfiguration, as Kubernetes documents it", "%s", strings.TrimPrefix(err.Error(), "json: "))

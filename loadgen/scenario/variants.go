@@ -87,7 +87,7 @@ func (s *Scenario) Warnings() []string {
 	}
 	if s.linksOn {
 		all = append(all, s.Errorf(s.linksFor, "write controlPlane: {networkFaults: on} into the scenario to make this explicit",
-			"networkFaults is on%s, for links that can be cut: their proxies are a deviation from upstream", s.linksOf).Error())
+			"networkFaults was turned on%s, so that links can be cut: traffic between components then passes through proxies, unlike upstream", s.linksOf).Error())
 	}
 	all = append(all, s.sparse()...)
 	all = append(all, s.replayLengths()...)
@@ -119,7 +119,7 @@ var fixed = []string{"apiVersion", "kind", "name", "variants", "variant", "compa
 
 func (v *validator) variants() {
 	if v.s.Variant != "" && len(v.s.Variants) > 0 {
-		v.fail("variant", "leave it out: a run writes it", "a variant has no variants")
+		v.fail("variant", "leave it out: only a run writes this field", "a scenario with variants cannot have this field")
 	}
 	seen := map[string]bool{}
 	for i := range v.s.Variants {
@@ -184,7 +184,7 @@ func (v *validator) signals() {
 		path := fmt.Sprintf("signals[%d]", i)
 		v.uniqueName(path, "signal", s.Name, seen)
 		if s.Expr == "" {
-			v.fail(path+".expr", "write the PromQL of the incident's metric", "signal %q reads nothing", s.Name)
+			v.fail(path+".expr", "write the PromQL of the incident's metric", "signal %q has no expr", s.Name)
 		}
 		v.unit(path+".unit", s.Unit)
 		for _, window := range []struct {
@@ -204,12 +204,13 @@ func (v *validator) signals() {
 	}
 }
 
-// apart reports an error if a phase belongs to two of a signal's windows, or if an after window lies before the fault.
+// apart reports an error if a phase is in two of a signal's lists (steady, under and after), or if the after phases precede
+// the fault.
 func (v *validator) apart(path string, s *Signal) {
 	both := func(field string, phases []string, other string, others []string) {
 		for j, name := range phases {
 			if slices.Contains(others, name) {
-				v.fail(fmt.Sprintf("%s.%s[%d]", path, field, j), "keep it in one of them", "phase %q is listed in %s too", name, other)
+				v.fail(fmt.Sprintf("%s.%s[%d]", path, field, j), "list it in only one of them", "phase %q is listed in %s too", name, other)
 			}
 		}
 	}
@@ -219,7 +220,7 @@ func (v *validator) apart(path string, s *Signal) {
 	names := v.s.PhaseNames()
 	if len(s.Under) > 0 && len(s.After) > 0 {
 		if first := slices.Index(names, s.Under[0]); slices.Index(names, s.After[len(s.After)-1]) < first {
-			v.fail(path+".after", "name phases after "+s.Under[0], "they come before the phases under the fault")
+			v.fail(path+".after", "name phases that follow "+s.Under[0], "these phases come before the phases under the fault")
 		}
 	}
 }
@@ -261,7 +262,7 @@ func (v *validator) capacity() {
 	case "":
 		v.fail("capacity.field", hint, "is missing")
 	case "controlPlane", "seed", "record", "gates", "compare", "signals", "variants", "capacity":
-		v.fail("capacity.field", hint, "%s is not a load", c.Field)
+		v.fail("capacity.field", hint, "%s does not set the load", c.Field)
 	}
 	switch unit := c.Unit(); {
 	case !c.From.Fits(unit) || !c.To.Fits(unit):

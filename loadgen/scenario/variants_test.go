@@ -103,10 +103,10 @@ variants:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := cut.Warnings(); len(w) != 1 || !strings.Contains(w[0], "mine.yaml:9: variants.cut.set: phases.a.faults[0]: networkFaults is on, for links that can be cut") {
+	if w := cut.Warnings(); len(w) != 1 || !strings.Contains(w[0], "mine.yaml:9: variants.cut.set: phases.a.faults[0]: networkFaults was turned on, so that links can be cut") {
 		t.Errorf("warnings %q", w)
 	}
-	if w := s.AllVariants()[0].Warnings(); len(w) != 1 || !strings.Contains(w[0], "networkFaults is on as in variant cut") {
+	if w := s.AllVariants()[0].Warnings(); len(w) != 1 || !strings.Contains(w[0], "networkFaults was turned on as in variant cut") {
 		t.Errorf("warnings of whole %q", w)
 	}
 }
@@ -114,7 +114,7 @@ variants:
 // An even number of members is accepted, with a warning that shows the arithmetic.
 func TestEvenMembersWarn(t *testing.T) {
 	s := read(t, "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: even\ncontrolPlane: {etcd: {members: 4}}\nphases: [{name: a, for: 1s}]\n")
-	want := "mine.yaml:4: controlPlane.etcd.members: a quorum of 4 members is 3, so 1 may be lost: the same as with 3 (use 3, or 5, which may lose 2)"
+	want := "mine.yaml:4: controlPlane.etcd.members: the quorum of 4 members is 3, so only 1 may be lost, as with 3 members (use 3 members, or 5 members so that 2 may be lost)"
 	if w := s.Warnings(); len(w) != 1 || w[0] != want {
 		t.Errorf("warnings %q, want %q", w, want)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The kinds of workload that a deploy makes.
+// The kinds of workload that a deploy creates.
 const (
 	Deployment  = "Deployment"
 	StatefulSet = "StatefulSet"
@@ -36,7 +36,7 @@ func (s *Scenario) WorkloadKinds() []string {
 	return all
 }
 
-// MarksOutOfService reports whether failed nodes get the taint out-of-service.
+// MarksOutOfService reports whether any fault gives failed nodes the taint out-of-service.
 func (s *Scenario) MarksOutOfService() bool {
 	return slices.ContainsFunc(s.Faults(), func(f PlacedFault) bool { return f.OutOfService })
 }

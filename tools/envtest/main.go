@@ -1,9 +1,10 @@
-// Envtest measures how long controller-runtime's envtest and a control plane of Stormglass take to start and to stop, and how much
-// memory they use. It starts them in turns, both from the same program controlplane:
+// Envtest measures how long controller-runtime's envtest and a control plane of Stormglass take to start and to stop, and how
+// much memory they use. It starts them alternately, both from the same program controlplane. The last argument is the number of
+// starts:
 //
 //	go run . ../../bin/controlplane 5
 //
-// Memory is the proportional set size three seconds after the start, in which pages shared by several processes count once.
+// Memory is the proportional set size (PSS) three seconds after the start: pages shared by several processes count once.
 // Envtest is a separate module because it depends on controller-runtime.
 package main
 
@@ -138,9 +139,9 @@ func startPlane(binary, dir string) (all, shared sample, err error) {
 // childMemory returns the memory of all child processes.
 func childMemory() float64 {
 	sum := 0.0
-	tasks, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is good
+	tasks, _ := filepath.Glob("/proc/self/task/*/children") // fails only for a bad pattern
 	for _, file := range tasks {
-		text, _ := os.ReadFile(file) // it fails if the thread has ended
+		text, _ := os.ReadFile(file) // an error means that the thread has ended
 		for _, pid := range strings.Fields(string(text)) {
 			if n, err := strconv.Atoi(pid); err == nil {
 				sum += memory(n)

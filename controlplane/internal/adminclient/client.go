@@ -1,6 +1,6 @@
 // Package adminclient makes all calls of a plane to its own components, as their administrator. It accepts answers only
-// from servers with a certificate of the plane's own certificate authority. Another process on the same port, such as
-// an old server that still drains, therefore cannot answer.
+// from servers with a certificate of the plane's certificate authority, so it rejects answers of another process on the
+// same port.
 package adminclient
 
 import (
@@ -148,8 +148,9 @@ func masterStatus(metrics io.Reader, lease string) (leads bool, err error) {
 	return false, lines.Err()
 }
 
-// UpdatePeerURL corrects the peer address of a single etcd member after a change of ports. etcd stores the address of
-// its first start and ignores the flag on later starts, so `member list` would show the old address.
+// UpdatePeerURL corrects the stored peer address of an etcd with one member after a change of ports. It does nothing for
+// several members. etcd stores the peer address at its first start and ignores the flag on later starts, so `member list`
+// would show the old address.
 func (c *Client) UpdatePeerURL(ctx context.Context, members []topology.Process) error {
 	if len(members) > 1 {
 		return nil
@@ -178,8 +179,7 @@ func (c *Client) UpdatePeerURL(ctx context.Context, members []topology.Process) 
 	return nil
 }
 
-// EtcdStatus is a member's answer to /v3/maintenance/status. The gateway writes
-// 64-bit numbers as text.
+// EtcdStatus is a member's answer to /v3/maintenance/status. The gateway encodes 64-bit numbers as strings.
 type EtcdStatus struct {
 	Header struct {
 		MemberID string `json:"member_id"`
@@ -200,7 +200,7 @@ func (c *Client) EtcdStatus(ctx context.Context, etcd topology.Process) (s EtcdS
 	return s, err
 }
 
-// CallEtcd calls the JSON gateway of one etcd member. With the gateway, a client needs no client library of etcd.
+// CallEtcd calls the JSON gateway of one etcd member, so that this package does not need etcd's client library.
 func (c *Client) CallEtcd(ctx context.Context, etcd topology.Process, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -237,21 +237,21 @@ func (c *Client) DeleteLeases(ctx context.Context) error {
 }
 
 // CreateServiceAccount creates a service account in the default namespace unless it exists. Pods cannot be created in a
-// namespace without the account named default. The controller manager also creates that account, but only some 4 s
-// after it becomes the leader, because its requests are limited to 20 per second. Until then, a plane that reports
-// itself ready would refuse pods.
+// namespace without the account named default. The controller manager also creates that account, but only about 4 s
+// after it becomes the leader, because its requests are limited to 20 per second. Until then, a ready plane would refuse
+// pods.
 func (c *Client) CreateServiceAccount(ctx context.Context, name string) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := c.kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx, account, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make the service account %s: %w", name, err)
+		return fmt.Errorf("create the service account %s: %w", name, err)
 	}
 	return nil
 }
 
 // SetBootstrapToken creates the Secret of a bootstrap token, or replaces the token's secret part in it.
 func (c *Client) SetBootstrapToken(ctx context.Context, id, secret string) error {
-	// API servers create the namespace too, but some time after they are ready.
+	// API servers also create the namespace, but only some time after they are ready.
 	_, err := c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
@@ -271,12 +271,12 @@ func (c *Client) ServiceAccountToken(ctx context.Context, name string, seconds i
 	return answer.Status.Token, nil
 }
 
-// Token gets a token of the load from the OIDC issuer.
+// Token gets a token for the load from the OIDC issuer.
 func (c *Client) Token(ctx context.Context, issuer topology.Process) ([]byte, error) {
 	return c.expect(ctx, issuer, http.MethodPost, service.TokenPath, nil)
 }
 
-// SetBehaviour changes how a service answers.
+// SetBehaviour sets the delays and failures of a service's answers.
 func (c *Client) SetBehaviour(ctx context.Context, proc topology.Process, b service.Behaviour) error {
 	body, err := json.Marshal(b)
 	if err != nil {

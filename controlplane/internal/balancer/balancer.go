@@ -6,9 +6,8 @@
 // has not answered several checks in a row) loses its existing connections too; otherwise their clients would hang
 // until their own timeouts.
 //
-// A connection costs two descriptors and, while idle, two goroutines and no buffer. Package balancer does not use
-// splice(2), as io.Copy would: splice holds two pipes for the whole life of a connection, so that a connection would
-// cost six descriptors.
+// A connection uses two descriptors and two goroutines, but no buffer while it is idle. Package balancer avoids io.Copy,
+// because io.Copy uses splice(2): splice keeps two pipes open for each connection, which would then use six descriptors.
 package balancer
 
 import (
@@ -26,12 +25,12 @@ import (
 
 // Backend is one server.
 type Backend struct {
-	// Name is the server's name for people. Address is the host:port where the server listens. Ready is a URL that
-	// answers 200 while the server accepts connections.
+	// Name is the server's name in State. Address is the host:port where the server listens. Ready is a URL that
+	// answers 200 while the server accepts new connections.
 	Name, Address, Ready string
 }
 
-// Options configure the checks of servers. Planes use the zero value.
+// Options configures the readiness checks. Planes use the zero value.
 type Options struct {
 	// Interval is the time between the end of a check and the next check. Zero means 500 ms.
 	Interval time.Duration
@@ -61,9 +60,9 @@ type Balancer struct {
 	buffers  sync.Pool // shared by all connections, each of which holds a buffer only while it forwards data
 
 	mu     sync.Mutex
-	turn   int // breaks ties
+	turn   int // rotates the order among servers with equally many connections
 	closed bool
-	// young holds the client connections that are not connected to a server yet.
+	// young holds the client connections that are not yet forwarded to a server.
 	young map[net.Conn]struct{}
 }
 
@@ -131,8 +130,8 @@ func (b *Balancer) accept(ctx context.Context) {
 	}
 }
 
-// serve forwards one client connection to the first server, in the sequence that order returns, that accepts a
-// connection.
+// serve tries the servers in the sequence that order returns, and forwards one client connection to the first server that
+// accepts a connection.
 func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	for _, s := range b.order() {

@@ -1,6 +1,5 @@
-// Package cloud is the cloud provider of cloud-controller-manager: it calls the API of the simulated
-// cloud (package service) over HTTPS for each operation, without its own cache or retries. The calling
-// controller retries failed operations.
+// Package cloud is the cloud provider of cloud-controller-manager. For each operation, it calls the API of the simulated
+// cloud (package service) over HTTPS. It does not cache or retry: the calling controller retries failed operations.
 package cloud
 
 import (
@@ -35,7 +34,7 @@ type Provider struct {
 
 var _ cloudprovider.Interface = (*Provider)(nil)
 
-// New returns a provider for the cloud whose API a kubeconfig names.
+// New returns a provider that calls the cloud API at the server in a kubeconfig file.
 func New(kubeconfig string) (*Provider, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -55,8 +54,8 @@ func (p *Provider) ProviderName() string { return control.ProviderName }
 // HasClusterID returns true, because the whole cloud belongs to one cluster.
 func (p *Provider) HasClusterID() bool { return true }
 
-// LoadBalancer returns the implementation of load balancers. InstancesV2 and Routes are implemented too. Zones come
-// with InstancesV2.
+// LoadBalancer returns the implementation of load balancers. InstancesV2 and Routes are implemented too. InstancesV2
+// also provides the zones of nodes.
 func (p *Provider) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return balancers{p}, true }
 func (p *Provider) InstancesV2() (cloudprovider.InstancesV2, bool)   { return instances{p}, true }
 func (p *Provider) Routes() (cloudprovider.Routes, bool)             { return routes{p}, true }

@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Check validates the flags of a user with the component's own flag set, and a scheduler configuration as the scheduler
-// does.
+// Check validates the user's flags with the component's own flag set. It validates a scheduler configuration as the
+// scheduler does.
 func Check(kind string, ask control.Check) (control.Checked, error) {
 	set, err := flagsOf(kind)
 	if err != nil {

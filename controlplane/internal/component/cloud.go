@@ -19,7 +19,7 @@ import (
 // --cloud-config names the API of the cloud.
 func newCloudControllerManager() *cobra.Command {
 	o, err := options.NewCloudControllerManagerOptions()
-	runtime.Must(err) // of constants
+	runtime.Must(err) // depends only on upstream's defaults
 	initialize := func(c *config.CompletedConfig) cloudprovider.Interface {
 		provider, err := cloud.New(c.ComponentConfig.KubeCloudShared.CloudProvider.CloudConfigFile)
 		if err != nil {

@@ -9,7 +9,7 @@
 // so in every Kubernetes component. Compared with the programs built alone, the scheduler and the controller manager
 // also export authentication_*, authorization_* and authenticated_user_requests, the scheduler apiserver_cel_* and
 // apiserver_kube_aggregator_*, and the scheduler and the API server node_collector_*. Query each of these families
-// only from the component that it belongs to. etcd exports no families of Kubernetes, and Kubernetes none of etcd.
+// only from the component that it belongs to. etcd exports no Kubernetes families, and Kubernetes no etcd families.
 package component
 
 import (
@@ -88,7 +88,7 @@ func runKubectl(args []string) int {
 	os.Args = append([]string{"kubectl"}, args...)
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
-		util.CheckErr(err) // prints in kubectl's manner and exits
+		util.CheckErr(err) // prints the error as kubectl does and exits
 	}
 	return 0
 }
@@ -110,7 +110,7 @@ func dropShadowed(args []string) {
 			return
 		}
 		name, _, _ := strings.Cut(arg, "=")
-		if long, ok := short[arg[:min(2, len(arg))]]; ok { // "-wtable" too
+		if long, ok := short[arg[:min(2, len(arg))]]; ok { // also for "-wtable"
 			name = long
 		}
 		if flag, ok := strings.CutPrefix(name, "--"); ok {

@@ -12,7 +12,7 @@ import (
 )
 
 // leaderTimeout is the time limit of one lookup of leaders. electedWithin is the maximum time that a fault waits for an
-// election in progress: a lease moves up to 24 s after its holder was lost.
+// election in progress: after a lease's holder is lost, another component takes the lease within 24 s.
 const (
 	leaderTimeout = 5 * time.Second
 	electedWithin = 30 * time.Second
@@ -20,13 +20,13 @@ const (
 
 // target holds the components and links that a fault affects, and the fault's claims on them.
 type target struct {
-	names  []string // the components, in the requested order; for a move, the components to restart, in the order of the restarts
-	same   []string // for a move: the components whose program does not change
+	names  []string // the components in the requested order; for an upgrade or a downgrade, in the order of the restarts
+	same   []string // for an upgrade or a downgrade: the components whose program does not change, so that they do not restart
 	links  []Link
 	claims []control.Claim
 }
 
-// checkPossible returns an error if this plane on this machine can never have the fault.
+// checkPossible returns an error if f is invalid for this plane, or if the plane or this machine does not support it.
 func (m *Manager) checkPossible(ctx context.Context, f control.Fault) error {
 	if problems := f.ProblemsOn(m.host.Config()); len(problems) > 0 {
 		return &control.InvalidFault{Problems: problems}
@@ -74,7 +74,7 @@ func (m *Manager) elected(ctx context.Context, f control.Fault) (found map[strin
 	defer context.AfterFunc(m.open, cancel)()
 	_ = wait.PollUntilContextCancel(ctx, time.Second/2, true, func(ctx context.Context) (bool, error) {
 		leaders, failure := m.leaders(ctx, f)
-		if failure == nil || ctx.Err() == nil { // an error because the wait ended says nothing about the plane
+		if failure == nil || ctx.Err() == nil { // ignore an error that only the end of ctx caused
 			found, err = leaders, failure
 		}
 		return err == nil, nil
@@ -134,9 +134,11 @@ func (m *Manager) follower(f control.Fault, kind, leader string) string {
 	return others[max(free, 0)]
 }
 
-// BusyError is the error of a fault that clashes with another fault that is in force or about to begin.
+// BusyError reports that a fault cannot begin, because another fault that is in force or about to begin affects the same
+// part of the plane.
 type BusyError struct {
-	// Kind is the refused fault, requested at time At. Holder is the other fault; both faults need Part of the plane.
+	// Kind is the kind of the refused fault, and Part the part of the plane that both faults need. At is the time of the
+	// request. Holder is the other fault.
 	Kind, Part string
 	At         time.Time
 	Holder     control.FaultStatus

@@ -129,7 +129,7 @@ func TestRefusalDescribesEndOfActiveFault(t *testing.T) {
 		}
 		h.stopping, h.starting = time.Second, time.Second
 		begin(t, m, control.Fault{Kind: control.FaultRestart, Components: []string{"kube-apiserver-0"}})
-		refused(pauseOf("kube-apiserver-0", 0), "is already used by fault 1, restart, until all has started again (end it")
+		refused(pauseOf("kube-apiserver-0", 0), "is already used by fault 1, restart, until all components have started again (end it")
 		go func() {
 			if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20}); err != nil {
 				t.Error(err)
@@ -250,7 +250,7 @@ func TestQuotaGivesUpAMember(t *testing.T) {
 		h.starting = time.Hour
 		began := time.Now()
 		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
-		if err == nil || !strings.Contains(err.Error(), "etcd-0 does not serve again") || time.Since(began) > 10*time.Minute {
+		if err == nil || !strings.Contains(err.Error(), "etcd-0 is not ready after its restart") || time.Since(began) > 10*time.Minute {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 	})

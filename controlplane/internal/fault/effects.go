@@ -20,8 +20,8 @@ type mechanism struct {
 	// not support it. Nil means that there are no requirements. Neither function changes anything.
 	machine func() error
 	plane   func(*Manager) error
-	// lacks returns the reason why the plane or its files do not support a given fault. Nil means that there is nothing
-	// to check.
+	// lacks returns an error if the plane, or the programs on this machine, do not support a given fault. Nil means that
+	// there is nothing to check.
 	lacks func(*Manager, context.Context, control.Fault) error
 	// begin puts a fault in force. If it fails, the returned effect undoes the part that was done.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
@@ -186,8 +186,8 @@ func (m *Manager) limit(ctx context.Context, of Rlimit, soft uint64, t target) (
 	return e, err
 }
 
-// ignoreGone returns nil instead of an error of undoing a fault if the fault's process has ended, because the effect
-// ended with the process.
+// ignoreGone returns nil if err, an error from undoing a fault, means that the affected process has ended. The fault's
+// effect ended with the process.
 func ignoreGone(err error) error {
 	if errors.Is(err, ErrNotRunning) || errors.Is(err, syscall.ESRCH) {
 		return nil
@@ -214,13 +214,13 @@ func each[T any](all []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// turnWithin is the time limit for a restarted component to serve again. Only then is the next component restarted.
-// Components need seconds, and ten times as long on a busy machine.
+// turnWithin is the maximum time to wait until a restarted component serves again, before the next component is
+// restarted. A component needs a few seconds, and up to ten times as long on a busy machine.
 const turnWithin = 90 * time.Second
 
 // restart ends the components one after another, in order, and starts each one again immediately.
 func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t target) (effect, error) {
-	failed := "" // the component whose restart stopped half-way
+	failed := "" // the component that could not be restarted
 	return m.course(func() {
 		for i, name := range t.names {
 			if i > 0 {
@@ -243,8 +243,8 @@ func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t targe
 	}), nil
 }
 
-// course runs a momentary fault to its end in a goroutine. Undoing the returned effect waits until the fault has ended
-// and then calls finish.
+// course runs a momentary fault (one that ends by itself) in a goroutine. Undoing the returned effect waits until run has
+// returned and then calls finish.
 func (m *Manager) course(run func(), finish func(context.Context) error) effect {
 	over := make(chan struct{})
 	m.running.Go(func() {
@@ -270,8 +270,7 @@ func (m *Manager) restartOne(name string) error {
 	return m.startAgain(ctx, name)
 }
 
-// awaitTurn waits until a component serves again. after is the name of the component. It returns an
-// error if the plane stops.
+// awaitTurn waits until the component named after serves again. It returns an error if the plane stops.
 func (m *Manager) awaitTurn(after string) error {
 	ctx, cancel := context.WithTimeout(m.open, turnWithin)
 	defer cancel()

@@ -9,22 +9,22 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// eventsKept is the number of events that are kept. A plane in which components are killed every second has about ten
-// events per second.
+// eventsKept is the maximum number of events in the log. A plane in which a component is killed every second has about
+// ten events per second.
 const eventsKept = 4096
 
-// Events is the ordered log of a plane's events. The manager appends the events of faults; the plane appends exits,
-// starts, leaders and leases. The last 4,096 events are kept. The zero value is ready to use. Methods of Events are
-// safe for concurrent use.
+// Events is the ordered log of a plane's last 4,096 events. The Manager appends the events of faults; the plane appends
+// exits, starts, and changes of leaders and leases. The zero value is ready to use. Methods of Events are safe for
+// concurrent use.
 type Events struct {
 	mu      sync.Mutex
 	kept    []control.Event // oldest first
 	seq     int64
 	closed  bool
-	changed chan struct{} // closed at the next event; nil without a waiting client
+	changed chan struct{} // closed at the next event; nil if no client waits
 }
 
-// Append adds an event and sets its number. If the event's time is zero, it also sets the current time.
+// Append adds an event and sets its sequence number. If the event's time is zero, it also sets the current time.
 func (e *Events) Append(event control.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -34,13 +34,13 @@ func (e *Events) Append(event control.Event) {
 	e.seq++
 	event.Seq = e.seq
 	e.kept = append(e.kept, event)
-	e.kept = e.kept[max(0, len(e.kept)-eventsKept):] // append copies the rest when its array is used up
+	e.kept = e.kept[max(0, len(e.kept)-eventsKept):] // a later append frees the dropped events
 	e.wake()
 }
 
-// After returns the kept events with numbers greater than seq, oldest first. If none exist, After waits for an
-// event. It returns an empty list if ctx ends first, and control.ErrEnded if the log is closed. If the first number is
-// greater than seq+1, some events were dropped.
+// After returns the events in the log with sequence numbers greater than seq, oldest first. If the log has no such event,
+// After waits for one. It returns an empty list if ctx ends first, and control.ErrEnded if the log is closed. If the
+// first sequence number is greater than seq+1, the log has dropped events.
 func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) {
 	for {
 		found, news, err := e.after(seq)
@@ -55,8 +55,8 @@ func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) 
 	}
 }
 
-// after returns the kept events with numbers greater than seq or, if none exist, a channel that closes at the next
-// event.
+// after returns the events with sequence numbers greater than seq. If there are no such events, it returns a channel that
+// closes at the next event.
 func (e *Events) after(seq int64) ([]control.Event, <-chan struct{}, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

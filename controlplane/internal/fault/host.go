@@ -1,5 +1,5 @@
-// Package fault applies a control.Fault to a running control plane and undoes the fault when its length is over, and at the
-// latest when the plane ends. A timer ends the fault, independently of the client that began it.
+// Package fault applies a control.Fault to a running control plane and undoes the fault when its duration is over, and at
+// the latest when the plane ends. A timer ends the fault, so the client that began it need not stay connected.
 //
 // The Manager implements each kind of fault, and decides which faults can be in force together and when they end. The Host is
 // the plane itself. The subpackages slow fsync, cut links and serve webhooks.
@@ -25,9 +25,9 @@ var ErrNotRunning = errors.New("does not run")
 type Host interface {
 	// Config returns the plane's configuration.
 	Config() control.Config
-	// Available returns an error if the plane cannot have any fault now. NeighbourAvailable returns an error if Neighbour cannot
-	// work, for example because an external etcd has no second file system. Both are called before a run and must not change
-	// anything.
+	// Available returns an error if no fault can begin now. NeighbourAvailable returns an error if Neighbour cannot work, for
+	// example because etcd is external and this machine has no second file system. Both are also called to check a fault
+	// before a run, so they must not change anything.
 	Available() error
 	NeighbourAvailable() error
 	// Leader returns the name of the current leader of a kind: the leader of the etcd members, or the holder of the lease. It
@@ -50,14 +50,14 @@ type Host interface {
 	// it connections. If the context or the process ends first, AwaitReady returns the reason.
 	AwaitReady(ctx context.Context, name string) error
 
-	// ReleaseAvailable returns an error if there is no program of a release. LinkRelease links the program into the plane. Move
-	// sets the release with which a component starts the next time; Config then includes the change.
+	// ReleaseAvailable returns an error if no program of release r can be found. LinkRelease links that program into the
+	// plane's directory. Move sets the release that a component uses from its next start; Config then includes the change.
 	ReleaseAvailable(ctx context.Context, r control.Release) error
 	LinkRelease(ctx context.Context, r control.Release) error
 	Move(name string, to control.Release) error
 
 	// Rehearse takes a snapshot of etcd, stops everything, restores the snapshot and starts everything on the
-	// restored data. It returns when everything is ready. After an error the plane is unchanged.
+	// restored data. It returns when everything is ready. If a step fails, the plane goes back to its previous data.
 	Rehearse(ctx context.Context) error
 
 	// SetLimit sets a soft limit of a component's process, like the function SetLimit of this package. The limit is effective
@@ -65,16 +65,16 @@ type Host interface {
 	SetLimit(name string, of Rlimit, soft uint64) (was uint64, err error)
 	// Fsync returns the fsync agent in the current process of an etcd member.
 	Fsync(name string) (Fsync, error)
-	// SetBehaviour changes how a service answers.
+	// SetBehaviour sets the delays and failures of a service's answers.
 	SetBehaviour(ctx context.Context, name string, b service.Behaviour) error
 	// RotateKey gives the services of a kind a new key.
 	RotateKey(ctx context.Context, kind string) error
 	// Links returns the links that can be delayed and cut. It returns no links if networkFaults is off.
 	Links() []Link
-	// Neighbour starts writers that repeatedly write size bytes and fsync; zero means the defaults of package disk. They write
-	// on the file system of etcd's data if etcd is stacked, and on another file system if etcd is external. Neighbour returns
-	// when the writers have begun to write. stop ends the writers, removes their files and then returns. lost is called with the
-	// reason if the writers end by themselves. ctx bounds only the start.
+	// Neighbour starts disk writers, which repeatedly write size bytes and fsync. Zero means the defaults of package disk. They
+	// write on the file system of etcd's data if etcd is stacked, and on another file system if etcd is external. Neighbour
+	// returns when the writers have begun to write. stop returns when the writers have ended and their files are removed. lost
+	// is called with the reason if the writers end by themselves. ctx limits only the start.
 	Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error)
 	// Etcd calls a path of one member's JSON gateway, such as "/v3/maintenance/alarm". If the member is paused, the call fails
 	// when the context ends.

@@ -16,17 +16,18 @@ const eventsWithin = 30 * time.Second
 
 const maxFaultBytes = 1 << 16
 
-// Handle adds the paths that control.Client uses to a control socket:
+// Handle adds to mux the paths of the control socket that control.Client uses for faults and events:
 //
-//	POST   /v1/faults        begins a fault, answers when it is in force
-//	POST   /v1/faults/check  reports whether it would begin
-//	GET    /v1/faults        lists them
-//	DELETE /v1/faults        ends all, answers when they are undone
-//	DELETE /v1/faults/{id}   ends one
-//	GET    /v1/events        with after=N: events with numbers over N
+//	POST   /v1/faults            begins a fault; answers when it is in force
+//	POST   /v1/faults/check      reports whether a fault would begin
+//	GET    /v1/faults            lists the faults
+//	DELETE /v1/faults            ends all faults; answers when they are undone
+//	DELETE /v1/faults/{id}       ends one fault; answers when it is undone
+//	GET    /v1/events?after=N    waits for events with sequence numbers greater than N
 //
-// A refusal is a control.FaultRefusal: 400 for a fault that this plane can never have, 404 for an unknown ID, 409 for a
-// fault that clashes with another, 410 for events of a plane that has ended, 503 for other failures.
+// The body of an error response is a control.FaultRefusal. Its status is 400 for a fault that the plane does not support
+// or an invalid request, 404 for an unknown ID, 409 for a fault that clashes with another fault, 410 for events of a
+// plane that has ended, and 503 for other failures.
 func Handle(mux *http.ServeMux, m *Manager, events *Events) {
 	asked := func(do func(context.Context, control.Fault) (any, error)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +35,7 @@ func Handle(mux *http.ServeMux, m *Manager, events *Events) {
 			decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxFaultBytes))
 			decoder.DisallowUnknownFields() // a misspelt field must not be ignored
 			if err := decoder.Decode(&f); err != nil {
-				answer(w, nil, &control.InvalidFault{Problems: []control.Problem{{Path: "fault", Msg: err.Error(), Hint: "JSON of control.Fault"}}})
+				answer(w, nil, &control.InvalidFault{Problems: []control.Problem{{Path: "fault", Msg: err.Error(), Hint: "send a control.Fault as JSON"}}})
 				return
 			}
 			out, err := do(r.Context(), f)
@@ -91,5 +92,5 @@ func answer(w http.ResponseWriter, out any, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(out) // the client may have left
+	_ = json.NewEncoder(w).Encode(out) // an error means that the client has disconnected
 }

@@ -18,27 +18,26 @@ const (
 	undoLongWithin = 5 * time.Minute
 )
 
-// active is one fault. It exists from the time when the fault claims its parts.
+// active is one fault in the Manager's list. It is created when the fault claims the parts of the plane that it needs.
 type active struct {
-	status control.FaultStatus // under the manager's lock
+	status control.FaultStatus // guarded by Manager.mu
 	claims []control.Claim
 	effect effect
 	work   sync.Mutex // held while the fault is undone or renewed, so that these do not overlap
 
 	abandon context.CancelCauseFunc // cancels the beginning of the fault
-	clear   chan chan error         // asks keep to end the fault now
+	clear   chan chan error         // asks keep to end the fault now; keep sends the result to the received channel
 	gone    chan struct{}           // closed when the fault is completely undone
 }
 
 // effect holds the functions that undo and renew a fault's changes to the plane.
 type effect struct {
-	// undo undoes the fault's changes, also if only a part of them was made. It may be called again after an error. Nil
+	// undo undoes the fault's changes, even if only some of them were made. It may be called again after an error. Nil
 	// means that there is nothing to undo.
 	undo func(context.Context) error
-	// renew applies the fault to the new process of a component. It is nil for faults that survive the end of a
-	// process.
+	// renew applies the fault to the new process of a restarted component. It is nil for faults that do not need that.
 	renew func(ctx context.Context, name string) error
-	// over is closed when a momentary fault has ended. It is nil for other faults.
+	// over is closed when a momentary fault has ended by itself. It is nil for other faults.
 	over <-chan struct{}
 }
 
@@ -74,7 +73,7 @@ func (m *Manager) keep(a *active, ends time.Time) {
 	}
 }
 
-// Renew applies the faults in force on a component again, after a new process has replaced the component's process.
+// Renew applies the faults in force on a component to its new process, after a restart.
 func (m *Manager) Renew(ctx context.Context, name string) {
 	m.mu.Lock()
 	var lost []*active
@@ -94,12 +93,12 @@ func (m *Manager) renew(ctx context.Context, a *active, name string) {
 	a.work.Lock()
 	defer a.work.Unlock()
 	select {
-	case <-a.gone: // the fault was undone before the process ended, or meanwhile
+	case <-a.gone: // the fault has been undone in the meantime
 		return
 	default:
 	}
 	if err := a.effect.renew(ctx, name); err != nil {
-		m.markLost(a.status.ID, fmt.Errorf("with the process of %s: %w", name, err))
+		m.markLost(a.status.ID, fmt.Errorf("cannot apply the fault to the new process of %s: %w", name, err))
 		return
 	}
 	m.mu.Lock()
@@ -134,7 +133,7 @@ func (m *Manager) undo(a *active) error {
 		m.publish(control.EventFaultEnd, now, a.status, fmt.Sprintf("%s could not be undone: %v", describe(a.status), err))
 		return fmt.Errorf("fault %s, %s, could not be undone: %w", a.status.ID, a.status.Kind, err)
 	}
-	if !a.status.Active.IsZero() || a.status.Error != "" { // else it was never published
+	if !a.status.Active.IsZero() || a.status.Error != "" { // otherwise no event of this fault was published
 		m.publish(control.EventFaultEnd, now, a.status, describe(a.status))
 	}
 	a.status.Ended, a.status.Error = now, ""
@@ -153,7 +152,7 @@ func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if a.status.Ended.IsZero() { // a waiting Clear still returns it
+	if a.status.Ended.IsZero() { // set it, because a waiting Clear returns this status
 		a.status.Ended = time.Now()
 	}
 	m.faults = slices.DeleteFunc(m.faults, func(other *active) bool { return other == a })
@@ -189,7 +188,7 @@ func (m *Manager) publish(kind string, at time.Time, s control.FaultStatus, deta
 
 // describe returns a short text for a fault, such as "pause of etcd-0".
 func describe(s control.FaultStatus) string {
-	if len(s.Components) == 0 { // the fault has no components, or always the same ones
+	if len(s.Components) == 0 { // faults of this kind have no components, or always the same components
 		return s.Kind
 	}
 	return s.Kind + " of " + strings.Join(s.On, ", ")

@@ -13,5 +13,5 @@ func SetLimit(int, Rlimit, uint64) (was uint64, err error) { return 0, limitsAva
 
 // limitsAvailable returns an error if SetLimit does not work on this system.
 func limitsAvailable() error {
-	return fmt.Errorf("a limit of another process can be set on Linux only, this is %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	return fmt.Errorf("limits of another process can be set only on Linux; this system is %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

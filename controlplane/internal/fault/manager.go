@@ -15,8 +15,7 @@ import (
 
 const endedKept = 1000
 
-// Manager begins and ends the faults of one plane. Its methods are safe for
-// concurrent use.
+// Manager begins and ends the faults of one plane. Its methods are safe for concurrent use.
 type Manager struct {
 	host   Host
 	events *Events
@@ -34,13 +33,13 @@ type Manager struct {
 	faults   []*active // in the order of their requests
 	lastID   int64
 	excluded string         // why no fault may begin for now, or ""
-	running  sync.WaitGroup // the faults that are beginning or in force
+	running  sync.WaitGroup // the faults that are beginning or in force, and goroutines that they have started
 }
 
 // ErrNotFound is the error for an unknown fault ID.
 var ErrNotFound = errors.New("there is no such fault")
 
-// errClosed is the error of calls after Close.
+// errClosed is the error of Begin after Close, and the cancellation cause of faults that begin during Close.
 var errClosed = errors.New("the plane is stopping")
 
 // errCleared is the cancellation cause of a fault that is cleared while it begins.
@@ -70,9 +69,9 @@ func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 	return err
 }
 
-// Begin begins a fault and returns when the fault is in force. The fault ends by itself when its length is over. A
-// fault on a leader first waits for an election in progress. If ctx ends, or a step fails, Begin undoes what it has
-// done, and there is no fault. The error is a *control.InvalidFault if this plane can never have the fault, and a
+// Begin begins a fault and returns when the fault is in force. The fault ends by itself when its duration is over. A
+// fault on a leader first waits for an election in progress. If ctx ends, or a step fails, Begin undoes its changes and
+// the fault does not begin. The error is a *control.InvalidFault if the plane does not support the fault, and a
 // *BusyError if the fault clashes with another fault.
 func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStatus, error) {
 	asked := time.Now()
@@ -92,7 +91,7 @@ func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStat
 	}
 	if a.effect, err = mechanisms()[f.Kind].begin(m, ctx, a.status.ID, f, t); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
-			err = cause // rather than an error that it has caused
+			err = cause // more helpful than an error that resulted from it
 		}
 		return m.rollback(a, fmt.Errorf("%s cannot begin: %w", f.Kind, err))
 	}
@@ -136,7 +135,7 @@ func (m *Manager) dropOldest() {
 }
 
 // List returns the faults in the order of their requests: all faults that are beginning or in force, and the most
-// recent faults that have ended. It returns at most a thousand faults if some of them have ended.
+// recent faults that have ended. Beyond a thousand faults, the oldest ended faults are dropped.
 func (m *Manager) List() []control.FaultStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,8 +146,8 @@ func (m *Manager) List() []control.FaultStatus {
 	return list
 }
 
-// Clear ends one fault and returns when the fault is undone. For a fault that has already ended it returns no error. It
-// returns ErrNotFound for an unknown ID, the error of the undoing, or the error of ctx if ctx ends first.
+// Clear ends one fault and returns when the fault is undone. It succeeds for a fault that has already ended. It returns
+// ErrNotFound for an unknown ID, an error if the fault cannot be undone, or the error of ctx if ctx ends first.
 func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, error) {
 	m.mu.Lock()
 	i := slices.IndexFunc(m.faults, func(a *active) bool { return a.status.ID == id })
@@ -164,8 +163,8 @@ func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, er
 	return a.status, err
 }
 
-// ClearAll ends all faults, waits until they are undone, and returns the faults that it ended. Faults whose undoing
-// needs a serving plane are undone last.
+// ClearAll ends all faults, waits until they are undone, and returns them. Faults that can only be undone on a serving
+// plane are undone last.
 func (m *Manager) ClearAll(ctx context.Context) ([]control.FaultStatus, error) {
 	return m.endAll(ctx, errCleared)
 }
@@ -195,8 +194,8 @@ func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatu
 	return list, err
 }
 
-// Exclude refuses new faults until release is called. It is for operations that no fault may disturb. why is the reason
-// in the error of a refused fault. Exclude fails if faults are in force.
+// Exclude refuses new faults until release is called. It protects operations that no fault may disturb. why is the error
+// text of the refused faults. Exclude fails if faults are in force.
 func (m *Manager) Exclude(why string) (release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -220,8 +219,8 @@ func (m *Manager) Exclude(why string) (release func(), err error) {
 	}), nil
 }
 
-// Close refuses new faults and undoes all others. It returns the errors of faults that could not be undone before ctx
-// ends. Call Close before you stop the plane's processes, because a paused process does not react to a stop.
+// Close permanently refuses new faults and undoes all existing ones. It returns the errors of faults that could not be
+// undone before ctx ends. Call Close before you stop the plane's processes, because a paused process cannot stop.
 func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.shut()

@@ -197,10 +197,10 @@ func TestFaultIsRenewedInNewProcess(t *testing.T) {
 			"0s limit etcd-0 100", "0s slow etcd-0 25ms", "0s slow etcd-1 25ms", "0s slow etcd-2 25ms",
 			"10s limit etcd-0 100", "10s slow etcd-0 25ms",
 			"1m0s swift etcd-0", "1m0s swift etcd-1", "1m0s swift etcd-2", "2m0s limit etcd-0 65536")
-		if s := m.List()[0]; s.Lost != "with the process of etcd-1: no agent" || s.Error != "" || s.Ended.IsZero() {
+		if s := m.List()[0]; s.Lost != "cannot apply the fault to the new process of etcd-1: no agent" || s.Error != "" || s.Ended.IsZero() {
 			t.Errorf("status: %+v", s)
 		}
-		if events := told(m); len(events) != 7 || !strings.HasSuffix(events[4], "slowFsync of etcd-0, etcd-1, etcd-2 is lost: with the process of etcd-1: no agent") {
+		if events := told(m); len(events) != 7 || !strings.HasSuffix(events[4], "slowFsync of etcd-0, etcd-1, etcd-2 is lost: cannot apply the fault to the new process of etcd-1: no agent") {
 			t.Errorf("events: %q", events)
 		}
 	})

@@ -97,7 +97,7 @@ func (m *Manager) moveOne(name string, to control.Release) error {
 	if back == nil {
 		return fmt.Errorf("%w\n%s serves with %s again", err, name, from.VersionOf(kind))
 	}
-	return errors.Join(err, fmt.Errorf("nor with %s, as before: %w", from.VersionOf(kind), back), m.startAs(name, to))
+	return errors.Join(err, fmt.Errorf("the component does not serve with the previous version %s either: %w", from.VersionOf(kind), back), m.startAs(name, to))
 }
 
 // serveAs ends a component, starts it with the program of a release and waits until it serves.

@@ -91,7 +91,7 @@ func TestUpgradeThatCannotGoBack(t *testing.T) {
 		begin(t, m, control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"etcd-0"}})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s := m.List()[0]; !strings.Contains(s.Lost, "nor with 3.6.14, as before") || h.Config().ReleaseOf("etcd-0").Minor != "1.37" {
+		if s := m.List()[0]; !strings.Contains(s.Lost, "with the previous version 3.6.14 either") || h.Config().ReleaseOf("etcd-0").Minor != "1.37" {
 			t.Errorf("%+v: %v", s, h.Config().Versions)
 		}
 	})
@@ -154,10 +154,10 @@ func TestMoveRefused(t *testing.T) {
 			{"1.35", control.Fault{Kind: control.FaultUpgrade, To: "1.37"}, "more than one minor version"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.35"}, "it cannot move to v1.35.4 by upgrade"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.36"}, "already"},
-			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler"}}, "is newer than kube-apiserver-0 of 1.36"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler"}}, "is newer than kube-apiserver-0 with version 1.36"},
 			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.38"}, "there is no version"},
-			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler-leader"}}, "the leader changes during the move"},
-			{"1.37", control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"kube-apiserver-0"}}, "is newer than kube-apiserver-0 of 1.36"},
+			{"1.36", control.Fault{Kind: control.FaultUpgrade, To: "1.37", Components: []string{"kube-scheduler-leader"}}, "the leader may change while components restart"},
+			{"1.37", control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"kube-apiserver-0"}}, "is newer than kube-apiserver-0 with version 1.36"},
 		} {
 			h.version = c.version
 			if _, err := m.Begin(t.Context(), c.fault); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -66,7 +66,7 @@ func (m *Manager) restartInTurn(ctx context.Context, members []string, flags con
 		err := m.host.AwaitReady(turn, name)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("%s does not serve again: %w", name, err)
+			return fmt.Errorf("%s is not ready after its restart: %w", name, err)
 		}
 	}
 	return nil

@@ -26,9 +26,9 @@ const webhookNames = "stormglass-fault-"
 // clearEvery is the interval at which the manager retries to remove a registration while the API server does not serve.
 const clearEvery = 100 * time.Millisecond
 
-// A registration whose answer was lost may still take effect later. For example, a paused etcd member may hold the
-// request and commit it when it continues. For lateWithin after such a failure, the Manager looks for the registration
-// every lateEvery and removes it.
+// A request to register a webhook may still take effect after it got no answer. For example, a paused etcd member may
+// hold the request and commit it when it continues. For lateWithin after such a failure, the Manager looks for the
+// registration every lateEvery and removes it.
 const (
 	lateWithin = 10 * time.Minute
 	lateEvery  = 2 * time.Second
@@ -92,8 +92,8 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _
 	}}, nil
 }
 
-// removeLate removes a registration that appears after the manager has given it up. The registration has no server, so
-// the requests that it matches would fail.
+// removeLate removes a registration that appears after its fault has ended. The registration has no server, so the
+// requests that it matches would fail.
 func (m *Manager) removeLate(hooks webhooks, name string) {
 	_ = wait.PollUntilContextTimeout(m.life, lateEvery, lateWithin, true, func(ctx context.Context) (bool, error) {
 		found, err := hooks.remove(ctx, name)
@@ -165,8 +165,8 @@ func (m *Manager) checkServed(ctx context.Context, f control.Fault) error {
 		return fmt.Errorf("%s cannot begin: look up %s at the API server: %w", f.Kind, f.Resource, err)
 	case !found:
 		return &control.InvalidFault{Problems: []control.Problem{{
-			Path: "resource", Msg: fmt.Sprintf("the API server has no %s to create", f.Resource),
-			Hint: `plural and with its group, for example "deployments.apps"; controlplane kubectl api-resources lists them`,
+			Path: "resource", Msg: fmt.Sprintf("the API server does not serve %s, or does not allow creating them", f.Resource),
+			Hint: `write the plural with its group, for example "deployments.apps"; to list the resources, run: controlplane kubectl api-resources`,
 		}}}
 	}
 	return nil

@@ -69,7 +69,7 @@ func TestWebhookOnUnservedResourceIsRefused(t *testing.T) {
 		_, err := m.Begin(t.Context(), f)
 		checked := m.Check(t.Context(), f)
 		var invalid *control.InvalidFault
-		if !errors.As(err, &invalid) || checked == nil || checked.Error() != err.Error() || !strings.HasPrefix(err.Error(), "resource: the API server has no deployments to create (") {
+		if !errors.As(err, &invalid) || checked == nil || checked.Error() != err.Error() || !strings.HasPrefix(err.Error(), "resource: the API server does not serve deployments, or does not allow creating them (") {
 			t.Errorf("begin: %v\ncheck: %v", err, checked)
 		}
 		h.breaks("serves deployments", errors.New("connection refused"))

@@ -32,8 +32,8 @@ func FollowAll(cfg control.Config, layout topology.Layout) (all Elections) {
 	return all
 }
 
-// pollInterval is the interval at which the logs are read. An event is reported up to this much later than it happened,
-// but carries the time of its log line.
+// pollInterval is the interval at which the logs are read. An event is reported up to this long after it happened, but has
+// the time of its log line.
 const pollInterval = 50 * time.Millisecond
 
 // Report calls report for each election until ctx ends.

@@ -33,14 +33,14 @@ func NewRoles(client *adminclient.Client, etcdMembers int) *Roles {
 	return &Roles{client: client, etcdMembers: etcdMembers, names: map[string]string{}}
 }
 
-// Leader returns the name of the component that leads its kind now. running returns the processes of a kind that have
+// Leader returns the name of the current leader of a kind of component. running returns the processes of a kind that have
 // not ended.
 func (r *Roles) Leader(ctx context.Context, kind string, running func(kind string) []topology.Process) (string, error) {
 	switch kind {
 	case control.KindEtcd:
 		return r.etcdLeader(ctx, running(kind))
 	case control.KindAPIServer:
-		return "", fmt.Errorf("no %s leads: they are equals", kind)
+		return "", fmt.Errorf("%s has no leader: all replicas are equal", kind)
 	}
 	if !elected(kind) {
 		return "", fmt.Errorf("no component of the kind %q leads", kind)
@@ -48,8 +48,8 @@ func (r *Roles) Leader(ctx context.Context, kind string, running func(kind strin
 	return r.leaseHolder(ctx, kind, running(kind))
 }
 
-// etcdLeader calls all members at once, and waits until a quorum agrees or all have answered. A paused member therefore
-// does not delay a fault that needs the leader.
+// etcdLeader calls all members at the same time, and waits until a quorum agrees or all members have answered. A paused
+// member therefore does not delay a fault that needs the leader.
 func (r *Roles) etcdLeader(ctx context.Context, running []topology.Process) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -174,7 +174,7 @@ func (r *Roles) fill(ctx context.Context, c *control.ComponentStatus) {
 		}
 		c.Etcd = &control.EtcdStatus{Term: s.Term, DBSize: s.DBSize, DBInUse: s.DBInUse, Alarms: s.Errors}
 		switch s.Leader {
-		case "": // none is known
+		case "": // the member does not know the leader
 		case s.Header.MemberID:
 			c.Role = control.RoleLeader
 		default:
@@ -208,7 +208,7 @@ type vote struct {
 
 // Add counts one member's answer: the leader that the member knows, or "" if it knows none, and the term. settled is
 // true if a quorum has given the same answer. Then the other answers do not matter, because a leader of a newer term
-// would have needed a vote of that quorum.
+// would have needed the vote of a member of that quorum.
 func (v *Votes) Add(leader string, term int64) (settled bool) {
 	if leader == "" {
 		return false

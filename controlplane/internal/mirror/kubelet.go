@@ -129,7 +129,7 @@ func (n *node) Dial(ctx context.Context, pod *corev1.Pod, to int32) (net.Conn, e
 		}
 		serves := port(c)
 		if to != serves && to != wellKnown[c.Kind] {
-			return nil, fmt.Errorf("%s does not serve at port %d (forward port %d)", c.Name, to, cmp.Or(wellKnown[c.Kind], serves))
+			return nil, fmt.Errorf("%s does not listen on port %d (forward port %d)", c.Name, to, cmp.Or(wellKnown[c.Kind], serves))
 		}
 		dialer := net.Dialer{Timeout: within}
 		return dialer.DialContext(ctx, "tcp", net.JoinHostPort(topology.Host, strconv.Itoa(int(serves))))

@@ -35,8 +35,8 @@ func TestDial(t *testing.T) {
 	}{
 		{pod: "kube-scheduler-control-plane", port: own},
 		{pod: "kube-scheduler-control-plane", port: 10259},
-		{"kube-scheduler-control-plane", 10257, "kube-scheduler-0 does not serve at port 10257 (forward port 10259)"},
-		{"oidc-issuer-control-plane", 443, "oidc-issuer-0 does not serve at port 443 (forward port 9)"},
+		{"kube-scheduler-control-plane", 10257, "kube-scheduler-0 does not listen on port 10257 (forward port 10259)"},
+		{"oidc-issuer-control-plane", 443, "oidc-issuer-0 does not listen on port 443 (forward port 9)"},
 		{"kube-scheduler-control-plane-1", 10259, `pod "kube-scheduler-control-plane-1" does not exist`},
 	} {
 		conn, err := n.Dial(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: test.pod}}, test.port)

@@ -31,8 +31,8 @@ type Config struct {
 	MetricsServerVersion string
 	// Components returns the current state of all components.
 	Components func() []supervisor.Snapshot
-	// Events waits for events of the plane with numbers greater than after. It returns an empty list when the plane has
-	// ended.
+	// Events waits for events of the plane with sequence numbers greater than after. An error or an empty list means that
+	// no more events follow.
 	Events func(ctx context.Context, after int64) ([]control.Event, error)
 }
 
@@ -75,8 +75,8 @@ func Start(cfg Config) (*Nodes, error) {
 	return nodes, nil
 }
 
-// Stop stops the requests of the nodes and returns when none is in progress. The Nodes and pods stay in the API, as if
-// the machine were switched off.
+// Stop stops the requests of the nodes and returns when no request is in progress. The Node and Pod objects stay in the
+// API, as if the machine were switched off.
 func (n *Nodes) Stop() {
 	n.stop()
 	if n.api != nil {

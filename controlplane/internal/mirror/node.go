@@ -50,7 +50,7 @@ func index(component string) int {
 	return i
 }
 
-// node maintains one Node and its pods. Only the method run uses the fields from registered on.
+// node maintains one Node and its pods. Only the goroutine of run uses the fields from registered on.
 type node struct {
 	cfg     *Config
 	name    string
@@ -176,7 +176,6 @@ func (n *node) renew(ctx context.Context, now time.Time) (err error) {
 	return err
 }
 
-// report updates the node's status by a patch.
 func (n *node) report(ctx context.Context, now time.Time) error {
 	status := n.status()
 	for _, c := range []corev1.NodeCondition{
@@ -214,7 +213,7 @@ func (n *node) object() *corev1.Node {
 	}
 }
 
-// status returns the Node's status without conditions. Its capacity for pods is 0, because no pod may be scheduled
+// status returns the Node's status without conditions. Its allocatable number of pods is 0, so that no pod is scheduled
 // there: nothing would run the pod, and some workloads tolerate every taint.
 func (n *node) status() corev1.NodeStatus {
 	capacity := corev1.ResourceList{

@@ -91,7 +91,7 @@ func Start(ctx context.Context, o Options) (*Observer, error) {
 		_ = w.cmd.Wait()                 // the log says how the observer ended
 		_ = alive.Close()
 	}()
-	within, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("it did not answer within %s", startWithin))
+	within, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("loadgen did not answer within %s", startWithin))
 	defer cancel()
 	select {
 	case err = <-answered:

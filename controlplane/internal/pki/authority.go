@@ -1,6 +1,5 @@
-// Package pki makes a plane's keys: one certificate authority per trust domain,
-// one ECDSA P-256 identity per component, the service accounts' signing key,
-// and kubeconfigs. It uses crypto/x509 and nothing else.
+// Package pki makes a plane's keys: one certificate authority per trust domain, one or more ECDSA P-256 identities per
+// component, the service accounts' signing key, and kubeconfigs.
 //
 // The authorities must be separate for two reasons. etcd admits every client with a certificate of its authority, so a
 // kubelet's certificate must come from another authority. And a client with a certificate of the request-header
@@ -30,7 +29,7 @@ import (
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	leafLife      = 365 * 24 * time.Hour
-	// backdate is the time by which a certificate is valid earlier than now, so that it stays valid if the clock is set
+	// backdate is how long before its creation a certificate becomes valid, so that it stays valid if the clock is set
 	// back a little.
 	backdate = 5 * time.Minute
 )
@@ -89,7 +88,7 @@ func readAuthority(crt, key string) (*Authority, error) {
 }
 
 func makeAuthority(crt, key, name string, now time.Time) (*Authority, error) {
-	for _, file := range []string{crt, key} { // one file without the other is damage, not a new plane
+	for _, file := range []string{crt, key} { // in a new plane, neither file exists
 		if _, err := os.Lstat(file); err == nil {
 			return nil, fmt.Errorf("%s exists, but the other file of its pair does not", file)
 		}

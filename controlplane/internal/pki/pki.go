@@ -25,7 +25,7 @@ const (
 	ServerCA        = "server-ca"         // serving certificates of the Kubernetes components
 	RequestHeaderCA = "request-header-ca" // clients that may act for another user (aggregation)
 	EtcdCA          = "etcd-ca"           // clients of etcd, and etcd's serving certificate
-	EtcdPeerCA      = "etcd-peer-ca"      // etcd members among themselves
+	EtcdPeerCA      = "etcd-peer-ca"      // connections between etcd members
 )
 
 // The identities, one per component and purpose.
@@ -80,8 +80,8 @@ func (d Dir) ServiceAccountKey() string    { return d.Key("service-account") }
 func (d Dir) ServiceAccountPublic() string { return filepath.Join(string(d), "service-account.pub") }
 
 // Ensure creates missing keys and certificates. It keeps authorities and the key for service account tokens for the
-// plane's life. It issues all other certificates again each time, so that no certificate expires in a plane that is
-// stopped and started for years. serviceIP is the address of the `kubernetes` Service.
+// plane's life. It issues all other certificates again each time, so that they do not expire even if a plane is stopped
+// and started for years. serviceIP is the address of the `kubernetes` Service.
 func (d Dir) Ensure(now time.Time, serviceIP net.IP) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return err
@@ -120,9 +120,9 @@ const (
 	scrapeUser = "stormglass-scrape"
 )
 
-// EncryptionKeyFile returns the path of the key that encrypts Secrets. KeyCount returns the path of the file with the
-// number of keys that a kind of service has had; the file exists only after a rotation. LoadToken returns the path of
-// the load's token, if the load uses a token.
+// EncryptionKeyFile returns the path of the key that encrypts Secrets. KeyCount returns the path of the file that
+// counts the keys that a kind of service has had; the file exists only after a key rotation. LoadToken returns the path
+// of the token with which the load authenticates; the file exists only if the load uses a token.
 func (d Dir) EncryptionKeyFile() string   { return d.Key("encryption") }
 func (d Dir) KeyCount(kind string) string { return filepath.Join(string(d), kind+".count") }
 func (d Dir) LoadToken() string           { return filepath.Join(string(d), Loadgen+".token") }
@@ -134,7 +134,7 @@ func (d Dir) EncryptionKey() ([]byte, error) {
 	key, err := os.ReadFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		if err == nil && len(key) != encryptionKeySize {
-			err = fmt.Errorf("%s: %d bytes, not %d (the Secrets that it encrypted are lost without it)", path, len(key), encryptionKeySize)
+			err = fmt.Errorf("%s: the key has %d bytes, not %d (restore the file: without it, the encrypted Secrets cannot be read)", path, len(key), encryptionKeySize)
 		}
 		return key, err
 	}

@@ -14,8 +14,8 @@ import (
 // DieWithParent makes this process kill itself by SIGKILL as soon as its parent is gone, if the parent has set
 // control.ParentPipeEnv. Call it once, at the beginning of main.
 //
-// The process is not cleaned up, because the parent's death is never orderly, and the children must not run at the same
-// time as the children of the next parent.
+// The process does not shut down gracefully: its parent was killed, and it must end before the next parent starts its
+// children.
 func DieWithParent() error {
 	number, ok, err := TakeNumber(control.ParentPipeEnv, "not a descriptor")
 	if err != nil || !ok {
@@ -73,7 +73,7 @@ const descriptorsEnv = "STORMGLASS_DESCRIPTORS"
 // (Spec.Descriptors), if any. Call it at the beginning of main. The parent cannot set the limit itself, because Go
 // raises the soft limit of every process to the hard limit when the process starts. The hard limit does not change.
 func LimitDescriptors() error {
-	soft, ok, err := TakeNumber(descriptorsEnv, "no number of descriptors")
+	soft, ok, err := TakeNumber(descriptorsEnv, "not a number of descriptors")
 	if err != nil || !ok {
 		return err
 	}

@@ -40,7 +40,7 @@ func OOMKills() uint64 { return field("/proc/vmstat", "oom_kill") }
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// cgroup returns this process's directory in cgroup v2, or "".
+// cgroup returns this process's directory in cgroup v2, or "" if the machine does not use cgroup v2.
 func cgroup() string {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	path, found := strings.CutPrefix(strings.TrimSpace(string(data)), "0::/")
@@ -50,7 +50,7 @@ func cgroup() string {
 	return filepath.Join(cgroupRoot, path)
 }
 
-// number reads a file that contains an integer. ok is false for "max", which means unlimited.
+// number reads a file that contains an integer. ok is false for "max", which means unlimited, and if the file is missing.
 func number(path string) (n uint64, ok bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -137,7 +137,7 @@ func Reserve(port int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), fmt.Sprintf("port %d", port)), nil
 }
 
-// descriptorCeiling returns the maximum, because Linux allows any soft limit up to the hard limit.
+// descriptorCeiling returns no ceiling, because Linux allows any soft limit up to the hard limit.
 func descriptorCeiling() uint64 { return math.MaxUint64 }
 
 // endWithParent asks the kernel to kill the child when the thread that started it ends.

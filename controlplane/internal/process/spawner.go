@@ -36,7 +36,7 @@ type Spawner struct {
 
 	mu       sync.Mutex
 	closed   bool
-	children []*Child // all that live, and some that have ended
+	children []*Child // all running children, and some that have ended
 }
 
 // NewSpawner returns a Spawner. The caller must close it.
@@ -177,7 +177,7 @@ func (e Exit) String() string {
 }
 
 func (c *Child) wait(cmd *exec.Cmd) {
-	_ = cmd.Wait() // the state below says more
+	_ = cmd.Wait() // ProcessState says more than the error
 	c.exit = Exit{At: time.Now(), Code: cmd.ProcessState.ExitCode(), CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		c.exit.Signal = control.SignalName(status.Signal())
@@ -224,7 +224,7 @@ func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	case <-timer.C:
 	case <-now:
 	}
-	if !c.Ended() { // it may have ended just when the grace period did
+	if !c.Ended() { // it may have ended together with the grace period
 		_ = c.Signal(syscall.SIGKILL)
 	}
 	<-c.done

@@ -13,20 +13,20 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// PollInterval is the interval between two checks. Within is the maximum wait for one process at a start. A process
-// needs 1 to 4 s on two cores, and ten times as long on a busy machine.
+// PollInterval is the interval between two checks. Within is the maximum time to wait until a started process is ready.
+// A process needs 1 to 4 s on two cores, and ten times as long on a busy machine.
 const (
 	PollInterval = 25 * time.Millisecond
 	Within       = 90 * time.Second
-	checkWithin  = 2 * time.Second // one check
+	checkWithin  = 2 * time.Second // time limit of one check
 )
 
 // Check returns nil if a process is ready. begun is the time at which the plane, or a restore, started the first
-// process of this kind. A zero begun means that only this process was started again.
+// process of this kind. It is the zero time if only this process was restarted.
 func Check(ctx context.Context, client *adminclient.Client, proc topology.Process, begun time.Time) error {
 	switch proc.Kind {
 	case control.KindEtcd: // a linearizable read, which needs a leader
-		if begun.IsZero() { // a full database does not count: the fault that filled it clears it
+		if begun.IsZero() { // ignore a full database: the end of the fault that filled it frees space
 			return client.Get(ctx, proc, "/health?exclude=NOSPACE")
 		}
 		return client.Get(ctx, proc, "/health")
@@ -34,7 +34,7 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 		if err := client.Get(ctx, proc, "/readyz"); err != nil {
 			return err
 		}
-		return client.Get(ctx, proc, "/api/v1/namespaces/"+metav1.NamespaceDefault) // the server creates it
+		return client.Get(ctx, proc, "/api/v1/namespaces/"+metav1.NamespaceDefault) // which API servers create
 	case control.KindMetricsServer:
 		// metrics-server's own /readyz waits for the first samples of a node, but the plane may have no node.
 		if err := client.Get(ctx, proc, "/healthz"); err != nil || !begun.IsZero() {
@@ -42,7 +42,7 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 		}
 		return client.Served(ctx, topology.MetricsAPI)
 	}
-	if !begun.IsZero() && control.KindOf(proc.Kind).Leads { // one of its kind must lead
+	if !begun.IsZero() && control.KindOf(proc.Kind).Leads { // a component of this kind must have become the leader
 		if err := client.LeaseTaken(ctx, proc.Kind, begun); err != nil {
 			return err
 		}

@@ -1,6 +1,5 @@
-// Package restore restores the etcd of a plane from a snapshot. While it replaces the data directories, no other
-// package uses them. It replaces the data of all members or of no member, even if the supervisor is killed in the
-// middle.
+// Package restore restores the etcd of a plane from a snapshot. It replaces the data of all members or of no member,
+// even if the supervisor is killed in the middle. While it replaces the data directories, no other package uses them.
 package restore
 
 import (
@@ -58,7 +57,7 @@ type Restorer struct {
 func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(r.Closing, func() { cancel(errors.New("the plane is ending")) })()
+	defer context.AfterFunc(r.Closing, func() { cancel(errors.New("the control plane is stopping")) })()
 	claim, err := r.Components.Claim()
 	if err != nil {
 		return control.Restored{}, err
@@ -81,7 +80,7 @@ func (r *Restorer) Restore(ctx context.Context, file string) (control.Restored, 
 		r.Progress("restore etcd: %v; going back to the previous data", err)
 		return control.Restored{}, errors.Join(fmt.Errorf("restore etcd: %w", err), r.swapBack(claim, data))
 	}
-	r.Report(data.Clean()) // the next start tries again
+	r.Report(data.Clean()) // on failure, the plane's next start tries again
 	r.SetState(control.Ready)
 	restored.Down = time.Since(begun)
 	r.Progress("%-26s restored after %.1f s", "etcd", restored.Down.Seconds())
@@ -155,8 +154,8 @@ func (r *Restorer) swapBack(claim *supervisor.Claim, data Members) error {
 	return err
 }
 
-// FinishInterrupted completes or undoes a restore whose supervisor was killed. Call it before a plane starts the next
-// time.
+// FinishInterrupted completes or undoes a restore whose supervisor was killed. Call it at the start of a plane, before
+// its etcd members start.
 func FinishInterrupted(layout topology.Layout, cfg control.Config) error {
 	var data Members
 	for i := range cfg.Count(control.KindEtcd) {
@@ -174,8 +173,8 @@ const (
 	beforeSuffix = ".before-restore" // the previous data, kept until the restored data works
 )
 
-// marker is a file next to the members' data directories. It exists from the moment when the change is final until the
-// old data is removed.
+// marker is a file next to the members' data directories. It exists from the time when the change is final until the old
+// data is removed.
 const marker = "restore-done"
 
 // Members lists the data directories of all members. They are in one parent directory.
@@ -188,7 +187,7 @@ func (m Members) marker() string { return filepath.Join(filepath.Dir(m[0]), mark
 
 // Swap puts the new data of all members in use and keeps the old data. No member may be running.
 func (m Members) Swap() error {
-	// Remove what an earlier change has left, in the order of Clean.
+	// Remove what an earlier change has left: first the old data, then the marker.
 	if err := m.Clean(); err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ import (
 
 // Behaviour says how a service answers requests. The zero value answers immediately.
 type Behaviour struct {
-	// Delay is the delay of each answer. Jitter is the maximum random change of Delay, up or down, drawn from Seed.
+	// Delay is the delay of each answer. Jitter is the maximum random change of Delay, up or down. Seed is the seed of the
+	// random changes.
 	Delay  time.Duration `json:"delayNanoseconds,omitempty"`
 	Jitter time.Duration `json:"jitterNanoseconds,omitempty"`
 	Seed   int64         `json:"seed,omitempty"`
@@ -94,8 +95,8 @@ func (c *conduct) admit() error {
 	return &throttledError{after}
 }
 
-// wait waits for the delay, until the behaviour changes, or until the client leaves. It returns an error if the service
-// must fail or the client has left.
+// wait waits for the delay, until the behaviour changes, or until the client disconnects. It returns an error if the
+// service must fail or the client has disconnected.
 func (c *conduct) wait(ctx context.Context) error {
 	c.mu.Lock()
 	delay, changed := c.behaviour.Delay, c.changed
@@ -124,7 +125,7 @@ func (c *conduct) wait(ctx context.Context) error {
 func (c *conduct) serve(w http.ResponseWriter, r *http.Request) {
 	var b Behaviour
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&b); err != nil {
-		http.Error(w, fmt.Sprintf("not a behaviour: %v", err), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("invalid behaviour: %v", err), http.StatusBadRequest)
 		return
 	}
 	c.set(b)

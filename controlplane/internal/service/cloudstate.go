@@ -16,7 +16,7 @@ import (
 type stateFile struct {
 	mu   sync.Mutex // guards the fields below, and all kept objects
 	file *os.File
-	read map[string]func(stateLine) error // by kind
+	read map[string]func(stateLine) error // applies a line to the kept objects, by kind
 }
 
 // stateLine records the new value of an object. Without a value it records that the object was deleted.

@@ -17,10 +17,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-// kmsTimeout is the time limit of the handshake of a connection to the socket.
+// kmsTimeout is the time limit for the handshake of a new connection to the socket.
 const kmsTimeout = 3 * time.Second
 
-// servePlugin serves KMS v2, k8s.io/kms, on a Unix socket.
+// servePlugin serves the KMS v2 API (k8s.io/kms) on a Unix socket.
 func servePlugin(s *server) (func(context.Context) error, error) {
 	secret, err := os.ReadFile(s.flags.encryptionKey)
 	if err != nil {

@@ -34,7 +34,7 @@ func (s *Supervisor) Claim() (*Claim, error) {
 	return claim, nil
 }
 
-// Release gives up the claim, so that others can stop and start components again.
+// Release gives up the claim, so that faults and automatic restarts can stop and start components again.
 func (claim *Claim) Release() {
 	for _, c := range claim.components {
 		c.change.Unlock()
@@ -89,7 +89,7 @@ func (s *Supervisor) startOver(ctx context.Context, c *component, begun time.Tim
 	if err != nil {
 		return err
 	}
-	i.expected = true // until all are ready, Claim.Start returns the end of the process as an error
+	i.expected = true // until Claim.Start returns, which itself reports the end of the process as an error
 	s.replace(c, i)
 	err = s.awaitStart(ctx, c, i, begun, s.exitedEarly(c, i))
 	if err == nil {
@@ -138,8 +138,8 @@ func (s *Supervisor) StopAll(now <-chan struct{}) {
 	s.stopInOrder(components, now)
 }
 
-// stopInOrder stops components in order: each component before the servers to which it writes. The caller holds the
-// lock change of each component.
+// stopInOrder stops components in order: each component before the servers to which it writes. The caller holds the mutex
+// change of each component.
 //
 // The components of one step are stopped together, except etcd members, which are stopped one after another: a leader
 // hands over to another member before it ends, and would wait seven seconds for a member that is also ending.

@@ -30,7 +30,8 @@ type component struct {
 	crashes  int // number of consecutive unexpected ends
 }
 
-// instance is one process of a component, and what is known about it. It stays when the process has ended.
+// instance is one process of a component and its state. It is kept after the process has ended, until a new process
+// replaces it.
 type instance struct {
 	child    *process.Child
 	flags    []string      // the flags with which the process was started
@@ -151,7 +152,7 @@ func (s *Supervisor) Status() (all []control.ComponentStatus) {
 		}
 		all = append(all, status)
 	}
-	s.mu.Unlock() // before /proc is read, because faults wait for mu
+	s.mu.Unlock() // unlock before reading /proc, because faults need mu
 	for i := range all {
 		if c := &all[i]; c.Exit == "" {
 			u := process.ReadUsage(c.PID)
@@ -174,7 +175,7 @@ func (s *Supervisor) spawn(c *component, overlay control.Flags) (*instance, erro
 		case err == nil:
 			defer end.Close()
 			i.agent, spec.Agent, spec.AgentEnv = agent, end, fsync.AgentEnv
-		case !errors.Is(err, fsync.ErrUnavailable): // a fault that needs the agent is refused instead
+		case !errors.Is(err, fsync.ErrUnavailable): // without an agent, only faults that need the agent are refused
 			return nil, err
 		}
 	}
@@ -189,7 +190,7 @@ func (s *Supervisor) spawn(c *component, overlay control.Flags) (*instance, erro
 	return i, nil
 }
 
-// StartTool starts a program in the plane's bin directory that is not a component. env is added to the environment of the
+// StartTool starts a program of the plane's bin directory that is not a component. env is added to the environment of the
 // program.
 func (s *Supervisor) StartTool(env []string, name string, args ...string) (*process.Child, error) {
 	return s.spawner.Start(s.spec(name, name, env, args))
@@ -235,7 +236,7 @@ func environment() []string {
 		case strings.HasPrefix(upper, "ETCD"), strings.HasPrefix(upper, "KUBE"), strings.HasSuffix(upper, "_PROXY"), strings.HasPrefix(upper, "STORMGLASS_"):
 			return true
 		default:
-			return upper == "NOTIFY_SOCKET" // systemd's, for the supervisor alone
+			return upper == "NOTIFY_SOCKET" // systemd sets it for the supervisor only
 		}
 	})
 }
@@ -305,7 +306,8 @@ func (s *Supervisor) end(ctx context.Context, name string, how func(*process.Chi
 	return nil
 }
 
-// Replace sets the process, such as a program of another release, with which a component is started the next time.
+// Replace sets the description of the process that a component runs from its next start, for example with the program of
+// another release.
 func (s *Supervisor) Replace(proc topology.Process) error {
 	c, _, err := s.find(proc.Name)
 	if err != nil {

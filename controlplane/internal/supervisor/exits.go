@@ -82,7 +82,7 @@ func (s *Supervisor) restart(c *component, i *instance, why string) {
 	if why == "" {
 		quoted = s.quoteLog(i)
 	}
-	s.plane.Progress("%-26s %s%s; started again in %v, as the kubelet would%s", c.process.Name, i.ending(), why, wait, quoted)
+	s.plane.Progress("%-26s %s%s; restarts in %v, as the kubelet would restart it%s", c.process.Name, i.ending(), why, wait, quoted)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -92,7 +92,7 @@ func (s *Supervisor) restart(c *component, i *instance, why string) {
 	}
 	revived, err := s.revive(c, i)
 	switch {
-	case s.plane.Closing.Err() != nil: // the error may be due to the stop of the plane
+	case s.plane.Closing.Err() != nil: // ignore an error that the stop of the plane may have caused
 	case err != nil:
 		s.plane.Fail(err)
 	case revived:
@@ -118,7 +118,7 @@ func (s *Supervisor) revive(c *component, i *instance) (bool, error) {
 func (i *instance) ending() string { return ending(i.child.Exit(), process.OOMKills()-i.oomKills) }
 
 // ending describes an exit. oomKills is the number of processes that the kernel has killed for lack of memory since the
-// process was started. Whether this process is one of them is only in the kernel's log.
+// process was started. Only the kernel's log says whether this process is one of them.
 func ending(exit process.Exit, oomKills uint64) string {
 	if exit.Signal != "SIGKILL" || oomKills == 0 {
 		return exit.String()
@@ -134,9 +134,9 @@ type ComponentError struct{ error }
 
 func (e *ComponentError) Unwrap() error { return e.error }
 
-// FirstExit returns the error of the first component, in the order of starting, that has ended. It returns nil if none
-// has ended. Later components may have ended because of that component. FirstExit ignores a component that was ready
-// and has handed over its lease, because Settle makes the supervisor start it again.
+// FirstExit returns the error of the first component, in the order of starting, that has ended. Components later in this
+// order may have ended because of it. FirstExit returns nil if no component has ended. It ignores a component that was
+// ready and has handed over its lease, because the supervisor restarts that component after Settle.
 func (s *Supervisor) FirstExit() error {
 	type exited struct {
 		c     *component
@@ -186,7 +186,7 @@ func (s *Supervisor) diedError(i *instance) error {
 
 const (
 	maxQuoted  = 8       // lines
-	mostErrors = 3       // how many of these lines may be errors
+	mostErrors = 3       // maximum number of errors among these lines
 	maxLogLine = 300     // bytes; a line of etcd's log may contain a whole stack
 	quotedTail = 4 << 20 // bytes; after a fatal error klog writes the stacks of all goroutines
 )
@@ -194,8 +194,8 @@ const (
 var (
 	// crashLine matches the first line that Go, klog or etcd writes when a process crashes.
 	crashLine = regexp.MustCompile(`^(panic: |fatal error: |F\d{4} |\{"level":"(fatal|panic|dpanic)")`)
-	// goCrash matches those crash lines that Go writes. They state the reason, whereas other crash lines may only
-	// repeat that something failed.
+	// goCrash matches the crash lines that the Go runtime writes. They state the reason, whereas other crash lines may
+	// only repeat that something failed.
 	goCrash = regexp.MustCompile(`^(panic|fatal error): `)
 	// klogHead matches the severity, time and thread ID at the beginning of a line of klog.
 	klogHead = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+\s+\d+ `)

@@ -70,9 +70,9 @@ func (s *Supervisor) handedOver(kind string, i *instance) bool {
 	return handedOver(kind, i.child.Exit(), i.child.Started, i.child.Output(), logs)
 }
 
-// If its database is full, etcd also refuses to renew leases, so that schedulers and controller managers exit. The load
-// may have filled the database on purpose, or the user may be looking for the cause. Therefore the plane keeps running
-// and restarts these components, as their kubelet would.
+// A full etcd database also prevents the renewal of Leases, so schedulers and controller managers exit. The load may have
+// filled the database on purpose, or the user may be looking for the cause. Therefore the plane keeps running and
+// restarts these components, as their kubelet would.
 
 // databaseFull is the error with which etcd answers a write when its quota is used up.
 const databaseFull = "mvcc: database space exceeded"

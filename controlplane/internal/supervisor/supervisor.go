@@ -29,7 +29,7 @@ type Plane struct {
 	Order []string
 	// Lock is the lock file of the plane's directory. Every process keeps it open as long as the process lives.
 	Lock *os.File
-	// Closing ends when the plane begins to stop. Lifetime ends when the plane's last process was stopped.
+	// Closing ends when the plane begins to stop. Lifetime ends when the plane's last process has stopped.
 	Closing, Lifetime context.Context
 	Events            *fault.Events
 	Faults            *fault.Manager
@@ -150,13 +150,13 @@ func (s *Supervisor) await(ctx context.Context, c *component, i *instance, begun
 	return nil
 }
 
-// startAgain starts a component whose process has ended. The caller holds the lock change of the component.
+// startAgain starts a component whose process has ended. The caller holds c.change.
 func (s *Supervisor) startAgain(c *component, flags control.Flags) error {
 	s.mu.Lock()
-	allowed := s.settled && c.expected // not if the plane is ending, for example because of this component
+	allowed := s.settled && c.expected // false if the control plane is stopping, for example because this component has died
 	s.mu.Unlock()
 	if !allowed {
-		return fmt.Errorf("start %s: the plane is ending", c.process.Name)
+		return fmt.Errorf("start %s: the control plane is stopping", c.process.Name)
 	}
 	i, err := s.spawn(c, flags)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *Supervisor) startAgain(c *component, flags control.Flags) error {
 	go func() {
 		if s.await(s.plane.Lifetime, c, i, time.Time{}, s.exitedEarly(c, i)) == nil {
 			s.reportReadyAgain(c, i)
-		} // else watch reports its end
+		} // otherwise watch reports the end of the process
 	}()
 	return nil
 }

@@ -214,7 +214,7 @@ func (c *component) audit(cfg control.Config, l Layout) {
 
 // auditPolicy returns the content of Layout.AuditPolicy, or nil if the config does not enable auditing. The policy
 // omits the load's watches, because their clients decide when they end. It also omits the stage RequestReceived,
-// because the event of the last stage contains the time of that stage too.
+// because the event of the last stage also contains the time when the request was received.
 func auditPolicy(cfg control.Config) []byte {
 	if !cfg.Audited() && !cfg.APIServer.SendsAudit() {
 		return nil

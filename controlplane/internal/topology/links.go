@@ -11,7 +11,7 @@ import (
 )
 
 // Proxy is a listener in the supervisor through which the component From reaches other components. The connections to
-// each of them are a link that can be delayed and cut.
+// each target form a link that can be delayed and cut.
 type Proxy struct {
 	// Name is the name of the listener. Listen is its address, as host:port. From is the component that connects.
 	Name, Listen, From string
@@ -21,9 +21,9 @@ type Proxy struct {
 	Targets []network.Target
 }
 
-// peerPort is the port in the address by which etcd members know each other. Nothing listens on it, because the proxies
-// know the port of each member. It never changes, so that the member addresses in etcd's data stay valid when a plane
-// resumes with other ports.
+// peerPort is the port in the peer URLs of etcd members that reach each other through proxies. Nothing listens on it: the
+// proxies know the real port of each member. It never changes, so that the peer URLs in etcd's data stay valid when a
+// plane resumes with other ports.
 const peerPort = 2380
 
 // peerHost returns the host and port of a member in requests that other members send to their proxy.
@@ -31,11 +31,11 @@ func peerHost(member string) string {
 	return member + "." + pki.PeerDomain + ":" + strconv.Itoa(peerPort)
 }
 
-// peerURL returns the URL at which a member tells its peers to reach it.
+// peerURL returns the peer URL that an etcd member advertises.
 //
-// If the connections between members go through proxies, the URL contains a name that cannot be resolved. net/http
-// bypasses a proxy for loopback addresses, but not for other names, and etcd's peer transport takes its proxy from the
-// environment. Members first compare such URLs as text, and do not resolve the names if the texts are equal.
+// If the connections between members go through proxies, the URL contains a name that cannot be resolved, because
+// net/http bypasses the proxy for loopback addresses. etcd's peer transport takes its proxy from the environment. etcd
+// first compares peer URLs as text, and does not resolve the names if the texts are equal.
 func peerURL(cfg control.Config, p Ports, member string) string {
 	if throughProxies(cfg) {
 		return "https://" + peerHost(member)

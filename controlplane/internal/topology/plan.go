@@ -74,7 +74,7 @@ func (p Plan) Listeners() []string {
 	return names
 }
 
-// Defaults maps kinds of component and flags to upstream's default values, as far as these are known.
+// Defaults maps kinds of component and flags to upstream's default values. It lacks values that are not known.
 type Defaults map[string]map[string]string
 
 // Build returns the plan of a plane with config cfg.
@@ -111,7 +111,7 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 			c.process.Release = cfg.ReleaseOf(name)
 			c.user(cfg.FlagsOf(kind, c.process.Release), defaults[kind])
 			plan.Processes = append(plan.Processes, c.finish())
-			if i == 0 { // the other replicas differ by their names and ports only
+			if i == 0 { // the other replicas differ only in their names and ports
 				plan.Deviations = append(plan.Deviations, c.deviations...)
 			}
 		}
@@ -157,7 +157,7 @@ func topologyDeviations(cfg control.Config) []control.Deviation {
 	if cfg.HasLinks() {
 		all = append(all, control.Deviation{
 			Component: control.KindEtcd, Setting: "networkFaults", Value: control.NetworkFaultsOn, Default: unset,
-			Reason: "peers and API servers reach members through proxies, so that each link can be delayed and cut; they cost each exchange some 100 microseconds",
+			Reason: "peers and API servers reach members through proxies, so that each link can be delayed and cut; they add about 100 microseconds to each exchange",
 		})
 	}
 	return all

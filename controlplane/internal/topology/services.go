@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// service returns the process of a program of package service.
+// service returns a component that runs a program of package service.
 func (m maker) service(name string) *component {
 	keys := m.layout.PKI()
 	c := newComponent(name, control.ComponentKind(name), URL(m.ports[name]))
@@ -89,7 +89,7 @@ func (c *component) authorize(cfg control.Config, l Layout) {
 	}
 	if cfg.APIServer.Authorization == control.AuthorizationABAC {
 		c.setDeviation("authorization-mode", "Node,ABAC,RBAC", "AlwaysAllow", "apiServer.authorization: a policy file is checked before RBAC")
-		c.setDeviation("authorization-policy-file", l.ABACPolicy(), "", "apiServer.authorization: it allows the load everything")
+		c.setDeviation("authorization-policy-file", l.ABACPolicy(), "", "apiServer.authorization: this policy file allows the load everything")
 		return
 	}
 	c.setDeviation("authorization-mode", "Node,RBAC", "AlwaysAllow", "as in every production cluster")
@@ -112,7 +112,7 @@ func authorizationConfig(cfg control.Config, l Layout) []byte {
 	if cfg.APIServer.Authorization == control.AuthorizationWebhookDeny {
 		policy = "Deny"
 	}
-	own, _ := json.Marshal(pki.OwnUsers()) // strings
+	own, _ := json.Marshal(pki.OwnUsers()) // cannot fail for strings
 	condition := fmt.Sprintf("request.user == '%s' || !(request.user.startsWith('system:') || request.user in %s)",
 		cfg.LoadUserName(), strings.ReplaceAll(string(own), `"`, "'"))
 	return fmt.Appendf(nil, `apiVersion: apiserver.config.k8s.io/v1

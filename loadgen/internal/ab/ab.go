@@ -1,10 +1,11 @@
-// Package ab runs a scenario in pairs, A and B back to back on separate planes, and reports whether B is worse.
+// Package ab compares two variants of a run, A and B: it runs a scenario in pairs, A and B back to back on separate
+// control planes, and reports whether B is worse.
 //
-// Both runs of a pair have the same seed. Their order is drawn at random in blocks of two pairs, so that A and B come first
-// equally often. The first pair warms the machine up and does not count. A pair is thrown away if other work on the machine
-// exceeded bounds; the bounds are fixed in advance and checked before the figures are read. The plan lists looks, which are
-// the numbers of pairs after which the pairs are judged. The comparison ends when a look gives an answer, or at the last
-// look.
+// Both runs of a pair have the same seed. Their order is drawn at random in blocks of two pairs, so that A and B come
+// first equally often. The first pair warms up the machine and does not count. A pair is thrown away if other work on
+// the machine exceeded bounds. These bounds are fixed in advance and are checked before the figures are read. The
+// statistical plan lists looks: the numbers of pairs after which the pairs are judged. The comparison ends at the
+// first look that gives an answer, or at the last look.
 package ab
 
 import (
@@ -33,22 +34,22 @@ import (
 const warmUp = 0
 
 // mostThrown is the maximum number of pairs that may be thrown away, as a multiple of the plan's maximum number of
-// pairs. A comparison with more such pairs is given up.
+// pairs. After more such pairs, the comparison is given up.
 const mostThrown = 1
 
 // Options configure a comparison.
 type Options struct {
-	run.Options // options of each run; Scenario is the scenario of A
+	run.Options // options of each run; Side overrides the scenario, settings and binary
 	A, B        Side
 	Plan        result.Plan
 	// Gated names the figures that decide the answer. Empty means the figures whose calibrated spread is small enough.
 	Gated []string
-	// Resume is the directory of the comparison to resume. Empty starts a new one.
+	// Resume is the directory of the comparison to resume. Empty means a new comparison.
 	Resume string
 }
 
-// Run runs pairs until they give an answer, and returns the comparison and its directory. If it fails, nothing was
-// compared; the recorded runs are kept, and the comparison can be resumed.
+// Run runs pairs until they give an answer, and returns the comparison and its directory. If Run fails, no pair was
+// judged; finished runs are kept, and the comparison can be resumed.
 func Run(ctx context.Context, o Options) (c result.AB, dir string, err error) {
 	return session{o: o, member: compare.RunWhole, otherGenerator: run.OtherGenerator}.run(ctx)
 }
@@ -62,7 +63,7 @@ type session struct {
 	otherGenerator func(host result.Host, version string) string
 
 	c      result.AB
-	was    result.AB  // the comparison that is resumed
+	was    result.AB  // the comparison to resume, as recorded
 	before []recorded // the runs of A, read from a baseline
 	dir    *run.Directory
 	// binaries are the controlplane binaries of A and B.
@@ -106,7 +107,7 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 	return s.c, s.dir.Path, s.write()
 }
 
-// hasRuns reports whether the comparison's directory contains files of a run.
+// hasRuns reports whether the directory of the comparison contains files of a run.
 func (s *session) hasRuns() bool {
 	for _, side := range []string{"a", "b"} {
 		if entries, err := os.ReadDir(filepath.Join(s.dir.Path, side)); err == nil && len(entries) > 0 {
@@ -144,7 +145,7 @@ func (s *session) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// plan checks the statistical plan and both sides, and creates the comparison with no pairs.
+// plan checks the statistical plan and both sides (A and B), and creates the comparison without pairs.
 func (s *session) plan() (err error) {
 	if err := paired.Check(s.o.Plan); err != nil {
 		return exitcode.UsageError(err)
@@ -153,15 +154,15 @@ func (s *session) plan() (err error) {
 		if s.was, err = Read(s.o.Resume); err != nil {
 			return err
 		}
-		if reflect.DeepEqual(s.o.Plan, paired.Default()) { // the user named no plan
+		if reflect.DeepEqual(s.o.Plan, paired.Default()) { // the user gave no plan
 			s.o.Plan = s.was.Plan
 		}
 	}
 	if s.o.B.Baseline != "" {
-		return exitcode.Usagef("--b %s: a baseline can only be side A: give it as --a", s.o.B.Baseline)
+		return exitcode.Usagef("--b %s: a baseline cannot be given as --b (give it as --a)", s.o.B.Baseline)
 	}
-	// A comparison of a scenario with itself calibrates the spreads of figures, so it needs no gated figure. A resumed
-	// comparison already has its figures.
+	// A comparison of a scenario with itself calibrates the spreads of figures, so it does not need a gated figure. A
+	// resumed comparison already has its gated figures.
 	figures, err := figuresOf(s.o, s.o.Resume != "" || len(s.o.A.Spec)+len(s.o.B.Spec) == 0)
 	if err != nil {
 		return err
@@ -185,8 +186,8 @@ func (s *session) plan() (err error) {
 	return nil
 }
 
-// builds builds the sides that are revisions, and records the digest of the binary of each side. In a resumed
-// comparison, the binaries must be the same as for the first pairs.
+// builds builds the binaries of sides that are git revisions, and records the digest of the binary of each side. For
+// a resumed comparison, it fails if a binary differs from the binary of the first pairs.
 func (s *session) builds(ctx context.Context) error {
 	for i, side := range []struct {
 		name string
@@ -211,14 +212,14 @@ func (s *session) builds(ctx context.Context) error {
 	return nil
 }
 
-// baseline reads the runs of A from a baseline, if A is one. Such runs are not paired with the runs of B.
+// baseline reads the runs of A if side A is a baseline (saved runs). These runs are not paired with the runs of B.
 func (s *session) baseline() error {
 	switch {
 	case s.o.A.Baseline == "":
 		return nil
 	case len(s.o.A.Spec) > 1:
 		return exitcode.Usagef("--a %s: a baseline cannot be combined with another --a (leave the other --a out)", s.o.A.Baseline)
-	case len(s.was.Pairs) > 0 && s.was.Sets != nil: // resumed: use the baseline as it was when the comparison began
+	case len(s.was.Pairs) > 0 && s.was.Sets != nil: // resumed: use the runs that the baseline had at the start of the comparison
 		s.c.Sets, s.c.A.Versions = s.was.Sets, s.was.A.Versions
 		s.c.Notes = slices.DeleteFunc(slices.Clone(s.was.Notes), func(note string) bool { return !strings.Contains(note, leftOut) })
 		return nil
@@ -234,7 +235,7 @@ func (s *session) baseline() error {
 	s.c.Sets, s.before = &result.Sets{Differences: []result.Difference{}}, set
 	for _, r := range set {
 		if field := unlike(r.scenario, s.o.B.Scenario); field != "" {
-			return exitcode.Usagef("--a %s: field %s of its scenario differs from scenario %s", r.dir, field, s.c.Scenario)
+			return exitcode.Usagef("--a %s: field %s of the run's scenario differs from scenario %s (a baseline needs runs of the same scenario)", r.dir, field, s.c.Scenario)
 		}
 		m := memberLike(&s.c, s.o.B.Scenario, r)
 		for _, f := range s.c.Figures {
@@ -248,10 +249,10 @@ func (s *session) baseline() error {
 	return nil
 }
 
-// pairs runs pairs until a look gives an answer, the last look is reached, or too many pairs were thrown away.
+// pairs runs pairs until a look gives an answer, the last look is reached, or too many pairs are thrown away.
 func (s *session) pairs(ctx context.Context) error {
 	plan := s.c.Plan
-	before := s.c.Thrown // the limit ignores pairs that were thrown away before a resume, because the machine may be quiet now
+	before := s.c.Thrown // pairs thrown away before a resume do not count towards the limit, because the machine may be idle now
 	for ctx.Err() == nil {
 		counted := len(countedPairs(s.c.Pairs))
 		if paired.IsLook(plan, counted) && decided(s.c) || counted >= plan.Most() {
@@ -276,9 +277,9 @@ func (s *session) pairs(ctx context.Context) error {
 	return nil
 }
 
-// givenUp returns the note on a comparison that was given up. The note says how many pairs were thrown away because of the
-// run of A, and how many because of the run of B: if nearly all are due to one side, that side causes the other work on the
-// machine.
+// givenUp returns the note on a comparison that was given up. The note gives the numbers of pairs that were thrown
+// away because of the run of A and because of the run of B. If nearly all are due to one side, that side causes the
+// other work on the machine.
 func givenUp(c result.AB) string {
 	of := map[string]int{}
 	last := ""
@@ -288,11 +289,11 @@ func givenUp(c result.AB) string {
 			last = p.Thrown
 		}
 	}
-	return fmt.Sprintf("given up: %d pairs were thrown away, %d because of A's run and %d because of B's; the last: %s (bounds: --throw-steal, --throw-other, --throw-io)",
+	return fmt.Sprintf("given up: %d pairs were thrown away, %d because of A's run and %d because of B's run; the last one: %s (--throw-steal, --throw-other and --throw-io set the bounds)",
 		c.Thrown, of["A"], of["B"], last)
 }
 
-// told returns the progress line that is printed after a pair: how the pair ended, or the state of the comparison.
+// told returns the progress line after a pair: the outcome of the pair, or the state of the comparison.
 func told(c result.AB, p result.Pair) string {
 	counted := len(countedPairs(c.Pairs))
 	switch {
@@ -306,7 +307,7 @@ func told(c result.AB, p result.Pair) string {
 	return fmt.Sprintf("%d of at most %d pairs", counted, c.Plan.Most())
 }
 
-// pair runs A and B in the order drawn for them.
+// pair runs A and B in the order drawn at random for this pair.
 func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair, err error) {
 	p = result.Pair{Number: number, Order: order(s.c.Seed, counted+1)}
 	if number == warmUp {
@@ -337,8 +338,8 @@ func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair,
 	return p, nil
 }
 
-// order returns the order of the runs in a pair: "AB" or "BA", drawn at random from the seed. Pairs 1 and 2 have different
-// orders, pairs 3 and 4 too, and so on, so both orders are equally frequent.
+// order returns the order of the runs in a pair, "AB" or "BA", drawn at random from the seed. Pairs 1 and 2 have
+// different orders, and so do pairs 3 and 4, and all further blocks, so both orders are equally frequent.
 func order(seed int64, pair int) string {
 	block := (pair + 1) / 2
 	first := rand.New(rand.NewPCG(uint64(seed), uint64(block))).IntN(2)
@@ -366,7 +367,7 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 		return result.Member{}, context.Cause(ctx)
 	}
 	if res.Run.Aborted != "" {
-		return result.Member{}, compare.EndedEarlyError(fmt.Sprintf("pair %d, %s was ended early by %s (its figures do not cover a whole run)", number, name, res.Run.Aborted))
+		return result.Member{}, compare.EndedEarlyError(fmt.Sprintf("pair %d: the run of %s was ended early by %s (its figures do not cover a whole run)", number, name, res.Run.Aborted))
 	}
 	if s.c.Host.CPUs == 0 {
 		s.c.Host = res.Run.Host
@@ -378,7 +379,7 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 	return memberOf(sub, res), nil
 }
 
-// nameUnits copies the units of the figures from a run.
+// nameUnits copies the units and directions of the figures from the result of a run.
 func nameUnits(c *result.AB, res result.Result) {
 	for i := range c.Figures {
 		f := &c.Figures[i]

@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// kept returns the names of the files of a run that a baseline keeps, in the order in which they are written. The last
-// file marks the directory as a run, so that an incomplete copy does not count.
+// kept returns the names of the files of a run that a baseline contains, in the order in which they are written. The
+// last file marks the directory as a run, so that an incomplete copy does not count as one.
 func kept() []string { return []string{result.ResultFile, result.ScenarioFile, result.RunFile} }
 
 // SaveBaseline copies the results of the runs in from to the baseline in dir, and returns the number of runs it copied.
@@ -45,7 +45,7 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	}
 	for _, r := range all {
 		if why := r.result.Run.CutShort(); why != "" {
-			return 0, exitcode.Usagef("%s: %s: its figures do not cover a whole run (leave it out)", r.dir, why)
+			return 0, exitcode.Usagef("%s: %s: its figures do not cover a whole run (leave this run out)", r.dir, why)
 		}
 		if !slices.ContainsFunc(r.result.Figures, func(f result.Figure) bool { return f.Value != nil }) {
 			return 0, exitcode.Usagef("%s: nothing was measured (a baseline needs runs with figures)", r.dir)
@@ -57,7 +57,7 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	for _, r := range all {
 		to := filepath.Join(dir, r.result.Run.Started.UTC().Format("20060102-150405")+"-"+r.result.Run.ID)
 		if err := os.MkdirAll(to, 0o700); err != nil {
-			return n, exitcode.Usagef("%s: %w (name another with --baselines)", dir, userfile.Cause(err))
+			return n, exitcode.Usagef("%s: %w (name another directory with --baselines)", dir, userfile.Cause(err))
 		}
 		for _, file := range kept() {
 			text, err := result.ReadFile(r.dir, file)
@@ -73,13 +73,13 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	return n, nil
 }
 
-// isNew reports whether path is free: no file exists there.
+// isNew reports whether no file exists at path.
 func isNew(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Baseline summarises a baseline by its newest run.
+// Baseline summarises a baseline. Scenario, Last and Versions come from its newest run.
 type Baseline struct {
 	Name     string          `json:"name"`
 	Scenario string          `json:"scenario"`
@@ -102,7 +102,7 @@ func Baselines(ctx context.Context, dir string) ([]Baseline, error) {
 		case err == nil:
 			last := set[len(set)-1].result.Run
 			all = append(all, Baseline{Name: e.Name(), Scenario: last.Scenario, Runs: len(set), Last: last.Started, Versions: last.Versions})
-		case e.IsDir() && !errors.Is(err, errNoRun): // other entries are not baselines
+		case e.IsDir() && !errors.Is(err, errNoRun): // entries without runs are not baselines
 			all = append(all, Baseline{Name: e.Name(), Damage: err.Error()})
 		}
 	}
@@ -126,7 +126,7 @@ func WriteBaselines(w io.Writer, all []Baseline) error {
 	return tab.Flush()
 }
 
-// BaselineRun holds the data that a baseline keeps of a run.
+// BaselineRun holds the data of a run in a baseline.
 type BaselineRun struct {
 	Run     result.Run      `json:"run"`
 	Figures []result.Figure `json:"figures"`

@@ -10,12 +10,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// Preview describes the runs of a comparison before they are made.
+// Preview describes the runs of a comparison before they start.
 type Preview struct {
-	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair and the pairs that are thrown
-	// away, which are repeated.
+	// Pairs is the maximum number of pairs that count. It excludes the warm-up pair, and pairs that are thrown away
+	// and repeated.
 	Pairs int `json:"pairs"`
-	// A and B preview one run of each side. A is nil if it is a baseline.
+	// A and B each preview one run. A is nil if it is a baseline.
 	A *cluster.Preview `json:"a,omitempty"`
 	B *cluster.Preview `json:"b"`
 }
@@ -86,7 +86,7 @@ func (s *session) check(ctx context.Context) error {
 	return nil
 }
 
-// of returns the options for the runs of a side. The caller sets the seed and the directory.
+// of returns the options for the runs of a side, except the seed and the directory, which the caller sets.
 func (s *session) of(side Side) run.Options {
 	o := s.o.Options
 	o.Scenario, o.Overrides, o.ControlPlane = side.Scenario, side.Set, cmp.Or(side.ControlPlane, o.ControlPlane)

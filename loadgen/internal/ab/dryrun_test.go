@@ -45,7 +45,7 @@ func TestRunThatAConditionEndsEndsTheComparison(t *testing.T) {
 		res.Run.Aborted = "abortOn: errors"
 		return res, err
 	}
-	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "pair 0, ") {
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "pair 0: ") {
 		t.Errorf("a comparison whose first run was ended: exit %d, %v", exitcode.Of(err), err)
 	}
 }

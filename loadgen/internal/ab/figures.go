@@ -13,10 +13,10 @@ import (
 )
 
 // noFigures is the hint in the error for a scenario without figures.
-const noFigures = "write compare: [{name: ..., objective: ...}], or take ci-gate"
+const noFigures = "write compare: [{name: ..., objective: ...}], or use the scenario ci-gate"
 
-// figuresOf returns the scenario's figures, those that decide the answer (gated) first. It fails if no figure is
-// gated, unless advice is true.
+// figuresOf returns the figures of the scenario, first the gated figures, which decide the answer. It fails if no
+// figure is gated, unless advice is true.
 func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	if _, err := gate.Figures(o.A.Scenario); err != nil {
 		return nil, exitcode.UsageError(err)
@@ -54,7 +54,7 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 		}
 	}
 	if len(byspread) == 0 && !advice {
-		return nil, exitcode.Usagef("no figure of scenario %s has a calibrated spread of at most %.1f%% (name those that decide with --figure; `loadgen ab %s` without --a and --b prints their spreads)",
+		return nil, exitcode.Usagef("no figure of scenario %s has a calibrated spread of at most %.1f%% (name the deciding figures with --figure; `loadgen ab %s` without --a and --b prints the spreads of all figures)",
 			o.A.Scenario.Name, 100*o.Plan.Spread, o.A.Scenario.Name)
 	}
 	return gatedFirst(all), nil
@@ -73,7 +73,7 @@ func choose(all []result.ABFigure, names []string) ([]result.ABFigure, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, exitcode.Usagef("--figure %s: the scenario compares no such figure (%s)", name, strictyaml.Hint(name, known, "it has "+strings.Join(known, ", ")))
+			return nil, exitcode.Usagef("--figure %s: the scenario has no such figure (%s)", name, strictyaml.Hint(name, known, "it has "+strings.Join(known, ", ")))
 		}
 	}
 	return gatedFirst(all), nil

@@ -26,13 +26,13 @@ func TestResumeRefusesChanges(t *testing.T) {
 		"settings":     {func(s *session) { s.o.B.Set = []string{"nodes.count=5"} }, "settings or revision"},
 		"another load": {func(s *session) { s.o.B.Scenario.Background[0].Rate = 20 }, "the scenario"},
 		"a new binary": {func(s *session) { s.o.ControlPlane = os.Args[0] }, "the controlplane of A has changed"},
-		"another plan": {func(s *session) { s.o.Plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}} }, "its plan cannot be changed"},
+		"another plan": {func(s *session) { s.o.Plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}} }, "the plan cannot be changed"},
 		"a new machine": {func(s *session) {
 			s.otherGenerator = func(h result.Host, _ string) string {
 				return fmt.Sprintf("on another machine with %d processors", h.CPUs)
 			}
-		}, "its pairs ran on another machine with 2 processors"},
-		"figures": {func(s *session) { s.o.Gated = []string{"loud"} }, "the figures that decide"},
+		}, "the earlier pairs ran on another machine with 2 processors"},
+		"figures": {func(s *session) { s.o.Gated = []string{"loud"} }, "the deciding figures"},
 	} {
 		begun := options(t, &plane{spread: 0.01, fails: func(n int) error {
 			if n == 4 {
@@ -153,7 +153,7 @@ func TestFailingRunsOfBAreSaid(t *testing.T) {
 	}
 	b[2].Verdict = result.Fail
 	checkVerdicts(&c, a, b)
-	if c.Answer != result.NotRegressed || len(c.Reasons) != 1 || c.Reasons[0] != "1 of 6 runs of B did not pass, 0 of 6 of A" {
+	if c.Answer != result.NotRegressed || len(c.Reasons) != 1 || c.Reasons[0] != "1 of 6 runs of B did not pass, and 0 of 6 runs of A did not pass" {
 		t.Errorf("%s: %q", c.Answer, c.Reasons)
 	}
 }
@@ -203,7 +203,7 @@ func TestGivenUpIsResumed(t *testing.T) {
 // The note on a comparison that was given up counts the pairs thrown away for each side.
 func TestGivenUpNamesTheSide(t *testing.T) {
 	c := result.AB{Thrown: 3, Pairs: []result.Pair{{Number: warmUp, Thrown: "A: cold"}, {Number: 1, Thrown: "B: slow"}, {Number: 2}, {Number: 3, Thrown: "A: steal"}, {Number: 4, Thrown: "B: late"}}}
-	if got := givenUp(c); !strings.HasPrefix(got, "given up: 3 pairs were thrown away, 1 because of A's run and 2 because of B's; the last: B: late") {
+	if got := givenUp(c); !strings.HasPrefix(got, "given up: 3 pairs were thrown away, 1 because of A's run and 2 because of B's run; the last one: B: late") {
 		t.Error(got)
 	}
 }

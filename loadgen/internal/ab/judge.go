@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// judgePairs judges the pairs so far and sets the results.
+// judgePairs judges the pairs in c and sets the results in c.
 func judgePairs(c *result.AB) {
 	counted := countedPairs(c.Pairs)
 	c.Thrown = 0
@@ -36,7 +36,7 @@ func judgePairs(c *result.AB) {
 		c.Plan = plan
 		return
 	}
-	for _, gated := range []bool{true, false} { // judged separately, so that advisory figures use up no alpha of the gated ones
+	for _, gated := range []bool{true, false} { // judged separately, because advisory figures must not use up the alpha of gated ones
 		var of []collected
 		for i := range c.Figures {
 			if f := &c.Figures[i]; f.Gated == gated {
@@ -57,15 +57,15 @@ func judgePairs(c *result.AB) {
 }
 
 // checkLowerBound changes any answer except Regressed to CouldNotTell if a value of the figure in B is only a lower
-// bound. bound says which pair or run has such a value, or is "" if all values of B are exact.
+// bound. bound names the pair or run with such a value. It is "" if all values of B are exact.
 func checkLowerBound(f *result.ABFigure, bound string) {
 	if bound != "" && f.Answer != result.Regressed {
 		f.Answer, f.Detail = result.CouldNotTell, bound
 	}
 }
 
-// reached returns the last look that needs at most this number of pairs, as a slice of length one, or nil if there are too
-// few pairs for any look.
+// reached returns the last look that needs no more than this number of pairs, as a slice of length one. It returns
+// nil if there are too few pairs for any look.
 func reached(looks []result.Look, pairs int) []result.Look {
 	for i, l := range slices.Backward(looks) {
 		if l.Pairs <= pairs {
@@ -75,8 +75,9 @@ func reached(looks []result.Look, pairs int) []result.Look {
 	return nil
 }
 
-// checkVerdicts notes how many runs did not pass. It changes a good answer to CouldNotTell if at least half of the runs of
-// B did not pass, and more often than the runs of A, because a run that fails may have done less work.
+// checkVerdicts adds a reason with the numbers of runs that did not pass. It changes a good answer to CouldNotTell if
+// at least half of the runs of B did not pass and this share is larger than for A, because a run that fails may have
+// done less work.
 func checkVerdicts(c *result.AB, a, b []result.Member) {
 	count := func(of []result.Member, is func(result.Member) bool) (n int) {
 		for _, m := range of {
@@ -93,10 +94,10 @@ func checkVerdicts(c *result.AB, a, b []result.Member) {
 	if !more && count(a, failed)+count(b, failed) == 0 {
 		return
 	}
-	reason := fmt.Sprintf("%d of %d runs of B did not pass, %d of %d of A", ofB, len(b), ofA, len(a))
+	reason := fmt.Sprintf("%d of %d runs of B did not pass, and %d of %d runs of A did not pass", ofB, len(b), ofA, len(a))
 	if more && c.ExitCode == exitcode.Pass && 2*ofB >= len(b) {
 		c.Answer, c.ExitCode = result.CouldNotTell, exitcode.NoData
-		reason += ": a run that fails may do less work"
+		reason += "; a failed run may do less work, so its figures cannot be compared"
 	}
 	c.Reasons = append(c.Reasons, reason)
 }
@@ -106,17 +107,17 @@ func countedPairs(all []result.Pair) []result.Pair {
 	return slices.DeleteFunc(slices.Clone(all), func(p result.Pair) bool { return p.Number == warmUp || p.Thrown != "" })
 }
 
-// collected holds one figure's values from all pairs.
+// collected holds the values of one figure from all pairs.
 type collected struct {
 	figure *result.ABFigure
 	paired paired.Figure
-	// lower says in which pair the value of B is only a lower bound, or is "" if all values are exact. A figure with a
-	// lower bound can still show a regression.
+	// lower names a pair in which the value of B is only a lower bound. It is "" if all values are exact. Even with a
+	// lower bound, a figure can show a regression.
 	lower string
 }
 
-// collect collects the values of a figure from the pairs. A figure that is missing in a pair is not judged, because the
-// change under test may be the reason why it is missing.
+// collect collects the values of a figure from the pairs. A figure that is missing in a pair is not judged, because
+// the change under test may be the cause.
 func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	f.Changes, f.Detail = []float64{}, ""
 	lower := ""
@@ -160,7 +161,7 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 		showSides(f, sidesOf(a, b), a, b)
 		return collected{f, paired.Figure{D: f.Changes}, lower}
 	}
-	f.Changes = []float64{} // some values have no ratio
+	f.Changes = []float64{} // a value of 0 or less has no ratio
 	figure, how := paired.Figure{D: differences, Differences: true, Level: math.Abs(stat.Mean(a, nil)), Gone: gone(f, a, b)}, result.Mean
 	if slices.Min(a) > 0 {
 		figure.D, figure.Level, how = shares, 1, result.WeightedMean
@@ -169,8 +170,8 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	return collected{f, figure, lower}
 }
 
-// gone returns the change that a figure shows if its value in B is 0: -1, or +1 if higher values are better. It returns 0
-// if the figure may be negative.
+// gone returns the change of a figure whose value in B is 0: -1, or +1 if higher values are better. It returns 0 if
+// the figure can be negative.
 func gone(f *result.ABFigure, a, b []float64) float64 {
 	switch {
 	case slices.Min(a) < 0 || slices.Min(b) < 0:
@@ -181,7 +182,8 @@ func gone(f *result.ABFigure, a, b []float64) float64 {
 	return -1
 }
 
-// byDifference returns the detail of a figure that was judged by differences, with the values of both sides.
+// byDifference returns the detail of a figure that was judged by differences. The detail includes the values of A and
+// B.
 func byDifference(f *result.ABFigure) string {
 	return fmt.Sprintf("judged by the difference, because some values are 0: %s in A, %s in B (%s)", digits.Format(*f.A, 4), digits.Format(*f.B, 4), f.Statistic)
 }
@@ -250,7 +252,7 @@ func between(j paired.Judged) string {
 	return fmt.Sprintf("the change lies between %s and %s", percent(j.Low), percent(j.High))
 }
 
-// known returns nil for values that JSON cannot represent.
+// known returns a pointer to v, or nil if JSON cannot represent v.
 func known(v float64) *float64 {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return nil
@@ -258,7 +260,7 @@ func known(v float64) *float64 {
 	return &v
 }
 
-// percent formats a change, as "+4.8%".
+// percent formats a change, such as "+4.8%".
 func percent(change float64) string { return digits.Change(change) }
 
 // conclude derives the answer from the gated figures.
@@ -279,7 +281,7 @@ func conclude(c *result.AB, pairs int) {
 				say("%s: %s", f.Name, f.Detail)
 				continue
 			}
-			say("%s: %s (from %s to %s, at %.0f%% each)", f.Name, percent(*f.Change), bound(f.Low), bound(f.High), 100*c.Plan.Confidence)
+			say("%s: %s (from %s to %s, with %.0f%% confidence in each bound)", f.Name, percent(*f.Change), bound(f.Low), bound(f.High), 100*c.Plan.Confidence)
 		case result.CouldNotTell:
 			unknown++
 			say("%s: could not tell: %s", f.Name, f.Detail)
@@ -309,12 +311,12 @@ func bound(v *float64) string {
 	return percent(*v)
 }
 
-// decided reports whether the comparison has an answer and needs no further pairs: a figure has regressed, or all gated
-// figures have answers.
+// decided reports whether the comparison needs no further pairs: a gated figure regressed, or all gated figures have
+// answers.
 func decided(c result.AB) bool { return c.Answer != result.CouldNotTell }
 
-// Replay returns the comparison as if the given pairs had been run in this order. It ends at the first look with an
-// answer.
+// Replay returns the comparison as if only the given pairs had been run, in this order. It ends at the first look
+// that gives an answer.
 func Replay(c result.AB, pairs []result.Pair) result.AB {
 	c.Figures, c.Pairs = slices.Clone(c.Figures), nil
 	for _, p := range pairs {

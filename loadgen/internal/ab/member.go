@@ -9,15 +9,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// memberDir returns the path of a run within the directory of the comparison, such as a/03 or b/03.
+// memberDir returns the directory of a run within the directory of the comparison, such as a/03 or b/03.
 func memberDir(side string, pair int) string {
 	return filepath.Join(strings.ToLower(side), fmt.Sprintf("%02d", pair))
 }
 
-// memberOf returns the data of a judged run that a comparison needs.
+// memberOf returns the data of a judged run that a comparison uses.
 func memberOf(dir string, res result.Result) result.Member {
 	m := result.Member{Dir: dir, Verdict: res.Verdict, Values: map[string]float64{}, Unfit: res.Measurements.Generator.Saturated, Versions: res.Run.Versions}
-	m.Ungated = len(res.Gates) == 0 && res.Verdict == result.NoData && len(res.Reasons) == 1 // no gates is the only reason
+	m.Ungated = len(res.Gates) == 0 && res.Verdict == result.NoData && len(res.Reasons) == 1 // the lack of gates is the only reason
 	for _, f := range res.Figures {
 		if f.Value == nil {
 			continue
@@ -60,8 +60,8 @@ func memberOf(dir string, res result.Result) result.Member {
 	return m
 }
 
-// thrown returns the reason why a pair is thrown away, or "" if the pair counts. The reason is always the machine or
-// the generator, never a figure.
+// thrown returns the reason why a pair is thrown away, or "" if the pair counts. The reason is always other work on
+// the machine or a saturated generator, never the value of a figure.
 func thrown(bounds result.Throw, p result.Pair) string {
 	for _, side := range []struct {
 		name string
@@ -106,15 +106,15 @@ func valueOr(v *float64) float64 {
 	return *v
 }
 
-// unseen returns a note that names the --throw flags without effect, or "" if all of them work. A flag has no effect if
-// the machine does not report the quantity that the flag bounds.
+// unseen returns a note that names the --throw flags without effect, or "" if all of them have an effect. A flag has
+// no effect if the machine does not report the quantity that the flag bounds.
 func unseen(pairs []result.Pair) string {
 	for _, p := range pairs {
 		switch m := p.B.Machine; {
 		case m == nil:
-			return "other work on the machine is not known: --throw-steal, --throw-other and --throw-io have no effect"
+			return "other work on the machine could not be measured: --throw-steal, --throw-other and --throw-io have no effect"
 		case m.IOWaitSeconds == nil:
-			return "waits for a disk (PSI) are not known here: --throw-io has no effect"
+			return "waits for a disk (PSI) could not be measured: --throw-io has no effect"
 		}
 	}
 	return ""

@@ -9,22 +9,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// resume continues the comparison in a directory. It fails if the scenario, a side, the plan or the deciding figures have
+// resume continues the recorded comparison. It fails if the scenario, a side, the plan or the gated figures have
 // changed since the first pairs.
 func (s *session) resume() error {
 	before := s.was
-	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a branch that has moved can be given by its commit
+	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a git branch that has moved can be given by its commit
 	switch {
 	case before.Scenario != s.c.Scenario:
-		return exitcode.Usagef("--resume %s: it compares runs of scenario %s", s.dir.Path, before.Scenario)
+		return exitcode.Usagef("--resume %s: this comparison is of scenario %s (give the same scenario)", s.dir.Path, before.Scenario)
 	case !same && !(slices.Equal(before.A.Spec, s.c.A.Spec) && slices.Equal(before.B.Spec, s.c.B.Spec)):
-		return exitcode.Usagef("--resume %s: it compares %s with %s (give the same --a and --b)", s.dir.Path, specText(before.A), specText(before.B))
+		return exitcode.Usagef("--resume %s: this comparison is of %s with %s (give the same --a and --b)", s.dir.Path, specText(before.A), specText(before.B))
 	case !same:
-		return exitcode.Usagef("--resume %s: the scenario, settings or revision of a side have changed since the first pairs (give the same file and --set; name a revision by its commit)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: the scenario, settings or revision of A or B have changed since the first pairs (give the same file and --set; name a revision by its commit)", s.dir.Path)
 	case !reflect.DeepEqual(s.c.Plan, before.Plan):
-		return exitcode.Usagef("--resume %s: its plan cannot be changed after pairs were seen (leave out --looks, --alpha and bounds)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: the plan cannot be changed after the first pairs (leave out --looks, --alpha and the other flags of the plan)", s.dir.Path)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
-		return exitcode.Usagef("--resume %s: the figures that decide cannot be changed after pairs were seen (leave out --figure)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: the deciding figures cannot be changed after the first pairs (leave out --figure)", s.dir.Path)
 	}
 	if len(before.Pairs) > 0 {
 		first := before.Pairs[0].B
@@ -33,7 +33,7 @@ func (s *session) resume() error {
 			host.CPUs = first.CPUs
 		}
 		if other := s.otherGenerator(host, first.Versions.Stormglass); other != "" {
-			return exitcode.Usagef("--resume %s: its pairs ran %s", s.dir.Path, other)
+			return exitcode.Usagef("--resume %s: the earlier pairs ran %s (use the same machine and loadgen, or start a new comparison)", s.dir.Path, other)
 		}
 	}
 	for i, p := range before.Pairs { // an interrupted pair is run again
@@ -48,13 +48,13 @@ func (s *session) resume() error {
 	return nil
 }
 
-// sameSide reports whether two sides have the same configuration. It does not compare the contents of the binaries.
+// sameSide reports whether two sides have the same configuration. It does not compare the contents of their binaries.
 func sameSide(a, b result.Side) bool {
 	same := slices.Equal(a.Set, b.Set) && a.Variant == b.Variant && a.ControlPlane == b.ControlPlane && a.Revision == b.Revision && a.Baseline == b.Baseline
 	return same && a.Digest == b.Digest
 }
 
-// gatedOf returns the sorted names of the figures that decide.
+// gatedOf returns the sorted names of the gated figures.
 func gatedOf(figures []result.ABFigure) (names []string) {
 	for _, f := range figures {
 		if f.Gated {

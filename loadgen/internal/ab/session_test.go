@@ -27,7 +27,7 @@ func TestOneAtATime(t *testing.T) {
 	if c, _, err := s.run(t.Context()); err != nil || c.Answer != result.NotRegressed || len(c.Notes) > 0 {
 		t.Errorf("%s, %q: %v", c.Answer, c.Notes, err)
 	}
-	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen uses it") {
+	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen process uses this directory") {
 		t.Errorf("the other one: %v", other)
 	}
 }
@@ -49,7 +49,7 @@ func TestBinaryBuiltAnew(t *testing.T) {
 	s := options(t, &p)
 	s.o.B.ControlPlane = binary
 	c, dir, err := s.run(t.Context())
-	if err != nil || c.ExitCode != exitcode.NoData || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], binary+" was rebuilt meanwhile") {
+	if err != nil || c.ExitCode != exitcode.NoData || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], binary+" was rebuilt during the runs") {
 		t.Fatalf("exit %d, %q: %v", c.ExitCode, c.Notes, err)
 	}
 	p.fails = nil

@@ -37,9 +37,9 @@ type recorded struct {
 	scenario *scenario.Scenario
 }
 
-// Compare compares two sets of recorded runs of one scenario, without pairs. Each of a and b is the directory of a run,
+// Compare compares two sets of recorded runs of one scenario, without pairs. a and b are each the directory of a run,
 // or a directory that contains directories of runs. Compare judges runs that have no result yet, and writes only the
-// files of that judgement.
+// files of these judgements.
 func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string) (c result.AB, err error) {
 	if err := paired.Check(plan); err != nil {
 		return c, exitcode.UsageError(err)
@@ -53,11 +53,11 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	first := sets[0][0]
 	for _, r := range slices.Concat(sets[0], sets[1]) {
 		if field := unlike(first.scenario, r.scenario); field != "" {
-			return c, exitcode.Usagef("%s and %s differ in %s of the scenario: compared runs must have the same load (--a and --b of `loadgen ab` run two planes under one load)", first.dir, r.dir, field)
+			return c, exitcode.Usagef("%s and %s differ in %s of the scenario: compared runs must have the same load (--a and --b of `loadgen ab` run two control planes under the same load)", first.dir, r.dir, field)
 		}
 	}
 	if run, both := inBoth(sets[0], sets[1]); both {
-		return c, exitcode.Usagef("run %s is in %s and in %s: nothing would have changed (compare new runs with a baseline before they are saved in it)", run, a, b)
+		return c, exitcode.Usagef("run %s is in both %s and %s: a run cannot be compared with itself (compare new runs with a baseline before you save them in it)", run, a, b)
 	}
 	c = result.AB{
 		Schema: result.ABSchema, Scenario: first.scenario.Name, Started: first.result.Run.Started, Ended: time.Time{}, Seed: first.result.Run.Seed, Plan: plan,
@@ -73,7 +73,7 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	}
 	for _, f := range first.scenario.Compare {
 		if !has(last.scenario, f.Name) {
-			c.Notes = append(c.Notes, fmt.Sprintf("%s is a figure of A's scenario only", f.Name))
+			c.Notes = append(c.Notes, fmt.Sprintf("figure %s exists only in A's scenario", f.Name))
 		}
 	}
 	for i := range c.Figures {
@@ -81,7 +81,7 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 			if f.Gated = f.Gated && len(gated) > 0; !f.Gated {
 				f.Advice = cmp.Or(f.Advice, "A's scenario does not have it")
 			}
-			c.Notes = append(c.Notes, fmt.Sprintf("%s is a figure of B's scenario only", f.Name))
+			c.Notes = append(c.Notes, fmt.Sprintf("figure %s exists only in B's scenario", f.Name))
 		}
 	}
 	c.Figures = gatedFirst(c.Figures)
@@ -101,8 +101,8 @@ func has(s *scenario.Scenario, figure string) bool {
 	return slices.ContainsFunc(s.Compare, func(f scenario.Figure) bool { return f.Name == figure })
 }
 
-// withoutUnfit removes from a set the runs in which the generator was the limit, and the runs during which other work on
-// the machine exceeded the bounds. It adds a note on each removed run to c.
+// withoutUnfit removes from a set the runs in which the generator was saturated, and the runs during which other work
+// on the machine exceeded the bounds. It adds a note on each removed run to c.
 func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	return slices.DeleteFunc(set, func(r recorded) bool {
 		bounds := c.Plan.Throw
@@ -124,7 +124,7 @@ func withoutUnfit(c *result.AB, set []recorded) []recorded {
 // leftOut is the text between the run and the reason in a note on a run that is left out.
 const leftOut = " is left out: "
 
-// inBoth returns the ID of a run that is in both sets.
+// inBoth returns the ID of a run that is in both sets. both is false if there is no such run.
 func inBoth(a, b []recorded) (id string, both bool) {
 	for _, r := range b {
 		id = r.result.Run.ID
@@ -143,8 +143,8 @@ func Write(out string, c result.AB) (dir string, err error) {
 	return dir, write(dir, c)
 }
 
-// memberLike returns a recorded run as a member of a comparison. It removes figures that the run's scenario and the
-// scenario `like` define differently, and adds a note on each removed figure to c.
+// memberLike returns a recorded run as a member of a comparison. It removes figures that the scenario of the run
+// defines differently from the scenario `like`, and adds a note on each removed figure to c.
 func memberLike(c *result.AB, like *scenario.Scenario, r recorded) result.Member {
 	m := memberOf(r.dir, r.result)
 	for _, f := range like.Compare {
@@ -156,7 +156,7 @@ func memberLike(c *result.AB, like *scenario.Scenario, r recorded) result.Member
 		other.Spread = f.Spread
 		if _, has := m.Values[f.Name]; has && !reflect.DeepEqual(f, other) {
 			delete(m.Values, f.Name)
-			c.Notes = append(c.Notes, fmt.Sprintf("%s is defined differently in %s", f.Name, r.dir))
+			c.Notes = append(c.Notes, fmt.Sprintf("figure %s is defined differently in %s", f.Name, r.dir))
 		}
 	}
 	return m
@@ -166,10 +166,10 @@ func sideOf(path string, r recorded) result.Side {
 	return result.Side{Spec: []string{path}, Set: r.result.Run.Overrides, Variant: r.result.Run.Variant, Versions: r.result.Run.Versions}
 }
 
-// mostDeep is the maximum depth, in levels below a directory, at which readSet finds runs.
+// mostDeep is the maximum depth, in levels below the given directory, at which readSet searches for runs.
 const mostDeep = 2
 
-// readSet reads the runs in a directory, and judges the runs that have no result yet.
+// readSet reads the runs in a directory and its subdirectories. It judges the runs that have no result yet.
 func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 	dirs, err := runsIn(dir, 0)
 	if err != nil {
@@ -208,7 +208,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 	return once(all), nil
 }
 
-// goesOn reports whether a run in dir is in progress, that is, whether another process holds the lock of dir.
+// goesOn reports whether a run in dir is in progress: another process holds the lock of dir.
 func goesOn(dir string) bool {
 	lock, err := cluster.LockDir(dir)
 	if err != nil {
@@ -223,15 +223,15 @@ func goesOn(dir string) bool {
 // errNoRun is returned for a directory without runs.
 var errNoRun = errors.New("it contains no run")
 
-// isWhole reports whether dir contains the recordings of a run. The directory of a run in a baseline contains only the
-// results.
+// isWhole reports whether dir contains the recordings of a run. In a baseline, the directory of a run contains only
+// its results.
 func isWhole(dir string) bool {
 	return slices.ContainsFunc([]string{result.TimelineFile, result.MeasurementsFile, result.TSDBDir}, func(name string) bool {
 		return !isNew(filepath.Join(dir, name))
 	})
 }
 
-// once keeps only the first copy of each run.
+// once removes further copies of the same run from a list.
 func once(all []recorded) []recorded {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(r recorded) bool {
@@ -253,7 +253,7 @@ func runsIn(dir string, depth int) (all []string, err error) {
 		return nil, nil
 	}
 	if _, err := os.Stat(filepath.Join(dir, result.ABFile)); err == nil && depth > 0 {
-		return nil, nil // its runs do not belong to this set
+		return nil, nil // the runs of an A/B comparison do not belong to this set
 	} else if err == nil {
 		return nil, exitcode.Usagef("%s: an A/B comparison has two sets of runs (name one of them: %s or %s)", dir, filepath.Join(dir, "a"), filepath.Join(dir, "b"))
 	}
@@ -279,7 +279,8 @@ func runsIn(dir string, depth int) (all []string, err error) {
 	return all, nil
 }
 
-// uncountedIn returns the names of the runs in dir that do not count, if dir holds one side of an A/B comparison.
+// uncountedIn returns the names of the runs in dir that do not count, if dir holds one side (A or B) of an A/B
+// comparison. Otherwise it returns nil.
 func uncountedIn(dir string) (names []string, err error) {
 	whole, err := filepath.EvalSymlinks(dir)
 	if err == nil {
@@ -309,8 +310,8 @@ func uncountedIn(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// unlike returns the first field in which two scenarios differ, or "" if they do not. It ignores fields in which the two
-// sides of a comparison may differ, such as the control plane and the seed.
+// unlike returns the first field in which two scenarios differ, or "" if they do not differ. It ignores fields that
+// may differ between A and B, such as the control plane and the seed.
 func unlike(a, b *scenario.Scenario) string {
 	of := func(s *scenario.Scenario) map[string]any {
 		c := *s
@@ -373,7 +374,8 @@ func differences(sets [2][]recorded) []result.Difference {
 	return all
 }
 
-// flatten adds the fields of v to into, by their paths below path, with their values as text.
+// flatten adds the fields of v to into. The keys are the paths of the fields, beginning with path. The values are
+// text.
 func flatten(into map[string]string, path string, v any) {
 	text, err := yaml.Marshal(v)
 	if err != nil {
@@ -396,7 +398,7 @@ func flatten(into map[string]string, path string, v any) {
 	walk(path, node)
 }
 
-// judgeSets compares two sets of runs and sets the results.
+// judgeSets compares the two sets of runs in c and sets the results in c.
 func judgeSets(c *result.AB) {
 	for _, gated := range []bool{true, false} {
 		var of []*result.ABFigure
@@ -428,7 +430,7 @@ func judgeSets(c *result.AB) {
 			case tooFew(*c) != "":
 				of[i].Detail = tooFew(*c)
 			case len(c.Plan.Looks) == 0:
-				of[i].Detail = "too few runs for a look"
+				of[i].Detail = "too few runs for the first look (interim analysis) of the plan"
 			default:
 				of[i].Detail = between(j)
 			}
@@ -445,15 +447,15 @@ func judgeSets(c *result.AB) {
 func tooFew(c result.AB) string {
 	switch a, b := len(c.Sets.A), len(c.Sets.B); {
 	case a == 1 && b == 1:
-		return "one run each: no error rate"
+		return "one run each: too few to estimate the error rate"
 	case min(a, b) < paired.LeastRuns:
-		return fmt.Sprintf("%d and %d runs, at least %d each are needed", a, b, paired.LeastRuns)
+		return fmt.Sprintf("A has %d runs and B has %d; each needs at least %d", a, b, paired.LeastRuns)
 	}
 	return ""
 }
 
-// setsOf returns the values of a figure for the test: their logarithms, or the values themselves if one is 0 or negative.
-// It returns no values if some are missing.
+// setsOf returns the values of a figure for the test: their logarithms, or the values themselves if one of them is 0
+// or negative. If values are missing, it returns an empty Sets.
 func setsOf(f *result.ABFigure, a, b []float64) (s paired.Sets) {
 	if f.Detail != "" || len(a) == 0 || len(b) == 0 {
 		return s
@@ -477,8 +479,8 @@ func logs(values []float64) []float64 {
 	return all
 }
 
-// valuesOf returns the values of a figure in a set of runs. lower says for which run only a lower bound of the value is
-// known, or is "" if all values are exact.
+// valuesOf returns the values of a figure in a set of runs. If only a lower bound of a value is known, lower names
+// the run. Otherwise it is "".
 func valuesOf(f *result.ABFigure, side string, set []result.Member) (all []float64, lower string) {
 	for _, m := range set {
 		if slices.Contains(m.AtLeast, f.Name) {

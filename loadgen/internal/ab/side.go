@@ -25,11 +25,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Side is A or B with its scenario.
+// Side is one of the two compared configurations, A or B, with its scenario.
 type Side struct {
 	result.Side
 	Scenario *scenario.Scenario
-	// file is the side's config file.
+	// file is the config file that was given for the side, or "".
 	file string
 }
 
@@ -38,8 +38,9 @@ var gateSpec = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)=(true|false)$`)
 
 const specHint = "a controlplane binary, a config file, a baseline's directory, a setting as nodes.count=50, a feature gate as WatchList=false, variant=NAME or rev=REVISION"
 
-// NewSide parses the specs of --a or --b and reads the scenario with their settings. sets are the settings of both sides.
-// read reads the scenario with the given settings. NewSide does not build a revision; Build does.
+// NewSide parses the specs of --a or --b, and reads the scenario with the settings in them. sets are the settings of
+// both sides. read reads the scenario with the given settings. NewSide does not build the binary of a git revision;
+// Build does.
 func NewSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error)) (Side, error) {
 	s := Side{Side: result.Side{Spec: specs}}
 	s.Set = append(s.Set, sets...)
@@ -106,8 +107,8 @@ func (s *Side) take(ctx context.Context, spec string) error {
 	return s.config(spec)
 }
 
-// isProgram reports whether the first bytes of a file mark it as a program. A program may have lost its executable bit
-// in a copy.
+// isProgram reports whether the first bytes of a file mark it as a program. The executable bit is not enough, because
+// a program may have lost it in a copy.
 func isProgram(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
@@ -119,7 +120,7 @@ func isProgram(file string) bool {
 	return slices.ContainsFunc([]string{"\x7fELF", "\xcf\xfa\xed\xfe", "#!"}, func(magic string) bool { return strings.HasPrefix(string(head[:n]), magic) })
 }
 
-// given returns the binary or the revision that the user chose for a side, as text.
+// given returns the binary or the revision that the user gave for a side.
 func (s *Side) given() string {
 	if s.Revision != "" {
 		return "rev=" + s.Revision
@@ -127,7 +128,7 @@ func (s *Side) given() string {
 	return s.ControlPlane
 }
 
-// config replaces the scenario's controlPlane with the settings in a file.
+// config replaces the controlPlane section of the scenario with the settings in a file.
 func (s *Side) config(file string) error {
 	if s.file != "" {
 		return exitcode.Usagef("%s was given too (name one config file)", s.file)
@@ -157,7 +158,7 @@ func (s *Side) config(file string) error {
 	return nil
 }
 
-// revision resolves rev in the checkout of the working directory, and sets the path of its build.
+// revision resolves the git revision rev in the repository of the working directory, and sets the path of its build.
 func (s *Side) revision(ctx context.Context, rev string) error {
 	commit, err := git(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
 	var said *exec.ExitError
@@ -167,9 +168,9 @@ func (s *Side) revision(ctx context.Context, rev string) error {
 	case errors.As(err, &said) && len(said.Stderr) > 0:
 		return exitcode.Usagef("%w", err)
 	case errors.Is(err, exec.ErrNotFound):
-		return exitcode.Environmentf("git, which knows the revisions, is not installed")
+		return exitcode.Environmentf("git is not installed, but rev=REVISION needs it")
 	case err != nil:
-		return exitcode.Usagef("no such revision here (rev=REVISION is one of the checkout in the working directory)")
+		return exitcode.Usagef("the git checkout in the working directory has no such revision (run the command in a checkout that has it)")
 	}
 	s.Revision = commit
 	cache, err := os.UserCacheDir()
@@ -180,8 +181,8 @@ func (s *Side) revision(ctx context.Context, rev string) error {
 	return nil
 }
 
-// Build builds the binary of a side that is a revision, unless the build exists already. It reports the build to step,
-// because a build may take minutes.
+// Build builds the binary of a side that is a git revision, unless the build exists already. It announces the build
+// with step, because a build may take minutes.
 func (s *Side) Build(ctx context.Context, step func(string)) (err error) {
 	if s.Revision == "" {
 		return nil
@@ -225,7 +226,7 @@ func git(ctx context.Context, args ...string) (string, error) {
 func command(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its child processes end with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Cancel can end its child processes too
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -235,7 +236,7 @@ func command(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-// saidBy adds to the error of a program the last line that the program wrote to standard error.
+// saidBy adds to the error of a program the last line of its standard error.
 func saidBy(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {

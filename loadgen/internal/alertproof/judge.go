@@ -20,11 +20,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// calm is the length of the simulated time after the end of a run, in which alerts that fire at the end can resolve. It
-// is longer than the longest range of a rule, which is an hour.
+// calm is the time after the end of a run that is simulated so that firing alerts can resolve. It is longer than an
+// hour, the longest range of a rule.
 const calm = 75 * time.Minute
 
-// Prove judges the run in dir by the proofs of its scenario. It writes nothing.
+// Prove judges the run in dir by all proofs of its scenario. It writes no files.
 func Prove(ctx context.Context, dir string) (all []Judged, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -61,16 +61,16 @@ func Prove(ctx context.Context, dir string) (all []Judged, err error) {
 	return all, nil
 }
 
-// NotRun returns the result for a proof whose scenario did not run, with the reason.
+// NotRun returns the result for a proof whose scenario did not run. why is the reason.
 func NotRun(p Proof, why error) Judged {
 	return Judged{
 		Proof: p.Name, Scenario: p.ScenarioName(), Verdict: result.NoData, Outcomes: []Outcome{},
-		Reasons: []string{fmt.Sprintf("it did not run: %v", why)},
+		Reasons: []string{fmt.Sprintf("the scenario did not run: %v", why)},
 	}
 }
 
-// Judge judges a run by a proof. It fails if ctx ends, or if the archive or the rules
-// cannot be read. All other problems are in the result.
+// Judge judges a run by a proof. It fails if ctx ends, or if the archive or the rules cannot be read. The result shows
+// all other problems.
 func Judge(ctx context.Context, p Proof, in *rundir.Recorded) (Judged, error) {
 	rules, err := alerting.Shipped()
 	if err != nil {
@@ -125,7 +125,7 @@ type judge struct {
 	h      alerting.History
 }
 
-// doubts returns the reasons why the run proves nothing.
+// doubts returns the reasons why the run cannot prove anything, such as a missed fault.
 func (j *judge) doubts(s *scenario.Scenario) []string {
 	all := []string{}
 	run := j.in.Run
@@ -162,7 +162,7 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 		}
 	}
 	if err := j.h.Failed[a.Alert]; err != nil {
-		o.Verdict, o.Why = result.NoData, fmt.Sprintf("it cannot be evaluated: %v", err)
+		o.Verdict, o.Why = result.NoData, fmt.Sprintf("the alert cannot be evaluated: %v", err)
 		return o, nil
 	}
 	if expected := j.proof.expects(a.Alert); expected != nil {
@@ -189,8 +189,7 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 	return o, err
 }
 
-// blind reports whether the rule could never have fired on the recorded data. It then sets the
-// verdict to no data.
+// blind reports whether the recorded data could never have made the rule fire. If so, it sets the verdict to no data.
 func (j *judge) blind(ctx context.Context, o *Outcome) (bool, error) {
 	visible, err := j.rules.Look(ctx, j.in.Archive, o.Rule, alerting.Known(j.in.Scenario.Record.Drop))
 	if visible.Blind != "" {
@@ -211,7 +210,7 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	fail := func(format string, args ...any) {
 		o.Verdict, o.Why = result.Fail, fmt.Sprintf(format, args...)
 	}
-	// An alert that was pending when the cause began would have fired without the cause.
+	// An alert that was pending when the cause began may have fired without the cause.
 	i := slices.IndexFunc(lives, func(f alerting.Firing) bool { return !f.Pending.Before(cause) })
 	if early := slices.IndexFunc(lives, func(f alerting.Firing) bool {
 		return f.Fired.Before(cause) && (f.Resolved.IsZero() || f.Resolved.After(cause))
@@ -222,7 +221,7 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	}
 	if before := slices.IndexFunc(lives, func(f alerting.Firing) bool { return f.Pending.Before(cause) && !f.Fired.Before(cause) }); i < 0 && before >= 0 {
 		o.FiredAt = j.since(lives[before].Fired)
-		fail("fired, but had been over its threshold since %s before its cause", seconds(cause.Sub(lives[before].Pending).Seconds()))
+		fail("fired, but was over its threshold already %s before its cause", seconds(cause.Sub(lives[before].Pending).Seconds()))
 		return nil
 	}
 	if i < 0 {
@@ -244,9 +243,9 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	j.resolved(o, last)
 	switch {
 	case latency > Bound*floor:
-		fail("fired after %s, over %.1f times its floor of %s", seconds(latency), Bound, seconds(floor))
+		fail("fired %s after its cause, which is over %.1f times its floor (the shortest possible latency) of %s", seconds(latency), Bound, seconds(floor))
 	case o.ResolvedAt == nil:
-		fail("fired and did not resolve, not even in %s of calm after the run", seconds(calm.Seconds()))
+		fail("fired and did not resolve, not even within %s of simulated time without a fault after the run", seconds(calm.Seconds()))
 	}
 	return nil
 }
@@ -257,7 +256,7 @@ func (j *judge) resolved(o *Outcome, f alerting.Firing) {
 	}
 }
 
-// nearly returns a text on how long a rule that did not fire was pending after its cause.
+// nearly returns a text about how long an alert that did not fire was pending after its cause.
 func (j *judge) nearly(rule string, cause time.Time) string {
 	longest := time.Duration(0)
 	for _, f := range j.h.Firings {
@@ -278,7 +277,8 @@ func (j *judge) nearly(rule string, cause time.Time) string {
 
 func (j *judge) since(at time.Time) *float64 { return new(at.Sub(j.h.Start).Seconds()) }
 
-// describe returns the labels of an alert as text, without the labels that the rule sets.
+// describe returns the labels that distinguish the instances of an alert, as text. Without such labels, it returns the
+// job.
 func describe(set map[string]string) string {
 	var parts []string
 	for name, v := range set {
@@ -303,8 +303,7 @@ func seconds(s float64) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// cause returns the time at which the cause of a rule began, or the reason why the time is
-// unknown.
+// cause returns when the cause of an alert began. If that is unknown, why is the reason.
 func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why string, err error) {
 	p, ok := j.phases[e.Phase]
 	if !ok {
@@ -333,13 +332,13 @@ func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why
 		}
 	}
 	if len(all) == 0 {
-		return at, fmt.Sprintf("%s never came true", e.Since), nil
+		return at, fmt.Sprintf("the condition %s never came true", e.Since), nil
 	}
 	return at, "", nil
 }
 
-// cut returns the phases of the proof's scenario that are missing or incomplete in this run.
-// Such a run proves nothing, because an alert may be silent only because the run was shorter.
+// cut returns the phases of the proof's scenario that are missing or too short in this run. Such a run proves nothing,
+// because an alert may have been silent only because the run was shorter.
 func (j *judge) cut(s *scenario.Scenario) []string {
 	var all []string
 	for _, x := range s.Phases {
@@ -352,8 +351,7 @@ func (j *judge) cut(s *scenario.Scenario) []string {
 	return all
 }
 
-// hidden returns the data that the proof hides from the rules, with the times of this run's
-// phases.
+// hidden returns the data that the proof hides from the rules, with the times of this run.
 func (j *judge) hidden() []alerting.Hidden {
 	var all []alerting.Hidden
 	for _, h := range j.proof.Hide {

@@ -1,6 +1,5 @@
-// Package alertproof holds the proofs of the alerts and judges runs of them. A proof is a
-// scenario that must make some alerts fire. All shipped rules are evaluated over the run.
-// The run proves the alerts if:
+// Package alertproof tests the alerts that Stormglass ships. A proof is a scenario that must make some alerts fire. All
+// shipped rules are evaluated over a run of the scenario. The run proves the alerts if:
 //
 //   - Each expected rule was neither firing nor pending when its cause began, fired within
 //     1.5 times its floor (alerts.Alert.Floor) after its cause, and resolved. It must
@@ -28,7 +27,7 @@ import (
 //go:embed runs/*.yaml
 var runs embed.FS
 
-// Proof is a scenario and the alerts that must, may or must not fire in a run of it.
+// Proof is a scenario with the alerts that must fire, may fire or must be silent in a run of it.
 type Proof struct{ alerts.Run }
 
 // Stall stops the generator for a part of each second of a phase.
@@ -70,7 +69,8 @@ func (p Proof) expects(rule string) *alerts.Expected {
 	return nil
 }
 
-// allows returns the reason why a rule that need not fire may fire, or "" if it must be silent.
+// allows returns the reason why a rule may fire although the proof does not require it, or "" if the rule must be
+// silent.
 func (p Proof) allows(rule string) string {
 	for _, a := range p.Allow {
 		if slices.Contains(a.Rules, rule) {
@@ -88,13 +88,13 @@ func proofNames() []string {
 	return all
 }
 
-// Of returns the proofs that a run of the scenario can be judged by.
+// Of returns the proofs that use a scenario.
 func Of(scenario string) []Proof {
 	return slices.DeleteFunc(All(), func(p Proof) bool { return p.ScenarioName() != scenario })
 }
 
-// Select returns the proofs with the given names and, for each of the given rules, the
-// proof that alerts.Table names. Without names and rules it returns all proofs.
+// Select returns the proofs with the given names, and the proofs in which the given rules must fire according to
+// alerts.Table. Without names and rules, it returns all proofs.
 func Select(names, rules []string) ([]Proof, error) {
 	if len(names)+len(rules) == 0 {
 		return All(), nil

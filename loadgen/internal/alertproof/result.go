@@ -12,41 +12,39 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Schema is the version of a Report.
+// Schema is the version of the format of a Report.
 const Schema = "stormglass.proof/v1"
 
-// Part says what a proof requires of a rule: to fire or to be silent.
+// Part is the requirement of a proof on a rule.
 type Part string
 
-// The requirements on a rule.
+// Requirements on a rule.
 const (
 	MustFire Part = "must fire"
 	MayFire  Part = "may fire"
 	Silent   Part = "must be silent"
 )
 
-// Outcome is the result of one rule in one proof. Times are seconds since the first
-// scrape.
+// Outcome is the result of one rule in one proof. Times are in seconds after the first scrape.
 type Outcome struct {
 	Rule     string         `json:"rule"`
 	Severity string         `json:"severity"`
 	Part     Part           `json:"part"`
 	Verdict  result.Verdict `json:"verdict"`
-	// Why says in one line what is wrong, what could not be judged, or why a rule that
-	// fired was allowed to fire.
+	// Why is one line: what is wrong, what could not be judged, or why a rule that fired was allowed to fire.
 	Why string `json:"why,omitempty"`
-	// Fired means that the rule fired at some time.
+	// Fired reports whether the rule fired at any time.
 	Fired bool `json:"fired"`
-	// CauseAt is the start of the cause, for a rule that must fire. FiredAt is when such a rule
-	// fired after its cause; for other rules, it is when the rule first fired.
+	// CauseAt is when the cause began, for a rule that must fire. FiredAt is when such a rule fired after its cause, or
+	// when any other rule first fired.
 	CauseAt *float64 `json:"causeAtSeconds,omitempty"`
 	FiredAt *float64 `json:"firedAtSeconds,omitempty"`
-	// ResolvedAt is when the rule resolved. Nil means that it did not. A time after the end of
-	// the run is simulated: every scrape then repeats the last one.
+	// ResolvedAt is when the rule resolved, or nil if it did not. The time may be after the end of the run, which is then
+	// simulated: each scrape repeats the last one.
 	ResolvedAt *float64 `json:"resolvedAtSeconds,omitempty"`
-	// InCalm means that the rule resolved only in the simulated time after the end of the run.
+	// InCalm reports whether the rule resolved only in this simulated time.
 	InCalm bool `json:"resolvedInCalm,omitempty"`
-	// Latency is the time from the cause to the firing. Floor is the maximum latency if every
+	// Latency is the time from the cause until the rule fired. Floor is the longest time that this may take if every
 	// scrape and evaluation is on time. Latency must be at most 1.5 times Floor.
 	Latency *float64 `json:"latencySeconds,omitempty"`
 	Floor   *float64 `json:"floorSeconds,omitempty"`
@@ -57,16 +55,16 @@ type Outcome struct {
 // Bound is the maximum latency of an alert, as a multiple of its floor.
 const Bound = 1.5
 
-// Judged is a proof with its verdict.
+// Judged is the result of one proof.
 type Judged struct {
 	Proof    string         `json:"proof"`
 	Scenario string         `json:"scenario"`
-	Dir      string         `json:"dir,omitempty"` // of the run
+	Dir      string         `json:"dir,omitempty"` // directory of the run
 	Started  time.Time      `json:"started,omitzero"`
 	Seconds  float64        `json:"seconds"` // from the first scrape to the last
-	Rounds   int            `json:"rounds"`  // evaluations of groups
+	Rounds   int            `json:"rounds"`  // evaluations of rule groups
 	Verdict  result.Verdict `json:"verdict"`
-	// Reasons say why the verdict is not pass, one line each.
+	// Reasons are the reasons why the verdict is not pass, one line each.
 	Reasons []string `json:"reasons"`
 	// Outcomes are the results of all rules, in the order of the rules.
 	Outcomes []Outcome `json:"outcomes"`
@@ -83,21 +81,19 @@ func (j Judged) Outcome(rule string) *Outcome {
 // Report holds all judged proofs and their summary.
 type Report struct {
 	Schema string `json:"schema"` // stormglass.proof/v1
-	// Verdict is "fail" if any proof failed. Otherwise it is "no data" if a proof could not
-	// be judged or a wanted rule was not tried, and else "pass".
+	// Verdict is "fail" if any proof failed. Otherwise it is "no data" if a proof could not be judged or a wanted rule is
+	// in Untried, and "pass" in all other cases.
 	Verdict  result.Verdict `json:"verdict"`
 	ExitCode int            `json:"exitCode"` // 0, 1 or 3
 	Proofs   []Judged       `json:"proofs"`
-	// Proven lists the rules that fired as required in the proofs that expect them. Failed
-	// lists the rules that did not fire as required in such a proof, or that fired in a proof
-	// in which they had to be silent. Untried lists the rules that no proof expects, or whose
-	// proof could not be judged.
+	// Proven lists the rules that fired as required in a proof that expects them. Failed lists the rules that failed in
+	// any proof. Untried lists the rules that no proof expects, or whose proof could not be judged.
 	Proven  []string `json:"proven"`
 	Failed  []string `json:"failed"`
 	Untried []string `json:"untried"`
-	// Unrelated counts alerts that fired although they had to be silent.
+	// Unrelated is the number of alerts that fired in a proof in which they had to be silent.
 	Unrelated int `json:"unrelated"`
-	// HealthySeconds is the total length of runs without any fault.
+	// HealthySeconds is the total duration of the proofs in which no alert must fire.
 	HealthySeconds float64 `json:"healthySeconds"`
 }
 
@@ -153,12 +149,11 @@ func ruleVerdict(proofs []Judged, rule string) result.Verdict {
 	return v
 }
 
-// legend explains the marks of the matrix.
-const legend = "F fired as it had to   x did not, or too late   c fired as it may, as a consequence   ! fired and had to be silent   . silent   ? no data"
+// legend explains the marks in the matrix of rules and proofs.
+const legend = "F fired as required   x did not fire, or too late   c fired as a permitted consequence   ! fired, but should not have   . silent   ? no data"
 
-// Text writes a report as text: the summary, the proofs, the matrix of rules and proofs
-// with the latency and the floor of each rule, and the reasons of verdicts that are not
-// pass.
+// Text writes a report as text: the summary, the proofs, the matrix of rules and proofs, and the reasons for verdicts
+// other than pass.
 func Text(w io.Writer, r Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n\n", strings.ToUpper(string(r.Verdict)), headline(r))
@@ -173,7 +168,7 @@ func Text(w io.Writer, r Report) error {
 	if slices.ContainsFunc(r.Proofs, func(p Judged) bool { return len(p.Outcomes) > 0 }) {
 		b.WriteString("\n")
 		matrix(&b, r)
-		fmt.Fprintf(&b, "\n%s\nlatency counts from the cause; * resolved after the run, if the last scrape repeats\n", legend)
+		fmt.Fprintf(&b, "\n%s\nlatency is the time from the cause to the alert; * would resolve after the run if the last scrape repeated\n", legend)
 	}
 	for _, p := range r.Proofs {
 		for _, why := range p.Reasons {
@@ -189,9 +184,9 @@ func Text(w io.Writer, r Report) error {
 
 func headline(r Report) string {
 	wanted := len(r.Proven) + len(r.Failed) + len(r.Untried)
-	text := fmt.Sprintf("%d of %d rules fired when they had to and resolved, %d unrelated", len(r.Proven), wanted, r.Unrelated)
+	text := fmt.Sprintf("%d of %d rules fired when required and resolved; unrelated alerts: %d", len(r.Proven), wanted, r.Unrelated)
 	if r.HealthySeconds > 0 {
-		text += fmt.Sprintf(", %s without a fault", seconds(r.HealthySeconds))
+		text += fmt.Sprintf("; time without a fault: %s", seconds(r.HealthySeconds))
 	}
 	return text
 }
@@ -226,8 +221,7 @@ func matrix(b *strings.Builder, r Report) {
 	}
 }
 
-// figures returns the row of the matrix for a rule: its latency, its floor, their ratio,
-// and how long the rule fired.
+// figures returns the columns of the matrix for a rule: its latency, its floor, their ratio, and how long it fired.
 func figures(o *Outcome) string {
 	if o == nil || o.Floor == nil {
 		return ""
@@ -261,7 +255,7 @@ func mark(o *Outcome) string {
 	return "."
 }
 
-// letter returns the name of proof i in the matrix: a to z, then A to Z.
+// letter returns the letter of proof i in the matrix: a to z, then A to Z.
 func letter(i int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	return string(letters[i%len(letters)])
@@ -272,7 +266,7 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // cell escapes text for a cell of a table.
 func cell(s string) string { return markdown.Cell(oneLine(s)) }
 
-// Markdown writes a report for the page of a pull request.
+// Markdown writes a report in Markdown, for a pull request.
 func Markdown(w io.Writer, r Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: proof of the alerts\n\n%s.\n\n", strings.ToUpper(string(r.Verdict)), headline(r))

@@ -33,7 +33,7 @@ func TestText(t *testing.T) {
 	if err := Text(&b, sample()); err != nil {
 		t.Fatal(err)
 	}
-	want := `FAIL  0 of 3 rules fired when they had to and resolved, 1 unrelated
+	want := `FAIL  0 of 3 rules fired when required and resolved; unrelated alerts: 1
 
    PROOF      VERDICT  RAN    RUN
 a  slow-path  pass     7m45s  runs/a
@@ -46,7 +46,7 @@ Late     . x     3m20s    1m32s   2.17   1h2m34s*
 Blind    ? .
 
 ` + legend + `
-latency counts from the cause; * resolved after the run, if the last scrape repeats
+latency is the time from the cause to the alert; * would resolve after the run if the last scrape repeated
 
 quorum: Late: fired after 3m20s
 quorum: Disk: fired 12s after the first scrape

@@ -1,5 +1,5 @@
-// Package archive reads the metrics that a run scraped, with PromQL, from a Prometheus TSDB in the run directory. Open
-// never changes the TSDB. If a run was killed, Open recovers the TSDB in a copy.
+// Package archive evaluates PromQL over the metrics that a run recorded. They are in a Prometheus TSDB in the run
+// directory, which Open never changes. If the run was killed, Open recovers the TSDB in a copy.
 package archive
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Archive evaluates PromQL over the metrics of a run. Times are whole milliseconds.
+// Archive evaluates PromQL over the recorded metrics of a run. Times have a resolution of milliseconds.
 type Archive struct {
 	queryable storage.Queryable
 	engine    *promql.Engine
@@ -53,11 +53,11 @@ type Sample struct {
 	V      float64
 }
 
-// NewParser returns a PromQL parser that rejects expressions above the size limits of this package.
+// NewParser returns a PromQL parser that rejects expressions whose evaluation could need too much memory.
 func NewParser() parser.Parser { return bounded{parser.NewParser(parser.Options{})} }
 
-// NewEngine returns a PromQL engine that uses NewParser. samples and timeout limit one query. queries limits the number
-// of concurrent queries; nil means no limit.
+// NewEngine returns a PromQL engine that uses NewParser. samples is the maximum number of samples that a query may
+// load, timeout its maximum duration. queries limits the number of concurrent queries; nil means no limit.
 func NewEngine(samples int, timeout time.Duration, queries promql.QueryTracker) *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: samples, Timeout: timeout, ActiveQueryTracker: queries,
@@ -66,25 +66,22 @@ func NewEngine(samples int, timeout time.Duration, queries promql.QueryTracker) 
 	})
 }
 
-// Equal matches the series whose label has the value v.
+// Equal returns a matcher for series whose label has the value v.
 func Equal(label, v string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, label, v)
 }
 
-// Window returns a PromQL range, such as "1m30s1ms". If an expression with this range is evaluated at end, the range
-// includes the scrapes at both start and end.
+// Window returns a PromQL range, such as "1m30s1ms". An expression with this range, evaluated at end, includes the
+// scrapes at both start and end.
 func Window(start, end time.Time) string {
 	return model.Duration(end.Sub(start).Truncate(time.Millisecond) + time.Millisecond).String()
 }
 
-// Open opens the archive of the run in dir without changing it. If the run was
-// killed or is still in progress, it recovers the archive in a copy under the
-// system's temporary directory, which Close removes. Every error is a
-// *result.Damaged.
+// Open opens the archive of the run in dir. If the run was killed or is still in progress, it recovers the archive in a
+// copy in the system's temporary directory, which Close removes. Every error is a *result.Damaged.
 func Open(dir string) (a *Archive, err error) {
 	a = &Archive{engine: NewEngine(50_000_000, 2*time.Minute, nil)}
-	// Check the files before Prometheus' TSDB opens them: it would wait for the writer of
-	// a FIFO, and copy a file of any size.
+	// Check the files first, because the TSDB would wait for the writer of a FIFO, and copy a file of any size.
 	files, err := result.FilesBelow(dir, result.TSDBDir)
 	if err != nil {
 		return nil, err
@@ -110,7 +107,7 @@ func (a *Archive) open(dir string, files []string) (err error) {
 	return err
 }
 
-// ulidLength is the length of a block's name, which Prometheus' TSDB generates.
+// ulidLength is the length of a block's name, which is a ULID.
 const ulidLength = 26
 
 // openBlocks opens the blocks of a run that ended normally.
@@ -152,16 +149,16 @@ func (a *Archive) openBlocks(dir string) error {
 // series.
 func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
 
-// Over returns an archive that reads samples while they are being recorded. The archive cannot evaluate PromQL.
+// Over returns an archive that reads samples while they are being recorded. It cannot evaluate PromQL.
 func Over(samples storage.Queryable) *Archive { return &Archive{queryable: samples} }
 
 // Evaluating returns an archive that reads samples while they are being recorded. Unlike the archive that Over returns,
-// it can evaluate PromQL.
+// it evaluates PromQL, with lower limits than an archive from Open.
 func Evaluating(samples storage.Queryable) *Archive {
 	return &Archive{queryable: samples, engine: NewEngine(5_000_000, 30*time.Second, nil)}
 }
 
-// Close releases the archive.
+// Close closes the archive's files, and removes the copy if Open made one.
 func (a *Archive) Close() error {
 	var errs []error
 	for _, c := range a.closers {
@@ -198,8 +195,8 @@ func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []S
 	return nil, fmt.Errorf("%s: returns a %s, not a vector or a scalar", expr, res.Value.Type())
 }
 
-// Range evaluates a PromQL expression at start, start+step, ... end. A series has points only at times at which the
-// expression has a value.
+// Range evaluates a PromQL expression at start, start+step, ... end. A series has no points at times at which the
+// expression has no value.
 func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) (_ []Series, err error) {
 	defer survive(&err)
 	q, err := NewRangeQuery(ctx, a.engine, a.queryable, nil, expr, start, end, step)
@@ -289,8 +286,8 @@ func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers
 	return names, nil
 }
 
-// Bounds returns the first and the last time at which all targets were scraped, successfully or not. These are the run's
-// first and last boundary. If there is no such time, it returns the first and the last scrape of any target.
+// Bounds returns the first and the last time at which all targets were scraped, successfully or not. These times are
+// the boundaries of the run. If there is no such time, Bounds returns the first and the last scrape of any target.
 func (a *Archive) Bounds(ctx context.Context) (first, last time.Time, err error) {
 	all, err := a.scrapes(ctx)
 	if err != nil {
@@ -345,8 +342,8 @@ func (a *Archive) scrapes(ctx context.Context) ([]Series, error) {
 	return a.Samples(ctx, time.UnixMilli(0), time.UnixMilli(math.MaxInt64/2), Equal(model.MetricNameLabel, "up"))
 }
 
-// survive converts a panic to an error. Prometheus' TSDB trusts data that its checksums do
-// not cover, and reads past the end of truncated files.
+// survive is deferred to convert a panic to an error. Prometheus' TSDB trusts data that its checksums do not cover, and
+// reads past the end of truncated files.
 func survive(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("it cannot be read: %v", p)

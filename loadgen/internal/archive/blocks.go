@@ -15,16 +15,15 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// prometheusBlock is the length of Prometheus' own blocks, which begin at multiples of this length. Blocks of another
-// length would overlap with Prometheus' blocks.
+// prometheusBlock is the length of the blocks of a Prometheus. They begin at multiples of this length. Blocks of
+// another length would overlap with them.
 const prometheusBlock = 2 * time.Hour
 
 // appendAtMost is the maximum number of samples in one commit.
 const appendAtMost = 100_000
 
-// WriteBlocks writes the samples of q from start to end, in ms, both included, as blocks of Prometheus' TSDB. The
-// directory dir must exist. A block appears in dir only when it is complete. WriteBlocks returns the numbers of written
-// blocks and samples.
+// WriteBlocks writes the samples of q from start to end, in ms and inclusive, to dir as blocks of Prometheus' TSDB. dir
+// must exist. A block appears in dir only when it is complete.
 func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, end int64) (blocks, samples int, err error) {
 	length := prometheusBlock.Milliseconds()
 	for from := start - start%length; from <= end; from += length {
@@ -47,7 +46,8 @@ func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, en
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	o := tsdb.DefaultHeadOptions()
-	// Twice the block length, because a head rejects samples that are half a range older than its newest sample.
+	// The chunk range is twice the block length, because a head rejects samples that are older than its newest sample by
+	// half a chunk range.
 	o.ChunkRange, o.ChunkDirRoot = 2*prometheusBlock.Milliseconds(), scratch
 	o.StripeSize, o.ChunkWriteBufferSize = stripes, chunkBuffer
 	log := slog.New(slog.DiscardHandler)
@@ -72,7 +72,7 @@ func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, en
 	return samples, nil
 }
 
-// fill copies samples into a head. It returns the number of samples.
+// fill copies the samples of q from start to end into a head, and returns their number.
 func fill(ctx context.Context, head *tsdb.Head, q storage.Queryable, start, end int64) (samples int, err error) {
 	app := head.AppenderV2(ctx)
 	pending := 0

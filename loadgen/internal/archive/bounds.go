@@ -12,12 +12,12 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Limits of an expression. They are checked before the evaluation, because a single allocation can exceed Prometheus'
-// own limits on samples and time, which are only checked during the evaluation.
+// Limits of an expression. They are checked before the evaluation. Prometheus checks its own limits on samples and time
+// only during the evaluation, when a single allocation may already have exceeded them.
 const (
 	maxExpr = 64 << 10
-	// maxSteps is the maximum number of steps of a range query or a subquery. It limits the number of points of one
-	// series that are in memory at the same time.
+	// maxSteps is the maximum number of steps of a range query or a subquery, and thus the maximum number of points of one
+	// series in memory.
 	maxSteps = 100_000
 	// maxGrowth is the maximum factor by which label_join and label_replace may lengthen a label.
 	maxGrowth = 1_000
@@ -40,7 +40,7 @@ func (p bounded) ParseExpr(text string) (parser.Expr, error) {
 	return root, cost{growth: 1}.check(root)
 }
 
-// NewRangeQuery is like the method of promql.Engine, but returns an error for a query that exceeds a limit.
+// NewRangeQuery is like the method of promql.Engine, but returns an error if the query exceeds a limit.
 func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o promql.QueryOpts, expr string, start, end time.Time, step time.Duration) (promql.Query, error) {
 	root, err := NewParser().ParseExpr(expr)
 	if err != nil {
@@ -56,8 +56,8 @@ func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o
 	return e.NewRangeQuery(ctx, q, o, expr, start, end, step)
 }
 
-// cost holds the effects of the outer nodes of an expression on an inner node. span is the time over which the node is
-// evaluated. growth is the factor by which the outer nodes lengthen labels.
+// cost is the effect of the outer nodes of an expression on an inner node. span is the time range over which the inner
+// node is evaluated. growth is the factor by which outer functions may lengthen its labels.
 type cost struct {
 	span   time.Duration
 	growth float64
@@ -84,7 +84,7 @@ func (c cost) check(n parser.Node) error {
 		}
 	case *parser.Call:
 		if c.growth *= growthOf(n); c.growth > maxGrowth {
-			return fmt.Errorf("%s within each other make labels over %d times as long", n.Func.Name, maxGrowth)
+			return fmt.Errorf("nested calls of %s make labels over %d times as long (nest fewer calls)", n.Func.Name, maxGrowth)
 		}
 	}
 	for child := range parser.ChildrenIter(n) {
@@ -95,7 +95,7 @@ func (c cost) check(n parser.Node) error {
 	return nil
 }
 
-// growthOf returns the maximum factor by which a function lengthens a label, relative to the longest label of its input.
+// growthOf returns the maximum factor by which a function lengthens the longest label of its input.
 func growthOf(call *parser.Call) float64 {
 	switch call.Func.Name {
 	case "label_join":

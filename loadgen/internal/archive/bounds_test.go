@@ -23,9 +23,9 @@ func TestExpressionsAreBounded(t *testing.T) {
 		`sum(max_over_time(up[30d:1s])) > 1`:                                        "the subquery [30d:1s] has 2592000 steps",
 		`max_over_time(max_over_time(up[20h:1s])[20h:1s])`:                          "the subquery [20h:1s] has 144000 steps",
 		`max_over_time(up[1y:])`:                                                    "the subquery [1y:1m] has 525600 steps",
-		doubled:                                                                     "label_join within each other make labels over 1000 times as long",
+		doubled:                                                                     "nested calls of label_join make labels over 1000 times as long",
 		"up + " + strings.Repeat("0", maxExpr):                                      "the expression has 65541 bytes",
-		`label_replace(up, "a", "` + strings.Repeat("$1", 2000) + `", "b", "(.*)")`: "label_replace within each other",
+		`label_replace(up, "a", "` + strings.Repeat("$1", 2000) + `", "b", "(.*)")`: "nested calls of label_replace",
 	} {
 		_, err := NewParser().ParseExpr(expr)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

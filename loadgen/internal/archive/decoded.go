@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 )
 
-// decoded is a block that decodes each series only once for all queries. Decoding is slow, because the index searches
-// its symbols for the labels of a series, and a report reads the same series many times.
+// decoded is a block that decodes the labels and chunk references of each series once for all queries. Decoding is
+// slow, because the index looks up each label in its symbol table, and a report reads the same series many times.
 type decoded struct {
 	tsdb.BlockReader
 
@@ -36,7 +36,7 @@ func (d *decoded) Index() (tsdb.IndexReader, error) {
 	return decodedIndex{r, d}, nil
 }
 
-// series returns a decoded series. It decodes the series on first use.
+// series returns the decoded series ref. It decodes the series on first use.
 func (d *decoded) series(ref storage.SeriesRef, builder *labels.ScratchBuilder, from tsdb.IndexReader) (decodedSeries, error) {
 	d.mu.RLock()
 	s, ok := d.known[ref]

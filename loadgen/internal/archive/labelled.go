@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// Merge combines several storages into one.
+// Merge returns a storage with the series of all given storages.
 func Merge(all ...storage.Queryable) storage.Queryable {
 	return storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
 		var opened []storage.Querier
@@ -30,8 +30,8 @@ func Merge(all ...storage.Queryable) storage.Queryable {
 	})
 }
 
-// WithLabels returns a storage that adds labels to all series. As in a scrape, a label of a series with the same name is
-// renamed to exported_NAME.
+// WithLabels returns a storage that adds labels to each series. As in a scrape, a label of the series with the same
+// name is renamed to exported_NAME.
 func WithLabels(inner storage.Queryable, more map[string]string) storage.Queryable {
 	if len(more) == 0 {
 		return inner
@@ -45,7 +45,7 @@ func WithLabels(inner storage.Queryable, more map[string]string) storage.Queryab
 	})
 }
 
-// AddLabels returns own with additional labels, as WithLabels adds them.
+// AddLabels returns own with the labels in more, added as WithLabels does.
 func AddLabels(own labels.Labels, more map[string]string) labels.Labels {
 	b := labels.NewBuilder(own)
 	for name, v := range more {
@@ -62,8 +62,8 @@ type labelled struct {
 	more  map[string]string
 }
 
-// matched evaluates the matchers on added labels, and returns all other matchers for the inner storage. ok is false if
-// an added label does not match.
+// matched evaluates the matchers on added labels, and returns the other matchers, which the inner storage must
+// evaluate. ok is false if an added label does not match.
 func (l labelled) matched(matchers []*labels.Matcher) (inner []*labels.Matcher, ok bool) {
 	for _, m := range matchers {
 		v, added := l.more[m.Name]
@@ -80,7 +80,7 @@ func (l labelled) matched(matchers []*labels.Matcher) (inner []*labels.Matcher, 
 	return inner, true
 }
 
-// Select implements storage.Querier. It sorts the series again, because the added labels can change their order.
+// Select implements storage.Querier. It sorts the series after adding labels, which can change their order.
 func (l labelled) Select(ctx context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	inner, ok := l.matched(matchers)
 	if !ok {
@@ -132,7 +132,7 @@ func (l labelled) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 // Close implements storage.LabelQuerier.
 func (l labelled) Close() error { return l.inner.Close() }
 
-// relabelled is a series with other labels.
+// relabelled is a series with changed labels.
 type relabelled struct {
 	storage.Series
 	labels labels.Labels
@@ -140,7 +140,7 @@ type relabelled struct {
 
 func (r relabelled) Labels() labels.Labels { return r.labels }
 
-// seriesList is a list of series. Only the list is in memory; the samples stay in the storage.
+// seriesList is a storage.SeriesSet over a list of series. The samples are not in memory.
 type seriesList struct {
 	all      []storage.Series
 	at       int

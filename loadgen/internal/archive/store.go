@@ -23,24 +23,23 @@ import (
 const (
 	// blockLength is longer than any run, so that all samples stay in the head block until Close.
 	blockLength = 7 * 24 * time.Hour
-	// blocksKept is the number of blocks in a retention period. Prometheus' TSDB deletes only whole blocks, and the
-	// newest block is in memory.
+	// blocksKept is the number of blocks into which a retention period is divided. Prometheus' TSDB deletes only whole
+	// blocks. The newest block is in memory.
 	blocksKept = 8
-	// shortestBlock is the minimum block length. It is long enough for the head to accept samples that arrive slightly
-	// late.
+	// shortestBlock is the minimum block length, so that the head still accepts samples that arrive slightly late.
 	shortestBlock = 10 * time.Minute
-	// stripes is the number of lock stripes of the head. Prometheus' default of 16,384 is for many cores and needs more
-	// memory; this store has only a few writers.
+	// stripes is the number of lock stripes of the head. Prometheus' default of 16,384 is meant for many concurrent
+	// writers and needs more memory; this store has few writers.
 	stripes = 256
 	// chunkBuffer is the smallest write buffer that Prometheus' TSDB permits for the head's chunk files.
 	chunkBuffer = 64 << 10
-	// chunkFile is the size of a block's chunk files. The TSDB allocates the space of each file before it writes the
-	// file, so Prometheus' default would require 512 MiB of free disk space.
+	// chunkFile is the size of a block's chunk files. The TSDB allocates a file's full size before it writes the file, so
+	// Prometheus' default would require 512 MiB of free disk space.
 	chunkFile = 16 << 20
 )
 
-// OpenStore opens a TSDB in dir. It keeps samples for at least retention. If retention is 0, it neither compacts nor
-// deletes samples.
+// OpenStore opens or creates a TSDB in dir. It keeps samples for at least retention. 0 means that it neither deletes
+// nor compacts samples.
 func OpenStore(dir string, retention time.Duration) (*tsdb.DB, error) {
 	length := blockLength
 	if retention > 0 {
@@ -93,21 +92,21 @@ func writeBlock(dir string, db *tsdb.DB) error {
 	return err
 }
 
-// Both combines two storages into one.
+// Both returns a storage with the series of a and b.
 func Both(a, b storage.Queryable) storage.Queryable { return Merge(a, b) }
 
 // startJitter is the maximum difference, in seconds, between two values of process_start_time_seconds of one process.
 // The value is computed from the kernel's boot time, which changes when the clock is adjusted.
 const startJitter = 2
 
-// SameProcess reports whether two values of process_start_time_seconds belong to the same process. A value of zero is
-// unknown and belongs to no process.
+// SameProcess reports whether two values of process_start_time_seconds are from the same process. 0 means unknown and
+// is never the same process.
 func SameProcess(a, b float64) bool {
 	return a != 0 && b != 0 && math.Abs(a-b) < startJitter
 }
 
-// recover replays the write-ahead log in a copy. The original must not change, but the TSDB writes to a log that ends
-// within a record, in order to repair it.
+// recover replays the write-ahead log in a copy of the archive, because the TSDB repairs a log that ends within a
+// record, which would change the original.
 func (a *Archive) recover(dir string, files []string) error {
 	copied, err := os.MkdirTemp("", "stormglass-archive-")
 	if err != nil {
@@ -115,19 +114,19 @@ func (a *Archive) recover(dir string, files []string) error {
 	}
 	a.closers = append(a.closers, func() error { return os.RemoveAll(copied) })
 	if err := copyArchive(copied, dir, files); err != nil {
-		return fmt.Errorf("copy it to recover it: %w", err)
+		return fmt.Errorf("copy the archive to recover it: %w", err)
 	}
 	db, err := OpenStore(filepath.Join(copied, result.TSDBDir), 0)
 	if err != nil {
-		return fmt.Errorf("recover it: %w", err)
+		return fmt.Errorf("recover the archive: %w", err)
 	}
 	a.closers = append([]func() error{db.Close}, a.closers...)
 	a.queryable = db
 	return nil
 }
 
-// copyArchive copies the blocks, and the write-ahead log with all samples that are not in a block. It does not copy the
-// head's chunk files, because they only speed up the replay and may be incomplete.
+// copyArchive copies the blocks and the write-ahead log, which has all samples that are not in a block. It does not
+// copy the head's chunk files, which only speed up the replay and may be incomplete.
 func copyArchive(to, from string, files []string) error {
 	for _, name := range files {
 		if strings.Contains(name, "/"+headChunksDir+"/") || strings.Contains(name, ".tmp") || path.Base(name) == "lock" {

@@ -11,15 +11,14 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// Stream calls f for each series that satisfies all matchers, with its samples from start to end, in ms, both included.
-// The samples include staleness markers and are valid until f returns. The series are not sorted. If f returns an error,
-// Stream stops and returns that error.
+// Stream calls f for each series that satisfies all matchers, with its samples from start to end, in ms and inclusive.
+// The samples include staleness markers and are valid only until f returns. The series are in no particular order. If f
+// returns an error, Stream returns that error.
 func Stream(ctx context.Context, q storage.Queryable, start, end int64, f func(labels.Labels, []promql.FPoint) error, matchers ...*labels.Matcher) (err error) {
 	return StreamSome(ctx, q, start, end, func(labels.Labels) bool { return true }, f, matchers...)
 }
 
-// StreamSome is like Stream, but only for series for which wanted returns true. It does not read the samples of other
-// series.
+// StreamSome is like Stream, but skips series for which wanted returns false, without reading their samples.
 func StreamSome(ctx context.Context, q storage.Queryable, start, end int64, wanted func(labels.Labels) bool, f func(labels.Labels, []promql.FPoint) error, matchers ...*labels.Matcher) (err error) {
 	defer survive(&err)
 	opened, err := q.Querier(start, end)
@@ -57,7 +56,7 @@ func StreamSome(ctx context.Context, q storage.Queryable, start, end int64, want
 	return nil
 }
 
-// Named returns a matcher that requires a metric name. The matcher selects all series, because each series has a name.
+// Named returns a matcher that selects all series, because each series has a metric name.
 func Named() *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")
 }

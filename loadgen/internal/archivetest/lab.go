@@ -1,4 +1,4 @@
-// Package archivetest records runs for tests. The tests set every number that the scraped components expose.
+// Package archivetest records runs for tests, which set the values of all metrics.
 package archivetest
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Lab is a run that is being recorded. Only Boundary moves its clock.
+// Lab is a run that is being recorded. Its clock moves only when Boundary is called.
 type Lab struct {
 	// Parts are the components, by name.
 	Parts map[string]*Component
@@ -36,8 +36,8 @@ type Lab struct {
 	now time.Time
 }
 
-// New starts components with the given names and a recorder that scrapes them. A component's job is its name without a
-// trailing number: "etcd-0" is the first component of job "etcd".
+// New starts components with the given names, and creates a recorder that scrapes them. The job of a component is its
+// name without a trailing number, such as "etcd" for "etcd-0".
 func New(t testing.TB, o record.Options, names ...string) *Lab {
 	t.Helper()
 	l := &Lab{t: t, dir: t.TempDir(), Parts: map[string]*Component{}, now: time.UnixMilli(1_800_000_000_000)}
@@ -70,7 +70,8 @@ func (l *Lab) Boundary(after time.Duration) time.Time {
 	return at
 }
 
-// Phase records a phase of one minute with a scrape in the middle. It calls storm, if not nil, after the first scrape.
+// Phase records a phase of one minute with an additional scrape in the middle. It calls storm, if not nil, after the
+// first scrape.
 func (l *Lab) Phase(name string, storm func()) result.Phase {
 	l.t.Helper()
 	p := result.Phase{Name: name, Start: l.Boundary(time.Second)}
@@ -92,7 +93,7 @@ func (l *Lab) Now() time.Time {
 // Dir returns the directory of the run.
 func (l *Lab) Dir() string { return l.dir }
 
-// Recorder returns the recorder, which runs until Archive or RunDir.
+// Recorder returns the recorder, which is open until Archive or RunDir is called.
 func (l *Lab) Recorder() *record.Recorder { return l.recorder }
 
 // Archive ends the recording and returns the archive, which is closed when the test ends.
@@ -113,8 +114,8 @@ func (l *Lab) Archive() *archive.Archive {
 	return a
 }
 
-// RunDir ends the recording and completes the run directory: with a scenario, measurements, a timeline and the digests
-// of all files. Tests use it for programs that read run directories.
+// RunDir ends the recording and completes the run directory with a scenario, measurements, a timeline, and run.json
+// with the digests of all files. It is for tests of programs that read run directories.
 func (l *Lab) RunDir(scenario string, run result.Run, m result.Measurements, events ...result.Event) string {
 	l.t.Helper()
 	if err := l.recorder.Close(); err != nil {
@@ -141,8 +142,8 @@ func (l *Lab) RunDir(scenario string, run result.Run, m result.Measurements, eve
 	return l.dir
 }
 
-// Component exposes counters and classic histograms in Prometheus' text format, and the usual metrics of a Go process.
-// It is safe for concurrent use.
+// Component is a fake component. It serves counters, classic histograms and the usual metrics of a process in
+// Prometheus' text format. It is safe for concurrent use.
 type Component struct {
 	mu      sync.Mutex
 	started int
@@ -150,17 +151,17 @@ type Component struct {
 	values  map[string]float64 // by series
 }
 
-// NewComponent returns a component that has counted nothing yet. It serves its metrics over HTTP.
+// NewComponent returns a component without counters and histograms.
 func NewComponent() *Component { return &Component{started: 1000, values: map[string]float64{}} }
 
-// Add adds v to a cumulative series, which begins at zero.
+// Add adds v to a counter or another cumulative series, which begins at 0. series is the name with labels.
 func (c *Component) Add(series string, v float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.values[series] += v
 }
 
-// Observe adds n observations of v to a histogram with buckets up to edges, and a bucket +Inf.
+// Observe adds n observations of v to a histogram. edges are the upper bounds of its buckets, without +Inf.
 func (c *Component) Observe(name, labels string, edges []float64, v, n float64) {
 	sep := ""
 	if labels != "" {
@@ -178,7 +179,7 @@ func (c *Component) Observe(name, labels string, edges []float64, v, n float64) 
 	c.Add(fmt.Sprintf(`%s_sum{%s}`, name, labels), n*v)
 }
 
-// Restart simulates a restart of the process: a later start time, and all counters at zero.
+// Restart simulates a restart of the process: its start time increases, and all series disappear.
 func (c *Component) Restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

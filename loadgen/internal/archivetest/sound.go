@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// SoundScenario is the scenario of SoundRun.
+// SoundScenario is the scenario of the run in SoundRun.
 const SoundScenario = `
 apiVersion: stormglass/v1alpha1
 kind: Scenario
@@ -34,13 +34,13 @@ gates:
   - {name: memory, objective: generator-memory, max: 1GB}
 `
 
-// SoundRun returns the directory of a run that passes. It has every file that judging reads.
+// SoundRun returns the directory of a run that passes its gates and has every file that judging reads.
 func SoundRun(t testing.TB) string {
 	t.Helper()
 	return SoundVariant(t, "")
 }
 
-// SoundVariant is SoundRun for a run of the given variant.
+// SoundVariant is like SoundRun, but the run is one of several variants.
 func SoundVariant(t testing.TB, variant string) string {
 	t.Helper()
 	l := New(t, record.Options{}, "etcd-0", "kube-apiserver-0")
@@ -96,7 +96,7 @@ func CopyDir(t *testing.T, dir string) string {
 	return to
 }
 
-// Change changes the contents of a JSON file.
+// Change edits a JSON file with how, which gets the decoded object.
 func Change(t testing.TB, path string, how func(map[string]any)) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -116,7 +116,7 @@ func Change(t testing.TB, path string, how func(map[string]any)) {
 	}
 }
 
-// At returns the JSON value at a path of keys and indexes.
+// At returns the value at a path of keys (string) and indexes (int) in a decoded JSON value.
 func At(v any, path ...any) any {
 	for _, p := range path {
 		switch p := p.(type) {

@@ -1,5 +1,5 @@
-// Package audit summarizes the requests of a load from the audit log of a bundled control plane.
-// ReadLog creates the summary, which is stored as audit.json in the run directory.
+// Package audit summarizes the load's requests in the audit logs of a bundled control plane. ReadLog creates the
+// summary, which a run stores as audit.json in its directory.
 package audit
 
 import (
@@ -23,37 +23,38 @@ import (
 
 // Audit summarizes the load's requests in the audit logs of the API servers. It is the content of audit.json.
 type Audit struct {
-	// Files is the number of files read.
+	// Files is the number of log files that were read.
 	Files int `json:"files"`
-	// Events is the number of events in Classes. Foreign is the number of events of other users. Other is the number of
-	// events that do not end a request for a resource. Outside is the number of events that were received outside all
-	// phases.
+	// Events is the number of events that Classes describe. Foreign is the number of events of other users, and Other of
+	// events that are not the end of a request for a resource. Outside is the number of events that were received outside
+	// of all phases.
 	Events  int64 `json:"events"`
 	Foreign int64 `json:"foreign,omitempty"`
 	Other   int64 `json:"other,omitempty"`
 	Outside int64 `json:"outside,omitempty"`
-	// Malformed is the number of lines that are not events. Torn is the number of lines that end within an event because
-	// a server was killed. Backwards is the number of events whose end is before their receipt, because the machine's
-	// clock was set back; these events are not evaluated.
+	// Malformed is the number of lines that are not events. Torn is the number of lines that are incomplete because a
+	// server was killed. Backwards is the number of events that end before they were received, because the machine's clock
+	// was set back; they are not evaluated.
 	Malformed int64   `json:"malformed,omitempty"`
 	Torn      int64   `json:"torn,omitempty"`
 	Backwards int64   `json:"backwards,omitempty"`
 	Classes   []Class `json:"classes"`
 }
 
-// Class describes the load's requests in one phase that have the same verb and resource.
+// Class describes the load's requests in one phase with the same verb, resource and tenant.
 type Class struct {
 	Phase    string `json:"phase"`
 	Verb     string `json:"verb"`     // as in audit events: an apply is a patch
 	Resource string `json:"resource"` // such as deployments.apps or pods/status
 	Tenant   string `json:"tenant,omitempty"`
-	// Server is the time from the receipt of a request to the end of its handler. It is measured by the API server's
-	// wall clock, in microseconds.
+	// Server is the time from the receipt of a request until its handler ended, by the API server's wall clock, whose
+	// resolution is a microsecond.
 	Server result.Latency       `json:"server"`
 	Slow   *result.SlowRequests `json:"slow,omitempty"`
 }
 
-// Load reads audit.json in a run directory. It returns nil if the file does not exist. Every error is a *result.Damaged.
+// Load reads audit.json from a run directory. It returns nil if there is no such file. Every error is a
+// *result.Damaged.
 func Load(dir string) (*Audit, error) {
 	a := &Audit{}
 	err := result.ReadJSON(dir, result.AuditFile, a)
@@ -63,17 +64,17 @@ func Load(dir string) (*Audit, error) {
 	return a, err
 }
 
-// Check returns an error if a class has no verb, no resource or an impossible number.
+// Check returns an error if a class lacks a verb or resource, or has an impossible count or duration.
 func (a *Audit) Check() error {
 	for _, c := range a.Classes {
 		if c.Verb == "" || c.Resource == "" || c.Server.Count < 0 || c.Server.Mean < 0 || c.Slow != nil && c.Slow.Count <= 0 {
-			return fmt.Errorf("the class of verb %q and resource %q counts nothing", c.Verb, c.Resource)
+			return fmt.Errorf("the class of verb %q and resource %q lacks a value or contains an impossible value", c.Verb, c.Resource)
 		}
 	}
 	return nil
 }
 
-// ClassOf returns the class for a phase, verb, resource and tenant. ok is false if there is no such class.
+// ClassOf returns the class of a phase, verb, resource and tenant. It returns false if there is no such class.
 func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 	if a == nil {
 		return Class{}, false
@@ -86,11 +87,10 @@ func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 	return Class{}, false
 }
 
-// highest is the upper limit of the histograms. No request takes longer, because the API server's own timeout is one
-// minute.
+// highest is the longest duration that the histograms distinguish. The API server ends requests after one minute.
 const highest = 2 * time.Minute
 
-// tenantPrefix is the prefix of the user names of tenants.
+// tenantPrefix is the prefix of the user names of simulated tenants.
 const tenantPrefix = "stormglass:tenant:"
 
 type classKey struct{ phase, verb, resource, tenant string }
@@ -172,10 +172,11 @@ func (s *summary) audit() *Audit {
 }
 
 // ReadLog summarizes the audit logs of all API servers in dir, including rotated files. A request belongs to the phase
-// in which the API server received it. Events of users other than user, events outside all phases, and invalid lines are
-// only counted. ReadLog returns an error if ctx ends or a file cannot be read.
+// in which the API server received it. user is the name of the load's user. Events of other users, events outside of
+// all phases, and invalid lines are only counted. ReadLog returns an error if ctx ends or a file cannot be read.
 //
-// Call ReadLog after the run: parsing the log during the run would take CPU time from the system under test.
+// Call ReadLog after the run, because parsing the logs takes CPU time, which the measured components need during the
+// run.
 func ReadLog(ctx context.Context, dir, user string, phases []result.Phase) (*Audit, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err == nil && len(files) == 0 {

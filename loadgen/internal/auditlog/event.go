@@ -10,7 +10,7 @@ import (
 // Stage is the stage of a request at which an event was generated.
 type Stage uint8
 
-// Stages, in the order in which a request passes through them.
+// Stages in the order in which a request reaches them.
 const (
 	RequestReceived Stage = iota + 1
 	ResponseStarted
@@ -42,20 +42,20 @@ type Event struct {
 	Verb    []byte
 	// URI is the path and query of the request.
 	URI []byte
-	// User is the user that sent the request. UserUID is the UID of the user if it is a service account. As is the
-	// impersonated user.
+	// User is the user that sent the request. UserUID is the UID of a service account. As is the user that is
+	// impersonated.
 	User, UserUID, As []byte
 	UserAgent         []byte
-	// Object is the object of the request. Its Resource is empty in a non-resource request.
+	// Object is the object of the request. Its Resource is empty if the request is not for a resource.
 	Object Object
-	// Code is the HTTP status of the response. Zero means that there is no response yet.
+	// Code is the HTTP status of the response, or 0 before the response.
 	Code int
 	// Received is when the request was received. At is the time of the stage. Both are in microseconds since 1970.
 	Received, At int64
 	// Body describes the request body. An event contains the body if its audit level is Request or higher.
 	Body Body
-	// Layers holds the API server's own timings by layer. An event contains them only if the request took more than 500
-	// ms; otherwise Layers is nil.
+	// Layers holds durations that the API server measured in its layers, such as etcd and admission webhooks. An event
+	// contains them only if the request took more than 500 ms; otherwise Layers is nil.
 	Layers map[string]time.Duration
 }
 
@@ -66,21 +66,21 @@ type Object struct {
 
 // Body describes the object in the body of a request.
 type Body struct {
-	// Size is the size of the object as JSON, in bytes. Zero means that there is no object.
+	// Size is the size of the object as JSON, in bytes. 0 means that the event has no object.
 	Size int
-	// Array reports whether the object is a list, such as a JSON patch.
+	// Array reports whether the object is a JSON array, such as a JSON patch.
 	Array bool
 	// Typed reports whether the object has both apiVersion and kind.
 	Typed bool
 }
 
-// Query returns the part of the URI after the question mark.
+// Query returns the query of the URI, without the question mark.
 func (e *Event) Query() []byte {
 	_, query, _ := bytes.Cut(e.URI, []byte("?"))
 	return query
 }
 
-// reset clears the event but keeps its memory for the next event.
+// reset clears the event but keeps the memory of its fields.
 func (e *Event) reset() {
 	o := &e.Object
 	*e = Event{

@@ -8,24 +8,24 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// line is the state of the line that is being read.
+// line is the state of scanning one line of a log.
 type line struct {
-	// section is the object that is being read. If the next value is an object, next is its section.
+	// section is the JSON object that is being read. next is the section that begins if the next value is an object.
 	section, next section
-	// into receives the next value. If into is nil, value determines how to process the next value.
+	// into receives the next value as text. If it is nil, value says how to process the next value.
 	into  *[]byte
 	value value
-	layer string // layer of the next timing
-	// at is the number of bytes read. bodyAt is the offset at which the request body begins or, before the body is
-	// found, the offset after its key.
+	layer string // layer of the duration in the next value
+	// at is the number of bytes read. bodyAt is the offset of the request body or, while inBody is set, the offset after
+	// its key.
 	at, bodyAt int
 	inBody     bool
-	// isEvent, known and beta are derived from kind and apiVersion.
+	// isEvent, known and beta are the result of checking kind and apiVersion.
 	isEvent, known, beta bool
 	body                 uint8 // bit 0: the body has an apiVersion; bit 1: it has a kind
 }
 
-// section is an object within an event.
+// section is a JSON object within an event.
 type section uint8
 
 const (
@@ -38,7 +38,7 @@ const (
 	ofAnnotations
 )
 
-// value is the kind of a value that is not stored as text.
+// value is the meaning of a value that is not stored as text.
 type value uint8
 
 const (
@@ -52,12 +52,12 @@ const (
 	ofLayer
 )
 
-// layerPrefix is the prefix of the annotations with the API server's own timings
-// (apiserver/pkg/endpoints/request/webhook_duration.go). The API server writes these annotations only for requests that
-// take more than 500 ms (endpoints/filters/audit.go).
+// layerPrefix is the prefix of annotations with durations that the API server measured
+// (apiserver/pkg/endpoints/request/webhook_duration.go). It writes them only for requests that take more than 500 ms
+// (endpoints/filters/audit.go).
 const layerPrefix = "apiserver.latency.k8s.io/"
 
-// feed scans a piece of the line.
+// feed scans the next bytes of the line.
 func (r *Reader) feed(p []byte) error {
 	l := &r.line
 	for len(p) > 0 {
@@ -94,7 +94,7 @@ func (r *Reader) feed(p []byte) error {
 	return nil
 }
 
-// endBody ends a request body that is not an object. end is the offset of the next byte.
+// endBody ends a request body that is not a JSON object. end is the offset after the body.
 func (r *Reader) endBody(end int) {
 	l := &r.line
 	l.inBody = false
@@ -103,7 +103,7 @@ func (r *Reader) endBody(end int) {
 	}
 }
 
-// key determines, from the key text, how to process the value.
+// key decides how to process the value that follows the key text.
 func (r *Reader) key(text []byte) {
 	l, e := &r.line, r.event
 	l.into, l.value, l.next = nil, ofNothing, ofEvent
@@ -189,13 +189,13 @@ func (r *Reader) key(text []byte) {
 	}
 }
 
-// enter makes the scanner read the fields of the next value, if the value is an object.
+// enter makes the scanner read the fields of the next value, if it is an object, as section s.
 func (r *Reader) enter(s section) {
 	r.line.next = s
 	r.scan.Enter()
 }
 
-// take stores a value.
+// take processes a value as key has decided.
 func (r *Reader) take(text []byte) {
 	l, e := &r.line, r.event
 	if l.into != nil {

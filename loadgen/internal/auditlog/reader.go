@@ -18,27 +18,27 @@ type Reader struct {
 	scan  jsonscan.Scanner
 	line  line
 	event *Event
-	// begun is true once the Reader has checked whether the log is compressed. zipped is true if the log is compressed;
-	// from then yields the decompressed text.
+	// begun reports whether the Reader has checked for compression. zipped reports whether the log is compressed; from
+	// then returns decompressed text.
 	begun, zipped bool
-	// Skipped counts the lines without a valid event.
+	// Skipped counts the lines that are not valid events.
 	Skipped Skipped
 	// Lines is the number of lines read so far.
 	Lines int64
-	// Beta is the number of events in version audit.k8s.io/v1beta1, which has the same fields as v1.
+	// Beta is the number of events with version audit.k8s.io/v1beta1, which has the same fields as v1.
 	Beta int64
 }
 
-// Skipped counts invalid lines by kind of defect.
+// Skipped counts invalid lines by cause.
 type Skipped struct {
-	// Cut counts lines that end within an event, because a server was killed or the log was split.
+	// Cut counts lines that end within an event. That happens if a server was killed or the log was split.
 	Cut Lines
 	// NoJSON counts lines that are not JSON objects. NoEvent counts lines that are not audit events of a supported
 	// version, or that lack a required field.
 	NoJSON, NoEvent Lines
 }
 
-// Lines counts lines. First is the number of the first such line.
+// Lines is a number of lines. First is the line number of the first one, counted from 1.
 type Lines struct{ Count, First int64 }
 
 func (l *Lines) add(number int64) {
@@ -47,10 +47,11 @@ func (l *Lines) add(number int64) {
 	}
 }
 
-// ErrCut is the error for a log whose compressed data is truncated or damaged.
-var ErrCut = errors.New("its compressed data is cut or damaged")
+// ErrCut reports that the compressed data of a log is truncated or damaged.
+var ErrCut = errors.New("the compressed data is truncated or damaged")
 
-// Maximum sizes in bytes. The longest keys are known field names; the longest values are URIs with selectors.
+// Maximum sizes in bytes. The longest expected keys are names of fields, the longest expected values are URIs with
+// selectors.
 const (
 	longestKey   = 64
 	longestValue = 128 << 10
@@ -63,7 +64,7 @@ func NewReader(from io.Reader) *Reader {
 
 const bufferSize = 256 << 10
 
-// unzip makes the Reader decompress the log if the log is compressed.
+// unzip makes the Reader decompress the log if it is compressed.
 func (r *Reader) unzip() error {
 	r.begun = true
 	if start, _ := r.from.Peek(2); string(start) != "\x1f\x8b" {
@@ -77,8 +78,7 @@ func (r *Reader) unzip() error {
 	return nil
 }
 
-// Next reads the next event. It skips and counts the invalid lines before the event. It returns io.EOF at the end of the
-// log.
+// Next reads the next event. It skips and counts invalid lines. At the end of the log it returns io.EOF.
 func (r *Reader) Next(e *Event) error {
 	r.event = e
 	if !r.begun {
@@ -114,7 +114,7 @@ const (
 	isNoEvent
 )
 
-// readLine reads one line, in pieces if it is long.
+// readLine reads one line, in several pieces if it is long.
 func (r *Reader) readLine() (outcome, error) {
 	r.scan.Reset()
 	r.event.reset()

@@ -2,8 +2,8 @@ package auditlog
 
 import "time"
 
-// micros parses a time as microseconds since 1970. Audit events use the format 2006-01-02T15:04:05.000000Z; micros also
-// accepts other RFC 3339 times.
+// micros parses a time and returns microseconds since 1970. It is fast for the format of audit events,
+// 2006-01-02T15:04:05.000000Z, and accepts other RFC 3339 times, too.
 func micros(text []byte) (int64, bool) {
 	const form = "2006-01-02T15:04:05.000000Z"
 	if len(text) == len(form) && text[4] == '-' && text[7] == '-' && text[10] == 'T' && text[13] == ':' && text[16] == ':' && text[19] == '.' && text[26] == 'Z' {
@@ -36,8 +36,8 @@ func digits(text []byte) (n int, ok bool) {
 	return n, true
 }
 
-// days returns the number of days from 1970-01-01 to a date in the Gregorian calendar (Howard Hinnant,
-// "chrono-compatible low-level date algorithms", days_from_civil).
+// days returns the number of days from 1970-01-01 to a date. The algorithm is days_from_civil in Howard Hinnant's
+// "chrono-compatible low-level date algorithms".
 func days(year, month, day int) int64 {
 	if month <= 2 {
 		year--

@@ -14,32 +14,32 @@ import (
 // resource is a resource that a control plane can exhaust.
 type resource struct {
 	name, what string
-	// expr is the share of the resource in use over $window. component is the label that names the component, or ""
-	// for a resource of the machine.
+	// expr is the PromQL for the share of the resource that was in use over $window. component is the label that
+	// names the component, or "" for a resource of the whole machine.
 	expr, component string
 }
 
-// resources lists the resources that may be the bottleneck, by the USE method: each expression is the utilisation of a
-// resource. For the client-side rate limit, utilisation is the time that requests waited per second, at most 1, so that a
-// single waiting request counts as full use.
+// resources lists the resources that may be the bottleneck. As in the USE method, each expression is the utilisation
+// of a resource. For the client-side rate limit, the utilisation is the time that requests waited per second, but at
+// most 1, so that one request that always waits counts as full use.
 var resources = []resource{
 	{"machine", "the machine's processors", `sum(rate(stormglass_machine_busy_seconds_total[$window])) / scalar(max(stormglass_machine_processors))`, ""},
-	{"processors", "processors it may use", `rate(process_cpu_seconds_total{job!="loadgen"}[$window]) / (go_sched_gomaxprocs_threads > 0)`, "instance"},
+	{"processors", "processors that the component may use", `rate(process_cpu_seconds_total{job!="loadgen"}[$window]) / (go_sched_gomaxprocs_threads > 0)`, "instance"},
 	{"wal", "time in fsync of etcd's log", `rate(etcd_disk_wal_fsync_duration_seconds_sum[$window])`, "instance"},
 	{"commit", "time in commits of etcd's database", `rate(etcd_disk_backend_commit_duration_seconds_sum[$window])`, "instance"},
 	{"seats", "seats of a priority level", `max by (priority_level) (avg_over_time(apiserver_flowcontrol_current_executing_seats{priority_level!="exempt"}[$window])) / on (priority_level) max by (priority_level) (apiserver_flowcontrol_current_limit_seats > 0)`, "priority_level"},
-	{"client-limit", "waiting for the limit of a client", `clamp_max(sum by (job) (rate(rest_client_rate_limiter_duration_seconds_sum{job=~"kube-controller-manager|kube-scheduler"}[$window])), 1)`, "job"},
+	{"client-limit", "waiting for the component's own (client-side) rate limit", `clamp_max(sum by (job) (rate(rest_client_rate_limiter_duration_seconds_sum{job=~"kube-controller-manager|kube-scheduler"}[$window])), 1)`, "job"},
 	{"descriptors", "open files", `process_open_fds / (process_max_fds > 0)`, "instance"},
 }
 
 const (
-	// fullFrom is the share of a resource in use from which the resource counts as full.
+	// fullFrom is the utilisation from which a resource counts as full.
 	fullFrom = 0.8
 	// mostUses is the number of resources recorded for a trial.
 	mostUses = 3
 )
 
-// uses returns the mostUses resources with the highest use between from and to, the fullest first.
+// uses returns the mostUses resources with the highest utilisation between from and to, the highest first.
 func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []result.Use, err error) {
 	window := archive.Window(from, to)
 	for _, r := range resources {
@@ -55,7 +55,7 @@ func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []re
 	return all[:min(mostUses, len(all))], nil
 }
 
-// coresUsed returns the processors that each component used between from and to.
+// coresUsed returns the mean number of processors that each component used between from and to.
 func coresUsed(ctx context.Context, a *archive.Archive, from, to time.Time) (map[string]float64, error) {
 	samples, err := a.Instant(ctx, "sum by (instance) (rate(process_cpu_seconds_total["+archive.Window(from, to)+"]))", to)
 	cores := map[string]float64{}
@@ -70,7 +70,8 @@ type resourceKey struct{ resource, component string }
 
 func keyOf(u result.Use) resourceKey { return resourceKey{u.Resource, u.Component} }
 
-// bottleneck returns the resource that was the limit in the most bad trials, or nil if no resource was full in any.
+// bottleneck returns the resource that was the limit in the most bad trials, or nil if no resource was full in any
+// bad trial.
 func bottleneck(trials []result.Trial) *result.Bottleneck {
 	light := usesWhenLight(trials)
 	found := map[resourceKey]*result.Bottleneck{}
@@ -99,17 +100,17 @@ func bottleneck(trials []result.Trial) *result.Bottleneck {
 	return best
 }
 
-// relation compares the use of a full resource with its use at the lightest load that held. The smaller the value, the
-// more likely the load filled the resource.
+// relation compares the utilisation of a full resource with its utilisation at the lightest load that held. The
+// smaller the value, the more likely it is that the load filled the resource.
 type relation int
 
 const (
 	notWhenLight  relation = iota // not full at the lightest load
-	lessWhenLight                 // full at the lightest load, but with a smaller share in use
+	lessWhenLight                 // full at the lightest load, but less so
 	sameWhenLight                 // equally full at the lightest load
 )
 
-// fullerBy is the smallest difference that counts between the shares of two full resources.
+// fullerBy is the smallest difference between the utilisations of full resources that counts.
 const fullerBy = 0.02
 
 func relationTo(light map[resourceKey]float64, u result.Use) relation {
@@ -122,7 +123,7 @@ func relationTo(light map[resourceKey]float64, u result.Use) relation {
 	return sameWhenLight
 }
 
-// limiting returns the full resource with the smallest relation, or false if no resource is full.
+// limiting returns the full resource with the smallest relation. ok is false if no resource is full.
 func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use, ok bool) {
 	for _, u := range uses { // the fullest first
 		if u.Share >= fullFrom && (!ok || relationTo(light, u) < relationTo(light, most)) {
@@ -132,7 +133,7 @@ func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use
 	return most, ok
 }
 
-// usesWhenLight returns the share of each resource that was in use at the lightest load that held.
+// usesWhenLight returns the utilisation of each resource at the lightest load that held.
 func usesWhenLight(trials []result.Trial) map[resourceKey]float64 {
 	var lightest result.Trial
 	for _, t := range trials {

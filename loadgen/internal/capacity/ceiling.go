@@ -3,7 +3,7 @@ package capacity
 import "math"
 
 // sawNothing records a trial without a result: Invalid or NoData. Two such trials in a row end the search, unless the
-// generator was the limit and a lower load can still be tried.
+// generator was the limit and there is still a lower load to try.
 func (s *Search) sawNothing(load float64, outcome Outcome) {
 	if s.unusable != outcome {
 		s.unusable, s.invalid = outcome, 0
@@ -11,7 +11,7 @@ func (s *Search) sawNothing(load float64, outcome Outcome) {
 	s.invalid++
 	most := s.o.Trials
 	if s.confirming {
-		most += 2 * confirmOf // confirming trials may run at the end of the range and again at the lower end of the interval
+		most += 2 * confirmOf // confirming trials may run at the upper end of the range and then at the lower end of the interval
 	}
 	switch {
 	case s.invalid < invalidInRow && s.trials < most:
@@ -28,9 +28,9 @@ func (s *Search) sawNothing(load float64, outcome Outcome) {
 	}
 }
 
-// belowCeiling returns the upper end of the loads to try below the ceiling. It is the ceiling or the lowest bad load,
-// whichever is lower. But if a load above the lowest bad load has held, and that load is not near the ceiling, it is the
-// ceiling.
+// belowCeiling returns the upper end of the loads to try below the ceiling: the ceiling or the lowest bad load,
+// whichever is lower. If a load above the lowest bad load has held, and it is not near the ceiling, the upper end is
+// the ceiling.
 func (s *Search) belowCeiling() float64 {
 	if s.held < s.lowestBad || s.near(s.held, s.ceiling) {
 		return min(s.ceiling, s.lowestBad)
@@ -44,9 +44,9 @@ func (s *Search) stuck() bool {
 	return s.bad > 0 && !badBelow && s.near(s.held, s.ceiling) && s.quantile(0.5) >= s.ceiling
 }
 
-// tryAbove removes the ceiling once, so that higher loads are tried again. It does so only if a load was bad, because the
-// generator managed that load and other processes may have used the machine since. In all other cases, the search ends with
-// the generator as the limit.
+// tryAbove removes the ceiling once, so that the search tries higher loads again. This requires that a load was bad:
+// the generator managed that load, and other processes may have caused the invalid trials. In all other cases, the
+// search ends with the generator as the limit.
 func (s *Search) tryAbove() {
 	if s.bad == 0 || s.forgotten {
 		s.answer = GeneratorFirst

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Compare compares two searches of one field. It returns the capacity of B as a share of the capacity of A, computed from
-// both posteriors.
+// Compare compares two recorded searches of the same field. It computes the capacity of B as a share of the capacity
+// of A from both posteriors.
 func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	c = result.CapacityComparison{Schema: result.CapacityComparisonSchema}
 	var of [2]*Search
@@ -30,10 +30,10 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	}
 	a, b := c.Sides[0].Capacity, c.Sides[1].Capacity
 	if a.Scenario != b.Scenario || a.Field != b.Field || a.Unit != b.Unit {
-		return c, exitcode.Usagef("%s searched %s of %s, %s searched %s of %s: they are not comparable", dirs[0], a.Field, a.Scenario, dirs[1], b.Field, b.Scenario)
+		return c, exitcode.Usagef("%s varied %s of scenario %s, but %s varied %s of scenario %s: their capacities are not comparable", dirs[0], a.Field, a.Scenario, dirs[1], b.Field, b.Scenario)
 	}
 	if a.Digest != b.Digest {
-		return c, exitcode.Usagef("%s and %s searched scenarios that differ in more than the control plane, its faults and the range (the loads and gates of each are in trial-01/scenario.yaml)", dirs[0], dirs[1])
+		return c, exitcode.Usagef("%s and %s have scenarios that differ in more than the control plane, its faults and the range: their capacities are not comparable (compare the loads and gates in their files trial-01/scenario.yaml)", dirs[0], dirs[1])
 	}
 	c.InTurns = a.InTurns && b.InTurns && a.Started.Before(b.Ended) && b.Started.Before(a.Ended)
 	return conclude(c, of), nil
@@ -43,13 +43,13 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityComparison {
 	c.Differences = differences(c.Sides[0].Capacity, c.Sides[1].Capacity)
 	low, _, high := ratio(of[0].shown(c.Sides[0]), of[1].shown(c.Sides[1]))
-	// Show the ratio of the medians and not the median of the ratio, because the report also shows the medians. The two are
-	// close but not equal.
+	// Use the ratio of the medians and not the median of the ratio, because the report shows the medians too. The two
+	// are close but not equal.
 	median := min(max(of[1].median(c.Sides[1])/of[0].median(c.Sides[0]), low), high)
 	isLower := [2]bool{low > 1, high < 1}
 	for i, s := range c.Sides {
-		// The answer also holds if the capacity of a side may lie outside its interval on the side away from the other
-		// capacity.
+		// The answer is also certain if the capacity of a side may lie outside its interval, but only in the
+		// direction away from the capacity of the other side.
 		further := s.MayBeLower() && isLower[i] || s.MayBeHigher() && isLower[1-i]
 		if s.Answer != string(Found) && !further {
 			c.Answer, c.ExitCode, c.Why = "could not tell", exitcode.NoData, s.Dir+": "+s.Answer
@@ -84,7 +84,7 @@ func replay(c result.Capacity) (*Search, error) {
 	return s, nil
 }
 
-// differences returns the settings, versions and hosts that differ.
+// differences returns the settings, versions and hosts that differ between two searches.
 func differences(a, b result.Capacity) []result.Difference {
 	all := []result.Difference{}
 	of, other := facts(a), facts(b)
@@ -99,11 +99,12 @@ func differences(a, b result.Capacity) []result.Difference {
 	return all
 }
 
-// sameCost is the largest ratio at which the costs of two requests count as the same.
+// sameCost is the largest ratio of two costs per request that counts as no difference.
 const sameCost = 1.1
 
-// generators compares the generator's CPU time per request between the sides, at the highest load that held in both
-// searches. The generator does the same work on each side, so a difference means that the machine was faster for one side.
+// generators compares the generator's CPU time per request between the two searches, at the highest load that held in
+// both. The generator does the same work in each, so a difference means that the machine was faster during one
+// search.
 func generators(a, b result.Capacity) (d result.Difference, differ bool) {
 	cost := func(t result.Trial) float64 { return t.Cores["loadgen"] / t.Achieved }
 	highest := 0.0
@@ -131,7 +132,7 @@ func facts(c result.Capacity) map[string]string {
 	return f
 }
 
-// share is the weight of one capacity in a posterior. log is the logarithm of the capacity.
+// share is the weight of one possible capacity in a posterior. log is the logarithm of the capacity.
 type share struct{ log, weight float64 }
 
 // ratio returns the median and the 90% interval of the capacity of B divided by the capacity of A, from the two posteriors.
@@ -157,8 +158,8 @@ func ratio(a, b []share) (low, median, high float64) {
 	return at((1 - confidence) / 2), at(0.5), at((1 + confidence) / 2)
 }
 
-// median returns the median of the capacity of a side. If the capacity may be higher than the search could show, median
-// returns at most the highest load that held.
+// median returns the median capacity of a search. If the capacity may be higher than the search could show, the
+// median is limited to the highest load that held.
 func (s *Search) median(of result.CapacitySide) float64 {
 	if of.MayBeHigher() {
 		return min(s.quantile(0.5), *of.Held)
@@ -166,8 +167,8 @@ func (s *Search) median(of result.CapacitySide) float64 {
 	return s.quantile(0.5)
 }
 
-// shown returns the posterior of the capacity of a side. If the capacity may be higher than the search could show, all
-// weight above the highest load that held moves to that load.
+// shown returns the posterior of the capacity of a search. If the capacity may be higher than the search could show,
+// all weight above the highest load that held moves to that load.
 func (s *Search) shown(of result.CapacitySide) []share {
 	most := math.Inf(1)
 	if of.MayBeHigher() {

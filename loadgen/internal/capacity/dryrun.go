@@ -9,17 +9,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// Preview describes a search and a trial at the highest load before they are made.
+// Preview describes a search before it starts: the number of trials, and one trial at the highest load.
 type Preview struct {
 	Field string `json:"field"`
-	// Trials is the maximum number of trials. It excludes the trials that confirm the capacity.
+	// Trials is the maximum number of trials, not counting the confirming trials.
 	Trials int             `json:"trials"`
 	Load   string          `json:"load"`
 	Trial  cluster.Preview `json:"trial"`
 }
 
-// check performs the checks that precede a trial, for the lowest and the highest load of the
-// range.
+// check performs the checks that precede a trial, for the lowest and the highest load.
 func (s *session) check(ctx context.Context) error {
 	for _, load := range []float64{s.c.From, s.c.To} {
 		of, err := s.at(load)
@@ -36,7 +35,7 @@ func (s *session) check(ctx context.Context) error {
 	return nil
 }
 
-// at returns the options of a trial, without the seed and the directory.
+// at returns the options of a trial with a given load, except the seed and the directory.
 func (s *session) at(load float64) (run.Options, error) {
 	o := s.o.Options
 	var err error
@@ -63,6 +62,6 @@ func DryRun(ctx context.Context, o RunOptions) (p Preview, err error) {
 
 // WriteText writes the preview as text.
 func (p Preview) WriteText(to io.Writer) error {
-	fmt.Fprintf(to, "at most %d trials, and those that confirm the result; a trial at the highest load, %s=%s:\n\n", p.Trials, p.Field, p.Load)
+	fmt.Fprintf(to, "at most %d trials, plus the trials that confirm the result; the trial with the highest load, %s=%s, would be:\n\n", p.Trials, p.Field, p.Load)
 	return p.Trial.WriteText(to)
 }

@@ -10,20 +10,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// growth is the PromQL for the share of a load's requests that pile up in flight. The value is scaled down for fewer than
-// 1,000 requests, because the number in flight varies by its square root, which would exceed the bound.
+// growth is the PromQL for the growth of a load's requests in flight, as a share of its requests. The value is scaled
+// down for fewer than 1,000 requests: the number in flight varies by about its square root, which would exceed the
+// bound.
 const growth = `sum(deriv(stormglass_requests_in_flight{load="$load"}[$window])) / sum(rate(stormglass_requests_total{load="$load"}[$window])) * clamp_max(sum(increase(stormglass_requests_total{load="$load"}[$window])) / 1000, 1)`
 
-// The bounds of a trial's own gates.
+// The bounds of the gates that addGates adds.
 const (
 	leastAchieved = "99%"
 	mostUnsent    = "0%"
 	mostGrowth    = "2%"
 )
 
-// addGates adds the gates of a trial to the scenario's gates. A p99 must hold with 99% confidence if there are enough
-// requests to decide that. 99% of the due requests must be answered, all requests must be sent, and requests must not pile
-// up.
+// addGates adds the gates of a trial to the scenario: 99% of the due requests must be answered, all requests must be
+// sent, and requests must not pile up. It also changes gates on a p99 so that they must hold with 99% confidence, if
+// there are enough requests to decide that.
 func addGates(s *scenario.Scenario) {
 	loads := slices.DeleteFunc(s.Loads(), func(l scenario.PlacedLoad) bool { return l.Kind != "requests" })
 	if len(loads) == 0 {
@@ -49,7 +50,7 @@ func addGates(s *scenario.Scenario) {
 		held = requestPhases(s, loads)
 	}
 	var achieved, steady []scenario.Gate
-	for _, l := range loads { // judge each load separately, because a small load would not be visible in the sum
+	for _, l := range loads { // judge each load separately, because a small load would hardly change the sum
 		if l.MinAchieved == nil && s.MinAchieved == nil {
 			l.MinAchieved = bound("0%") // the gates below judge the achieved share, only in the phases in held
 		}
@@ -75,8 +76,8 @@ func addGates(s *scenario.Scenario) {
 	}
 }
 
-// asksAlready reports whether one of gates makes g redundant: it judges the same objective of the same load in all phases
-// of g, and is at least as strict.
+// asksAlready reports whether one of gates makes g redundant: a gate that judges the same objective of the same load
+// in all phases of g and is at least as strict.
 func asksAlready(gates []scenario.Gate, g scenario.Gate, oneLoad bool) bool {
 	return g.Objective != "" && slices.ContainsFunc(gates, func(o scenario.Gate) bool {
 		covers := !slices.ContainsFunc(g.Over, func(name string) bool { return !slices.Contains(o.Over, name) })
@@ -98,8 +99,8 @@ func requestPhases(s *scenario.Scenario, loads []scenario.PlacedLoad) (names []s
 	return names
 }
 
-// leastShare returns the share of a load's requests in the smallest group that gates judge separately: by operation of the
-// mix, and by tenant.
+// leastShare returns the share of a load's requests in the smallest group that is judged separately: by operation of
+// the mix, and by tenant.
 func leastShare(l *scenario.Load) float64 {
 	var mix, tenants []float64
 	for _, o := range l.Mix {
@@ -111,7 +112,8 @@ func leastShare(l *scenario.Load) float64 {
 	return smallest(mix) * smallest(tenants)
 }
 
-// smallest returns the smallest weight as a share of their sum, or 1 without weights. An omitted weight is 1.
+// smallest returns the smallest weight as a share of the sum of all weights, or 1 without weights. An omitted weight
+// counts as 1.
 func smallest(weights []float64) float64 {
 	if len(weights) == 0 {
 		return 1

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// otherSearch describes, with a hint, how the recorded search `before` differs from the search to run. It returns "" if
-// the searches match.
+// otherSearch describes how the recorded search before differs from the search to run, with a hint. It returns "" if
+// they match.
 func (s *session) otherSearch(before result.Capacity) string {
 	missing := func(from, sets []string) string {
 		return strings.Join(slices.DeleteFunc(slices.Clone(sets), func(set string) bool { return slices.Contains(from, set) }), ", ")
@@ -22,15 +22,15 @@ func (s *session) otherSearch(before result.Capacity) string {
 	lost, added := missing(s.c.Overrides, before.Overrides), missing(before.Overrides, s.c.Overrides)
 	switch {
 	case before.Scenario != s.c.Scenario:
-		return fmt.Sprintf("it searched the scenario %s (name that one)", before.Scenario)
+		return fmt.Sprintf("this search is of scenario %s (give the same scenario)", before.Scenario)
 	case lost != "":
-		return fmt.Sprintf("its trials had the setting %s (give it again)", lost)
+		return fmt.Sprintf("the earlier trials had the setting %s (give it again)", lost)
 	case added != "":
-		return fmt.Sprintf("its trials did not have the setting %s (leave it out)", added)
+		return fmt.Sprintf("the earlier trials did not have the setting %s (leave it out)", added)
 	case !slices.Equal(before.Overrides, s.c.Overrides):
-		return fmt.Sprintf("its trials had the settings in the order %s (give them in this order)", strings.Join(before.Overrides, ", "))
+		return fmt.Sprintf("the earlier trials had the settings in the order %s (give them in this order)", strings.Join(before.Overrides, ", "))
 	case before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To:
-		return fmt.Sprintf("it searched %s, and the scenario's capacity is %s now (restore it, or start a new search)", rangeOf(before), rangeOf(s.c))
+		return fmt.Sprintf("this search varies %s, but the scenario's capacity section now says %s (restore the scenario, or start a new search)", rangeOf(before), rangeOf(s.c))
 	}
 	return ""
 }
@@ -38,8 +38,8 @@ func (s *session) otherSearch(before result.Capacity) string {
 // rangeOf formats a range, such as "nodes.count from 100 to 20000".
 func rangeOf(c result.Capacity) string { return fmt.Sprintf("%s from %v to %v", c.Field, c.From, c.To) }
 
-// stays reports whether to keep the directory of a search without a trial. The directory is kept if the search was
-// resumed, if it has the logs of a first trial, or if it records a load that ended a plane.
+// stays reports whether to keep the directory of a search without a trial. It is kept if the search was resumed, if
+// it contains the logs of a first trial, or if it records a load that ended a control plane.
 func (s *session) stays() bool {
 	_, absent := os.Stat(filepath.Join(s.dir.Path, trialDir(1)))
 	return s.o.Resume != "" || absent == nil || len(s.c.EndedAt) > 0
@@ -50,7 +50,7 @@ func (s *session) resumed(flags string) string {
 	return compare.GoOn(cmp.Or(s.whole, s.dir.Path), flags)
 }
 
-// nextStep returns the hint on how to continue a search that found no capacity, or "" if there is nothing to do.
+// nextStep returns a hint on how to continue after a search that found no capacity, or "" if there is nothing to do.
 func (s *session) nextStep() string {
 	least := 0.0
 	if s.c.Unit != string(scenario.PerSec) {
@@ -64,11 +64,11 @@ func (s *session) nextStep() string {
 			return fmt.Sprintf("search lower: `--set capacity.from=%s`", s.text(lower))
 		}
 	case Unconfirmed:
-		return fmt.Sprintf("the lower end did not hold again: start a new search from `--set capacity.from=%s`, with longer phases or on an idle machine", s.text(max(least, e.Low/2)))
+		return fmt.Sprintf("the lower end of the interval failed when it was tried again: start a new search from `--set capacity.from=%s`, with longer phases or on an idle machine", s.text(max(least, e.Low/2)))
 	case Unfinished:
 		return s.resumed(fmt.Sprintf("--trials %d ", max(s.o.Most, e.Trials)*3/2))
 	case GeneratorFirst:
-		return "once the generator has more of the machine, " + s.resumed("")
+		return "after you give the generator more CPU, " + s.resumed("")
 	case Unjudged:
 		return s.resumed("")
 	}

@@ -39,7 +39,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("%s, %d trials of %d, %v: %v", again.Answer, len(again.Trials), len(p.loads), again.Notes, err)
 	}
 	s.otherGenerator = func(result.Host, string) string { return "on another machine" }
-	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "its trials ran on another machine") {
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the earlier trials ran on another machine") {
 		t.Errorf("resumed elsewhere: %v", err)
 	}
 	s.otherGenerator = func(result.Host, string) string { return "" }
@@ -160,7 +160,7 @@ func TestOneAtATime(t *testing.T) {
 	if c, _, err := s.run(t.Context()); err != nil || c.Answer != string(Found) {
 		t.Errorf("%s: %v", c.Answer, err)
 	}
-	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen uses it") {
+	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen process uses this directory") {
 		t.Errorf("the other one: %v", other)
 	}
 }
@@ -180,7 +180,7 @@ func TestBinaryBuiltAnew(t *testing.T) {
 		return nil
 	}
 	c, dir, err := s.run(t.Context())
-	if err != nil || c.ExitCode != exitcode.NoData || len(c.Trials) != 3 || !strings.Contains(strings.Join(c.Notes, "\n"), binary+" was rebuilt meanwhile") {
+	if err != nil || c.ExitCode != exitcode.NoData || len(c.Trials) != 3 || !strings.Contains(strings.Join(c.Notes, "\n"), binary+" was rebuilt during the runs") {
 		t.Fatalf("exit %d after %d trials, %q: %v", c.ExitCode, len(c.Trials), c.Notes, err)
 	}
 	p.fails = nil
@@ -193,7 +193,7 @@ func TestBinaryBuiltAnew(t *testing.T) {
 	if err := write("another"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err = next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "its trials ran another controlplane binary") {
+	if _, _, err = next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the earlier trials ran another controlplane binary") {
 		t.Errorf("resumed with another one: %v", err)
 	}
 }

@@ -24,27 +24,27 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// RunOptions configure a search on real planes.
+// RunOptions configure a search on real control planes.
 type RunOptions struct {
 	run.Options // options of each trial; Scenario is the scenario before the load is set
-	// Read reads the scenario with the given settings, which include the load.
+	// Read reads the scenario with the given settings, including the setting of the load.
 	Read  func(sets []string) (*scenario.Scenario, error)
 	Width float64
-	Most  int // trials
-	// Build builds the binary ControlPlane after all other checks. Nil means the binary exists.
+	Most  int // maximum number of trials
+	// Build builds the binary ControlPlane, after all other checks. Nil means that the binary exists already.
 	Build func(ctx context.Context) error
-	// Resume is the directory of the search to resume. Empty starts a new one.
+	// Resume is the directory of the search to resume. Empty means a new search.
 	Resume string
 }
 
-// Run searches for the capacity and returns the search and its directory. If it fails, no trial has a result; the
-// directory of a failed first trial is kept, and the search can be resumed.
+// Run searches for the capacity. It returns the search and its directory. If Run fails, no trial has a result. The
+// directory of a failed first trial is kept, so that the search can be resumed.
 func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
 	s := onPlanes(o)
 	return s.run(ctx)
 }
 
-// onPlanes returns a session whose trials run on real planes.
+// onPlanes returns a session whose trials run on real control planes.
 func onPlanes(o RunOptions) session {
 	return session{o: o, trial: compare.RunWhole, uses: usesOf, otherGenerator: run.OtherGenerator}
 }
@@ -52,16 +52,16 @@ func onPlanes(o RunOptions) session {
 // session is a search in progress, with its options and its directory.
 type session struct {
 	o RunOptions
-	// trial makes one run. Tests replace it with a function that simulates a plane of known capacity.
+	// trial makes one run. Tests replace it with a function that simulates a control plane of known capacity.
 	trial func(ctx context.Context, o run.Options) (result.Result, error)
-	// uses returns the resources with the highest use in a phase of a run, and the number of processors that each
-	// component used.
+	// uses returns the resources with the highest utilisation in a phase of a run, and the number of processors that
+	// each component used.
 	uses func(ctx context.Context, dir string, p result.Phase) (most []result.Use, cores map[string]float64, err error)
 	// otherGenerator is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
-	// name, whole, turn and further are set only if two searches take turns. name is the prefix of each line of
-	// progress. whole is the directory of both searches, which --resume needs. turn waits for the turn of this search.
-	// It returns a function that ends the turn, to which the caller passes whether this search failed, or nil if the
+	// name, whole, turn and further are set only if two searches take turns. name is the prefix of each progress
+	// line. whole is the directory of both searches, for the hint on --resume. turn waits for the turn of this
+	// search. It returns a function to end the turn, whose argument says whether this search failed, or nil if the
 	// other search failed. further reports whether the other search has no answer yet.
 	name, whole string
 	turn        func() (end func(failed bool))
@@ -87,9 +87,9 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 	return s.goOn(ctx)
 }
 
-// goOn makes the trials of an open search.
+// goOn makes the trials of a search that is open.
 func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
-	if s.o.Resume == "" { // a resumed search is not rewritten before its first new trial
+	if s.o.Resume == "" { // the file of a resumed search is not rewritten before the first new trial
 		if err := s.write(); err != nil {
 			return s.c, "", errors.Join(err, s.dir.Remove())
 		}
@@ -115,7 +115,7 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	case err != nil:
 		s.c.Notes = append(s.c.Notes, compare.EndedEarly(err)+"; "+goOn)
 		s.c.ExitCode = exitcode.Of(err)
-	case len(s.c.Trials) == len(s.before.Trials) && !s.before.Ended.IsZero(): // it had ended before
+	case len(s.c.Trials) == len(s.before.Trials) && !s.before.Ended.IsZero(): // the search had ended before the resume
 		s.c.Ended = s.before.Ended
 	default:
 		s.c.Ended = time.Now().UTC()
@@ -139,7 +139,7 @@ func (s *session) open(ctx context.Context) (err error) {
 		return err
 	}
 	if longest := longestPhase(s.o.Scenario); longest < leastTrial {
-		s.step(fmt.Sprintf("warning: the longest phase of a trial lasts %s (%s or more show whether a load holds)", longest, leastTrial))
+		s.step(fmt.Sprintf("warning: the longest phase of a trial lasts %s (a phase of %s or more is needed to show whether the control plane sustains a load)", longest, leastTrial))
 	}
 	if s.o.Resume != "" {
 		return s.resume()
@@ -153,7 +153,7 @@ func (s *session) plan() (err error) {
 	sc := s.o.Scenario
 	k := sc.Capacity
 	if k == nil {
-		return exitcode.UsageError(sc.Errorf("capacity", "write capacity: {field: background.NAME.rate, from: 50/s, to: 5000/s}, or take one of the catalogue's capacity-*", "scenario %s does not say what is searched", sc.Name))
+		return exitcode.UsageError(sc.Errorf("capacity", "write capacity: {field: background.NAME.rate, from: 50/s, to: 5000/s}, or use one of the catalogue's capacity-* scenarios", "scenario %s does not say what is searched", sc.Name))
 	}
 	s.c = result.Capacity{
 		Schema: result.CapacitySchema, Scenario: sc.Name, Field: k.Field, Unit: string(k.Unit()), From: k.From.Value, To: k.To.Value, Width: s.o.Width,
@@ -174,7 +174,7 @@ func (s *session) plan() (err error) {
 		return exitcode.UsageError(err)
 	}
 	if s.search, err = New(search); err != nil {
-		return exitcode.UsageError(sc.Errorf("capacity", "widen it: loads are rounded to whole numbers over 0, rates to three digits", "%v", err))
+		return exitcode.UsageError(sc.Errorf("capacity", "widen the range: loads are rounded to whole numbers over 0, rates to three digits", "%v", err))
 	}
 	return nil
 }
@@ -191,8 +191,8 @@ func longestPhase(sc *scenario.Scenario) (longest time.Duration) {
 }
 
 // digests sets Digest and PlaneDigest. PlaneDigest covers the control plane, its faults, the seed and the name of the
-// variant. Digest covers the rest of the scenario except the range of the search. Two searches are comparable if they
-// have the same Digest.
+// variant. Digest covers all other parts of the scenario except the range of the search. Two searches are comparable
+// if they have the same Digest.
 func (s *session) digests(sc scenario.Scenario) (err error) {
 	plane := scenario.Scenario{ControlPlane: sc.ControlPlane, Seed: sc.Seed, Variant: sc.Variant}
 	sc.ControlPlane, sc.Seed, sc.Capacity, sc.Variant, sc.Variants = scenario.Scenario{}.ControlPlane, 0, nil, "", nil
@@ -223,7 +223,7 @@ func (s *session) build(ctx context.Context) (err error) {
 	case s.o.Resume != "" && s.binary.Digest == "": // the binary is missing: the first trial reports that
 		return nil
 	case s.o.Resume != "" && s.binary.Digest != s.c.Build:
-		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary (name it with --controlplane, or start a new search)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: the earlier trials ran another controlplane binary (name that binary with --controlplane, or start a new search)", s.dir.Path)
 	}
 	s.c.Build = s.binary.Digest
 	return nil
@@ -233,7 +233,7 @@ func (s *session) resume() error {
 	before, err := Read(s.o.Resume)
 	if err != nil {
 		if isSearch(filepath.Join(s.o.Resume, sideDirs[0])) {
-			return exitcode.Usagef("--resume %s: it is the directory of two searches (give --b as before)", s.o.Resume)
+			return exitcode.Usagef("--resume %s: this is the directory of two searches (give --b as before)", s.o.Resume)
 		}
 		return err
 	}
@@ -242,13 +242,13 @@ func (s *session) resume() error {
 		return exitcode.Usagef("--resume %s: %s", s.dir.Path, why)
 	}
 	if !slices.Equal(before.AbortOn, s.c.AbortOn) {
-		return exitcode.Usagef("--resume %s: its trials had different abort conditions: %s (give the same --abort-on and --abort-rules)", s.dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
+		return exitcode.Usagef("--resume %s: the earlier trials had different abort conditions: %s (give the same --abort-on and --abort-rules)", s.dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
 	}
 	if before.Digest != s.c.Digest || before.PlaneDigest != s.c.PlaneDigest {
-		return exitcode.Usagef("--resume %s: the scenario has changed since (%s has what was run; restore it, or start a new search)", s.dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))
+		return exitcode.Usagef("--resume %s: the scenario has changed since the first trial (%s is the scenario that ran: restore it, or start a new search)", s.dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))
 	}
 	if other := s.otherGenerator(before.Host, before.Versions.Stormglass); other != "" {
-		return exitcode.Usagef("--resume %s: its trials ran %s (continue there, or start a new search)", s.dir.Path, other)
+		return exitcode.Usagef("--resume %s: the earlier trials ran %s (use the same machine and loadgen, or start a new search)", s.dir.Path, other)
 	}
 	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
 		before.Trials = before.Trials[:n-1] // repeat the last trials if they had no result
@@ -284,10 +284,10 @@ func nameOf(o Outcome) string {
 }
 
 // stateGrowth is the factor by which nodes, pods, objects and watches grow from trial to trial. It is small because a
-// load far above the capacity takes minutes to create and exhausts the machine.
+// load far above the capacity takes minutes to create and overloads the machine.
 const stateGrowth = 1.2
 
-// with returns the scenario with a given load, and with the gates of a trial added.
+// with returns the scenario with a given load and with the gates that every trial has.
 func (s *session) with(load float64) (*scenario.Scenario, error) {
 	sc, err := s.o.Read(append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load)))
 	if err != nil {
@@ -300,7 +300,7 @@ func (s *session) with(load float64) (*scenario.Scenario, error) {
 	return sc, nil
 }
 
-// text formats a load for the field.
+// text formats a load as a value of the searched field.
 func (s *session) text(load float64) string {
 	if s.c.Unit == string(scenario.PerSec) {
 		return strconv.FormatFloat(s.value(load), 'f', -1, 64) + "/s"
@@ -308,7 +308,7 @@ func (s *session) text(load float64) string {
 	return strconv.FormatFloat(s.value(load), 'f', 0, 64)
 }
 
-// value rounds a load to one that can be tried: a whole number, or a rate with three digits.
+// value rounds a load to a value that can be tried: a whole number, or a rate with three digits.
 func (s *session) value(load float64) float64 {
 	if s.c.Unit != string(scenario.PerSec) || load >= 100 {
 		return math.Round(load)
@@ -377,19 +377,19 @@ func (s *session) sofar() string {
 	e := s.search.Estimate()
 	switch {
 	case s.search.bad == 0 && e.Held == 0:
-		return "nothing held yet"
+		return "no trial has sustained its load yet"
 	case s.search.bad == 0:
 		return "the capacity lies above " + s.text(e.Held)
 	}
 	return fmt.Sprintf("the capacity lies between %s and %s", s.text(e.Low), s.text(e.High))
 }
 
-// conclude sets the answer, the interval, the gates that gave way and the notes from the trials so far.
+// conclude sets the answer, the interval, the failed gates, the bottleneck and the notes from the trials so far.
 func (s *session) conclude() {
 	e := s.search.Estimate()
 	s.c.Answer = string(e.Answer)
 	s.c.Low, s.c.Median, s.c.High, s.c.Held = nil, nil, nil, nil
-	if s.search.bad > 0 && e.Answer != AboveRange && e.Answer != BelowRange { // otherwise the interval only reflects the prior
+	if s.search.bad > 0 && e.Answer != AboveRange && e.Answer != BelowRange { // otherwise the interval only reflects the range
 		s.c.Low, s.c.Median, s.c.High = &e.Low, &e.Median, &e.High
 	}
 	if e.Held > 0 {
@@ -439,7 +439,7 @@ const busyMachine = "machine: "
 
 func isOfMachine(note string) bool { return strings.HasPrefix(note, busyMachine) }
 
-// busyTrials returns the note on trials that ran on a busy machine, or "" if the machine was never busy.
+// busyTrials returns a note on trials that ran on a busy machine, or "" if no trial did.
 func busyTrials(trials []result.Trial) string {
 	busy, last := 0, ""
 	for _, t := range trials {
@@ -450,7 +450,7 @@ func busyTrials(trials []result.Trial) string {
 	if busy == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s%d of %d trials were measured on a busy machine, the last one: %s (a quiet machine may hold more)", busyMachine, busy, len(trials), last)
+	return fmt.Sprintf("%s%d of %d trials were measured on a busy machine, the last one: %s (on an idle machine the capacity may be higher)", busyMachine, busy, len(trials), last)
 }
 
 func (s *session) write() error {

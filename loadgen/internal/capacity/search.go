@@ -1,10 +1,11 @@
-// Package capacity searches for the highest load that a control plane can hold. It chooses the load of each trial and
-// evaluates the outcomes. The type Search is pure: it has no access to planes or clocks.
+// Package capacity searches for the highest load that a control plane can hold. Each trial is a run with one load; the
+// trial is good if all gates pass. The type Search chooses the loads and evaluates the outcomes. It is pure: it accesses
+// neither control planes nor clocks.
 //
-// The load grows until a trial is bad; a rate doubles each time. From then on, each trial updates the posterior of a
-// psychometric curve: a trial is bad with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). The posterior over
-// capacity and spread is kept on a grid. Trials are made at the 50, 35 and 65% quantiles of the capacity, in turn, until
-// the 90% interval of the capacity is narrow.
+// The load grows until a trial is bad; a rate doubles each time. From then on, the search estimates a psychometric curve:
+// a trial is bad with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). Each trial updates the posterior over
+// capacity and spread, which is kept on a grid. Trials use the 50, 35 and 65% quantiles of the capacity in turn, until the
+// 90% interval of the capacity is narrow.
 package capacity
 
 import (
@@ -16,20 +17,20 @@ import (
 
 // Options configure a search.
 type Options struct {
-	// From is the first load to try. The range extends from Least to To.
+	// From is the first load to try. Least and To bound the loads of the search.
 	Least, From, To float64
-	// Growth is the factor between loads until a trial is bad: 2 doubles the load.
+	// Growth is the factor by which the load grows until a trial is bad. 2 doubles the load.
 	Growth float64
-	// Width is the width at which the interval of the capacity is narrow enough to end the search: its upper end divided
-	// by its lower end, minus 1.
+	// Width is the width of the interval at which the search ends: the upper end divided by the lower end, minus 1.
 	Width float64
-	// Trials is the maximum number of trials, not counting the trials that confirm the capacity.
+	// Trials is the maximum number of trials, not counting the confirming trials.
 	Trials int
-	// Whole is true if loads are whole numbers. The search then also ends when no whole number lies inside the interval.
+	// Whole means that loads are whole numbers. The search then also ends when no whole number lies inside the
+	// interval.
 	Whole bool
 }
 
-// Default returns options for a search between two loads. The search begins at the lower load and doubles it.
+// Default returns the options of a search that begins at the load least and doubles it, up to the load to.
 func Default(least, to float64) Options {
 	return Options{Least: least, From: least, To: to, Growth: 2, Width: 0.15, Trials: 40}
 }
@@ -40,7 +41,7 @@ func (o Options) Check() error {
 	case !(o.Least > 0 && o.Least <= o.From && o.From < o.To) || math.IsInf(o.To, 0):
 		return fmt.Errorf("the range of loads is invalid: lowest %v, first %v, highest %v", o.Least, o.From, o.To)
 	case o.Growth < 1.05 || o.Growth > 10:
-		return fmt.Errorf("a growth of %v: from 1.05 to 10", o.Growth)
+		return fmt.Errorf("growth %v: must be from 1.05 to 10", o.Growth)
 	}
 	return o.checkEnd()
 }
@@ -49,9 +50,9 @@ func (o Options) Check() error {
 func (o Options) checkEnd() error {
 	switch {
 	case !(o.Width >= leastWidth && o.Width <= mostWidth):
-		return fmt.Errorf("--width %v%%: from %v%% to %v%%", 100*o.Width, 100*leastWidth, 100*mostWidth)
+		return fmt.Errorf("--width %v%%: must be from %v%% to %v%%", 100*o.Width, 100*leastWidth, 100*mostWidth)
 	case o.Trials < leastTrials:
-		return fmt.Errorf("--trials %d: at least %d", o.Trials, leastTrials)
+		return fmt.Errorf("--trials %d: must be at least %d", o.Trials, leastTrials)
 	}
 	return nil
 }
@@ -60,28 +61,28 @@ const (
 	leastWidth, mostWidth = 0.01, 1
 	leastTrials           = 3
 
-	lapse      = 0.02 // share of trials with a random outcome
+	lapse      = 0.02 // assumed share of trials with a random outcome
 	confidence = 0.90 // probability that the interval contains the capacity
 	gridStep   = 0.005
 	confirmOf  = 5 // maximum number of confirming trials
 	confirmed  = 3 // number of confirming trials that must be good
-	// mostWide is the maximum width, as a multiple of the requested width, of an interval that is accepted when the trials
-	// are used up.
+	// mostWide is the maximum width of an interval that is accepted when all trials are used up, as a multiple of the
+	// requested width.
 	mostWide = 2
-	// invalidInRow is the number of invalid trials in a row after which the generator counts as the limit. A single
-	// invalid trial may be due to other processes on the machine.
+	// invalidInRow is the number of invalid trials in a row after which the generator counts as the limit. Other
+	// processes on the machine may cause a single invalid trial.
 	invalidInRow = 2
 )
 
-// spreads returns the spreads of the grid. A spread is the relative width of the band of loads in which trials may be good
-// or bad.
+// spreads returns the possible spreads in the posterior. A spread is the relative width of the band of loads in which
+// a trial may be good or bad.
 func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
 
 // Outcome is the result of a trial.
 type Outcome int
 
-// The outcomes of a trial. Invalid means that the generator was the limit, and NoData that the trial could not be judged.
-// Trials with these two outcomes say nothing about the capacity.
+// The outcomes of a trial. Invalid means that the generator was the limit, and NoData that the trial could not be
+// judged. These two outcomes say nothing about the capacity.
 const (
 	Good Outcome = iota
 	Bad
@@ -99,18 +100,19 @@ const (
 	BelowRange     Answer = "below the range"
 	GeneratorFirst Answer = "the generator ended first"
 	Unjudged       Answer = "trials could not be judged"
-	Unconfirmed    Answer = "unconfirmed" // the load of the confirming trials did not hold
+	Unconfirmed    Answer = "unconfirmed" // the confirming trials failed
 	Unfinished     Answer = "unfinished"
 )
 
-// Estimate is the current knowledge of the capacity.
+// Estimate is the state of knowledge about the capacity.
 type Estimate struct {
 	Answer            Answer
 	Low, Median, High float64 // 90% interval
 	Held              float64 // the highest load of a good trial; 0 without one
 	Trials            int
-	// ConfirmLoad is the load of the confirming trials: the lower end of the interval once it is narrow, or the upper end
-	// of the range if the capacity may lie above. This load was tried Confirms times and held ConfirmGood times.
+	// ConfirmLoad is the load of the confirming trials: the lower end of the interval once the interval is narrow, or
+	// the upper end of the range if the capacity may lie above the range. Confirms is the number of these trials, and
+	// ConfirmGood the number of good ones.
 	ConfirmLoad           float64
 	ConfirmGood, Confirms int
 }
@@ -123,9 +125,9 @@ type Search struct {
 
 	trials, bad, good     int
 	unusable              Outcome // outcome of the latest trials without a result: Invalid or NoData
-	invalid               int     // number of trials in a row with the outcome unusable
+	invalid               int     // number of trials in a row with the outcome in unusable
 	ceiling               float64 // the lowest load at which the generator was the limit twice in a row
-	forgotten             bool    // the ceiling was reset once
+	forgotten             bool    // the ceiling was removed once (see tryAbove)
 	lowestBad, held       float64
 	next                  int // index into shares
 	confirming            bool
@@ -163,7 +165,7 @@ func (s *Search) Next() (load float64, more bool) {
 		return s.confirmLoad, true
 	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // try between the last load that held and the generator's limit
 		return math.Sqrt(s.held * s.ceiling), true
-	case !s.began(): // do not raise the load before the plane has held one
+	case !s.began(): // do not raise the load before the control plane has held one
 		return s.o.From, true
 	case s.bad == 0:
 		return min(s.grown(s.held), s.o.To), true
@@ -178,7 +180,7 @@ func (s *Search) Next() (load float64, more bool) {
 // began reports whether a load has held, or two trials were bad.
 func (s *Search) began() bool { return s.good > 0 || s.bad > 1 }
 
-// grown returns the load to try after the load held has held. Whole numbers grow by at least 1.
+// grown returns the load to try after the load in held was good. Whole numbers grow by at least 1.
 func (s *Search) grown(held float64) float64 {
 	if s.o.Whole {
 		return max(held+1, math.Round(held*s.o.Growth))
@@ -186,21 +188,22 @@ func (s *Search) grown(held float64) float64 {
 	return held * s.o.Growth
 }
 
-// near reports whether low and high are too close for another trial between them.
+// near reports whether low and high are so close that no trial between them is needed.
 func (s *Search) near(low, high float64) bool {
 	return high/low-1 <= s.o.Width || s.o.Whole && math.Floor(high)-math.Floor(low) <= 1
 }
 
-// shares are the quantiles of the posterior at which trials are made, in turn.
+// shares are the quantiles of the capacity at which trials are made, in turn.
 var shares = []float64{0.5, 0.35, 0.65}
 
 // likely returns a load near the probable capacity.
 func (s *Search) likely() float64 { return s.quantile(shares[s.next%len(shares)]) }
 
-// Further returns the load of a further trial after the search has found a capacity, or false if it has not.
+// Further returns the load of a further trial after the search has found a capacity. found is false if it has found
+// none.
 func (s *Search) Further() (load float64, found bool) { return s.likely(), s.answer == Found }
 
-// Saw records the outcome of a trial. After the search has found a capacity, trials only refine the value.
+// Saw records the outcome of a trial. Trials after the search has found a capacity only refine the estimate.
 func (s *Search) Saw(load float64, outcome Outcome) {
 	if s.answer == Found && (outcome == Good || outcome == Bad) {
 		s.next++
@@ -226,7 +229,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 		if s.o.Whole {
 			rounding = max(rounding, 0.5)
 		}
-		if math.Abs(load-s.confirmLoad) <= rounding { // other loads were tried for another width
+		if math.Abs(load-s.confirmLoad) <= rounding { // other loads belong to an earlier search with another width
 			s.confirm(outcome)
 		}
 		return
@@ -266,7 +269,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 			return
 		}
 		s.confirming, s.confirmLoad = true, low
-		if high >= s.o.To*(1-2*gridStep) && !s.endFailed { // if the capacity lies above the range, the upper end of the range holds
+		if high >= s.o.To*(1-2*gridStep) && !s.endFailed { // the capacity may lie above the range: then the upper end of the range holds
 			s.confirmLoad = s.o.To
 		}
 	case outcome == Good && s.stuck():
@@ -274,7 +277,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 	}
 }
 
-// confirm counts the confirming trials.
+// confirm records the outcome of a confirming trial.
 func (s *Search) confirm(outcome Outcome) {
 	s.confirms++
 	if outcome == Good {
@@ -308,7 +311,8 @@ func (s *Search) Estimate() Estimate {
 	return e
 }
 
-// update multiplies the weight of each pair of capacity and spread by the probability of the outcome under that pair.
+// update updates the posterior: it multiplies the weight of each pair of capacity and spread by the probability of
+// the outcome under that pair.
 func (s *Search) update(load float64, outcome Outcome) {
 	x := math.Log(load)
 	for i, c := range s.logs {

@@ -59,8 +59,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	return t, err
 }
 
-// endedBy describes how a run with the error err ended if the load may be the cause. It returns "" if the load is not
-// the cause.
+// endedBy describes how a run with the error err ended, if its load may be the cause. Otherwise it returns "".
 func endedBy(res result.Result, err error) string {
 	switch {
 	case len(res.Run.UnexpectedExits) > 0, errors.Is(err, run.ErrPlaneEnded):
@@ -73,8 +72,8 @@ func endedBy(res result.Result, err error) string {
 	return ""
 }
 
-// usesOf returns the resources used most in a phase of a trial's run, and the processors that each component used. Both
-// are nil if nothing was recorded.
+// usesOf returns the resources with the highest utilisation in a phase of a run, and the processors that each
+// component used. Both are nil if nothing was recorded.
 func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, cores map[string]float64, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -91,9 +90,9 @@ func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, 
 	return all, cores, err
 }
 
-// take sets the outcome and the figures of a trial: invalid if the generator was the limit, good if every gate held, bad if
-// a gate failed, the run was ended early, or a phase did not meet its condition in time. It returns the longest phase with
-// requests, or the last phase if no phase has requests.
+// take sets the outcome and the figures of a trial. The outcome is invalid if the generator was the limit, good if
+// every gate passed, and bad if a gate failed, the run was ended early, or a phase did not meet its condition in
+// time. take returns the longest phase with requests, or the last phase if no phase has requests.
 func take(t *result.Trial, res result.Result) (held result.Phase) {
 	t.Gates, t.Machine = res.Gates, res.BusyMachine
 	switch {
@@ -145,8 +144,8 @@ func unmet(phases []result.Phase) string {
 	return ""
 }
 
-// wrong lists the gates that failed in a bad trial. For a trial that was ended early, it returns only the condition
-// that ended it. For a trial without failed gates, it returns only the reason why the trial is bad.
+// wrong returns the gates that failed in a bad trial. For a trial that was ended early, it returns only the condition
+// that ended it. For a bad trial without failed gates, it returns only the reason why it is bad.
 func wrong(t result.Trial) []string {
 	if condition, _, _ := strings.Cut(t.Why, " in phase "); strings.HasPrefix(condition, "abortOn: ") {
 		return []string{condition}

@@ -15,9 +15,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// RunInTurns searches for the capacities of two configurations. Trials of A and B alternate until both searches have an
-// answer, so that changes on the machine affect both. out is the directory in which to create the directory of both
-// searches. resume, if set, is such a directory to resume. If RunInTurns fails, neither search has a trial.
+// RunInTurns searches for the capacities of two configurations. Trials of A and B alternate until both searches have
+// an answer, so that changes on the machine affect both. out is the directory in which to create the directory of
+// both searches. resume is a directory of two searches to resume; empty means new searches. If RunInTurns fails,
+// neither search has a trial.
 func RunInTurns(ctx context.Context, sides [2]RunOptions, out, resume string) (result.CapacityComparison, string, error) {
 	p := pair{out: out, resume: resume}
 	for i, o := range sides {
@@ -32,7 +33,7 @@ type pair struct {
 	out, resume string
 }
 
-// sideNames, sideFlags and sideDirs are the displayed names, the flags and the subdirectories of the two sides.
+// sideNames, sideFlags and sideDirs are the displayed names, the flags and the subdirectories of A and B.
 var (
 	sideNames = [2]string{"A", "B"}
 	sideFlags = [2]string{"--a", "--b"}
@@ -70,7 +71,7 @@ func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string
 	return c, dir, rundir.WriteJSON(dir, result.CapacityComparisonFile, c)
 }
 
-// compared compares the results of both searches. untried holds the error of each search without a trial.
+// compared compares the results of both searches. untried holds the error of each search that has no trial.
 func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison {
 	c := result.CapacityComparison{Schema: result.CapacityComparisonSchema, InTurns: true}
 	for i, s := range p.sides {
@@ -90,19 +91,19 @@ func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison 
 	return c
 }
 
-// open reads both sides and builds their binaries before anything starts.
+// open opens both searches and builds their binaries, before anything starts.
 func (p *pair) open(ctx context.Context, dir string) error {
 	if p.resume != "" && !isSearch(filepath.Join(dir, sideDirs[0])) && !isSearch(filepath.Join(dir, sideDirs[1])) {
 		if isSearch(dir) {
-			return exitcode.Usagef("--resume %s: it is the directory of one search (leave out --b)", dir)
+			return exitcode.Usagef("--resume %s: this is the directory of one search (leave out --b)", dir)
 		}
-		return exitcode.Usagef("--resume %s: it is not the directory of two searches, which has %s/%s", dir, sideDirs[0], result.CapacityFile)
+		return exitcode.Usagef("--resume %s: this is not the directory of two searches, which would contain %s/%s", dir, sideDirs[0], result.CapacityFile)
 	}
 	for i := range p.sides {
 		s, of := &p.sides[i], filepath.Join(dir, sideDirs[i])
 		s.name, s.whole = sideNames[i]+": ", dir
 		s.o.Out, s.o.Resume = of, ""
-		if entries, _ := os.ReadDir(of); p.resume != "" && len(entries) > 0 { // missing if the first plane of a side did not start
+		if entries, _ := os.ReadDir(of); p.resume != "" && len(entries) > 0 { // missing if the first control plane did not start
 			s.o.Out, s.o.Resume = "", of
 		}
 		if err := s.open(ctx); err != nil {
@@ -121,8 +122,8 @@ func (p *pair) open(ctx context.Context, dir string) error {
 	return nil
 }
 
-// search makes the trials of both sides, and returns the error of each side without a trial. If one search ends early, the
-// other ends too, and both are resumed together.
+// search makes the trials of both searches. It returns the error of each search that has no trial. If one search ends
+// early, the other one ends too, so that both can be resumed together.
 func (p *pair) search(ctx context.Context) (untried [2]error) {
 	order := newTurns()
 	var both sync.WaitGroup
@@ -147,11 +148,11 @@ type otherFailed struct{}
 
 func (otherFailed) Error() string { return "the other search failed" }
 
-// Unjudged reports that nothing was judged, and not that the environment failed.
+// Unjudged marks the error as missing data. It is not a failure of the environment.
 func (otherFailed) Unjudged() bool { return true }
 
-// turns lets two searches make trials alternately. After one search has ended, the other one always has the turn. After a
-// failure, neither search gets another turn.
+// turns lets two searches make trials alternately. After one search has ended, the other one always has the turn.
+// After a failure, neither search gets another turn.
 type turns struct {
 	changed *sync.Cond
 	next    int

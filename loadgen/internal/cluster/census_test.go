@@ -29,10 +29,10 @@ func TestForecastOfEachKindOfLoad(t *testing.T) {
 	for load, want := range map[string]map[string]string{
 		"{kind: requests, name: l, verb: create, resource: secrets, rate: 50/s}":                  {"l create secrets": "about 500", "Secret load l, by its requests": "about 500"},
 		"{kind: requests, name: l, verb: get, rate: 2/s, objects: 7}":                             {"l get configmaps": "about 20", "ConfigMap load l, before it": "7"},
-		"{kind: requests, name: l, verb: delete, rate: 2/s, objects: 7}":                          {"l delete configmaps": "about 20", "ConfigMap load l, before it": "7", "ConfigMap load l, again after its requests": "at most 20"},
-		"{kind: requests, name: l, verb: deletecollection, rate: 1/s, objects: 8, namespaces: 2}": {"l deletecollection configmaps": "about 10", "ConfigMap load l, again after its requests": "at most 40"},
+		"{kind: requests, name: l, verb: delete, rate: 2/s, objects: 7}":                          {"l delete configmaps": "about 20", "ConfigMap load l, before it": "7", "ConfigMap load l, recreated after its requests deleted them": "at most 20"},
+		"{kind: requests, name: l, verb: deletecollection, rate: 1/s, objects: 8, namespaces: 2}": {"l deletecollection configmaps": "about 10", "ConfigMap load l, recreated after its requests deleted them": "at most 40"},
 		"{kind: requests, name: l, verb: create, resource: pods, subresource: eviction, rate: 1/s, objects: 5, body: {apiVersion: policy/v1, kind: Eviction}}": {
-			"l create pods/eviction": "about 10", "Pod load l, before it": "5", "Pod load l, again after its requests": "at most 10",
+			"l create pods/eviction": "about 10", "Pod load l, before it": "5", "Pod load l, recreated after its requests deleted them": "at most 10",
 		},
 		"{kind: requests, name: l, verb: get, rate: 4/s, shape: {kind: burst, burst: 5, every: 3s}}":      {"l get configmaps": "about 55"},
 		"{kind: requests, name: l, verb: get, rate: 0/s, shape: {kind: ramp, to: 10/s, over: 10s}}":       {"l get configmaps": "about 50"},

@@ -67,8 +67,8 @@ func (c *credentials) tried(err error) error {
 }
 
 // difference describes how nodes with tokens differ from real kubelets, for the plan, the log and the report.
-const difference = "RBAC, not the Node authorizer, permits their requests, NodeRestriction does not apply, priority and fairness puts them in workload-low " +
-	"instead of node-high and system, and outside the run's namespaces their pods start without tokens, ConfigMaps and Secrets"
+const difference = "RBAC, not the Node authorizer, permits their requests; NodeRestriction does not apply; priority and fairness assigns their requests to workload-low " +
+	"instead of node-high and system; outside the run's namespaces their pods start without tokens, ConfigMaps and Secrets"
 
 // String describes in one line why tokens were chosen, or returns "" if they were not.
 func (c credentials) String() string {

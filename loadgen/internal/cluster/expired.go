@@ -142,7 +142,7 @@ func AwaitExpired(ctx context.Context, cfg *rest.Config, runID string, log func(
 		case err != nil:
 			why = oneLine(err)
 		case i < 0:
-			return "no objects of it are left", nil
+			return "no objects of this run are left", nil
 		case all[i].Expired:
 			return all[i].Why, nil
 		default:

@@ -231,7 +231,7 @@ func (f forecast) bytes(l scenario.PlacedLoad, rate, sent, answered float64) {
 // requests deleted them.
 func (f forecast) createdBy(l scenario.PlacedLoad, r PreviewRequests) {
 	resource, sub, _ := strings.Cut(r.Resource, "/")
-	n, again, how := int(r.Total), ", again after its requests", r.Certainty.Or(scenario.AtMost)
+	n, again, how := int(r.Total), ", recreated after its requests deleted them", r.Certainty.Or(scenario.AtMost)
 	switch {
 	case l.Kind != "requests" && l.Kind != "objects" || scenario.IsReview(resource):
 		return

@@ -134,7 +134,7 @@ func TestFromPlaneNamesMissingCredentials(t *testing.T) {
 	admin := kubeconfig(t, "https://127.0.0.1:1", nil, "x")
 	for want, c := range map[string]control.Cluster{
 		`cluster.json lists no kubeconfig of user "loadgen"`: {Dir: "plane", Kubeconfigs: map[string]string{"admin": admin}},
-		"read the nodes' CA":                         {Dir: "plane", Kubeconfigs: map[string]string{"admin": admin, "loadgen": admin}, NodeCA: control.KeyPair{CertFile: filepath.Join(t.TempDir(), "none")}},
+		"read the nodes' CA": {Dir: "plane", Kubeconfigs: map[string]string{"admin": admin, "loadgen": admin}, NodeCA: control.KeyPair{CertFile: filepath.Join(t.TempDir(), "none")}},
 	} {
 		if _, err := FromPlane(c, "r1", parsed(t, quiet)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

@@ -40,7 +40,7 @@ func (t *Target) AwaitLoss(ctx context.Context) error {
 		return fmt.Errorf("cluster %s (%s): %w", t.Cluster.Name, t.Cluster.Server, err)
 	}
 	if why := awaitLoss(ctx, p); why != nil {
-		return fmt.Errorf("cluster %s (%s) is gone: %w", t.Cluster.Name, t.Cluster.Server, why)
+		return fmt.Errorf("cluster %s (%s) can no longer be reached: %w", t.Cluster.Name, t.Cluster.Server, why)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func TestPreviewCountsWhatIsMadeAndSent(t *testing.T) {
 	}
 	for _, want := range []string{
 		"dry run of test on cluster staging (" + s.URL + "), Kubernetes v1.37.1, as alice: nothing is created",
-		"peak: 100 requests/s of all loads, in phase storm; 0 watches open at most", "ends early when: errors=50%", "left behind: nothing",
+		"peak: 100 requests/s from all loads, in phase storm; at most 0 watches open", "ends early when: errors=50%", "left behind: nothing",
 		"2 of ", " are missing:\n  create clusterroles.rbac.authorization.k8s.io\n  delete nodes\n",
 	} {
 		if !strings.Contains(text.String(), want) {

@@ -1,5 +1,5 @@
-// Package compare runs the variants of a scenario, one after another, and compares their
-// results.
+// Package compare runs the variants of a scenario one after another and compares their
+// results. It also has helpers for other packages that make series of runs.
 package compare
 
 import (
@@ -28,9 +28,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Compare judges the variants in dir again and compares them. It reads only the
-// directory, and writes comparison.json, comparison.html and the files that Judge writes.
-// If it fails, nothing was compared, and an older comparison.html is removed.
+// Compare judges the variants in dir again and compares them. It reads only dir, and writes
+// comparison.json, comparison.html and the files that judge.Judge writes. If Compare fails,
+// nothing was compared, and an older comparison.html is removed.
 func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 	defer func() {
 		if err == nil {
@@ -56,7 +56,7 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 		of := filepath.Join(dir, v.Name)
 		if ours, err := result.IsRunDir(of); err != nil || !ours {
 			if v.NotRun == "" { // the variant ran, but cannot be judged again
-				v.NotRun = v.Name + " is no longer the directory of a run"
+				v.NotRun = v.Name + " no longer contains a run"
 			}
 			if v.Verdict = result.NoData; worse(exitcode.Pass, v.ExitCode) == exitcode.Pass {
 				v.ExitCode = exitcode.NoData
@@ -71,7 +71,7 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 			judge.AddReasons(&res, &result.Damaged{File: result.ComparisonFile, Err: fmt.Errorf("it does not list %s, which ran", v.Name)})
 		}
 		if run := res.Run; run.ID != "" && (run.Variant != v.Name || run.Scenario != c.Scenario) {
-			judge.AddReasons(&res, fmt.Errorf("%s does not contain its own run, but a run of %s", v.Name, strings.TrimSpace(run.Scenario+" "+run.Variant)))
+			judge.AddReasons(&res, fmt.Errorf("directory %s contains a run of %s instead of its own run", v.Name, strings.TrimSpace(run.Scenario+" "+run.Variant)))
 		}
 		results[v.Name] = res
 	}
@@ -99,7 +99,7 @@ func newComparison(s *scenario.Scenario, now time.Time) result.Comparison {
 	for _, v := range s.Variants {
 		c.Variants = append(c.Variants, result.Variant{
 			Name: v.Name, Description: v.Description, Set: settings(v), Verdict: result.NoData, ExitCode: exitcode.NoData,
-			NotRun: "the comparison ended before its turn",
+			NotRun: "the comparison ended before this variant ran",
 		})
 	}
 	fill(&c, nil)
@@ -164,8 +164,8 @@ func ratios(values []result.Value) {
 	}
 }
 
-// worse returns the worse of two exit codes. The order is: environment, usage, failure,
-// no data.
+// worse returns the worse of two exit codes. From worst to best: environment, usage,
+// failure, no data, pass.
 func worse(a, b int) int {
 	order := []int{exitcode.Pass, exitcode.NoData, exitcode.Fail, exitcode.Usage, exitcode.Environment}
 	if slices.Index(order, b) > slices.Index(order, a) {
@@ -184,10 +184,10 @@ func writeComparison(dir string, c result.Comparison) error {
 	return nil
 }
 
-// Run runs all variants of a scenario, one after another, and compares them. Each variant
-// has a separate plane and a directory with its name. If a variant cannot run, the next ones
-// still run. After an interrupt no further variant runs, and the finished ones are
-// compared. If Run fails before any variant ran, it removes the directory.
+// Run runs all variants of a scenario one after another and compares them. Each variant has
+// a separate control plane, and a directory with its name. If a variant cannot run, the
+// next variants still run. After an interrupt, no further variant runs, and the finished
+// ones are compared. If Run fails before any variant ran, it removes the directory.
 func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, err error) {
 	variants := o.Scenario.AllVariants()
 	if len(variants) == 0 {
@@ -220,7 +220,7 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 	var failed []error
 	for i, v := range variants {
 		if ctx.Err() != nil {
-			c.Variants[i].NotRun = "the comparison was interrupted before its turn"
+			c.Variants[i].NotRun = "the comparison was interrupted before this variant ran"
 			continue
 		}
 		o.Progress.Step(fmt.Sprintf("variant %s, %d of %d", v.Variant, i+1, len(variants)))
@@ -255,7 +255,8 @@ func runVariant(ctx context.Context, o run.Options, v *scenario.Scenario, out st
 	return runJudged(ctx, o)
 }
 
-// RunWhole makes a run and judges it. It returns an error if the environment failed.
+// RunWhole makes a run and judges it. It also returns an error if the environment of the
+// run failed.
 func RunWhole(ctx context.Context, o run.Options) (result.Result, error) {
 	res, err := runJudged(ctx, o)
 	if err == nil && res.ExitCode == exitcode.Environment {
@@ -274,21 +275,22 @@ func runJudged(ctx context.Context, o run.Options) (result.Result, error) {
 	return res, errors.Join(err, judgeErr)
 }
 
-// GoOn says how to resume the comparison or search in dir with additional flags.
+// GoOn returns a hint on how to resume the comparison or search in dir, with additional
+// flags.
 func GoOn(dir, flags string) string {
 	return fmt.Sprintf("the same command with `%s--resume %s` in place of --out continues it", flags, shell.Quote(dir))
 }
 
-// EndedEarly returns a one-line note on the error that ended a series of runs. It keeps only
-// the first line of the error, without the log of a component that may follow.
+// EndedEarly returns a one-line note on an error that ended a series of runs. The note has
+// only the first line of the error, because the log of a component may follow.
 func EndedEarly(err error) string {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	return "it ended early: " + strings.TrimSuffix(first, ":")
 }
 
-// WithNext wraps an error that ended a series of runs before there was anything to compare. The
-// new message is one line: the error, and goOn, which says how to resume. The exit code stays
-// the same.
+// WithNext wraps an error that ended a series of runs before there was anything to compare.
+// The message is one line: the first line of the error, and goOn, the hint on how to
+// resume. The exit code stays the same.
 func WithNext(err error, goOn string) error {
 	return endedFirst{EndedEarly(err) + "; " + goOn, err}
 }
@@ -301,17 +303,17 @@ type endedFirst struct {
 func (e endedFirst) Error() string { return e.text }
 func (e endedFirst) Unwrap() error { return e.cause }
 
-// EndedEarlyError is the error of a series of runs that was ended by an interrupt, or because
-// the figures of a run were unusable.
+// EndedEarlyError is the error of a series of runs that ended because of an interrupt, or
+// because the figures of a run were unusable.
 type EndedEarlyError string
 
 func (e EndedEarlyError) Error() string { return string(e) }
 
-// Unjudged reports that nothing was judged, because there is nothing to compare.
+// Unjudged marks the error as missing data, because there is nothing to compare.
 func (e EndedEarlyError) Unjudged() bool { return true }
 
-// CheckVariant refuses a variant that sets the control plane if the run uses a user's
-// cluster: the setting would have no effect.
+// CheckVariant returns an error if a variant sets fields of the control plane but the run
+// uses a user's cluster, because these fields would have no effect.
 func CheckVariant(s *scenario.Scenario, name string, kubeconfig cluster.Kubeconfig) error {
 	i := slices.IndexFunc(s.Variants, func(v scenario.Variant) bool { return v.Name == name })
 	if i < 0 || kubeconfig.Files == "" {

@@ -58,7 +58,7 @@ func TestComparisonIsReportedFromItsDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	quick := c.Variants[1]
-	if quick.NotRun != "the comparison ended before its turn" || quick.Verdict != result.NoData || strings.Join(quick.Set, " ") != "controlPlane.scheduler.qps=500 phases.p.for=2s" {
+	if quick.NotRun != "the comparison ended before this variant ran" || quick.Verdict != result.NoData || strings.Join(quick.Set, " ") != "controlPlane.scheduler.qps=500 phases.p.for=2s" {
 		t.Errorf("quick is %+v", quick)
 	}
 	if r := c.Rows; len(r) != 1 || *r[0].Values[0].Value != 10 || r[0].Values[1].Value != nil || r[0].Values[1].Detail != "it did not run" || r[0].Values[1].Ratio != nil {

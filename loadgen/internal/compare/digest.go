@@ -14,8 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ScenarioDigest returns the SHA-256 of a resolved scenario. It covers the contents of the files that the
-// scenario replays.
+// ScenarioDigest returns the SHA-256 of a resolved scenario. It covers the contents of replayed files.
 func ScenarioDigest(s scenario.Scenario) (string, error) {
 	s.Bundle() // names replayed files by their content
 	text, err := s.Resolved()
@@ -25,7 +24,7 @@ func ScenarioDigest(s scenario.Scenario) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(text)), nil
 }
 
-// Binary is the controlplane binary of the runs.
+// Binary is the controlplane binary of a series of runs.
 type Binary struct {
 	Digest string // SHA-256 of the file when it was read; empty if the file is missing, which the run reports later
 
@@ -33,7 +32,8 @@ type Binary struct {
 	was  os.FileInfo
 }
 
-// ReadBinary reads the binary at path. If path is empty, it searches for the binary.
+// ReadBinary reads the binary at path. If path is empty, it searches for the binary. A missing binary is not an
+// error; its Digest is empty.
 func ReadBinary(path string) (b Binary, err error) {
 	if path == "" {
 		if path, err = run.FindControlPlane(); err != nil {
@@ -68,7 +68,7 @@ func (b *Binary) Same() error {
 		return err
 	}
 	if again.Digest != b.Digest {
-		return EndedEarlyError(b.path + " was rebuilt meanwhile (restore the original build)")
+		return EndedEarlyError(b.path + " was rebuilt during the runs (restore the original build)")
 	}
 	b.was = again.was
 	return nil

@@ -109,7 +109,7 @@ func program(env *cel.Env, text, hint string, variables ...cel.EnvOption) (func(
 		return nil, err
 	}
 	if is := checked.OutputType(); !is.IsExactType(cel.BoolType) && !is.IsExactType(cel.DynType) {
-		return nil, fail("compare it, for example with == or >=", "%s is %s, and neither true nor false", text, cel.FormatCELType(is))
+		return nil, fail("compare it, for example with == or >=", "%s is of type %s, but must be true or false", text, cel.FormatCELType(is))
 	}
 	run, err := env.Program(checked, cel.CostLimit(costLimit))
 	if err != nil {

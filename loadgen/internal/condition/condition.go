@@ -1,8 +1,8 @@
-// Package condition compiles and evaluates the conditions on Kubernetes objects in a scenario. A Test is true or false
-// for one object. A Condition is true or false depending on the numbers of objects for which Tests are true. A Counter
-// updates these numbers at each change of an object, at a cost that does not depend on the number of objects.
+// Package condition compiles and evaluates a scenario's conditions on Kubernetes objects. A Test is true or false for
+// one object. A Condition depends on how many objects pass its Tests. A Counter updates these counts at each change of
+// an object, at a cost that does not depend on the number of objects.
 //
-// The package has no clock and does no I/O. A Schema provides the existing resources.
+// The package has no clock and does no I/O. A Schema tells it which resources exist.
 package condition
 
 import (
@@ -90,7 +90,7 @@ func (c *Condition) Describe(tallies []Tally) string {
 	for i, t := range tallies {
 		part := fmt.Sprintf("%d of %d %s", t.Holds, t.Selected, c.Counts[i].noun)
 		if t.Failed > 0 && t.Err != nil {
-			part += fmt.Sprintf(", %d without an answer: %v", t.Failed, t.Err)
+			part += fmt.Sprintf(", %d could not be evaluated: %v", t.Failed, t.Err)
 		}
 		if !slices.Contains(parts, part) {
 			parts = append(parts, part)

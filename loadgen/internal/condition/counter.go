@@ -7,7 +7,7 @@ import (
 // Object is an object decoded from the API server's JSON, with whole numbers as int64.
 type Object = map[string]any
 
-// Counter maintains one Tally for each Count over one set of objects. The zero value counts nothing.
+// Counter keeps the Tally of each of several Counts over the same set of objects. The zero value counts nothing.
 type Counter struct {
 	counts  []Count
 	tallies []Tally

@@ -126,7 +126,7 @@ func (x *expression) replaceWhere(text string) (string, error) {
 		if text[m[6]:m[7]] != ")" {
 			length := closing(text[end:])
 			if length < 0 {
-				return "", fail("add a ) after the expression", "%s does not end", text[m[0]:])
+				return "", fail("add a ) after the expression", "%s has no closing parenthesis", text[m[0]:])
 			}
 			test := strings.TrimSpace(text[end : end+length])
 			var err error
@@ -225,7 +225,7 @@ func (x *expression) alone(path []string) error {
 			return err
 		}
 	}
-	return fail(setsHint+"; CEL's all, exists and exists_one work too", "the objects of %s are not counted", name)
+	return fail(setsHint+"; CEL's all, exists and exists_one work too", "the expression names %s but does not count these objects", name)
 }
 
 // asked replaces a function call on a set, such as size or all, by a variable. It returns "" if the call is not on a

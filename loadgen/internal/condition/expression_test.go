@@ -110,7 +110,7 @@ func TestDescribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := c.Describe(tally(c, pod("Running"), pod("")))
-	if want := `1 of 2 pods where status.phase == "Running", 1 without an answer: no such key: phase`; got != want {
+	if want := `1 of 2 pods where status.phase == "Running", 1 could not be evaluated: no such key: phase`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -141,13 +141,13 @@ func TestExpressionsRefused(t *testing.T) {
 		`count(pods where phase == "x") > 1`:         `pods have no field phase`,
 		`pods.exists(p, p.status.phse == "x")`:       `pods have no field status.phse`,
 		`pods.exists(p, has(p.sum))`:                 `pods have no field sum`,
-		`count(pods where status.phase == "x" >= 1`:  `does not end (add a ) after the expression)`,
+		`count(pods where status.phase == "x" >= 1`:  `has no closing parenthesis (add a ) after the expression)`,
 		`count(pods where status.phase) >= 1 `:       ``,
 		`count(pods where status.phase ==) >= 1`:     `status.phase == is not valid CEL:  Syntax error`,
-		`count(pods where status.phase == "x")`:      `count(pods where status.phase == "x") is int, and neither true nor false (compare it, for example with == or >=)`,
-		`count(pods where 1 + 1) >= 1`:               `1 + 1 is int, and neither true nor false`,
-		`pods.map(p, p.status.phase).size() > 1`:     `the objects of pods are not counted (write count(pods`,
-		`pods.filter(p, p.status.phase == "x") > 1`:  `the objects of pods are not counted`,
+		`count(pods where status.phase == "x")`:      `count(pods where status.phase == "x") is of type int, but must be true or false (compare it, for example with == or >=)`,
+		`count(pods where 1 + 1) >= 1`:               `1 + 1 is of type int, but must be true or false`,
+		`pods.map(p, p.status.phase).size() > 1`:     `the expression names pods but does not count these objects (write count(pods`,
+		`pods.filter(p, p.status.phase == "x") > 1`:  `the expression names pods but does not count these objects`,
 		`pods.exists(p, q.status.phase == "x")`:      `undeclared reference to 'q'`,
 		`1 > 2`:                                      `1 > 2 does not refer to any objects`,
 		`count(pods) > "x"`:                          `found no matching overload for '_>_' applied to '(int, string)'`,

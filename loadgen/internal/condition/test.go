@@ -49,7 +49,7 @@ func ParseTest(resource, text string, schema Schema) (Test, error) {
 	if rest, ok := strings.CutPrefix(text, celForm); ok {
 		return of(CEL(resource, rest, schema))
 	}
-	return Test{}, fail("write "+Forms, "%q is not a test of an object", text)
+	return Test{}, fail("write "+Forms, "%q is not a valid condition of an object", text)
 }
 
 var statusCondition = regexp.MustCompile(`^([A-Za-z][-A-Za-z0-9_./]*)(?:=(.+))?$`)

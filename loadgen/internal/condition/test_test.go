@@ -84,7 +84,7 @@ func TestTestsWithoutAnAnswer(t *testing.T) {
 
 func TestTestsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"Ready":                           `"Ready" is not a test of an object (write condition=Ready`,
+		"Ready":                           `"Ready" is not a valid condition of an object (write condition=Ready`,
 		"condition=":                      "is not a condition of an object",
 		"condition=Ready Now":             "is not a condition of an object",
 		"jsonpath={.status.phase":         "is not a valid JSONPath",
@@ -93,7 +93,7 @@ func TestTestsRefused(t *testing.T) {
 		`jsonpath=.c[?(@.t=="A")].s=True`: "write braces around the path",
 		"cel=status.phase == 'x'":         "undeclared reference to 'status' (the variable is called object, as in object.status.phase)",
 		"cel=object.status.":              "is not valid CEL",
-		"cel=1":                           "neither true nor false",
+		"cel=1":                           "must be true or false",
 	} {
 		if _, err := ParseTest("pods", text, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

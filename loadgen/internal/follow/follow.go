@@ -1,8 +1,8 @@
-// Package follow watches objects of any resource. It evaluates the conditions that end phases, and measures the time
-// that objects take from one state to another.
+// Package follow watches objects of any resource. It evaluates the conditions that end phases, and measures how long
+// objects take to get from one state to another.
 //
-// For each resource and namespace, it opens one watch on a separate connection, which all conditions and transitions
-// share. All times are the times at which events arrive on that connection.
+// For each resource and namespace, all conditions and transitions share one watch. All times are the times at which the
+// events of the watch arrive.
 package follow
 
 import (
@@ -23,27 +23,27 @@ import (
 
 // Options configure a Follower.
 type Options struct {
-	// Namespaces are the namespaces of the run, in which objects of namespaced resources are watched.
+	// Namespaces are the run's namespaces. Objects of namespaced resources are watched in these namespaces.
 	Namespaces []string
-	// Selector selects the objects of the run among cluster-scoped objects.
+	// Selector is the label selector that distinguishes the run's objects among cluster-scoped objects.
 	Selector string
 	// Conditions are the conditions for which Wait can wait, by name.
 	Conditions map[string]*condition.Condition
 	// Transitions are the transitions to measure.
 	Transitions []Transition
-	// Later reports whether the API server may start to serve a resource during the run, for example because the run
-	// creates its definition. Nil means that no resource is served later.
+	// Later reports whether the API server may begin to serve a resource during the run, because the run creates its
+	// CustomResourceDefinition. Nil means that this is true for no resource.
 	Later func(resource string) bool
 	// Retry is the wait after the first failed list or watch. It doubles up to 5 s. Zero means 100 ms.
 	Retry time.Duration
-	// Recheck is the interval at which Wait reads the state from the API server again, while the watched state may be
-	// older than the call of Wait. Zero means 2 s.
+	// Recheck is the interval at which Wait lists the objects again, as long as the watches may be outdated. Zero means 2
+	// s.
 	Recheck time.Duration
-	// Stalls measures the times in which the generator did not run. If nil, these times are unknown.
+	// Stalls measures the times in which the generator did not run. If nil, they count as zero.
 	Stalls *stall.Meter
 }
 
-// Follower watches the objects of conditions and transitions. It is safe for concurrent use. A nil Follower watches
+// Follower watches the objects of conditions and transitions. It is safe for concurrent use. A nil *Follower watches
 // nothing.
 type Follower struct {
 	options Options
@@ -52,23 +52,23 @@ type Follower struct {
 
 	mu       sync.Mutex
 	sets     map[condition.Set]*set
-	awaited  map[string]awaited // by name of the condition
-	passages []*passage
+	awaited  map[string]awaited // conditions by name
+	passages []*passage         // measurements of all transitions
 	waits    map[*wait]bool
 	ended    error         // why Run ended; nil while it runs
-	ready    chan struct{} // closed when all sets have been listed once, or Run has ended
+	ready    chan struct{} // closed when all sets have been listed once or Run has ended
 	isReady  bool
 }
 
-// set is the state of the objects of one condition.Set.
+// set is a set of objects to watch, with its state.
 type set struct {
 	of      condition.Set
-	counts  []condition.Count // the counts of all conditions over the set
+	counts  []condition.Count // what conditions count in the set
 	counter *condition.Counter
-	// passages are the transitions of the objects in the set. endpoints are the transitions of Services that the
-	// EndpointSlices in the set complete.
+	// passages measure the transitions of the objects in the set. endpoints measure transitions of Services; the set then
+	// contains their EndpointSlices.
 	passages, endpoints []*passage
-	sources             []*source // nil until their paths are known from discovery
+	sources             []*source // nil until discovery has returned the paths
 	absent              bool      // the API server does not serve the resource yet
 }
 
@@ -114,8 +114,8 @@ func (f *Follower) set(of condition.Set) *set {
 	return s
 }
 
-// Run watches objects until ctx ends. It continues after lost connections and expired resourceVersions. It returns an
-// error if the API server does not serve a resource, or does not allow this client to watch it.
+// Run watches objects until ctx ends. It continues after lost connections and expired resourceVersions. It fails if the
+// API server does not serve a resource, or does not allow the client to watch it.
 func (f *Follower) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -138,7 +138,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return err
 }
 
-// change calls apply, which changes the state, and ends the waits whose conditions then hold.
+// change calls apply, which changes the state, and then ends the waits whose conditions are true.
 func (f *Follower) change(apply func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,7 +146,8 @@ func (f *Follower) change(apply func()) {
 	f.wake()
 }
 
-// BeginPhase sets the current phase. An object belongs to the phase in which it reached the first state of a transition.
+// BeginPhase sets the current phase. Results of an object count for the phase in which the object reached the first
+// state of the transition.
 func (f *Follower) BeginPhase(name string) {
 	if f == nil {
 		return
@@ -158,7 +159,8 @@ func (f *Follower) BeginPhase(name string) {
 	}
 }
 
-// Results returns the results of all transitions by phase. The key "" holds the results from before the first phase.
+// Results returns the results of all transitions by phase. The key "" has the results from before the first phase. now
+// is the current time, to which unfinished transitions are measured.
 func (f *Follower) Results(now time.Time) map[string][]result.Transition {
 	if f == nil {
 		return nil

@@ -14,9 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// resolve returns the API paths of the objects in a set. If the paths do not limit the objects to the run's namespaces,
-// it also returns a label selector for the run's objects. It waits for a resource that the API server does not serve
-// yet.
+// resolve returns the API paths of the objects in a set. For cluster-scoped objects, it also returns the label selector
+// of the run's objects. It waits for a resource that the API server is expected to serve later.
 func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []string, selector string, err error) {
 	for failures := 1; ; failures++ {
 		root, r, err := f.discover(ctx, of.Resource)
@@ -34,7 +33,7 @@ func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []strin
 		case !slices.Contains(r.Verbs, "watch"):
 			return nil, "", fmt.Errorf("%s cannot be watched (the API server offers %s)", of.Resource, strings.Join(r.Verbs, ", "))
 		case !r.Namespaced && of.Namespace != "":
-			return nil, "", fmt.Errorf("%s have no namespace (leave namespace: %s out; the run's objects are followed)", of.Resource, of.Namespace)
+			return nil, "", fmt.Errorf("%s have no namespace (remove namespace: %s; the objects of the run are watched)", of.Resource, of.Namespace)
 		case !r.Namespaced:
 			return []string{root + "/" + plural}, f.options.Selector, nil
 		}

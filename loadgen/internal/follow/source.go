@@ -22,20 +22,20 @@ import (
 )
 
 const (
-	// pageSize is the page size of lists, which limits their memory. It is the same as in kubectl and client-go.
+	// pageSize is the maximum number of objects in one page of a list, as in kubectl and client-go.
 	pageSize = "500"
 	maxRetry = 5 * time.Second
 )
 
-// source lists and then watches the objects of a set, in one namespace or in all namespaces.
+// source is one API path of a set, whose objects are listed and then watched.
 type source struct {
 	set            *set
 	path, selector string
-	synced         bool            // the first list is complete
-	listed         map[string]bool // UIDs of the existing objects that were processed
+	synced         bool            // whether the first list is complete
+	listed         map[string]bool // UIDs of the known objects
 }
 
-// synced reports whether all objects of the set have been listed at least once.
+// synced reports whether all objects of the set were listed at least once.
 func (s *set) synced() bool {
 	return len(s.sources) > 0 && !slices.ContainsFunc(s.sources, func(x *source) bool { return !x.synced })
 }
@@ -95,8 +95,8 @@ func (f *Follower) backoff() apiclient.Backoff {
 
 func refused(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// list processes all objects of a source. It treats known objects that are not in the list as deleted. It returns the
-// resourceVersion of the list.
+// list lists and processes all objects of a source. Known objects that are missing in the list count as deleted. It
+// returns the resourceVersion of the list.
 func (f *Follower) list(ctx context.Context, s *source) (string, error) {
 	there := map[string]bool{}
 	version, err := f.pages(ctx, s.path, s.selector, func(items []condition.Object, at time.Time) {
@@ -121,7 +121,8 @@ func (f *Follower) list(ctx context.Context, s *source) (string, error) {
 	return version, nil
 }
 
-// pages reads a list page by page and calls take for each page. It returns the resourceVersion of the list.
+// pages lists the objects at a path page by page and calls take for each page. It returns the resourceVersion of the
+// list.
 func (f *Follower) pages(ctx context.Context, path, selector string, take func(items []condition.Object, at time.Time)) (string, error) {
 	for continues := ""; ; {
 		data, err := body(f.rest.Get().AbsPath(path).
@@ -148,7 +149,7 @@ func (f *Follower) pages(ctx context.Context, path, selector string, take func(i
 	}
 }
 
-// body returns the body of a response. Result.Raw alone would lose the reason for an error status.
+// body returns the body of a response, or the error in it. Result.Raw would lose the reason of an error status.
 func body(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
@@ -156,7 +157,7 @@ func body(r rest.Result) ([]byte, error) {
 	return r.Raw()
 }
 
-// watch processes the events after the resourceVersion version until the stream ends. It returns the last
+// watch watches a source from a resourceVersion and processes the events until the stream ends. It returns the last
 // resourceVersion.
 func (f *Follower) watch(ctx context.Context, s *source, version string) (string, listwatch.End) {
 	stream, err := f.rest.Get().AbsPath(s.path).
@@ -211,7 +212,7 @@ func (f *Follower) event(s *source, frame []byte, at time.Time) (version string,
 		f.change(func() { s.saw(e.Object, at, false) })
 	case "BOOKMARK":
 	default:
-		return "", fmt.Errorf("%w: an event of type %q", listwatch.ErrMalformed, e.Type)
+		return "", fmt.Errorf("%w: an event has the unknown type %q", listwatch.ErrMalformed, e.Type)
 	}
 	return version, nil
 }
@@ -234,7 +235,8 @@ func (s *source) saw(o condition.Object, at time.Time, listed bool) {
 	}
 }
 
-// gone processes the deletion of an object. o is nil if the object was missing from a list.
+// gone processes the deletion of an object. o is nil if no event reported the deletion, because the object was missing
+// in a list.
 func (s *source) gone(uid string, o condition.Object, at time.Time) {
 	delete(s.listed, uid)
 	s.set.counter.Delete(uid)

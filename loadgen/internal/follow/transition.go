@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Transition is a pair of states of an object. The time from the first state to the second is measured.
+// Transition is a change of an object from one state to another whose duration is measured.
 type Transition struct {
 	Name     string
 	Set      condition.Set
@@ -18,35 +18,35 @@ type Transition struct {
 	From, To condition.State
 }
 
-// longest is the highest duration that the histograms can hold.
+// longest is the longest duration that the histograms distinguish.
 const longest = time.Hour
 
-// passage measures one Transition. It has no clock, uses no lock and does no I/O.
+// passage measures one Transition. It has no clock, no lock and no I/O.
 type passage struct {
 	Transition
 	objects map[string]*object // by UID
-	// early holds the times at which endpoints of a Service became ready before the Service itself was seen. The key is
+	// early holds when endpoints of a Service became ready, for Services that were not seen yet. The key is
 	// namespace/name.
 	early map[string]time.Time
 	// byName maps namespace/name to the UID of an object.
 	byName map[string]string
 	phases map[string]*passing
 	phase  *passing
-	// stalled returns the total time, up to the given time, in which the generator did not run.
+	// stalled returns for how long the generator did not run until the given time.
 	stalled func(time.Time) time.Duration
 }
 
 // object is the progress of one object through the transition.
 type object struct {
 	name       string   // namespace/name
-	unmeasured bool     // a list delivered the object in From: it may have been in From for long
+	unmeasured bool     // the object was in From when it was first listed, so its start time is unknown
 	phase      *passing // the phase in which the object reached From; nil if it has not
 	at         time.Time
 	stalled    time.Duration // stalled(at)
 	done       bool          // the object reached To
 }
 
-// passing holds the results for the objects that reached From in one phase.
+// passing holds the results of the objects that reached From in one phase. began, gone and unmeasured count objects.
 type passing struct {
 	began, gone, unmeasured int64
 	relists                 int64
@@ -71,7 +71,8 @@ func (p *passage) beginPhase(name string) {
 	p.phase = now
 }
 
-// saw processes an object that arrived at the time at. An object from a list may have been in its state for a long time.
+// saw processes an object that arrived at the time at. listed means that it came from a list, so it may have been in
+// its state for a long time.
 func (p *passage) saw(uid string, o condition.Object, at time.Time, listed bool) {
 	if !condition.Selects("", p.Selector, o) {
 		return
@@ -111,7 +112,7 @@ func (p *passage) saw(uid string, o condition.Object, at time.Time, listed bool)
 	}
 }
 
-// sawSlice processes an EndpointSlice that was created or changed.
+// sawSlice processes an EndpointSlice that was added or modified.
 func (p *passage) sawSlice(slice condition.Object, at time.Time) {
 	namespace, service, ready := condition.HasReadyEndpoint(slice)
 	if !ready {
@@ -160,7 +161,7 @@ func (p *passage) finish(x *object, at time.Time) {
 	x.phase.external.Record(took - (p.stalled(at) - x.stalled))
 }
 
-// results returns the results by phase. Objects that have not reached To count with their age at now.
+// results returns the results by phase. An object that has not reached To counts with its duration until now.
 func (p *passage) results(now time.Time) map[string]result.Transition {
 	type ages struct{ all, external []time.Duration }
 	open := map[*passing]*ages{}

@@ -9,13 +9,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// awaited is a condition and the places of its Counts in the sets.
+// awaited is a condition, with the place of each of its Counts.
 type awaited struct {
 	*condition.Condition
 	places []place
 }
 
-// place identifies a Count: the Count with index i of a set.
+// place identifies a Count by its set and its index in set.counts.
 type place struct {
 	set *set
 	i   int
@@ -24,16 +24,16 @@ type place struct {
 // wait is the state of one call of Wait.
 type wait struct {
 	of awaited
-	// stale is true while the state may be older than the call of Wait. It becomes false when the condition has been
-	// seen not to hold.
+	// stale is true while the watched state may be older than the call of Wait. It becomes false when the condition is
+	// false.
 	stale bool
-	held  chan struct{} // closed when the condition holds, or Run has ended
+	held  chan struct{} // closed when the condition is true or Run has ended
 	over  bool          // whether held is closed
 }
 
-// Wait waits until the named condition holds. It returns an error if ctx or Run ends. The condition is evaluated after
-// every event, so Wait also detects a condition that holds only briefly. If the condition already holds when Wait is
-// called, the watches may be outdated, so Wait also reads the state from the API server.
+// Wait waits until the named condition is true. It returns an error if ctx or Run ends. The condition is evaluated
+// after each event, so Wait also detects a condition that is true only for a moment. If the condition is true when Wait
+// is called, the watches may be outdated. Wait then lists the objects to check the condition.
 func (f *Follower) Wait(ctx context.Context, name string) error {
 	a, ok := f.awaited[name]
 	if !ok {
@@ -70,8 +70,8 @@ func (f *Follower) isStale(w *wait) bool {
 	return w.stale && f.ended == nil
 }
 
-// Ready waits until all objects have been listed once, except objects of resources that are not served yet. It returns
-// an error if ctx or Run ends. Changes after Ready arrive as events.
+// Ready waits until all objects were listed once, except objects of resources that are not served yet. Later changes
+// then arrive as events. It returns an error if ctx or Run ends.
 func (f *Follower) Ready(ctx context.Context) error {
 	if f == nil {
 		return nil
@@ -86,7 +86,7 @@ func (f *Follower) Ready(ctx context.Context) error {
 	}
 }
 
-// wake ends the waits whose conditions hold. The caller holds f.mu.
+// wake ends the waits whose conditions are true. The caller holds f.mu.
 func (f *Follower) wake() {
 	listed := true
 	for _, s := range f.sets {
@@ -106,7 +106,7 @@ func (f *Follower) wake() {
 	}
 }
 
-// holds reports whether a condition holds in the state that the watches delivered. The caller holds f.mu.
+// holds reports whether a condition is true in the watched state. The caller holds f.mu.
 func (f *Follower) holds(a awaited) bool {
 	if f.missing(a) != "" {
 		return false
@@ -123,7 +123,7 @@ func tallies(a awaited) []condition.Tally {
 	return all
 }
 
-// missing returns a resource of a condition that has not been listed yet, or "". The caller holds f.mu.
+// missing returns a resource of a condition that was not listed yet, or "". The caller holds f.mu.
 func (f *Follower) missing(a awaited) string {
 	for _, p := range a.places {
 		if !p.set.synced() {
@@ -133,7 +133,7 @@ func (f *Follower) missing(a awaited) string {
 	return ""
 }
 
-// Describe describes the progress of the named condition.
+// Describe returns a text about the progress of the named condition.
 func (f *Follower) Describe(name string) string {
 	if f == nil {
 		return ""
@@ -154,8 +154,8 @@ func (f *Follower) Describe(name string) string {
 	return text
 }
 
-// recheck lists the objects from the API server and reports whether the condition holds for them. If a list fails,
-// recheck returns false, and the next recheck tries again.
+// recheck lists the objects of a condition and reports whether the condition is true for them. If a list fails, it
+// returns false.
 func (f *Follower) recheck(ctx context.Context, a awaited) bool {
 	counters := map[*set]*condition.Counter{}
 	all := make([]condition.Tally, len(a.places))

@@ -8,7 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cl2Bundle is the template of the objects of a bundle, for the objects from index first on.
+// cl2Bundle is a template in the scenario that creates the objects of one ClusterLoader2 objectBundle, starting at
+// index first.
 type cl2Bundle struct {
 	text            *templateText
 	documents       []string // the basename of each document
@@ -16,13 +17,13 @@ type cl2Bundle struct {
 	labelled        bool
 }
 
-// The labels that select the objects of a bundle.
+// Labels that label adds to the objects of a bundle, so that a later deletion can select them.
 const (
 	bundleLabel      = "imported.bundle"
 	bundleIndexLabel = "imported.index"
 )
 
-// label adds the bundle labels to the template. It reports whether the template has the labels.
+// label adds bundleLabel and bundleIndexLabel to the template, once. It reports whether the template has them.
 func (b *cl2Bundle) label() bool {
 	if b.labelled {
 		return true
@@ -39,15 +40,15 @@ func (b *cl2Bundle) label() bool {
 	return b.labelled
 }
 
-// Limits for deletions by name. A deletion of at most fewNames objects lists their names. A larger deletion uses labels
-// or, if labels are not possible, lists at most maxNamed names.
+// Limits for deletions by name. A deletion of at most fewNames objects lists their names. A larger deletion selects by
+// label. If the templates cannot get labels, it lists the first maxNamed names.
 const (
 	fewNames = 10
 	maxNamed = 2000
 )
 
-// labelled adds labels to the templates of objects, and returns a label selector for the objects from index from on. ok
-// is false if labels are not possible.
+// labelled adds labels to the templates of the objects in key. It returns a label selector for those with index from
+// and higher. ok is false if a template cannot get labels or if no template created such objects.
 func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
 	for _, b := range c.madeBy[key] {
 		if !b.label() {
@@ -61,7 +62,8 @@ func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool)
 	return labelSelector, len(c.madeBy[key]) > 0
 }
 
-// deletions returns the actions that delete the excess objects of a phase, by name or by label.
+// deletions returns the delete actions for a phase that lowers the number of replicas. Each action selects its objects
+// by name or by label.
 func (c *cl2) deletions(p *cl2Phase) (all []*mapping) {
 	for i := len(p.keys) - 1; i >= 0; i-- {
 		key := p.keys[i]

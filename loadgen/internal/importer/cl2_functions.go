@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// symbol is a value that is known only when the load creates an object, such as the index of the object. In rendered
-// text a symbol becomes a template expression, which the load evaluates. value is the symbol's value for the index that
-// is being rendered.
+// symbol is a value that is known only when the load creates an object, such as the object's index. Rendering writes a
+// symbol as a template expression, which the load evaluates for each object. value is its value for the index that is
+// being rendered.
 type symbol struct {
 	expr  string
 	value any
@@ -23,11 +23,11 @@ type symbol struct {
 
 func (s symbol) String() string { return "{{" + s.expr + "}}" }
 
-// Format writes the template expression, for every formatting verb.
+// Format writes the template expression for any formatting verb.
 func (s symbol) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{{"+s.expr+"}}") }
 
-// concrete returns the value to use for v in a condition: the value of a symbol, and any other v unchanged. It fails if
-// the load draws the value at random.
+// concrete returns v for use in a condition. If v is a symbol, it returns the symbol's value. It fails if the load
+// draws that value at random.
 func concrete(v any) (any, error) {
 	s, ok := v.(symbol)
 	switch {
@@ -72,12 +72,13 @@ func toFloat(v any) (float64, error) {
 	return 0, fmt.Errorf("%v is not a number", v)
 }
 
-// arithmetic returns a template function that folds numbers. The result is an integer if whole is set. If an argument
-// is a symbol, the result is a symbol too: an expression that calls the sprig function with the given name.
+// arithmetic returns a template function that applies fold to its arguments from left to right. If whole is set, the
+// result is truncated to an integer. If an argument is a symbol, the result is a symbol whose expression calls the
+// sprig function name.
 func arithmetic(name string, whole bool, fold func(a, b float64) (float64, error)) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		if len(args) == 0 {
-			return nil, fmt.Errorf("%s without arguments", name)
+			return nil, fmt.Errorf("function %s has no arguments", name)
 		}
 		symbolic, drawn := false, false
 		var words []string
@@ -121,7 +122,7 @@ func exact(f func(a, b float64) float64) func(a, b float64) (float64, error) {
 }
 
 // cl2Functions returns the functions of ClusterLoader2's templates (pkg/config/template_functions.go). It also replaces
-// the comparisons and logical functions of text/template, because these must accept symbols.
+// the comparison and logical functions of text/template with versions that accept symbols.
 func cl2Functions(files fs.FS) template.FuncMap {
 	add := exact(func(a, b float64) float64 { return a + b })
 	subtract := exact(func(a, b float64) float64 { return a - b })
@@ -187,7 +188,7 @@ func cl2Functions(files fs.FS) template.FuncMap {
 		},
 		"YamlQuote": func(text any, tabs int) (string, error) {
 			if tabs < 0 || tabs > 100 {
-				return "", fmt.Errorf("YamlQuote: %d tabs", tabs)
+				return "", fmt.Errorf("YamlQuote: %d tabs: must be from 0 to 100", tabs)
 			}
 			data, err := yaml.Marshal(fmt.Sprint(text))
 			return strings.ReplaceAll(string(data), "\n", "\n"+strings.Repeat("  ", tabs)), err
@@ -245,7 +246,7 @@ func random(all template.FuncMap) {
 	all["RandDataWithSeed"] = func(n, _ any) (any, error) { return letters(n) }
 }
 
-// decisions replaces the comparisons and the logical functions of text/template.
+// decisions replaces the comparison and logical functions of text/template with versions that accept symbols.
 func decisions(all template.FuncMap) {
 	compare := func(holds func(order int, equal bool) bool) func(a any, others ...any) (bool, error) {
 		return func(a any, others ...any) (bool, error) {

@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// podStartup adds a transition, from the first observation of a pod until the pod runs, and a gate for each threshold.
+// podStartup adds a transition that measures the time from a pod's first observation until it runs, and a gate for each
+// threshold.
 func (c *cl2) podStartup(m call) {
 	name := nameOf(m.id)
 	t := newMapping()
@@ -41,15 +42,16 @@ func (c *cl2) podStartup(m call) {
 	}
 }
 
-// responsiveness adds gates or figures for the latency of API calls.
+// responsiveness converts a measurement of API call latency: to gates if the measurement enforces thresholds, otherwise
+// to rows of the comparison table.
 func (c *cl2) responsiveness(m call) {
 	single := m.duration("singleResourceThreshold", time.Second).String()
 	judged := m.flag("enableViolations", false)
 	if slow := m.number("allowedSlowCalls", 0); slow > 0 && judged {
-		m.item.remark(nil, m.at("allowedSlowCalls"), "no slow call of a resource and verb is allowed beyond its quantile, instead of %g", slow)
+		m.item.remark(nil, m.at("allowedSlowCalls"), "the gates allow no slow calls of a resource and verb beyond the quantile; ClusterLoader2 allows %g", slow)
 	}
 	if judged && strings.Trim(m.text("customThresholds", ""), "\"' \n") != "" {
-		m.item.remark(nil, m.at("customThresholds"), "all resources have the same thresholds")
+		m.item.remark(nil, m.at("customThresholds"), "the gates apply the same thresholds to all resources")
 	}
 	for _, one := range [][2]string{{"mutating-latency", single}, {"read-latency", single}, {"list-latency", "30s"}} {
 		if !judged {
@@ -63,7 +65,7 @@ func (c *cl2) responsiveness(m call) {
 	}
 }
 
-// figure adds a row to the comparison table. The row covers the phases of the measurement.
+// figure adds a row to the comparison table, restricted to the phases that the measurement m covers.
 func (c *cl2) figure(m call, row *mapping) {
 	row.set("name", unique(phaseName(row), c.gateSet))
 	if c.since(row, m, true) {
@@ -74,8 +76,8 @@ func (c *cl2) figure(m call, row *mapping) {
 // scrapeEvery is the default interval at which a run records metrics.
 const scrapeEvery = 5 * time.Second
 
-// throughput adds a gate or figure for the highest rate at which pods are scheduled. The interval of the rate must
-// contain two scrapes.
+// throughput adds a gate or a comparison row for the highest rate at which pods are scheduled. The rate is computed
+// over an interval that spans at least two scrapes.
 func (c *cl2) throughput(m call) {
 	interval := m.duration("measurmentInterval", scrapeEvery) // as ClusterLoader2 spells it
 	scrape := min(max(interval, time.Second), scrapeEvery)
@@ -85,7 +87,7 @@ func (c *cl2) throughput(m call) {
 	expr := fmt.Sprintf(`max_over_time(sum(rate(scheduler_schedule_attempts_total{result="scheduled"}[%s]))[$window:%s])`,
 		scenario.Duration(max(interval, scrape)+scrape), scenario.Duration(scrape))
 	if of := c.selectorOf(m); c.makesOthers(m.from, of) {
-		m.item.remark(c.lastPhase(), m.at("labelSelector"), "pods without %s, which the test creates at the same time, count too", selector(of))
+		m.item.remark(c.lastPhase(), m.at("labelSelector"), "the gate also counts pods without %s that the test creates at the same time", selector(of))
 	}
 	if bound := m.number("threshold", 0); bound > 0 && m.flag("enableViolations", true) {
 		g := flow("name", unique("scheduling-throughput", c.gateSet), "expr", expr, "min", fmt.Sprint(bound))
@@ -103,18 +105,19 @@ type cl2Pods struct {
 	labels map[string]string
 }
 
-// makesOthers reports whether any phase from number from on creates pods that the labels of do not match.
+// makesOthers reports whether a phase with index from or higher creates pods that the label selector of does not match.
 func (c *cl2) makesOthers(from int, of map[string]string) bool {
 	return slices.ContainsFunc(c.pods, func(p cl2Pods) bool { return p.phase >= from && !selects(of, p.labels) })
 }
 
-// since restricts a gate or a row to the phases after the start of its measurement. If window is set, the phases form
-// one window. If there are no such phases, since adds a remark and returns false.
+// since restricts a gate or a comparison row to the phases after its measurement was started. If window is set, they
+// are evaluated as one window, otherwise each phase is a window. If there are no such phases, since adds a remark and
+// returns false.
 func (c *cl2) since(row *mapping, m call, window bool) bool {
 	if m.from >= len(c.phases) {
 		if id := "nothing " + m.id; !c.told[id] {
 			c.told[id] = true
-			m.item.remark(c.lastPhase(), m.fields.at(""), "%s is not measured: no phase lies between its start and its gather", m.id)
+			m.item.remark(c.lastPhase(), m.fields.at(""), "%s is not measured: no phase runs between its actions start and gather", m.id)
 		}
 		return false
 	}
@@ -122,7 +125,7 @@ func (c *cl2) since(row *mapping, m call, window bool) bool {
 	return true
 }
 
-// cl2Window is a gate or a row, and the phases that it covers.
+// cl2Window is a gate or a comparison row with the phases that it covers.
 type cl2Window struct {
 	row    *mapping
 	span   burnSpan
@@ -131,7 +134,7 @@ type cl2Window struct {
 
 var percentV = regexp.MustCompile(`%v`)
 
-// queries adds a gate for each query with a threshold, and a figure for each other query.
+// queries adds a gate for each Prometheus query with a threshold, and a comparison row for each query without one.
 func (c *cl2) queries(m call) {
 	unit := m.text("unit", "")
 	scale, known := cl2Units()[unit]
@@ -161,7 +164,7 @@ func (c *cl2) queries(m call) {
 		}
 		g.set("expr", expr)
 		if why := c.refused(g); why != "" {
-			m.item.remark(nil, q.at("query"), "no gate or figure %s: %s", name, why)
+			m.item.remark(nil, q.at("query"), "gate or figure %s is left out: %s", name, why)
 			continue
 		}
 		if !c.since(g, m, true) {

@@ -12,20 +12,22 @@ type cl2Measurement struct {
 	item   *item
 	method string
 	params *fields
-	from   int // number of the first phase after the start of the measurement
+	from   int // index of the first phase after the start of the measurement
 }
 
-// call is one call of a measurement. Its own parameters override the parameters of the call that started the measurement.
+// call is one use of a measurement in a step. ClusterLoader2 usually starts a measurement in one step and gathers its
+// results in a later one. The parameters of a later use override the parameters of the start.
 type call struct {
-	*fields // parameters of the step
-	own     *fields
+	*fields         // parameters of the step
+	own     *fields // parameters of one entry in instances; nil without instances
 	start   *fields // nil if no call started the measurement
 	item    *item
 	id      string
-	from    int // number of the first phase after the start
+	from    int // index of the first phase after the start
 }
 
-// param returns the fields that set the parameter key.
+// param returns the most specific parameters that contain key: own, then the step's parameters, then start. If no
+// parameters contain key, it returns the step's parameters.
 func (m call) param(key string) *fields {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f != nil && f.has(key) {
@@ -45,7 +47,8 @@ func (m call) number(key string, otherwise float64) float64 {
 func (m call) flag(key string, otherwise bool) bool { return m.param(key).flag(key, otherwise) }
 func (m call) at(key string) Remark                 { return m.param(key).at(key) }
 
-// measure converts the measurements of a step, which run in parallel. It combines the conditions for which they wait.
+// measure converts the measurements of a step. Because they run in parallel, the conditions that they wait for are
+// combined into one phase.
 func (c *cl2) measure(step string, all []*fields) {
 	var waits []string
 	var within time.Duration
@@ -125,7 +128,7 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 		c.figure(m, flow("name", "scheduling-latency", "objective", "scheduling-latency"))
 		if id := "method " + method; !c.told[id] {
 			c.told[id] = true
-			m.item.remark(nil, m.fields.at(""), "its parts EtcdMetrics and SchedulingMetrics are rows of compare, and the report has what components use; restarts and memory of system pods and profiles are not measured")
+			m.item.remark(nil, m.fields.at(""), "its parts EtcdMetrics and SchedulingMetrics become rows of compare, and the report shows the resource usage of components; profiles, and the restarts and memory of system pods, are not measured")
 		}
 	case "JobLifecycleLatency":
 		c.transition(flow("name", "job-complete"))
@@ -140,7 +143,8 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 	return nil, 0
 }
 
-// merged returns a mapping with the fields of base and of over. If both contain a field, the field of over is used.
+// merged returns a mapping with the fields of base and over. A field of over overrides the field of base with the same
+// key.
 func merged(base, over *yaml.Node) *yaml.Node {
 	m := &yaml.Node{Kind: yaml.MappingNode}
 	for _, n := range []*yaml.Node{over, base} {
@@ -162,7 +166,7 @@ func (c *cl2) supported(method string) bool {
 	return false
 }
 
-// waitsAtOnce reports whether a measurement waits in every action, even in "start".
+// waitsAtOnce reports whether the measurement method waits in every call, also in one with the action start.
 func waitsAtOnce(method string) bool {
 	switch method {
 	case "WaitForRunningPods", "WaitForNodes", "WaitForBoundPVCs", "WaitForGenericK8sObjects":
@@ -171,14 +175,14 @@ func waitsAtOnce(method string) bool {
 	return false
 }
 
-// unreadParams adds a remark for each parameter that was not read and could change a measurement.
+// unreadParams adds a remark for each parameter of a call that was not converted and could change the measurement.
 func (c *cl2) unreadParams(method string, m call) {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f == nil {
 			continue
 		}
-		// These parameters need no remark: they set how results are written, how often to poll, or the kinds and
-		// labels, which are read at the start of the measurement.
+		// These parameters need no remark: they set how results are written or how often to poll, or other calls of the
+		// measurement read them.
 		f.ignore("action", "metricName", "metricVersion", "unit", "dimensions", "summaryName", "useSimpleLatencyQuery", "refreshInterval", "syncTimeout",
 			"checkIfPodsAreUpdated", "apiVersion", "kind", "labelSelector", "operationTimeout", "timeout", "threshold", "enableViolations", "label", "prometheusClient",
 			"measurmentInterval", "schedulerName", "allowedSlowCalls", "customThresholds", "singleResourceThreshold", "queries", "perc50Threshold", "perc90Threshold", "perc99Threshold")
@@ -191,7 +195,7 @@ func (c *cl2) unreadParams(method string, m call) {
 	}
 }
 
-// unsupported adds a remark for a measurement that is not supported, once for each identifier.
+// unsupported adds the remark that a measurement is not supported, once for each identifier.
 func (c *cl2) unsupported(method string, m call) {
 	if id := "method " + method + m.id; !c.told[id] {
 		c.told[id] = true

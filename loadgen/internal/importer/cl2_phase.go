@@ -12,19 +12,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cl2Phase is a phase of a step. It creates or deletes bundles until each namespace in a range has the wanted number of
-// replicas.
+// cl2Phase is a phase of a ClusterLoader2 step. It creates or deletes object bundles until each namespace in a range
+// has want replicas of the bundle. have is the number of replicas before the phase.
 type cl2Phase struct {
 	*fields
 	item       *item
 	objects    []*fields
 	want, have int
 	spread     int    // number of namespaces; 0 if the objects have no namespace
-	where      string // the range of namespaces as text
+	where      string // identifies the namespaces, such as "1-10test"
 	keys       []cl2Objects
 }
 
-// change returns the number of bundles that the phase creates, updates or deletes.
+// change returns the number of bundles that the phase creates, deletes or, if their number does not change, updates.
 func (p *cl2Phase) change() int {
 	switch {
 	case p.want == p.have:
@@ -35,8 +35,8 @@ func (p *cl2Phase) change() int {
 	return (p.have - p.want) * max(1, p.spread)
 }
 
-// phasesOf merges the phases of a step into one phase of the scenario. Creations become loads, everything else becomes
-// actions.
+// phasesOf merges the phases of a step, which run in parallel, into one phase of the scenario. Creations with a rate
+// become loads. Other creations, updates and deletions become actions.
 func (c *cl2) phasesOf(name string, all []*fields) {
 	var phases []*cl2Phase
 	together := map[string]int{}
@@ -86,7 +86,8 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 		return
 	}
 	phase.set("name", unique(name, c.names))
-	// Actions run one after another. At the sum of the rates, they take as long as they would in parallel.
+	// Actions run one after another. If each uses the sum of the rates, they take as long in total as they would in
+	// parallel.
 	sum := 0.0
 	for _, r := range rates {
 		sum += r
@@ -111,7 +112,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	phase.set("within", length(2*takes+10*time.Minute))
 }
 
-// readPhase reads a phase. It sets have to the number of bundles that exist before the phase.
+// readPhase reads a phase. It sets have from the phases that were converted before.
 func (c *cl2) readPhase(f *fields) *cl2Phase {
 	p := &cl2Phase{fields: f, item: c.item(), objects: f.list("objectBundle"), want: f.integer("replicasPerNamespace", 0)}
 	r := f.sub("namespaceRange")
@@ -141,7 +142,8 @@ func (c *cl2) readPhase(f *fields) *cl2Phase {
 	return p
 }
 
-// bundle returns the templates of a phase's objects and the number of objects in a bundle.
+// bundle returns the templates of a phase's objects and the number of objects in each bundle. It returns no templates
+// if no object can be converted.
 func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 	var parts, documents []string
 	file := "bundle.yaml"
@@ -217,7 +219,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 // noValue is the text that a template renders for a missing value.
 const noValue = "<no value>"
 
-// note records an object of a phase. It adds remarks if a bundled control plane does not support the object.
+// note records an object of a phase. It adds remarks if a control plane started by loadgen does not support the object.
 func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	c.made[key] = madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), names: []string{m.name()}}
 	if p.want > p.have && podSpec(m.kind()) != nil {

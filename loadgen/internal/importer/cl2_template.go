@@ -16,7 +16,7 @@ import (
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// cl2Templates renders the template files of a test.
+// cl2Templates renders the template files of a ClusterLoader2 test.
 type cl2Templates struct {
 	files  fs.FS
 	limits *bounds.Bounds // for the whole import
@@ -46,7 +46,7 @@ func (t cl2Templates) render(file string, values map[string]any) (text, source s
 	return b.String(), string(data), nil
 }
 
-// decideByValues changes the conditions of a template to use the values of symbols.
+// decideByValues changes if, with and range actions so that they use the values of symbols instead of the symbols.
 func decideByValues(tree *parse.Tree) {
 	ask := func(p *parse.PipeNode) {
 		if p == nil {
@@ -67,11 +67,11 @@ func decideByValues(tree *parse.Tree) {
 	})
 }
 
-// maxIndexes is the maximum number of indexes for which an object is rendered separately.
+// maxIndexes is the number of indexes for which object renders the template to find differences between objects.
 const maxIndexes = 1000
 
-// indexExpr returns the expression, in a template of a load, for the index of an object. Indexes start at first, and
-// the replicas of a load count from 1.
+// indexExpr returns the template expression that computes an object's index from the load's replica number. Replica
+// numbers start at 1, indexes at first.
 func indexExpr(first int) string {
 	switch first {
 	case 0:
@@ -82,9 +82,9 @@ func indexExpr(first int) string {
 	return fmt.Sprintf("add .Replica %d", first-1)
 }
 
-// object returns a load's template for the objects of a bundle, from index first on. Values that depend on the index
-// become expressions. If the structure of the objects depends on the index, the template contains variants and selects
-// one by the index.
+// object returns the template with which a load creates the objects of a bundle, starting at index first. Values that
+// depend on the index become template expressions. If the structure of an object depends on the index, the template
+// contains each variant and selects one by the index.
 func (t cl2Templates) object(file, basename string, first, replicas int, values map[string]any) (string, error) {
 	var texts []string
 	indexes := map[string][]int{}
@@ -111,7 +111,7 @@ func (t cl2Templates) object(file, basename string, first, replicas int, values 
 		return "", fmt.Errorf("it renders nothing for some of the %d objects", replicas)
 	}
 	if replicas > maxIndexes || len(texts) > 20 {
-		return "", fmt.Errorf("it differs by index in %d ways among %d objects", len(texts), replicas)
+		return "", fmt.Errorf("its text depends on the index in %d ways among %d objects, which is too many", len(texts), replicas)
 	}
 	slices.SortStableFunc(texts, func(a, b string) int { return len(indexes[a]) - len(indexes[b]) })
 	var b strings.Builder
@@ -139,7 +139,8 @@ func numbers(all []int) string {
 
 var blockScalar = regexp.MustCompile(`(?m)[|>][-+0-9]*\s*$`)
 
-// tidy removes blank lines and comments, except those that may belong to a block scalar.
+// tidy removes blank lines and comment lines. If the text contains a block scalar, it only trims the ends, because such
+// lines may be part of the scalar.
 func tidy(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""

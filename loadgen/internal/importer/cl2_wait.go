@@ -8,13 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// selectorOf returns the equality requirements of a label selector.
+// selectorOf returns the labels that the measurement's label selector requires to have one given value. It adds a
+// remark for each other requirement, which is ignored.
 func (c *cl2) selectorOf(m call) map[string]string {
 	text := m.text("labelSelector", "")
 	all := map[string]string{}
 	s, err := labels.Parse(text)
 	if err != nil {
-		m.item.remark(c.lastPhase(), m.at("labelSelector"), "all objects count: %q is not a label selector", text)
+		m.item.remark(c.lastPhase(), m.at("labelSelector"), "all objects are counted, because %q is not a label selector", text)
 		return nil
 	}
 	requirements, _ := s.Requirements()
@@ -32,8 +33,8 @@ func (c *cl2) conditionsOf(m call, resource, test string) []string {
 	return []string{allOf(resource, c.selectorOf(m), test)}
 }
 
-// controlled returns the conditions that all controllers of a kind have their pods running. If all controllers were
-// deleted, the condition is that their pods are gone.
+// controlled returns the conditions for WaitForControlledPodsRunning: all controllers of a kind have their pods running
+// or, if the test has deleted all these controllers, the controllers and their pods are gone.
 func (c *cl2) controlled(m call) []string {
 	kind := m.text("kind", "")
 	resource := resourceOf(m.text("apiVersion", ""), kind)
@@ -43,7 +44,7 @@ func (c *cl2) controlled(m call) []string {
 		test = "(has(o.status.ready) ? o.status.ready : 0) + (has(o.status.succeeded) ? o.status.succeeded : 0) >= o.spec.parallelism"
 	}
 	if test == "" || !celName.MatchString(resource) {
-		m.item.remark(c.lastPhase(), m.at("kind"), "the pods of a %s are not waited for", kind)
+		m.item.remark(c.lastPhase(), m.at("kind"), "the run does not wait for the pods of a %s", kind)
 		return nil
 	}
 	left := 0
@@ -78,9 +79,9 @@ func (c *cl2) counted(m call, resource, test, key string) []string {
 	return []string{fmt.Sprintf("count(%s where %s) >= %d", resource, test, want)}
 }
 
-// generic returns the conditions of a WaitForGenericK8sObjects: how many objects must have one of the successful or
-// failed conditions, and how many of them may have a failed condition. If the parameters name no conditions, the
-// condition is the number of objects that must exist.
+// generic returns the conditions for WaitForGenericK8sObjects: the minimum number of objects with one of the successful
+// or failed conditions, and the maximum number with a failed condition. If the parameters name no conditions, only the
+// number of objects counts.
 func (c *cl2) generic(m call) []string {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f != nil {
@@ -90,10 +91,10 @@ func (c *cl2) generic(m call) []string {
 	resource := strings.TrimSuffix(m.text("objectResource", "")+"."+m.text("objectGroup", ""), ".")
 	switch {
 	case !celName.MatchString(resource):
-		m.item.remark(c.lastPhase(), m.at("objectResource"), "not waited for: CEL cannot read the name %s", resource)
+		m.item.remark(c.lastPhase(), m.at("objectResource"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
 		return nil
 	case isCustom(resource) && !c.options.OwnCluster:
-		m.item.remark(c.lastPhase(), m.at("objectResource"), "not waited for: a bundled control plane has no %s", resource)
+		m.item.remark(c.lastPhase(), m.at("objectResource"), "the run does not wait for these objects: a bundled control plane has no %s", resource)
 		return nil
 	}
 	var succeeded, failed []string

@@ -12,18 +12,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// celName matches resources that CEL can parse as one name.
+// celName matches resource names that can be written in a CEL expression without quoting, such as deployments.apps.
 var celName = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z][a-z0-9]*)*$`)
 
-// isCustom reports whether the group of a resource is not part of Kubernetes.
+// isCustom reports whether a resource such as "jobs.batch" belongs to an API group that is not part of Kubernetes.
 func isCustom(resource string) bool {
 	_, group, _ := strings.Cut(resource, ".")
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".x-k8s.io") ||
 		group == "snapshot.storage.k8s.io" || group == "metrics.k8s.io"
 }
 
-// readyTest returns, as a CEL expression on an object o, the test for which kube-burner and ClusterLoader2 wait on
-// objects of a kind. It returns "" if they do not wait for that kind.
+// readyTest returns the CEL expression that is true if object o is ready, as kube-burner and ClusterLoader2 define it
+// for this kind. It returns "" for kinds that they do not wait for.
 func readyTest(kind string) string {
 	switch kind {
 	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet":
@@ -50,13 +50,14 @@ func conditionTest(kind, status string) string {
 	return fmt.Sprintf(`o.status.conditions.exists(c, c.type == %q && c.status == %q)`, kind, status)
 }
 
-// The jq expressions in kube-burner's examples that test a status.
+// jq expressions with which kube-burner's examples read a status.
 var (
 	jqCondition = regexp.MustCompile(`^\(?\s*\.conditions\.?\[\]\s*\|\s*select\(\s*\.type\s*==\s*"([A-Za-z]+)"\s*\)\s*\)?\s*\|?\s*\.status$`)
 	jqPath      = regexp.MustCompile(`^((?:\.[A-Za-z_][A-Za-z0-9_]*)+)(\s*\|\s*tostring)?(\s*\|\s*ascii_downcase)?$`)
 )
 
-// jqTest converts a jq test of a status to CEL. It returns "" if it does not support the expression.
+// jqTest returns the CEL expression that is true if the jq expression path, applied to an object's status, yields want.
+// It returns "" if it does not support the jq expression.
 func jqTest(path, want string) string {
 	path = strings.TrimSpace(path)
 	if m := jqCondition.FindStringSubmatch(path); m != nil {
@@ -72,8 +73,8 @@ func jqTest(path, want string) string {
 	return ""
 }
 
-// allOf returns the condition that a test holds for each matching object of a resource. An object matches if it has the
-// given labels and, with any value, the labels in present.
+// allOf returns the condition that test is true for each matching object of a resource. An object matches if it has the
+// given labels and also, with any value, the labels named in present.
 func allOf(resource string, labels map[string]string, test string, present ...string) string {
 	var others []string
 	for _, key := range present {
@@ -112,7 +113,7 @@ func selector(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// selects reports whether labels contain all asked labels.
+// selects reports whether labels contains every key and value of asked.
 func selects(asked, labels map[string]string) bool {
 	for key, value := range asked {
 		if labels[key] != value {

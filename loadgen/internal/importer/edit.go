@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// edit applies inText to the text of a template and verifies the result: for each of the values, the new text must
-// render to the objects of the old text as changed by inObject. If it does not, edit returns the old text and false.
+// edit changes a template with inText, which edits the lines of one document, and verifies the result with inObject,
+// which makes the same change to a rendered object. For each of the values in all, the changed template must render to
+// the original objects as changed by inObject. Otherwise edit returns the original text and false.
 func edit(text string, all []map[string]any, inText func(lines []string, m manifest, document int) []string,
 	inObject func(m manifest, document int, values map[string]any)) (string, bool) {
 	before, err := render(text, all[0])
@@ -52,7 +53,7 @@ var (
 	keyLine    = regexp.MustCompile(`^( *)("[^"]*"|'[^']*'|[^\s#:'"{\[-][^:#]*):(\s.*)?$`)
 )
 
-// documentTexts splits a text into its documents. Each document includes the separator before it.
+// documentTexts splits a text into its YAML documents. Each part includes the separator line before its document.
 func documentTexts(text string) (parts []string) {
 	from := 0
 	for _, at := range separator.FindAllStringIndex(text, -1) {
@@ -76,8 +77,9 @@ func plain(line string) bool {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// find returns the line of a key, or -1 if none exists. It searches the block lines[from:end] below a key that is
-// indented by parentIndent. childIndent is the indent of the keys in the block, or -1 if the block is empty.
+// find searches lines[from:end], the block below a key that is indented by parentIndent, for a child key. It returns
+// the index of the child's line, or -1 if the block does not have the key. childIndent is the indentation of the keys
+// in the block, or -1 if the block is empty.
 func find(lines []string, from, end, parentIndent int, key string) (at, childIndent int) {
 	childIndent = -1
 	for i := from; i < end; i++ {
@@ -98,7 +100,7 @@ func find(lines []string, from, end, parentIndent int, key string) (at, childInd
 	return -1, childIndent
 }
 
-// blockEnd returns the line after the last child of the key at a line.
+// blockEnd returns the index of the line after the block below the key in line at.
 func blockEnd(lines []string, at int) int {
 	end := at + 1
 	for i := at + 1; i < len(lines); i++ {
@@ -113,8 +115,8 @@ func blockEnd(lines []string, at int) int {
 	return end
 }
 
-// addEntries adds entries below a path of a document. It creates the missing part of the path. The values of entries
-// are YAML.
+// addEntries adds entries to the mapping at a path of a document, and creates the mapping if it is missing. The values
+// of entries are YAML text.
 func addEntries(lines, path []string, entries map[string]string) []string {
 	from, end, indent := 0, len(lines), -1
 	for depth, key := range path {
@@ -146,7 +148,8 @@ func addEntries(lines, path []string, entries map[string]string) []string {
 // flowValue matches a key whose value is a flow mapping on the same line.
 var flowValue = regexp.MustCompile(`^ *[^\s#:'"{\[-][^:#]*:\s+\{([^{]|$)`)
 
-// intoFlow adds entries below a path to a flow mapping. text is the line after the opening brace of the mapping.
+// intoFlow adds entries to the mapping at a path inside a flow mapping. text is the rest of the line after the flow
+// mapping's opening brace.
 func intoFlow(text string, path []string, entries map[string]string) string {
 	text = text[len(text)-len(strings.TrimLeft(text, " ")):]
 	var b strings.Builder
@@ -174,7 +177,7 @@ func inFlow(entries map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// missing returns the lines for the missing part of a path and for the entries below it.
+// missing returns the lines for the keys of a path and for the entries below them, indented by indent.
 func missing(path []string, entries map[string]string, indent int) (lines []string) {
 	for _, key := range path {
 		lines = append(lines, strings.Repeat(" ", indent)+key+":")
@@ -186,7 +189,8 @@ func missing(path []string, entries map[string]string, indent int) (lines []stri
 	return lines
 }
 
-// dropEntries removes the named entries below a path. If no entry is left, it also removes the last key of the path.
+// dropEntries removes the named entries from the mapping at a path. If the mapping is then empty, it removes the
+// mapping, too.
 func dropEntries(lines, path, names []string) []string {
 	from, end, indent := 0, len(lines), -1
 	last := -1

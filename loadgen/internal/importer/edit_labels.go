@@ -10,8 +10,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// addLabels adds labels to every object of a template and to its pod templates. The function labels returns the labels
-// for a document. Their values may be templates. If inherit is set, pod templates also get the labels of their object.
+// addLabels adds labels to each object of a template and to the object's pod template. The function labels returns the
+// labels for the document with the given index; their values may be template expressions. If inherit is set, pod
+// templates also get the labels of their object. addLabels returns false and the text unchanged if the labels cannot be
+// added.
 func addLabels(text string, values []map[string]any, inherit bool, labels func(document int) map[string]string) (string, bool) {
 	inherited := map[int][]string{} // keys, by document
 	return edit(text, values, func(lines []string, m manifest, document int) []string {
@@ -54,8 +56,8 @@ func addLabels(text string, values []map[string]any, inherit bool, labels func(d
 	})
 }
 
-// ownLabelTexts returns the labels of an object, with their values as written in the text. It includes only labels that
-// are on separate lines.
+// ownLabelTexts returns the labels in an object's metadata, with their values as written in the template. It skips
+// labels that are not on their own line.
 func ownLabelTexts(lines []string, m manifest) map[string]string {
 	own := map[string]string{}
 	from, end, indent := 0, len(lines), -1
@@ -79,7 +81,8 @@ func ownLabelTexts(lines []string, m manifest) map[string]string {
 	return own
 }
 
-// labelPaths returns the paths of an object's labels and of its pods' labels.
+// labelPaths returns the path of the object's labels and, for controllers of pods, the path of the labels in the pod
+// template.
 func labelPaths(m manifest) [][]string {
 	all := [][]string{{"metadata", "labels"}}
 	switch m.kind() {
@@ -89,7 +92,8 @@ func labelPaths(m manifest) [][]string {
 	return all
 }
 
-// filled renders a template text with its values.
+// filled renders a label value that may be a template expression. If it cannot be rendered, filled returns text
+// unchanged.
 func filled(text string, values map[string]any) string {
 	if t, err := template.ParseValue(text); err == nil {
 		if v, err := t.Value(values, 1, 1); err == nil {
@@ -99,14 +103,15 @@ func filled(text string, values map[string]any) string {
 	return text
 }
 
-// without returns the entries whose keys m does not contain.
+// without returns the entries whose keys are missing in m.
 func without(entries map[string]string, m manifest) map[string]string {
 	all := maps.Clone(entries)
 	maps.DeleteFunc(all, func(key, _ string) bool { _, own := m[key]; return own })
 	return all
 }
 
-// dropNodeSelectors removes the given labels from the node selectors of a template.
+// dropNodeSelectors removes the named labels from the nodeSelector fields in a template. It returns false and the text
+// unchanged if that is not possible.
 func dropNodeSelectors(text string, values []map[string]any, names []string) (string, bool) {
 	return edit(text, values, func(lines []string, m manifest, _ int) []string {
 		at := podSpec(m.kind())
@@ -133,7 +138,8 @@ func nodeLabels() []string {
 	return []string{"kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
 }
 
-// foreignSelectors returns the labels in pods' node selectors that simulated nodes do not have.
+// foreignSelectors returns the labels that nodeSelector fields of the objects require and that simulated nodes do not
+// have.
 func foreignSelectors(all []manifest) (names []string) {
 	for _, m := range all {
 		at := podSpec(m.kind())

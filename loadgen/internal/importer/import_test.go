@@ -241,7 +241,7 @@ func TestRefusedConfigurations(t *testing.T) {
 		{"kube-burner", "jobs:\n- name: a\n  jobIterations: 1e30\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].jobIterations: 1e+30 is not a whole number (write digits, such as 50)"},
 		{"kube-burner", "jobs:\n- name: a\n  objects:\n  - objectTemplate: x.yml\n    replicas: 5000000\n", "config.yml:5: jobs[0].objects[0].replicas: 5000000 replicas (a load makes at most 1000000 objects)"},
 		{"kube-burner", "jobs:\n- name: a\n  qps: 9000000\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].qps: 9e+06 requests a second (at most 100000)"},
-		{"kube-burner", "jobs:\n- name: a\n  hooks: [{cmd: [ls], when: later}]\n", `config.yml:3: jobs[0].hooks[0].when: kube-burner has no hooks "later" (beforeJobExecution, afterJobExecution,`},
+		{"kube-burner", "jobs:\n- name: a\n  hooks: [{cmd: [ls], when: later}]\n", `config.yml:3: jobs[0].hooks[0].when: kube-burner has no hook time "later" (choose from: beforeJobExecution, afterJobExecution,`},
 		{"kube-burner", "jobs:\n- name: a\n  hooks: [{when: beforeGC}]\n", "config.yml:3: jobs[0].hooks[0].cmd: a hook without a command (write cmd: [sh, -c, ...])"},
 		{"kube-burner", "jobs:\n- name: {{ .NAME }}\n", "config.yml: it needs values: NAME (add --set NAME=..., or --set NAME= for an empty one)"},
 		{"kube-burner", "jobs:\n- name: {{ nosuch }}\n", `config.yml:2: function "nosuch" not defined`},

@@ -1,6 +1,6 @@
-// Package importer converts configurations of kube-burner, ClusterLoader2 and KWOK into scenarios. It reports each part
-// that it cannot convert as a Remark, and as a comment at the matching place in the scenario. Every scenario that it
-// returns is valid.
+// Package importer converts configurations of kube-burner, ClusterLoader2 and KWOK into scenarios. Each part that
+// cannot be converted exactly is reported as a Remark, and as a comment at the matching place in the scenario. Every
+// scenario that the package returns is valid.
 package importer
 
 import (
@@ -16,15 +16,17 @@ import (
 
 // Options configures an import.
 type Options struct {
-	// Values are the values for the configuration's own template, by name.
+	// Values are the values for templates in the configuration, by name.
 	Values map[string]any
-	// Nodes is the number of simulated nodes. 0 means as many as the pods need, or the tool's default.
+	// Nodes is the number of simulated nodes. 0 means as many as the pods need (kube-burner), 100 (ClusterLoader2) or 10
+	// (KWOK).
 	Nodes int
-	// OwnCluster imports for the user's own cluster: without simulated nodes, and with the pods' node selectors.
+	// OwnCluster converts for a run on an existing cluster of the user: the scenario simulates no nodes, and pods keep
+	// their node selectors.
 	OwnCluster bool
-	// Beside writes templates to separate files instead of into the scenario.
+	// Beside puts templates into Result.Files instead of into the text of the scenario.
 	Beside bool
-	// Alerts and Metrics are additional kube-burner profiles.
+	// Alerts and Metrics are paths of additional kube-burner alert and metrics profiles.
 	Alerts, Metrics []string
 }
 
@@ -34,22 +36,22 @@ type Result struct {
 	Scenario []byte // YAML
 	Files    []File // templates that the scenario refers to
 	// Items is the number of parts of the configuration, such as jobs, objects and measurements. Whole is the number of
-	// parts without a remark.
+	// parts that were converted without a remark.
 	Items, Whole int
-	Remarks      []Remark // in the order of the scenario
+	Remarks      []Remark // in the order of conversion
 }
 
-// File is a template in its own file.
+// File is a template that the scenario refers to by name.
 type File struct {
-	Name string // relative path
+	Name string // path relative to the scenario
 	Data []byte
 }
 
 // Remark reports that one part of the configuration was left out or changed.
 type Remark struct {
 	File  string
-	Line  int // 0 if unknown
-	Field string
+	Line  int    // 0 if unknown
+	Field string // path of the field, such as jobs[0].qps; may be empty
 	Text  string
 }
 
@@ -82,25 +84,25 @@ type draft struct {
 	top               []string // comments before the phases
 
 	names   map[string]bool // names of phases and loads
-	gateSet map[string]bool // names of gates and figures
+	gateSet map[string]bool // names of gates and comparison rows
 	texts   []*templateText
 	items   []*item
 	remarks []Remark
-	quiet   bool // suppresses remarks, because they were made already
+	quiet   bool // suppresses remarks while a part is converted repeatedly
 }
 
 func newDraft(o Options, file string) *draft {
 	return &draft{options: o, file: file, namespaceLabels: map[string]string{}, names: map[string]bool{}, gateSet: map[string]bool{}}
 }
 
-// templateText is the text of a template. It is written into the scenario or into its own file.
+// templateText is the text of a template, which finish writes into the scenario or into a separate file.
 type templateText struct {
-	at   *mapping // mapping whose field text is the template
+	at   *mapping // gets the field text or file
 	file string
 	text string
 }
 
-// item is one part of the configuration, such as a job, with the number of remarks about the part.
+// item is one part of the configuration, such as a job. remarks counts the remarks about it.
 type item struct {
 	draft   *draft
 	remarks int
@@ -112,8 +114,8 @@ func (d *draft) item() *item {
 	return i
 }
 
-// remark records that a part was left out or changed, and adds a comment to the scenario. The comment is before node
-// or, if node is nil, before the phases.
+// remark records that something was left out or changed, and adds a comment to the scenario. The comment stands before
+// node or, if node is nil, before the phases.
 func (i *item) remark(node *yaml.Node, at Remark, format string, args ...any) {
 	if i.draft.quiet {
 		return
@@ -128,13 +130,13 @@ func (i *item) remark(node *yaml.Node, at Remark, format string, args ...any) {
 	addComment(node, at.comment())
 }
 
-// comment formats the remark for the scenario. It omits the directory of the file.
+// comment formats the remark as a comment in the scenario. It shortens the file to its base name.
 func (r Remark) comment() string {
 	r.File = r.File[strings.LastIndexByte(r.File, '/')+1:]
 	return "NOT CARRIED OVER: " + r.String()
 }
 
-// nothing returns the error for a configuration that yields no phase.
+// nothing returns the error for a configuration that is converted to no phase at all.
 func (d *draft) nothing(file string) error {
 	if len(d.remarks) == 0 {
 		return fmt.Errorf("%s: nothing in it can be converted to a scenario", file)
@@ -146,15 +148,15 @@ func (d *draft) nothing(file string) error {
 	return fmt.Errorf("%s: none of it can be converted: %s%s", file, d.remarks[0], more)
 }
 
-// template registers text as the template of the mapping at. file is the file's name if the template is written to its
-// own file.
+// template registers text as the template of the mapping at. file is the base name if the template is written to a
+// separate file.
 func (d *draft) template(at *mapping, file, text string) *templateText {
 	t := &templateText{at, file, text}
 	d.texts = append(d.texts, t)
 	return t
 }
 
-// finish writes and validates the scenario.
+// finish encodes and validates the scenario and returns the result of the import.
 func (d *draft) finish() (*Result, error) {
 	for _, t := range d.texts {
 		t.at.set("text", t.text)
@@ -190,8 +192,8 @@ func (d *draft) finish() (*Result, error) {
 	return r, err
 }
 
-// invalid converts the errors of the scenario, one per line, so that they name the configuration file instead of the
-// scenario.
+// invalid converts the validation errors of the scenario, one per line, so that they name the configuration file that
+// the user knows.
 func (d *draft) invalid(err error) error {
 	place := regexp.MustCompile(`^` + regexp.QuoteMeta(d.name) + `\.yaml(:\d+)?: `)
 	var errs []error

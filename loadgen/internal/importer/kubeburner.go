@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// burner imports a kube-burner configuration, with the defaults and the order of operations of kube-burner v2
-// (pkg/config/types.go, pkg/burner).
+// burner imports a kube-burner configuration. It applies the defaults and the order of operations of kube-burner v2.
+// See pkg/config/types.go and pkg/burner in kube-burner.
 type burner struct {
 	*draft
 	src  *source
@@ -26,26 +26,27 @@ type burner struct {
 	waits     []string // conditions of all jobs, if wait is set
 	longest   time.Duration
 	made      []madeObjects
-	demand    need
-	spans     []burnSpan      // the span of phases of each job
+	demand    need            // what all pods need from nodes
+	spans     []burnSpan      // the phases of each job
 	profiles  []*burnProfiles // profiles of all jobs
 	custom    []string        // API groups of custom resources that jobs create
 	workers   bool            // a selector of worker nodes was left out
 	elapsed   bool            // an expression uses the elapsed time of a job
 }
 
-// madeObjects describes the objects that one entry in the objects of a job creates.
+// madeObjects describes the objects that a job creates from one entry in its objects field. For ClusterLoader2, it
+// describes the objects of a cl2Objects.
 type madeObjects struct {
 	kind, apiVersion string
-	labels, pods     map[string]string // of the objects and of their pods
+	labels, pods     map[string]string // labels of the objects and of their pods
 	count            int
 	job              *burnJob
 	object           *burnObject
-	names            []string // names of the first objects
+	names            []string // name of the first object
 	deleted          bool
 }
 
-// defaultTimeout limits each wait and the whole kube-burner run.
+// defaultTimeout is kube-burner's default for global.timeout, which limits each wait and the whole run.
 const defaultTimeout = 4 * time.Hour
 
 // KubeBurner imports a kube-burner configuration from a file, or from a directory that contains one.
@@ -82,7 +83,7 @@ func KubeBurner(path string, o Options) (*Result, error) {
 	return b.convert(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
 }
 
-// importUUID replaces the UUID and the run ID that kube-burner generates for each run.
+// importUUID stands for the UUID and the run ID, which kube-burner generates for each run.
 const importUUID = "00000000-0000-4000-8000-000000000000"
 
 // burnFile returns the configuration file in a directory, or path itself if it is a file.
@@ -183,7 +184,7 @@ func (b *burner) global() error {
 	return nil
 }
 
-// say adds further differences from kube-burner to the comment at the top of the scenario.
+// say adds differences that affect only some imports to the comment at the top of the scenario.
 func (b *burner) say() {
 	var more []string
 	if b.workers {
@@ -193,7 +194,7 @@ func (b *burner) say() {
 		more = append(more, "- a hook that fails ends the run; kube-burner continues and fails at its end")
 	}
 	if b.elapsed {
-		more = append(more, "- elapsed is the length of a job's phases; in rows of compare, the length of each phase")
+		more = append(more, "- .elapsed becomes the length of a job's phases in gates, and of each phase in rows of compare")
 	}
 	last := len(b.head) - 1
 	for _, line := range more {
@@ -203,7 +204,7 @@ func (b *burner) say() {
 	}
 }
 
-// placeNodes sets the number of simulated nodes, from the options or from what the pods need.
+// placeNodes sets the number of simulated nodes: the number in the options or, if that is 0, as many as the pods need.
 func (b *burner) placeNodes() {
 	if b.options.OwnCluster {
 		return
@@ -219,7 +220,7 @@ func (b *burner) placeNodes() {
 	addComment(b.nodes.set("count", count), "kube-burner uses the nodes of the cluster; here as many nodes as the pods need are simulated")
 }
 
-// phase adds a phase. It changes the name if another phase or load has it.
+// phase adds a phase to the end of the scenario. If another phase or load has the name, the phase gets a different one.
 func (d *draft) phase(name string) *mapping {
 	m := newMapping()
 	m.set("name", unique(name, d.names))
@@ -227,10 +228,11 @@ func (d *draft) phase(name string) *mapping {
 	return m
 }
 
-// phaseName returns the name of a phase.
+// phaseName returns the value of the first field, which is the name of a phase, gate or transition.
 func phaseName(m *mapping) string { return m.Content[1].Value }
 
-// waitPhase adds a phase that waits for conditions.
+// waitPhase adds a phase that lasts until all conditions are true, for at most within. Without conditions, it adds no
+// phase and returns nil.
 func (d *draft) waitPhase(name string, conditions []string, within time.Duration) *mapping {
 	conditions = slices.Compact(slices.Sorted(slices.Values(conditions)))
 	if len(conditions) == 0 {

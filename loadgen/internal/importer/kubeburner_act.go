@@ -23,8 +23,8 @@ func deletion(resource string, labels map[string]string, rate float64) *mapping 
 	return a
 }
 
-// endOfDeletion sets the end of a phase: when the conditions in gone hold or, if wait is false or gone is empty, after
-// a second.
+// endOfDeletion sets when a phase that deletes objects ends: when all conditions in gone are true, after at most
+// within. If wait is false or gone is empty, the phase ends after a second.
 func endOfDeletion(p *mapping, gone []string, wait bool, within time.Duration) {
 	if !wait || len(gone) == 0 {
 		p.set("for", "1s")
@@ -67,7 +67,7 @@ func (b *burner) deleteJob(j *burnJob) {
 		if celName.MatchString(resource) {
 			none = append(none, noneOf(resource, o.labels))
 		} else if j.waitForDeletion {
-			o.item.remark(p.Node, j.at("waitForDeletion"), "not waited for: CEL cannot read the name %s", resource)
+			o.item.remark(p.Node, j.at("waitForDeletion"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
 		}
 		count := 0
 		for _, m := range live {
@@ -85,7 +85,8 @@ func (b *burner) deleteJob(j *burnJob) {
 // maxPatches is the maximum number of actions into which a patch job is converted.
 const maxPatches = 200
 
-// patchJob adds the phases of a patch job.
+// patchJob adds the phases of a patch job: one phase for all patches or, if kube-burner pauses between them, one phase
+// for each patch.
 func (b *burner) patchJob(j *burnJob) {
 	sequential := j.text("executionMode", "parallel") == "sequential"
 	apart := sequential && (j.delay > 0 || j.duration("objectDelay", 0) > 0 || j.flag("objectWait", false))
@@ -146,7 +147,8 @@ func (b *burner) patchWaits(j *burnJob) (waits []string) {
 	return slices.Compact(waits)
 }
 
-// patch returns the action that patches one object in one iteration, or nil if the patch cannot be converted.
+// patch returns the action that patches the objects of one entry in one iteration, or nil if the patch cannot be
+// converted.
 func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	failed := func(at Remark, format string, args ...any) *mapping {
 		if iteration == 0 {
@@ -209,12 +211,12 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	a.set("patch", patch)
 	a.set("rate", perSecond(j.qps))
 	if drawn, _ := unknownFunctions(string(data), func(name string) bool { return name != "randInt" && name != "env" }); len(drawn) > 0 && iteration == 0 {
-		o.item.remark(a.Node, Remark{File: file, Line: drawn[0].line}, "%s was evaluated by the import, once for all objects", drawn[0].name)
+		o.item.remark(a.Node, Remark{File: file, Line: drawn[0].line}, "the import evaluated %s once; all objects have the same value", drawn[0].name)
 	}
 	return a
 }
 
-// relabel records the labels that a patch adds to objects, because selectors of later jobs may match them.
+// relabel records the labels that a patch adds to objects, because the selectors of later jobs may match them.
 func (o *burnObject) relabel(live []*madeObjects, patch map[string]any) {
 	for _, m := range live {
 		m.labels = maps.Clone(m.labels)
@@ -222,7 +224,7 @@ func (o *burnObject) relabel(live []*madeObjects, patch map[string]any) {
 	}
 }
 
-// readingJob adds a load of get requests for each object of a read job.
+// readingJob adds, for each entry in the objects of a read job, a phase with a load of get requests.
 func (b *burner) readingJob(j *burnJob) {
 	for _, o := range j.objects {
 		resource := resourceOf(o.apiVersion, o.kind)
@@ -232,7 +234,7 @@ func (b *burner) readingJob(j *burnJob) {
 			count += m.count
 		}
 		if !slices.Contains(scenario.Manifests, resource) || resource == "pods" || count == 0 {
-			o.item.remark(b.lastPhase(), o.at("kind"), "job %s: no %s are read", j.name, resource)
+			o.item.remark(b.lastPhase(), o.at("kind"), "job %s: no load reads %s", j.name, resource)
 			continue
 		}
 		rate := j.qps
@@ -246,7 +248,7 @@ func (b *burner) readingJob(j *burnJob) {
 		l.set("objects", min(count, 100_000))
 		p.set("for", length(time.Duration(float64(count*j.iterations)/rate*float64(time.Second))))
 		p.set("load", []*mapping{l})
-		o.item.remark(l.Node, o.at("labelSelector"), "the load reads %s of its own: as many as have these labels, instead of those", resource)
+		o.item.remark(l.Node, o.at("labelSelector"), "the load does not read the objects with these labels; it creates the same number of %s and reads them", resource)
 	}
 	j.ignore("jobIterationDelay")
 }

@@ -8,10 +8,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// createRemarks adds remarks on the settings of a create job that scenarios do not support.
+// createRemarks adds remarks about the settings of a create job that scenarios do not support, and collects the labels
+// of its namespaces.
 func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	if b.waitsEach(j) && j.iterations > 1 && !b.apart(j) {
-		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the one before, as jobs of up to %d iterations do; the run waits for all pods at the end", maxEach)
+		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the previous iteration, which is supported for up to %d iterations; the run waits for all pods at the end", maxEach)
 	}
 	if !j.flag("verifyObjects", true) || !j.flag("errorOnVerify", true) {
 		addComment(node, "No gate judges whether all objects were created, because errorOnVerify or verifyObjects is off.")
@@ -19,7 +20,7 @@ func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	labels := j.strings("namespaceLabels")
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if had, ok := b.namespaceLabels[key]; ok && had != labels[key] {
-			j.item.remark(node, j.at("namespaceLabels"), "%s is %q in the namespaces of all jobs", key, had)
+			j.item.remark(node, j.at("namespaceLabels"), "label %s has the value %q in the namespaces of all jobs", key, had)
 			continue
 		}
 		b.namespaceLabels[key] = labels[key]
@@ -32,8 +33,8 @@ func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	}
 }
 
-// clashes adds a remark if two jobs create objects with the same name in separate namespaces. In a run, jobs share
-// namespaces.
+// clashes adds a remark if the job and an earlier job create objects with the same name in different namespaces. In a
+// run, all jobs share the same namespaces.
 func (b *burner) clashes(j *burnJob, node *yaml.Node) {
 	for _, m := range b.made {
 		if m.job != j {
@@ -44,14 +45,14 @@ func (b *burner) clashes(j *burnJob, node *yaml.Node) {
 				continue
 			}
 			if slices.ContainsFunc(m.names, func(name string) bool { return slices.Contains(other.names, name) }) {
-				j.item.remark(node, j.at("namespace"), "job %s also creates a %s %s; the jobs share namespaces here, and the second creation is refused", other.job.name, m.kind, m.names[0])
+				j.item.remark(node, j.at("namespace"), "job %s also creates a %s %s; the jobs share namespaces here, so the API server refuses the second creation", other.job.name, m.kind, m.names[0])
 				return
 			}
 		}
 	}
 }
 
-// watchers adds the watches of a job to its first phase.
+// watchers adds a load of watches, for each entry in the job's watchers, to the phase with index first.
 func (b *burner) watchers(j *burnJob, first int) {
 	var loads []*mapping
 	for i, w := range j.list("watchers") {
@@ -89,7 +90,7 @@ func (b *burner) watchers(j *burnJob, first int) {
 	}
 }
 
-// removal adds a phase that deletes the objects of a job with the given labels.
+// removal adds a phase that deletes those objects of a job that have the given labels.
 func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
 	var actions []*mapping
 	var gone, done []string

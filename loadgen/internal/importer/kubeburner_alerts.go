@@ -9,13 +9,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// alertProfile adds a gate for each alert that makes kube-burner fail, and a figure for each other alert. An alert
-// fires if its expression returns a series at any time during a job (pkg/alerting/alert_manager.go).
+// alertProfile adds a gate for each alert that makes kube-burner fail, and a comparison row for each other alert. In
+// kube-burner, an alert fires if its expression returns a series at any time during a job
+// (pkg/alerting/alert_manager.go).
 func (b *burner) alertProfile(file string, root *yaml.Node) {
 	b.profile(file, root, "alert profile", b.alert)
 }
 
-// profile calls carry for each entry of a profile. The profile must be a list.
+// profile calls carry for each entry of an alert or metrics profile, which must be a list. kind names the profile in a
+// remark.
 func (b *burner) profile(file string, root *yaml.Node, kind string, carry func(*fields, *item)) {
 	src := &source{file: file}
 	if root.Kind != yaml.SequenceNode {
@@ -42,8 +44,8 @@ func (b *burner) alert(f *fields, item *item) {
 	base := unique("alert-"+metricsOf(expr), b.gateSet)
 	count := fmt.Sprintf("(count(%s) or vector(0))", expr)
 	whole := fmt.Sprintf("max_over_time(%s[$window:5s]) or %s", count, count)
-	// An expression that uses the elapsed time of a job gets one gate per job, over the phases of that job together.
-	// Any other expression gets one gate for all phases.
+	// An expression that uses the elapsed time of a job gets a gate for each job, evaluated over all phases of the job.
+	// Any other expression gets one gate, evaluated over all phases.
 	spans := []burnSpan{{}}
 	if strings.Contains(expr, "$window") {
 		spans = b.jobSpans()
@@ -78,13 +80,13 @@ func (b *burner) alert(f *fields, item *item) {
 	}
 }
 
-// jobSpans returns the span of phases of each job that has phases.
+// jobSpans returns the phases of each job that has any.
 func (b *burner) jobSpans() []burnSpan {
 	return slices.DeleteFunc(slices.Clone(b.spans), func(s burnSpan) bool { return s.to == s.from })
 }
 
-// together restricts a gate to a span of phases, evaluated as one window. If the span is empty, the gate covers each
-// phase separately.
+// together restricts a gate or a comparison row to a span of phases, evaluated as one window. If the span is empty,
+// each phase is evaluated separately.
 func (d *draft) together(gate *mapping, span burnSpan) {
 	d.over(gate, span)
 	if span.to-span.from > 1 {
@@ -92,7 +94,7 @@ func (d *draft) together(gate *mapping, span burnSpan) {
 	}
 }
 
-// over restricts a gate or a row to a span of phases. If the span is empty, it covers all phases.
+// over restricts a gate or a comparison row to a span of phases. If the span is empty, there is no restriction.
 func (d *draft) over(row *mapping, span burnSpan) {
 	if n := span.to - span.from; n < 1 || n == len(d.phases) {
 		return
@@ -104,7 +106,7 @@ func (d *draft) over(row *mapping, span burnSpan) {
 	row.set("over", over)
 }
 
-// promQL converts an expression of a profile. If the expression cannot be converted, why is the reason, otherwise "".
+// promQL converts an expression of a profile. If that is impossible, why is the reason; otherwise why is empty.
 func (b *burner) promQL(text string) (expr, why string) {
 	expr, why = promQL(text, b.options.Values)
 	if !b.options.OwnCluster {
@@ -114,7 +116,7 @@ func (b *burner) promQL(text string) (expr, why string) {
 	return expr, why
 }
 
-// metricProfile adds a figure for each metric of a profile.
+// metricProfile adds a comparison row for each metric of a profile.
 func (b *burner) metricProfile(file string, root *yaml.Node) {
 	b.profile(file, root, "metrics profile", b.metric)
 }
@@ -124,8 +126,8 @@ func (b *burner) metric(f *fields, item *item) {
 	expr, why := b.promQL(f.text("query", ""))
 	instant := f.flag("instant", false)
 	base := unique(name, b.gateSet)
-	// An expression that uses the elapsed time of a job gets one row per job, over the phases of that job together. Any
-	// other expression gets one row for all phases.
+	// An expression that uses the elapsed time of a job gets a row for each job, evaluated over all phases of the job. Any
+	// other expression gets one row, evaluated over all phases.
 	spans := []burnSpan{{}}
 	if strings.Contains(expr, "$window") {
 		spans = b.jobSpans()

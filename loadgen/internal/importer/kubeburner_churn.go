@@ -10,11 +10,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnMade describes the objects that one load of a job creates.
+// burnMade describes the objects that a job creates with one load or, if each iteration becomes a phase, with the loads
+// of one batch.
 type burnMade struct {
 	templates                     []*burnTemplate
 	iterations, namespaces, total int
-	spread                        bool // some objects are namespaced but name no namespace, and are spread over the job's namespaces
+	spread                        bool // some objects are namespaced, name no namespace, and are therefore spread over the job's namespaces
 }
 
 // burnChurn is the churn configuration of a job.
@@ -34,8 +35,9 @@ func churns(job *fields) bool {
 // maxCycles is the maximum number of churn cycles that become separate phases.
 const maxCycles = 10
 
-// churn adds the deletions and creations that replace a job's objects (pkg/burner/create.go). It replaces the oldest
-// objects of each template, or all objects in some namespaces.
+// churn adds the phases that delete and recreate a part of a job's objects (pkg/burner/create.go). In mode objects,
+// kube-burner replaces the oldest objects of each template. In mode namespaces, it replaces all objects in some
+// namespaces.
 func (b *burner) churn(j *burnJob) {
 	if !j.churn {
 		return
@@ -57,7 +59,7 @@ func (b *burner) churn(j *burnJob) {
 	case !c.objects && !spread && j.inNamespaces:
 		addComment(last, "kube-burner skips the churn: the job has no namespaces.")
 	case !c.objects && (!j.inNamespaces || j.perNamespace > 1):
-		item.remark(last, c.at("mode"), "no churn: kube-burner deletes namespaces with several iterations here, and recreates other objects than they contained")
+		item.remark(last, c.at("mode"), "no churn: kube-burner deletes namespaces of several iterations here, and recreates different objects in them")
 	case c.cycles > 0 && c.cycles <= maxCycles:
 		b.cycles(j, c, item)
 	default:
@@ -68,7 +70,7 @@ func (b *burner) churn(j *burnJob) {
 	}
 }
 
-// again returns the action that recreates the missing objects of a job.
+// again returns the action that recreates those objects of a job that were deleted.
 func (b *burner) again(j *burnJob, m burnMade) *mapping {
 	a := newMapping()
 	a.set("kind", "create")
@@ -88,14 +90,14 @@ func (b *burner) again(j *burnJob, m burnMade) *mapping {
 	return a
 }
 
-// labelled identifies the objects of one resource that match a selector.
+// labelled is a selection of objects to delete. count is their number.
 type labelled struct {
 	resource string
 	selector labelRange
 	count    int
 }
 
-// cycles adds two phases for each churn cycle: one for its deletions and one for its creations.
+// cycles adds two phases for each churn cycle: one that deletes objects and one that recreates them.
 func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	first := len(b.phases)
 	random := rand.New(rand.NewPCG(1, uint64(len(b.spans))))
@@ -148,19 +150,19 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	}
 	j.churned = len(b.phases) - 1
 	if !c.objects {
-		item.remark(b.topOf(first), c.at(""), "each cycle deletes and recreates the objects in %d of the namespaces, which the import has drawn; the namespaces stay",
+		item.remark(b.topOf(first), c.at(""), "each cycle deletes and recreates the objects in %d of the namespaces, which the import chose at random; the namespaces stay",
 			max(1, c.percent*j.iterations/100))
 	}
 	if c.duration > 0 {
-		item.remark(b.topOf(first), c.at("duration"), "the cycles continue after %s", c.duration)
+		item.remark(b.topOf(first), c.at("duration"), "all cycles run, even if they take longer than %s", c.duration)
 	}
 }
 
-// churns reports whether churn replaces the objects of the entry o.
+// churns reports whether churn may replace the objects of this entry.
 func (o *burnObject) churns() bool { return o.flag("churn", true) }
 
-// oldest returns the objects that a churn cycle deletes: the configured percentage of each template's objects, in the
-// order of their creation.
+// oldest returns the objects that a churn cycle deletes in mode objects: a percentage of the objects of each template,
+// starting with the oldest. cycle counts from 0.
 func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
 	for _, m := range j.made {
 		for _, t := range m.templates {
@@ -186,8 +188,8 @@ func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
 	return all
 }
 
-// ofNamespaces returns the objects that a churn cycle deletes in mode "namespaces": all objects in the namespaces that
-// kube-burner would delete.
+// ofNamespaces returns the objects that a churn cycle deletes in mode namespaces. kube-burner deletes some namespaces,
+// chosen at random; here, the objects in such namespaces are deleted.
 func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) {
 	step := 1 // iterations that share an object are churned together
 	for _, o := range j.objects {
@@ -213,7 +215,7 @@ func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) 
 	return all
 }
 
-// hasPods reports whether any objects of the job have pods with the labels of the objects.
+// hasPods reports whether the job creates controllers whose pods have the labels of the controller.
 func (j *burnJob) hasPods() bool {
 	for _, m := range j.made {
 		for _, t := range m.templates {
@@ -225,7 +227,7 @@ func (j *burnJob) hasPods() bool {
 	return false
 }
 
-// repeats adds a phase that deletes and recreates a share of the objects repeatedly.
+// repeats adds a phase that deletes a random part of the objects and recreates them, at a regular interval.
 func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 	count := 0
 	p := b.phase(withSuffix(nameOf(j.name), "churn"))
@@ -270,7 +272,7 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 	}
 	p.set("for", length(max(lasts, after+every+time.Second)))
 	p.set("actions", append(deletions, creations...))
-	what := fmt.Sprintf("%d%% of the %s, redrawn each time", min(100, max(1, c.percent)), strings.Join(slices.Compact(slices.Sorted(slices.Values(resources))), ", "))
+	what := fmt.Sprintf("%d%% of the %s, chosen at random each time", min(100, max(1, c.percent)), strings.Join(slices.Compact(slices.Sorted(slices.Values(resources))), ", "))
 	how := "the oldest"
 	if !c.objects {
 		how = "whole namespaces"

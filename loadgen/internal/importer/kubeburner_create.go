@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// burnBatch contains the objects of a job that are created together: one group of objects, or all of them.
+// burnBatch is a set of objects that a job creates together: the objects with the same group id, which is 0 by default.
 type burnBatch struct {
 	name    string
 	group   int
 	objects []*burnObject
 }
 
-// batches returns the batches of a job in creation order.
+// batches returns the batches of a job in the order of their creation.
 func (b *burner) batches(j *burnJob) (all []burnBatch) {
 	var groups []int
 	for _, o := range j.objects {
@@ -39,12 +39,13 @@ func (b *burner) batches(j *burnJob) (all []burnBatch) {
 	return all
 }
 
-// grouped reports whether a job creates its objects one group after another.
+// grouped reports whether a job creates its objects in groups, one after another.
 func (j *burnJob) grouped() bool {
 	return slices.ContainsFunc(j.objects, func(o *burnObject) bool { return o.group > 0 })
 }
 
-// every returns n if the object is created in every nth iteration of a job with the given number of iterations.
+// every returns the number n such that every nth iteration, beginning with the first, creates the object. iterations is
+// the number of iterations of the job.
 func (o *burnObject) every(iterations int) int {
 	if o.runOnce {
 		return iterations
@@ -52,7 +53,7 @@ func (o *burnObject) every(iterations int) int {
 	return min(o.repeat, iterations)
 }
 
-// times returns in how many of the given iterations the job creates the object.
+// times returns how often the job creates the object in the given number of iterations.
 func (o *burnObject) times(j *burnJob, iterations int) int {
 	every := o.every(j.iterations)
 	return (iterations + every - 1) / every
@@ -69,12 +70,12 @@ func (b *burner) createJob(j *burnJob) {
 	}
 	for _, o := range j.objects {
 		if o.replicas < 1 {
-			o.item.remark(b.topOf(first), o.at("replicas"), "%d replicas: kube-burner makes none either", o.replicas)
+			o.item.remark(b.topOf(first), o.at("replicas"), "%d replicas: no object is created, as in kube-burner", o.replicas)
 		}
 	}
 	if len(b.phases) == first {
 		if !j.defines {
-			j.item.remark(nil, j.at(""), "job %s: none of its objects can be made", j.name)
+			j.item.remark(nil, j.at(""), "job %s: none of its objects can be created", j.name)
 		}
 		return
 	}
@@ -111,7 +112,7 @@ func (b *burner) createObjects(j *burnJob) {
 	}
 }
 
-// waitsOf returns the conditions that kube-burner waits for after it has created a batch.
+// waitsOf returns the conditions that kube-burner waits for after it has created the objects of a batch.
 func (b *burner) waitsOf(j *burnJob, batch burnBatch) (waits []string) {
 	for _, o := range batch.objects {
 		waits = append(waits, b.waitFor(j, o)...)
@@ -119,7 +120,7 @@ func (b *burner) waitsOf(j *burnJob, batch burnBatch) (waits []string) {
 	return waits
 }
 
-// madeOf returns the objects of a batch, except those that are created before the first phase.
+// madeOf converts the templates of a batch. It leaves out objects that the run creates before the first phase.
 func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
 	made := burnMade{iterations: j.iterations}
 	total := 0
@@ -143,8 +144,8 @@ func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
 	return made
 }
 
-// afterCreation adds what follows the creation of a batch: the wait for its objects, the pauses, and the removal of the
-// group.
+// afterCreation adds the phases that follow the creation of a batch: the wait for its objects, the pauses, and the
+// removal of the group's objects.
 func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 	switch {
 	case b.wait && !j.grouped():
@@ -211,8 +212,8 @@ func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration 
 	return phase, load
 }
 
-// templatesOf returns the templates for a load or action. The first call for a template returns the original, later
-// calls return copies.
+// templatesOf returns the templates for a load or an action. A template can stand at one place in the scenario only, so
+// later calls return copies.
 func (b *burner) templatesOf(made burnMade) (all []*mapping) {
 	for _, t := range made.templates {
 		if !t.placed {
@@ -232,8 +233,8 @@ func (b *burner) templatesOf(made burnMade) (all []*mapping) {
 	return all
 }
 
-// perIteration returns the number of objects that every iteration creates, at least 1. irregular reports whether some
-// iterations create further objects.
+// perIteration returns the number of objects that each iteration creates, at least 1. irregular reports whether some
+// iterations create additional objects.
 func (m burnMade) perIteration() (count int, irregular bool) {
 	for _, t := range m.templates {
 		if n := t.object.replicas * len(t.objects); t.object.every(m.iterations) == 1 {
@@ -245,15 +246,16 @@ func (m burnMade) perIteration() (count int, irregular bool) {
 	return max(count, 1), irregular
 }
 
-// pace sets the rate of a load that covers all iterations, and estimates how long its creations take.
+// pace sets the shape of a load that covers all iterations if the job has a delay between iterations. It estimates how
+// long the load takes.
 func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 	takes := atRate(made.total, j.qps)
 	defer func() { j.takes = max(j.takes, takes) }()
 	if j.delay == 0 || j.iterations < 2 {
 		return
 	}
-	// kube-burner's token bucket is refilled during the delay. kube-burner creates as many objects at once as there are
-	// tokens, and the remaining objects at the rate.
+	// kube-burner's rate limiter, a token bucket, refills during the delay. kube-burner then creates one object per token
+	// at once, and the remaining objects at the rate.
 	perIteration, irregular := made.perIteration()
 	rest := time.Duration(float64(max(0, perIteration-j.burst)) / j.qps * float64(time.Second))
 	every := j.delay + rest
@@ -273,7 +275,7 @@ func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 	takes = every * time.Duration((made.total+perIteration-1)/perIteration+1)
 }
 
-// atRate returns the time that count requests take at a rate per second.
+// atRate returns the time that count requests take at rate, which is per second.
 func atRate(count int, rate float64) time.Duration {
 	return time.Duration(float64(count) / rate * float64(time.Second))
 }
@@ -281,7 +283,7 @@ func atRate(count int, rate float64) time.Duration {
 // maxNamespaces is the maximum number of namespaces of a load.
 const maxNamespaces = 1000
 
-// spread sets the namespaces of a load of objects.
+// spread sets the number of namespaces over which a load spreads its objects.
 func (b *burner) spread(j *burnJob, made burnMade, load *mapping) {
 	if made.namespaces == 0 {
 		return

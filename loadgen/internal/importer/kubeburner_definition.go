@@ -34,9 +34,9 @@ func (b *burner) customGroups() (groups []string) {
 	return groups
 }
 
-// definition moves a template of CustomResourceDefinitions to the objects that are created before the first phase, if a
-// job creates such custom resources: loads are checked before the run and need the definitions. It reports whether it
-// moved the template.
+// definition moves a template of CustomResourceDefinitions to the objects that a run creates before its first phase, if
+// a job creates custom resources of these definitions. This is necessary because a run checks its loads at the start,
+// which requires the definitions. It reports whether it moved the template.
 func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 	needed := func(m manifest) bool {
 		return m.kind() == definitionKind && slices.Contains(b.custom, m.at("spec").text("group"))
@@ -51,7 +51,7 @@ func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 	batch.set("vars", flow("JobName", j.name))
 	batch.set("templates", []*mapping{t.at})
 	b.objects = append(b.objects, batch)
-	t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), "it is created before the first phase, because a later job creates objects of it")
+	t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), "this CustomResourceDefinition is created before the first phase, because a later job creates objects of its kind")
 	j.defines = true
 	return true
 }

@@ -5,8 +5,8 @@ import "fmt"
 // maxEach is the maximum number of iterations that become separate phases.
 const maxEach = 20
 
-// apart reports whether each iteration of a job becomes a separate phase. That is necessary if kube-burner waits, runs
-// hooks or pauses between iterations in a way that one load cannot.
+// apart reports whether each iteration of a job becomes a separate phase. That is necessary if kube-burner waits,
+// pauses or runs hooks between iterations in a way that one load cannot express.
 func (b *burner) apart(j *burnJob) bool {
 	if j.kind != "create" || j.iterations < 2 || j.iterations > maxEach || j.has("incrementalLoad") {
 		return false
@@ -31,7 +31,8 @@ func (j *burnJob) runsEach() bool {
 	return false
 }
 
-// createEach adds a phase for each iteration, with the waits and pauses between them. It returns the conditions to wait for.
+// createEach adds a phase for each iteration, with the waits and pauses between them. It returns the conditions that
+// kube-burner waits for.
 func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits []string) {
 	quiet := b.quiet
 	for i := range j.iterations {
@@ -60,7 +61,7 @@ func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits [
 	return waits
 }
 
-// in returns the templates that create objects in one iteration, and the number of objects that they create.
+// in returns the part of m that one iteration creates, and the number of its objects.
 func (m burnMade) in(iteration int) (these burnMade, count int) {
 	these = m
 	these.templates = nil

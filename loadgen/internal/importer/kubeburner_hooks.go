@@ -18,7 +18,7 @@ func (b *burner) checkHooks(j *burnJob) {
 	for _, h := range j.list("hooks") {
 		when := h.text("when", "")
 		if !slices.Contains(hookTimes(), when) {
-			b.src.fail(h.get("when"), h.field("when"), "kube-burner has no hooks %q (%s)", when, strings.Join(hookTimes(), ", "))
+			b.src.fail(h.get("when"), h.field("when"), "kube-burner has no hook time %q (choose from: %s)", when, strings.Join(hookTimes(), ", "))
 		}
 		if len(h.texts("cmd")) == 0 {
 			b.src.fail(h.node, h.field("cmd"), "a hook without a command (write cmd: [sh, -c, ...])")
@@ -26,9 +26,8 @@ func (b *burner) checkHooks(j *burnJob) {
 	}
 }
 
-// hooks adds the hooks of a job to the phases of the job. first is the index of the first phase. As in kube-burner,
-// background hooks come first. removed is the index of the phase that removes the job's objects, or -1 if there is
-// none.
+// hooks adds the hooks of a job to its phases. first is the index of the job's first phase. removed is the index of the
+// phase that deletes the job's objects, or -1. As in kube-burner, background hooks run first.
 func (b *burner) hooks(j *burnJob, first, removed int) {
 	var all []*fields
 	for _, background := range []bool{true, false} {
@@ -82,7 +81,7 @@ func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
 		case removed >= 0:
 			phase, side = removed, "after"
 		case b.root.sub("global").flag("gc", false) && b.root.sub("global").flag("gcMetrics", false):
-			item.remark(b.topOf(first), h.at(""), "the command is not run after everything is removed: %s", strings.Join(h.texts("cmd"), " "))
+			item.remark(b.topOf(first), h.at(""), "kube-burner runs this command after everything is removed; here it is not run: %s", strings.Join(h.texts("cmd"), " "))
 			return
 		default:
 			never("kube-burner runs it only if the job has gc, or global has gc and gcMetrics")
@@ -116,8 +115,8 @@ func (b *burner) hookEach(j *burnJob, h *fields, item *item) {
 	b.quiet = false
 }
 
-// command converts a hook to a command of a phase. A background command runs in its own session, so that it outlives
-// the process group of the hook.
+// command converts a hook to a command of a phase. A background command runs in its own session, so that it continues
+// after the hook's process group has ended.
 func (b *burner) command(h *fields, item *item, phase *mapping) *mapping {
 	run := h.texts("cmd")
 	m := newMapping()
@@ -130,7 +129,7 @@ func (b *burner) command(h *fields, item *item, phase *mapping) *mapping {
 	return m
 }
 
-// addHook appends a command to one side of a phase, "before" or "after".
+// addHook appends a command to the hooks of a phase. side is "before" or "after".
 func (b *burner) addHook(phase *mapping, side string, command *mapping) {
 	for i := 0; i < len(phase.Content); i += 2 {
 		if phase.Content[i].Value == side {

@@ -11,7 +11,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnJob is a kube-burner job.
 type burnJob struct {
 	*fields
 	name, kind      string
@@ -23,29 +22,29 @@ type burnJob struct {
 	burst           int
 	wait, podWait   bool
 	churn           bool
-	defines         bool // it creates definitions, which are created before the first phase
+	defines         bool // a template was moved by definition
 	within          time.Duration
 	delay, pause    time.Duration
 	waitForDeletion bool
 	objects         []*burnObject
 	item            *item
 
-	made  []burnMade // what its loads create, for churn
-	waits []string   // conditions to wait for its objects
-	takes time.Duration
-	each  []int // indexes of phases that contain a single iteration
-	// last is the index of the last phase that creates objects or, for other jobs, of the last phase. churned is the index of
-	// the last churn phase. -1 means unset.
+	made  []burnMade    // the created objects, for churn
+	waits []string      // conditions to wait for its objects
+	takes time.Duration // estimated duration of the longest creation
+	each  []int         // indexes of the phases that each create the objects of one iteration
+	// last is the index of the last phase before churn. churned is the index of the last churn phase. -1 means that there
+	// is no such phase.
 	last, churned int
 }
 
-// burnObject is an entry in the objects of a job.
+// burnObject is an entry in the objects field of a job.
 type burnObject struct {
 	*fields
 	template         string
 	replicas         int
 	kind, apiVersion string
-	labels           map[string]string // of labelSelector
+	labels           map[string]string // labelSelector
 	vars             map[string]any
 	wait, runOnce    bool
 	repeat           int
@@ -54,13 +53,13 @@ type burnObject struct {
 	item             *item
 }
 
-// The default qps and burst of kube-burner, which client-go has too.
+// Default qps and burst of kube-burner jobs, which are the defaults of client-go.
 const (
 	defaultQPS   = 5
 	defaultBurst = 10
 )
 
-// readJob reads a job and applies its defaults.
+// readJob reads job number i, counted from 0, and applies defaults.
 func (b *burner) readJob(i int, f *fields) *burnJob {
 	j := &burnJob{
 		fields: f, name: f.text("name", ""), kind: f.text("jobType", "create"), namespace: f.text("namespace", ""),
@@ -115,7 +114,7 @@ func (b *burner) readJob(i int, f *fields) *burnJob {
 
 // job adds the phases of a job.
 func (b *burner) job(j *burnJob) {
-	// These fields only control how metrics are indexed, or describe what a run always does.
+	// These fields only control how metrics are indexed, or set something that every run does anyway.
 	j.ignore("cleanup", "skipIndexing", "metricsAggregate", "metricsClosing", "preCreateNamespaces", "preLoadPeriod", "preLoadNodeLabels")
 	from, sets := len(b.phases), b.profilesOf(j)
 	b.profilePhase(withSuffix(nameOf(j.name), "profile"), sets)
@@ -180,7 +179,8 @@ func (b *burner) job(j *burnJob) {
 	b.spans = append(b.spans, burnSpan{j.name, from, len(b.phases)})
 }
 
-// burnSpan is the range of a job's phases, from index from up to but not including to.
+// burnSpan is a range of phases: from is the index of the first one, to is the index after the last one. job may be
+// empty.
 type burnSpan struct {
 	job      string
 	from, to int
@@ -189,8 +189,7 @@ type burnSpan struct {
 // maxObjects is the maximum number of objects of a load.
 const maxObjects = 1_000_000
 
-// topOf returns the node that carries comments about the phases from index first on. It returns nil if there is no
-// phase with that index.
+// topOf returns the node that carries comments about the phase with index first, or nil if there is no such phase.
 func (d *draft) topOf(first int) (node *yaml.Node) {
 	if first >= 0 && first < len(d.phases) {
 		return d.phases[first].Node
@@ -198,7 +197,7 @@ func (d *draft) topOf(first int) (node *yaml.Node) {
 	return nil
 }
 
-// values returns the values with which an object's template is rendered.
+// values returns the template values of an object for one iteration and replica.
 func (b *burner) values(j *burnJob, o *burnObject, iteration, replica int) map[string]any {
 	values := map[string]any{"Iteration": iteration, "Replica": replica, "JobName": j.name, "UUID": importUUID, "RunID": importUUID}
 	maps.Copy(values, o.vars)

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// The labels that kube-burner adds to objects and pods.
+// Labels that kube-burner adds to objects and pods.
 const (
 	ownPrefix      = "kube-burner.io/"
 	jobLabel       = ownPrefix + "job"
@@ -20,7 +20,7 @@ const (
 	replicaLabel   = ownPrefix + "replica"
 )
 
-// selectors returns the label selectors of all jobs.
+// selectors returns all label selectors in the configuration.
 func (b *burner) selectors() (all []map[string]string) {
 	for _, j := range b.jobs {
 		for _, o := range j.objects {
@@ -33,9 +33,9 @@ func (b *burner) selectors() (all []map[string]string) {
 	return all
 }
 
-// ownLabels returns a function from the index of a document to the labels that kube-burner adds to the document's
-// objects. Labels with the UUID and the run ID are included only if a selector uses them; otherwise the run's own label
-// replaces them.
+// ownLabels returns a function that returns the labels that kube-burner adds to the objects of a document, given the
+// document's index. Labels with the UUID or run ID are included only if a selector uses them, because the run's own
+// label replaces them.
 func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[string]string {
 	labels := map[string]string{jobLabel: j.name, groupLabel: fmt.Sprint(o.group), iterationLabel: "{{.Iteration}}", replicaLabel: "{{.Replica}}"}
 	if o.repeat > 1 {
@@ -55,8 +55,8 @@ func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[str
 	}
 }
 
-// selected reports whether the objects of a job need kube-burner's labels, because a selector, churn or a removal uses
-// the labels.
+// selected reports whether the objects of a job must have kube-burner's labels, because a selector, churn or a removal
+// depends on them.
 func (b *burner) selected(j *burnJob, o *burnObject) bool {
 	if j.flag("gc", false) || o.sub("group").flag("gc", false) || j.has("incrementalLoad") || j.churn {
 		return true
@@ -67,7 +67,8 @@ func (b *burner) selected(j *burnJob, o *burnObject) bool {
 	})
 }
 
-// number assigns kube-burner's object index, which counts the documents of all templates.
+// number assigns to each entry the value of kube-burner's index label, which numbers the documents of all templates of
+// a job.
 func (b *burner) number(j *burnJob) {
 	index := 0
 	for _, o := range j.objects {
@@ -87,11 +88,11 @@ func (b *burner) number(j *burnJob) {
 	}
 }
 
-// matching returns the objects of earlier jobs that the selector of an entry matches: live holds those that still
-// exist, gone those that were deleted.
+// matching returns the objects of earlier jobs that match the label selector of an entry: live are those that exist,
+// gone are those that were deleted.
 func (b *burner) matching(o *burnObject) (live, gone []*madeObjects) {
 	asked := maps.Clone(o.labels)
-	maps.DeleteFunc(asked, func(key, _ string) bool { return key == iterationLabel || key == replicaLabel }) // every value is the label of some object
+	maps.DeleteFunc(asked, func(key, _ string) bool { return key == iterationLabel || key == replicaLabel }) // some object has each value
 	for i := range b.made {
 		m := &b.made[i]
 		labels := m.labels

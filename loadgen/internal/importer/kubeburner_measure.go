@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// burnTransitions returns the transitions for a kube-burner measurement. byCondition maps the conditions of the
-// measurement to the names of the transitions.
+// burnTransitions returns the transitions that replace a kube-burner measurement. byCondition maps the conditions in
+// thresholds of the measurement to names of these transitions.
 func burnTransitions(measurement string) (all []*mapping, byCondition map[string]string) {
 	named := func(names ...string) {
 		for _, name := range names {
@@ -46,7 +46,7 @@ func burnTransitions(measurement string) (all []*mapping, byCondition map[string
 	return all, byCondition
 }
 
-// measurement adds a measurement of a job, or of all jobs if j is nil.
+// measurement converts a measurement of a job or, if j is nil, of all jobs.
 func (b *burner) measurement(f *fields, j *burnJob) {
 	name := f.text("name", "")
 	f.ignore("quantilesIndexer", "timeseriesIndexer")
@@ -60,7 +60,7 @@ func (b *burner) measurement(f *fields, j *burnJob) {
 	transitions, byCondition := burnTransitions(name)
 	switch {
 	case name == "serviceLatency":
-		item.remark(nil, f.at("name"), "it is measured until an EndpointSlice of the Service has a ready endpoint, not until real pods connect to it")
+		item.remark(nil, f.at("name"), "the latency is measured until an EndpointSlice of the Service has a ready endpoint, not until real pods connect to it")
 		f.ignore("svcTimeout")
 	case transitions == nil:
 		item.remark(nil, f.at("name"), "%s is not measured%s", name, instead(name))
@@ -86,7 +86,7 @@ func instead(measurement string) string {
 	return ""
 }
 
-// transition adds a transition unless one with its name exists.
+// transition adds a transition, unless one with the same name was added before.
 func (d *draft) transition(m *mapping) {
 	for _, t := range d.transitions {
 		if phaseName(t) == phaseName(m) {
@@ -130,7 +130,7 @@ func (b *burner) threshold(item *item, f *fields, byCondition map[string]string,
 	b.gates = append(b.gates, g)
 }
 
-// endpoints reads where kube-burner gets metrics and where it stores results. It also imports the profiles.
+// endpoints reads the metrics endpoints, and converts the alert and metrics profiles that they and the options name.
 func (b *burner) endpoints() {
 	read := map[string]bool{}
 	profile := func(item *item, at Remark, file string, add func(file string, root *yaml.Node)) {

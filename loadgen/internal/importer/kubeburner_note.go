@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// note records the objects that a template creates. It adds remarks on how the objects differ in a run.
+// note records the objects that a template creates, and adds remarks if they behave differently in a run.
 func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest, iterations int) {
 	count := o.replicas * iterations
 	for _, m := range objects {
@@ -45,7 +45,7 @@ func (b *burner) makes(kind string) bool {
 	return slices.ContainsFunc(b.made, func(o madeObjects) bool { return o.kind == kind })
 }
 
-// namespacesIn returns the names of namespaces in an object outside of its metadata.
+// namespacesIn returns the names of namespaces that an object refers to outside of its metadata.
 func namespacesIn(v any) (names []string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -77,7 +77,8 @@ func asList(v any) []any {
 	return all
 }
 
-// namesOwn reports whether any of the names is the name of a namespace of the job.
+// namesOwn reports whether any of the names is the name of a namespace of a job. base is the prefix of the job's
+// namespaces.
 func namesOwn(names []string, base string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		rest, ok := strings.CutPrefix(name, base)

@@ -11,14 +11,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnProfiles is a pprof measurement, which takes profiles of components at the start of a job, at its end, and at an
-// interval.
+// burnProfiles is a pprof measurement. It takes profiles of components at the start and end of a job, and at an
+// interval in between.
 type burnProfiles struct {
 	item     *item
 	at       Remark
 	all      []burnProfile
 	interval time.Duration
-	told     bool // the remark about the times of profiles was added
+	told     bool // whether the remark about the times of profiles was added
 }
 
 type burnProfile struct {
@@ -47,7 +47,8 @@ func (b *burner) pprof(item *item, f *fields) *burnProfiles {
 	return p
 }
 
-// profileOf returns the profile to take of a target. If a run cannot take the profile, why is the reason, otherwise "".
+// profileOf returns the profile that a pprof target asks for. If a run cannot take this profile, why is the reason;
+// otherwise why is empty.
 func profileOf(t *fields) (p burnProfile, why string) {
 	at, err := url.Parse(t.text("url", ""))
 	if err != nil {
@@ -58,7 +59,7 @@ func profileOf(t *fields) (p burnProfile, why string) {
 		words = append(words, value)
 	}
 	if !t.has("labelSelector") {
-		return p, "there are no processes of a kubelet or a container runtime on simulated nodes"
+		return p, "simulated nodes have no kubelet or container runtime process"
 	}
 	for _, component := range []string{"kube-apiserver", "etcd", "kube-scheduler", "kube-controller-manager"} {
 		if slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, component) }) {
@@ -88,7 +89,7 @@ func profileOf(t *fields) (p burnProfile, why string) {
 // maxProfiles is the maximum number of profiles of one kind per job.
 const maxProfiles = 20
 
-// profilesOf returns the pprof measurements that apply to a job: its own, and those for all jobs.
+// profilesOf returns the pprof measurements that apply to a job: first the global ones, then the job's own.
 func (b *burner) profilesOf(j *burnJob) []*burnProfiles {
 	sets := slices.Clone(b.profiles)
 	for _, m := range j.list("measurements") {
@@ -99,11 +100,12 @@ func (b *burner) profilesOf(j *burnJob) []*burnProfiles {
 	return slices.DeleteFunc(sets, func(set *burnProfiles) bool { return len(set.all) == 0 })
 }
 
-// profilePhase adds a phase that takes profiles. kube-burner takes them before and after a job.
+// profilePhase adds a phase that takes profiles. It is called before and after the phases of a job, as kube-burner
+// takes profiles at these times.
 func (b *burner) profilePhase(name string, sets []*burnProfiles) {
 	var profiles []*mapping
 	lasts := time.Duration(0)
-	free := map[string]time.Duration{} // when a component's last CPU profile ends
+	free := map[string]time.Duration{} // end of the latest CPU profile, by component
 	for _, set := range sets {
 		for _, p := range set.all {
 			profiles = append(profiles, p.at(0, free))
@@ -117,8 +119,9 @@ func (b *burner) profilePhase(name string, sets []*burnProfiles) {
 	}
 }
 
-// at returns the profile with its start time: the given time or, if another CPU profile of the component has not ended
-// by then, after the end of that profile.
+// at returns the profile, which starts at the given time after the start of the phase. A component takes one CPU
+// profile at a time, so a CPU profile starts later if an earlier one has not ended. free has the end of the latest CPU
+// profile of each component.
 func (p burnProfile) at(after time.Duration, free map[string]time.Duration) *mapping {
 	m := flow("component", p.component, "kind", p.kind)
 	if p.lasts > 0 {
@@ -134,7 +137,7 @@ func (p burnProfile) at(after time.Duration, free map[string]time.Duration) *map
 	return m
 }
 
-// profileEach adds the profiles of each interval to the phase in which a job begins to create objects.
+// profileEach adds the profiles that are taken at an interval to the phase in which a job begins to create objects.
 func (b *burner) profileEach(j *burnJob, sets []*burnProfiles, phase *mapping) {
 	var profiles []*mapping
 	free := map[string]time.Duration{}

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// labelRange selects objects with labels of kube-burner: by given labels, a range of iterations and a range of
-// replicas.
+// labelRange selects objects by kube-burner's labels: by given labels, a range of iterations and a range of replicas.
 type labelRange struct {
 	labels   map[string]string
-	from, to int // iterations
-	// low and high are the range of replicas, from 1. If low is 0, all replicas match.
+	from, to int // first and last iteration
+	// low and high are the first and last replica, counted from 1. If low is 0, all replicas match.
 	low, high int
 }
 
-// rangesOf returns the ranges that select n objects of a template, starting at index from. Objects are counted in the
-// order in which kube-burner creates them: iteration by iteration, each with the given number of replicas. step is the
-// distance between consecutive values of the iteration label.
+// rangesOf returns the ranges that select n objects of a template, starting at index from. Objects are numbered in the
+// order in which kube-burner creates them: iteration by iteration, with the given number of replicas in each. step is
+// the difference between consecutive iteration labels.
 func rangesOf(from, n, replicas, step int) (all []labelRange) {
 	add := func(first, last, low, high int) {
 		all = append(all, labelRange{from: first * step, to: last * step, low: low, high: high})

@@ -8,8 +8,8 @@ import (
 // maxSteps is the maximum number of steps of an incremental load. Each step becomes a phase.
 const maxSteps = 50
 
-// steps adds the phases of a job with an incremental load, which is repeated with an increasing number of iterations.
-// The objects are removed after each step (pkg/burner/incremental.go).
+// steps adds the phases of a job with an incremental load. Such a job runs several times with an increasing number of
+// iterations, and removes its objects after each time (pkg/burner/incremental.go).
 func (b *burner) steps(j *burnJob, f *fields) {
 	whole := j.iterations
 	ends := b.stepEnds(j, f)
@@ -42,7 +42,7 @@ func (b *burner) healthCheck(j *burnJob, f *fields) {
 	switch {
 	case script == "":
 	case strings.Contains(script, "://"):
-		j.item.remark(b.lastPhase(), f.at("healthCheckScript"), "%s is not downloaded: save it, and name the file", script)
+		j.item.remark(b.lastPhase(), f.at("healthCheckScript"), "%s is not downloaded: save it locally, and name that file", script)
 	default:
 		m := newMapping()
 		m.set("run", append([]string{"sh"}, strings.Fields(script)...))
@@ -70,8 +70,8 @@ func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	return linearEnds(start, total, linear.integer("stepSize", 1), linear.integer("minSteps", 0))
 }
 
-// linearEnds returns the numbers of iterations of the steps. The number increases by step, or by less if at least least
-// steps are needed.
+// linearEnds returns the number of iterations of each step, from start to total. It increases by step. If that gives
+// fewer than least steps, it increases by less.
 func linearEnds(start, total, step, least int) []int {
 	step = max(1, step)
 	if steps := (total - start + step - 1) / step; least > 0 && steps < least {
@@ -85,9 +85,9 @@ func linearEnds(start, total, step, least int) []int {
 	return ends
 }
 
-// exponentialEnds returns the numbers of iterations of the steps. The number increases by start in each warm-up step,
-// and then by start times a power of the base. If most is positive, it limits each increase
-// after the warm-up.
+// exponentialEnds returns the number of iterations of each step, from start to total. It increases by start in each
+// warm-up step, and then by start times a power of base. If most is positive, it limits each increase after the
+// warm-up.
 func exponentialEnds(start, total int, base float64, most, warmup int) []int {
 	if base <= 0 {
 		base = 2

@@ -16,7 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// objectTemplate converts an object of a job to a template of a load. It returns nil if the object cannot be converted.
+// objectTemplate converts an entry in the objects of a job to a template of a load. It returns nil if that is
+// impossible.
 func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 	iterations := o.times(j, j.iterations)
 	text, ok := b.readTemplate(o)
@@ -59,21 +60,21 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 	return &burnTemplate{object: o, at: t, text: made, objects: objects}
 }
 
-// burnTemplate is the template of an object of a job.
+// burnTemplate is the converted template of an entry in the objects of a job.
 type burnTemplate struct {
 	object  *burnObject
 	at      *mapping
 	text    *templateText
 	objects []manifest // objects of the first iteration and replica
-	placed  bool       // at is in use in a load
+	placed  bool       // whether a load or an action contains at
 }
 
-// readTemplate reads the template of an object and appends the functions of the configuration. It returns false if the
-// template cannot be used or calls unknown functions.
+// readTemplate reads the template of an entry and appends the functions of the configuration. It returns false, after
+// an error or a remark, if the template is unusable.
 func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	file := filepath.Join(b.dir, o.template)
 	if strings.Contains(o.template, "://") {
-		o.item.remark(nil, o.at("objectTemplate"), "%s is not downloaded: save it, and name the file", o.template)
+		o.item.remark(nil, o.at("objectTemplate"), "%s is not downloaded: save it locally, and name that file", o.template)
 		return "", false
 	}
 	data, err := userfile.Read(file, userfile.Text)
@@ -99,8 +100,8 @@ func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	return text, true
 }
 
-// templateFailed reports an error if a value of a template is missing, as kube-burner does. For other failures of a
-// template it adds a remark.
+// templateFailed reports that a template cannot be rendered: as an error if a value is missing, because kube-burner
+// also fails then, otherwise as a remark.
 func (b *burner) templateFailed(o *burnObject, err error) {
 	at := Remark{File: filepath.Join(b.dir, o.template)}
 	msg := strings.ReplaceAll(err.Error(), "\n", " ")
@@ -115,7 +116,7 @@ func (b *burner) templateFailed(o *burnObject, err error) {
 	o.item.remark(nil, at, "the template cannot be rendered, and the object is left out: %s", msg)
 }
 
-// knownFunction reports whether templates support a function.
+// knownFunction reports whether the templates of scenarios have a function.
 func knownFunction(name string) bool {
 	switch name {
 	case "and", "or", "not", "len", "index", "slice", "print", "printf", "println", "html", "js", "urlquery", "call", "eq", "ne", "lt", "le", "gt", "ge",
@@ -135,7 +136,8 @@ func namesIn(text string) []string {
 	return valueNames(tree)
 }
 
-// fit adds kube-burner's labels to a template and removes node selectors that no simulated node matches.
+// fit adds kube-burner's labels to a template and removes node selectors that match no simulated node. It returns the
+// new text and its objects. values are the values with which the change is verified.
 func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values []map[string]any, objects []manifest) (string, []manifest) {
 	changed, ok := addLabels(text, values, true, b.ownLabels(j, o))
 	switch {
@@ -172,7 +174,8 @@ func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values 
 // workerLabel is the label of worker nodes. Every simulated node is a worker.
 const workerLabel = "node-role.kubernetes.io/worker"
 
-// selectsWorkers reports whether all node selectors with workerLabel require its usual, empty value.
+// selectsWorkers reports whether workerLabel has its usual value, which is empty, in all node selectors that contain
+// it.
 func selectsWorkers(objects []manifest) bool {
 	return !slices.ContainsFunc(objects, func(m manifest) bool {
 		value, asks := m.at(append(podSpec(m.kind()), "nodeSelector")...)[workerLabel]
@@ -180,7 +183,8 @@ func selectsWorkers(objects []manifest) bool {
 	})
 }
 
-// corners returns the template values for the first and last iterations and replicas.
+// corners returns template values for the first two and the last iterations, each with the first two and the last
+// replicas.
 func (b *burner) corners(first map[string]any, iterations, replicas int) (all []map[string]any) {
 	for _, i := range []int{0, 1, iterations - 1} {
 		for _, r := range []int{1, 2, replicas} {
@@ -195,7 +199,8 @@ func (b *burner) corners(first map[string]any, iterations, replicas int) (all []
 	return all
 }
 
-// trimLines removes blank lines around a text and white space at the ends of lines, so that YAML can write it as a block.
+// trimLines removes blank lines around a text and white space at the ends of lines, so that YAML can encode it as a
+// block scalar.
 func trimLines(text string) string {
 	lines := strings.Split(strings.Trim(text, "\r\n"), "\n")
 	for i, line := range lines {
@@ -204,7 +209,7 @@ func trimLines(text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// waitFor returns the conditions for which kube-burner waits after it has created an object.
+// waitFor returns the conditions that kube-burner waits for after it has created the objects of an entry.
 func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 	if !o.wait {
 		return nil
@@ -225,7 +230,7 @@ func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 			for _, p := range paths {
 				test := jqTest(p.text("key", ""), p.text("value", ""))
 				if test == "" {
-					o.item.remark(b.lastPhase(), p.at("key"), "not waited for: jq %s has no known equivalent in CEL", p.text("key", ""))
+					o.item.remark(b.lastPhase(), p.at("key"), "the run does not wait for these objects: jq %s has no known equivalent in CEL", p.text("key", ""))
 					continue
 				}
 				tests = append(tests, test)
@@ -236,7 +241,7 @@ func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 			switch {
 			case test == "":
 			case !celName.MatchString(resource):
-				o.item.remark(b.lastPhase(), o.at("waitOptions"), "not waited for: CEL cannot read the name %s", resource)
+				o.item.remark(b.lastPhase(), o.at("waitOptions"), "the run does not wait for these objects: CEL cannot read the name %s", resource)
 			default:
 				conditions = append(conditions, allOf(resource, labels, test, ownOf(kind)...))
 			}
@@ -245,8 +250,8 @@ func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 	return conditions
 }
 
-// ownOf returns the labels without which kube-burner does not wait for an object of a kind. Pods without jobLabel, such
-// as the pods of Jobs, are not waited for.
+// ownOf returns labels that an object of a kind must have so that kube-burner waits for it. It does not wait for pods
+// without jobLabel, such as the pods of Jobs.
 func ownOf(kind string) []string {
 	if kind == "Pod" {
 		return []string{jobLabel}

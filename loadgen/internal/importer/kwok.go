@@ -17,19 +17,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// stages imports KWOK Stages (kwok.x-k8s.io/v1alpha1).
 type stages struct {
 	*draft
 	all []*stage
-	// start is the time from the binding of a pod until its containers run, summed over all stages in between.
+	// start is the time from the binding of a pod until its containers run: the sum over all stages that lead there.
 	start span
-	init  span // duration of init containers
-	stop  span // time from the deletion of a pod until it is gone
-	lives []*mapping
-	of    map[string]*stage // stage of each life, by the life's name
-	// report is the interval at which nodes report their status.
+	init  span              // duration of init containers
+	stop  span              // time from the deletion of a pod until it is gone
+	lives []*mapping        // podLives of the scenario: what happens to a group of pods
+	of    map[string]*stage // the stage of each entry in lives, by the entry's name
+	// report is the interval at which nodes report their status. 0 means the default.
 	report time.Duration
-	ready  *stage
+	ready  *stage // the stage that sets pods to Running
 }
 
 // span is a uniformly distributed duration.
@@ -37,7 +36,7 @@ type span struct{ from, to time.Duration }
 
 func (s span) plus(o span) span { return span{s.from + o.from, s.to + o.to} }
 
-// orAtOnce returns the span, or the shortest valid span if it is zero.
+// orAtOnce returns the span or, if it is zero, the shortest duration that scenarios accept.
 func (s span) orAtOnce() span {
 	if s.to == 0 {
 		return span{time.Millisecond, time.Millisecond}
@@ -45,7 +44,7 @@ func (s span) orAtOnce() span {
 	return s
 }
 
-// spread formats the span for scenarios, as its median and 99th percentile.
+// spread formats the span as scenarios specify a distribution: its median and 99th percentile.
 func (s span) spread() string {
 	median := (s.from + s.to) / 2
 	p99 := s.from + time.Duration(0.99*float64(s.to-s.from))
@@ -56,7 +55,7 @@ func (s span) spread() string {
 	return text
 }
 
-// defaultNodes is the default number of nodes.
+// defaultNodes is the number of nodes if the options set none.
 const defaultNodes = 10
 
 // Kwok imports KWOK Stages from files and directories.
@@ -76,7 +75,7 @@ func Kwok(paths []string, o Options) (*Result, error) {
 		"Imported from Stages of KWOK by `loadgen import kwok`.",
 		"What every import does differently:",
 		"- nodes behave as kubelets do, with their requests, Events and heartbeats; Stages only change their times and outcomes;",
-		"- a delay with a jitter is a log-normal spread with the median and 99th percentile of KWOK's uniform one.",
+		"- a delay with a jitter is log-normal, with the median and 99th percentile of KWOK's uniform delay.",
 	}
 	k.nodes = newMapping()
 	count := o.Nodes
@@ -121,7 +120,8 @@ func (k *stages) fill() {
 	}
 }
 
-// rest returns a life for the pods that no other life selects. It returns nil if Stages do not change these pods.
+// rest returns an entry of podLives for the pods that no other entry selects, and adds the common settings to all
+// entries. It returns nil if there are no common settings.
 func (k *stages) rest() *mapping {
 	if k.init.to == 0 && k.stop.to == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (k *stages) rest() *mapping {
 	return l
 }
 
-// common adds to a life the parts that apply to all pods.
+// common adds the settings that apply to all pods to an entry of podLives.
 func (k *stages) common(l *mapping) {
 	if k.init.to > 0 && !hasKey(l, "init") {
 		l.set("init", flow("runFor", k.init.spread()))
@@ -182,8 +182,8 @@ func (k *stages) read(path string) error {
 	return nil
 }
 
-// readFile reads the documents of a file. It adds a remark for each document that is not a Stage. A Kustomization gets
-// no remark if there are other files.
+// readFile reads the documents of a file, and adds a remark for each one that is not a Stage. others reports whether
+// there are more files; a Kustomization then gets no remark.
 func (k *stages) readFile(file string, data []byte, others bool) error {
 	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
 		var doc yaml.Node

@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// podStage converts a stage of pods to a part of a pod's life.
+// podStage converts a stage of pods to the nodes' settings for all pods, or to an entry of podLives for the selected
+// pods.
 func (k *stages) podStage(s *stage) {
 	phase := lastWord(s.template, "phase:")
 	inits := strings.Contains(s.template, "initContainerStatuses")
@@ -26,15 +27,15 @@ func (k *stages) podStage(s *stage) {
 		k.stop = k.stop.plus(s.delay)
 		return
 	case s.deletes || s.deleting:
-		s.item.remark(nil, s.spec.at(""), "stage %s: pods are deleted by requests, and not by their nodes", s.name)
+		s.item.remark(nil, s.spec.at(""), "stage %s is left out: pods are deleted by requests, not by simulated nodes", s.name)
 		return
 	case phase == "Running" || phase == "Pending" && !inits || phase == "Pending" && strings.Contains(s.template, "podIP"):
 		switch {
 		case k.ready != nil && phase == "Running" && same(k.ready, s):
-			s.item.remark(nil, s.spec.at("weight"), "stage %s: all pods start as stage %s says", s.name, k.ready.name)
+			s.item.remark(nil, s.spec.at("weight"), "stage %s is left out: all pods start as in stage %s", s.name, k.ready.name)
 			return
 		case narrow:
-			s.item.remark(nil, s.spec.at("selector"), "stage %s is left out: all pods start in the same time", s.name)
+			s.item.remark(nil, s.spec.at("selector"), "stage %s is left out: all pods take the same time to start", s.name)
 			return
 		}
 		if phase == "Running" {
@@ -50,7 +51,7 @@ func (k *stages) podStage(s *stage) {
 		k.init = k.init.plus(s.delay)
 		return
 	case phase != "Succeeded" && phase != "Failed":
-		s.item.remark(nil, s.spec.at(""), "stage %s: its status is not written", s.name)
+		s.item.remark(nil, s.spec.at(""), "stage %s is left out: simulated nodes do not write its status", s.name)
 		return
 	}
 	if phase == "Failed" && code == 0 {
@@ -64,7 +65,8 @@ func failsInit(template string) bool {
 	return strings.Contains(template, "initContainerStatuses") && strings.Contains(template, "PodInitializing")
 }
 
-// life adds a life for the pods that a stage terminates.
+// life adds an entry of podLives for the pods that a stage terminates. init reports whether the pods end in an init
+// container.
 func (k *stages) life(s *stage, code int, init bool) {
 	l := k.newLife(s, "end")
 	if s.owner != "Job" || code != 0 {
@@ -83,12 +85,12 @@ func (k *stages) life(s *stage, code int, init bool) {
 		run.set("reason", "OOMKilled")
 	}
 	if strings.Contains(s.template, "exitCode: {{") || strings.Contains(s.template, "reason: {{") {
-		s.item.remark(l.Node, s.templateAt, "stage %s: exit code and reason are not drawn from the template", s.name)
+		s.item.remark(l.Node, s.templateAt, "stage %s: simulated nodes do not evaluate the template of exit code and reason", s.name)
 	}
 }
 
-// newLife adds a life for the pods that a stage selects. role is the part of the life that the stage describes: "end",
-// "stop" or "init".
+// newLife adds an entry of podLives for the pods that a stage selects. role is the part of the pod's life that the
+// stage describes: "end", "stop" or "init".
 func (k *stages) newLife(s *stage, role string) *mapping {
 	s.role = role
 	l := newMapping()
@@ -101,7 +103,7 @@ func (k *stages) newLife(s *stage, role string) *mapping {
 	return l
 }
 
-// match returns the pod selection of the stage.
+// match returns the stage's pod selector in the format of podLives.
 func (s *stage) match() *mapping {
 	m := flow()
 	if s.owner != "" {
@@ -117,14 +119,14 @@ func (s *stage) match() *mapping {
 	return m
 }
 
-// same reports whether two stages select the same pods, so that their weights decide between them.
+// same reports whether two stages select the same pods. KWOK then chooses between them by weight.
 func same(a, b *stage) bool {
 	return a.owner == b.owner && maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations) && a.deleting == b.deleting
 }
 
-// shares converts the weights of stages to the shares of lives, and orders lives from narrow to wide selectors. If two
-// stages select the same pod, the weights decide how often the narrower stage applies; otherwise the wider stage
-// applies.
+// shares converts the weights of stages to shares in podLives, and orders the entries from narrow to wide selectors. If
+// several stages select the same pod, the share of the narrowest is its part of their total weight; the remaining pods
+// get the next entry that matches.
 func (k *stages) shares() {
 	stageOf := func(l *mapping) *stage { return k.of[phaseName(l)] }
 	slices.SortStableFunc(k.lives, func(a, b *mapping) int { return stageOf(b).narrowness() - stageOf(a).narrowness() })
@@ -154,7 +156,7 @@ func (k *stages) shares() {
 			l.set("share", fmt.Sprintf("%.4g%%", 100*share))
 		}
 		if own.role != "end" && slices.ContainsFunc(k.lives, func(other *mapping) bool { return stageOf(other).role != own.role }) {
-			own.item.remark(l.Node, own.spec.at(""), "stage %s: a pod has one life; pods that an earlier life selects do not get this one", own.name)
+			own.item.remark(l.Node, own.spec.at(""), "stage %s: a pod follows one entry of podLives; pods that an earlier entry selects do not follow this one", own.name)
 		}
 	}
 	k.lives = slices.DeleteFunc(k.lives, func(l *mapping) bool { return slices.Contains(never, phaseName(l)) })

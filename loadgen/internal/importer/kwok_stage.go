@@ -24,11 +24,11 @@ type stage struct {
 	templateAt  Remark
 	labels      map[string]string
 	annotations map[string]string
-	owner       string   // kind of the pods' owner
-	deleting    bool     // whether it selects pods that are being deleted
+	owner       string   // required kind of the pods' owner; empty for any
+	deleting    bool     // whether the stage selects pods that are being deleted
 	unmatched   []Remark // effects that scenarios do not support
 	unselected  []Remark // parts of the selector that scenarios do not support
-	role        string   // role in the life of a pod: end, stop or init
+	role        string   // role passed to newLife
 	untilGrace  bool     // whether the delay may last until the end of a pod's grace period
 }
 
@@ -62,10 +62,10 @@ func newStage(f *fields, item *item) *stage {
 	return s
 }
 
-// gracePeriod is the grace period of pods that do not set their own.
+// gracePeriod is the Kubernetes default for a pod's terminationGracePeriodSeconds.
 const gracePeriod = 30 * time.Second
 
-// effects reads the effects of the stage.
+// effects reads which changes the stage makes to an object.
 func (s *stage) effects() {
 	next := s.spec.sub("next")
 	s.deletes = next.flag("delete", false)
@@ -97,7 +97,7 @@ func (s *stage) effects() {
 	}
 }
 
-// The jq expressions with which Stages select objects.
+// jq expressions in the selectors of Stages.
 var (
 	jqOwn   = regexp.MustCompile(`^\.metadata\.(labels|annotations)\["([^"]+)"\]$`)
 	jqOwner = regexp.MustCompile(`^\.metadata\.ownerReferences\.?\[\]\.kind$`)
@@ -126,21 +126,21 @@ func (s *stage) selector() {
 			s.owner = values[0]
 		case key == ".metadata.deletionTimestamp":
 			s.deleting = operator == "Exists"
-		case strings.HasPrefix(key, ".status."), key == ".metadata.finalizers": // a kubelet orders its states itself
+		case strings.HasPrefix(key, ".status."), key == ".metadata.finalizers": // the simulated kubelet decides the order of states
 		default:
 			s.unselected = append(s.unselected, jq.at("key"))
 		}
 	}
 }
 
-// The CEL expressions with which Stages select objects. Tests of the status are recognized but not converted, because
-// the simulated kubelet itself orders the states of a pod.
+// CEL expressions in the selectors of Stages. Tests of the status are recognized but not converted, because the
+// simulated kubelet decides the order of a pod's states.
 var (
 	celStatus = regexp.MustCompile(`^!?\(?(has\()?self\.status\.[^&|?]*$`)
 	celOwn    = regexp.MustCompile(`^self\.metadata\.(labels|annotations)\[['"]([^'"]+)['"]\] *== *['"]([^'"]*)['"]$`)
 )
 
-// celSelector reads a CEL expression of a selector. It reports whether the expression is supported.
+// celSelector reads a CEL expression of the selector. It returns false if the expression is not supported.
 func (s *stage) celSelector(text string) bool {
 	own := celOwn.FindStringSubmatch(text)
 	switch {
@@ -155,7 +155,7 @@ func (s *stage) celSelector(text string) bool {
 	return true
 }
 
-// stage converts a stage to settings of the simulated nodes. If its selector has no equivalent, the stage is left out.
+// stage converts a stage to settings of the simulated nodes. It leaves out a stage whose selector has no equivalent.
 func (k *stages) stage(s *stage) {
 	node := k.nodes.Node
 	switch {
@@ -181,9 +181,9 @@ func (s *stage) rest(node *yaml.Node) {
 	ownWeight := s.spec.has("weightFrom")
 	switch {
 	case ownDelay && ownWeight:
-		s.item.remark(node, d.at(""), "stage %s: annotations do not set an object's delay or weight; all objects have those of the stage", s.name)
+		s.item.remark(node, d.at(""), "stage %s: annotations do not set an object's delay or weight; all objects use the stage's values", s.name)
 	case ownDelay:
-		s.item.remark(node, d.at(""), "stage %s: annotations do not set an object's delay; all objects have that of the stage", s.name)
+		s.item.remark(node, d.at(""), "stage %s: annotations do not set an object's delay; all objects use the stage's delay", s.name)
 	case ownWeight:
 		s.item.remark(node, s.spec.at("weightFrom"), "stage %s: annotations do not set an object's weight", s.name)
 	}

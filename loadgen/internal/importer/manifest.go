@@ -10,10 +10,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// manifest is an object rendered from a template.
+// manifest is a Kubernetes object that was rendered from a template.
 type manifest map[string]any
 
-// render returns the objects of a template. Its error is a *template.Error.
+// render returns the objects that a template renders to. Random functions return the same values in each call. Its
+// error is a *template.Error.
 func render(text string, values map[string]any) ([]manifest, error) {
 	t, err := template.Parse(text)
 	if err != nil {
@@ -65,7 +66,7 @@ func textsOf(m manifest) map[string]string {
 	return all
 }
 
-// podTemplate returns the path of the pod template in objects of a kind, or nil.
+// podTemplate returns the path of the pod template in objects of a kind, or nil if the kind has none.
 func podTemplate(kind string) []string {
 	switch kind {
 	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job":
@@ -76,7 +77,7 @@ func podTemplate(kind string) []string {
 	return nil
 }
 
-// podSpec returns the path of the pod spec in objects of a kind, or nil.
+// podSpec returns the path of the pod spec in objects of a kind, or nil if the kind has none.
 func podSpec(kind string) []string {
 	if kind == "Pod" {
 		return []string{"spec"}
@@ -99,7 +100,7 @@ func (m manifest) podLabels() map[string]string {
 	return textsOf(m.at(append(at, "metadata", "labels")...))
 }
 
-// need is what objects need from nodes: pods, CPUs and memory.
+// need is the capacity and the features that pods need from nodes and the cluster. memory is in bytes.
 type need struct {
 	pods, onEach  float64 // onEach: pods of DaemonSets on each node
 	cpus, memory  float64
@@ -115,14 +116,14 @@ func (n need) plus(o need) need {
 	return need{n.pods + o.pods, n.onEach + o.onEach, n.cpus + o.cpus, n.memory + o.memory, n.claims || o.claims, n.nodes || o.nodes}
 }
 
-// Default capacity of a simulated node. A tenth of the CPUs and the memory is kept free.
+// Usable capacity of a simulated node with default settings: 90% of its CPUs and memory in bytes, and 100 pods.
 const (
 	nodePods   = 100
 	nodeCPUs   = 7.2
 	nodeMemory = 0.9 * (32 << 30)
 )
 
-// nodeCount returns the number of simulated nodes that the pods need.
+// nodeCount returns the number of simulated nodes that the pods need, or 0 if there are no pods.
 func (n need) nodeCount() int {
 	if n.pods == 0 && n.onEach == 0 {
 		return 0

@@ -20,8 +20,8 @@ var otherValue = regexp.MustCompile(`\{\{-?\s*\.(\w+)\s*-?\}\}`)
 
 var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 
-// promQL converts a kube-burner expression: the elapsed time of a job becomes the window of the phase. If the
-// expression cannot be converted, why is the reason, otherwise "".
+// promQL converts an expression of kube-burner: it inserts values, and replaces the elapsed time of a job by $window,
+// the length of the measured phases. If that is impossible, why is the reason; otherwise why is empty.
 func promQL(text string, values map[string]any) (expr, why string) {
 	text = otherValue.ReplaceAllStringFunc(text, func(action string) string {
 		if v, ok := values[otherValue.FindStringSubmatch(action)[1]]; ok {
@@ -39,13 +39,14 @@ func promQL(text string, values map[string]any) (expr, why string) {
 	return expr, ""
 }
 
-// Label matchers that select API servers: a label on OpenShift, and the job in a cluster's Prometheus.
+// Label matchers that select API servers: by the label apiserver, as on OpenShift, or by the job in a cluster's
+// Prometheus.
 var (
 	apiServerLabel = regexp.MustCompile(`\bapiserver(\s*(?:=~|!=|!~|=)\s*")`)
 	apiServerJob   = regexp.MustCompile(`\bjob(\s*=\s*)"apiserver"`)
 )
 
-// ownLabelsOf replaces the matchers that select API servers by a matcher of the job label that API servers have in a
+// ownLabelsOf replaces matchers that select API servers by the matcher job="kube-apiserver", which selects them in a
 // run's metrics.
 func ownLabelsOf(expr string) string {
 	return apiServerJob.ReplaceAllString(apiServerLabel.ReplaceAllString(expr, "job$1"), `job$1"kube-apiserver"`)
@@ -53,7 +54,7 @@ func ownLabelsOf(expr string) string {
 
 var window = strings.NewReplacer("$window", "1m", "$hours", "1")
 
-// selectorsOf returns the label matchers of each selector in an expression, or nil if the expression is invalid.
+// selectorsOf returns the label matchers of each vector selector in an expression, or nil if the expression is invalid.
 func selectorsOf(expr string) (all [][]*labels.Matcher) {
 	root, err := archive.NewParser().ParseExpr(window.Replace(expr))
 	if err != nil {
@@ -68,7 +69,7 @@ func selectorsOf(expr string) (all [][]*labels.Matcher) {
 	return all
 }
 
-// metricsOf returns a name for an expression: its first metric, or "expr".
+// metricsOf returns a short name for an expression: its first metric without suffix, or "expr".
 func metricsOf(expr string) string {
 	for _, matchers := range selectorsOf(expr) {
 		for _, m := range matchers {
@@ -80,7 +81,7 @@ func metricsOf(expr string) string {
 	return "expr"
 }
 
-// foreignPrefixes returns the prefixes of metrics that no part of a control plane exports.
+// foreignPrefixes returns prefixes of metrics that the components of a control plane do not export.
 func foreignPrefixes() []string {
 	return []string{
 		"node_", "container_", "machine_", "kube_", "kubelet_", "kubeproxy_", "crio_", "container_runtime_", "ovn", "haproxy_", "prometheus_", "cadvisor_",
@@ -98,8 +99,8 @@ func components() []string {
 	return []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "loadgen"}
 }
 
-// foreign returns the reason why an expression cannot be evaluated, if it reads anything that no component of a bundled
-// control plane exports. Otherwise it returns "".
+// foreign returns the reason why an expression cannot be evaluated with the metrics of a run, because it reads a metric
+// or label that no component of a bundled control plane has. It returns "" if it can be evaluated.
 func foreign(expr string) string {
 	for _, matchers := range selectorsOf(expr) {
 		for _, m := range matchers {
@@ -111,14 +112,14 @@ func foreign(expr string) string {
 			case slices.Contains(foreignLabels(), m.Name) && !m.Matches(""):
 				return fmt.Sprintf("the label %s is set by a Prometheus in a cluster, not by components", m.Name)
 			case m.Name == "job" && !slices.ContainsFunc(components(), m.Matches):
-				return fmt.Sprintf("there is no job %s: there are %s", m.Value, strings.Join(components(), ", "))
+				return fmt.Sprintf("there is no job %s; the jobs are %s", m.Value, strings.Join(components(), ", "))
 			}
 		}
 	}
 	return ""
 }
 
-// refused returns the reason why the expression of a gate or figure is invalid or cannot be evaluated, otherwise "".
+// refused returns the reason why the expression of a gate or a comparison row is invalid or cannot be evaluated, or "".
 func (d *draft) refused(m *mapping) string {
 	expr := ""
 	for i := 0; i < len(m.Content); i += 2 {

@@ -13,8 +13,8 @@ import (
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// configFunctions returns the functions of kube-burner's configuration files. Random functions draw the same values at
-// each import. env reads from values instead of the environment.
+// configFunctions returns the template functions for kube-burner's configuration files. Random functions return the
+// same values in each import. env reads from values instead of the environment.
 func configFunctions(values map[string]any) template.FuncMap {
 	all := bounds.Functions(rand.New(rand.NewPCG(1, 1)))
 	all["env"] = func(name string) string {
@@ -74,13 +74,13 @@ func valueNames(t *parse.Tree) (names []string) {
 	return names
 }
 
-// functionUse is a call of a function at a line of a template.
+// functionUse is a function call at a line of a template, counted from 1.
 type functionUse struct {
 	name string
 	line int
 }
 
-// unknownFunctions returns, by line, the calls of functions for which known returns false.
+// unknownFunctions returns the calls of functions for which known returns false, sorted by line.
 func unknownFunctions(text string, known func(string) bool) (all []functionUse, err error) {
 	t := parse.New("t")
 	t.Mode = parse.SkipFuncCheck
@@ -108,14 +108,14 @@ func unknownFunctions(text string, known func(string) bool) (all []functionUse, 
 	return all, nil
 }
 
-// parseTree parses a template without checking that its functions exist.
+// parseTree parses a template that may call unknown functions.
 func parseTree(text string) (*parse.Tree, error) {
 	t := parse.New("t")
 	t.Mode = parse.SkipFuncCheck
 	return t.Parse(text, "", "", map[string]*parse.Tree{})
 }
 
-// walk visits the nodes of a template.
+// walk calls visit for each node of a template, children first.
 func walk(n parse.Node, visit func(parse.Node)) {
 	pipe := func(p *parse.PipeNode) {
 		if p == nil {
@@ -163,7 +163,8 @@ func walk(n parse.Node, visit func(parse.Node)) {
 	visit(n)
 }
 
-// ParseValues parses NAME=VALUE pairs. If typed, it converts numbers and booleans.
+// ParseValues parses NAME=VALUE pairs of the flag --set. If typed is set, numbers and booleans are converted; otherwise
+// all values are strings.
 func ParseValues(pairs []string, typed bool) (map[string]any, error) {
 	values := map[string]any{}
 	for _, pair := range pairs {

@@ -14,9 +14,10 @@ import (
 // source is one configuration file.
 type source struct {
 	file string
-	// lines maps each line of the parsed text, from 0, to its line in the file. If it is nil, the lines are the same.
+	// lines maps lines of the parsed text to lines of the file, if the file is a template. Its index is the parsed line
+	// counted from 0; its values count from 1, and 0 means unknown. nil means that the lines are the same.
 	lines []int
-	errs  []error
+	errs  []error // errors in the file's values
 	// fold makes keys case-insensitive.
 	fold bool
 }
@@ -52,7 +53,8 @@ func (s *source) fail(n *yaml.Node, path, format string, args ...any) {
 	}
 }
 
-// fields provides the fields of a mapping, and records which fields were read.
+// fields gives access to the fields of a mapping, and records which fields were read, so that unread ones can be
+// reported.
 type fields struct {
 	src  *source
 	path string
@@ -60,7 +62,8 @@ type fields struct {
 	read map[string]bool
 }
 
-// fieldsOf returns the fields of a mapping node. For any other node except null it reports an error.
+// fieldsOf returns the fields of a mapping node. A node that is nil or null has no fields. Any other kind of node is an
+// error of the source.
 func (s *source) fieldsOf(n *yaml.Node, path string) *fields {
 	for n != nil && n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -113,7 +116,7 @@ func (f *fields) ignore(keys ...string) {
 	}
 }
 
-// at returns a Remark with the position of a key. If key is empty, it is the position of the mapping.
+// at returns a Remark at the position of a key or, if key is empty, of the mapping. Its text is empty.
 func (f *fields) at(key string) Remark {
 	if key == "" {
 		return Remark{File: f.src.file, Line: f.src.line(f.node), Field: f.path}
@@ -198,7 +201,7 @@ func (f *fields) duration(key string, otherwise time.Duration) time.Duration {
 	return v
 }
 
-// items returns the nodes of a list.
+// items returns the elements of a list, or nil if the key is missing.
 func (f *fields) items(key string) []*yaml.Node {
 	n := f.get(key)
 	if n == nil {

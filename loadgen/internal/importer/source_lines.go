@@ -11,11 +11,10 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// yamlLine matches the errors of the YAML parser.
+// yamlLine matches an error message of the YAML parser: an optional line, and the text.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError returns the error for a text that is not valid YAML, with the line in the file. lines is described at
-// source.
+// yamlError returns the error for a text that is not valid YAML, with the position in the file. lines is source.lines.
 func yamlError(file string, text []byte, err error, lines []int) error {
 	r := Remark{File: file, Text: err.Error() + " (the file is not valid YAML)"}
 	if m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " ")); m != nil {
@@ -38,8 +37,8 @@ func yamlError(file string, text []byte, err error, lines []int) error {
 	return errors.New(r.String())
 }
 
-// alignLines returns, for each rendered line, the number of its line in the template, or 0 if unknown. It matches the
-// lines in order, because a template action may render to any text.
+// alignLines returns, for each line of a rendered template, the number of the template line that it comes from, or 0 if
+// unknown. It compares the texts of lines in order, and tolerates that a template action renders to any text.
 func alignLines(templateText, rendered string) []int {
 	from := strings.Split(templateText, "\n")
 	to := strings.Split(rendered, "\n")
@@ -62,8 +61,8 @@ func alignLines(templateText, rendered string) []int {
 	return lines
 }
 
-// mayRender reports whether a template line may render to line. That is possible if line contains, in order, the texts
-// between the actions of the template line.
+// mayRender reports whether a template line may render to line: whether line contains, in order, the texts around the
+// template's actions. A template line without such texts is never a match.
 func mayRender(templateLine, line string) bool {
 	if !strings.Contains(templateLine, "{{") {
 		return strings.TrimSpace(templateLine) == strings.TrimSpace(line)

@@ -20,7 +20,7 @@ type mapping struct{ *yaml.Node }
 
 func newMapping() *mapping { return &mapping{&yaml.Node{Kind: yaml.MappingNode}} }
 
-// flow returns a mapping that is written on one line. pairs alternate between names and values.
+// flow returns a mapping in flow style, {a: 1, b: 2}. pairs are alternating names and values.
 func flow(pairs ...any) *mapping {
 	m := newMapping()
 	m.Style = yaml.FlowStyle
@@ -30,7 +30,7 @@ func flow(pairs ...any) *mapping {
 	return m
 }
 
-// set adds a field or replaces its value. It returns the key, which can carry comments.
+// set adds a field or replaces its value. It returns the key's node, to which comments can be added.
 func (m *mapping) set(key string, value any) *yaml.Node {
 	node := toNode(value)
 	for i := 0; i < len(m.Content); i += 2 {
@@ -44,7 +44,7 @@ func (m *mapping) set(key string, value any) *yaml.Node {
 	return name
 }
 
-// key returns the key of a field, which can carry comments, or nil if the field is missing.
+// key returns the node of a key, to which comments can be added, or nil if the field is missing.
 func (m *mapping) key(name string) *yaml.Node {
 	for i := 0; i < len(m.Content); i += 2 {
 		if m.Content[i].Value == name {
@@ -54,7 +54,7 @@ func (m *mapping) key(name string) *yaml.Node {
 	return nil
 }
 
-// replace replaces a field with another one at the same position.
+// replace replaces the field key by the field other, at the same position.
 func (m *mapping) replace(key, other string, value any) {
 	for i := 0; i < len(m.Content); i += 2 {
 		if m.Content[i].Value == key {
@@ -109,7 +109,7 @@ func toNode(value any) *yaml.Node {
 // commentWidth is the maximum width of comment lines.
 const commentWidth = 110
 
-// addComment adds a comment before a node and wraps it.
+// addComment adds a wrapped comment before a node, after comments that the node already has.
 func addComment(n *yaml.Node, text string) {
 	var lines []string
 	line := "#"
@@ -127,7 +127,7 @@ func addComment(n *yaml.Node, text string) {
 	n.HeadComment = strings.Join(lines, "\n")
 }
 
-// commentsOf returns the texts that addComment added to a node.
+// commentsOf returns the texts that addComment added to a node, unwrapped.
 func commentsOf(n *yaml.Node) (all []string) {
 	for _, line := range strings.Split(n.HeadComment, "\n") {
 		rest, more := strings.CutPrefix(line, "#   ")
@@ -145,7 +145,7 @@ const maxName = 40
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOf converts a text to a valid name in a scenario, of lower-case letters, digits and "-".
+// nameOf converts a text to a valid name in a scenario: lower-case letters, digits and "-", at most maxName bytes.
 func nameOf(text string) string {
 	var b strings.Builder
 	for i, r := range text {
@@ -164,7 +164,7 @@ func nameOf(text string) string {
 	return name
 }
 
-// unique returns a valid name that is not taken, derived from name, and marks it as taken.
+// unique returns a valid name that is derived from name and not in taken, and adds it to taken.
 func unique(name string, taken map[string]bool) string {
 	name = nameOf(name)
 	for n, base := 2, name; taken[name]; n++ {
@@ -175,7 +175,7 @@ func unique(name string, taken map[string]bool) string {
 	return name
 }
 
-// withSuffix appends a suffix and shortens the name to fit.
+// withSuffix appends "-" and the suffix, and shortens name so that the result has at most maxName bytes.
 func withSuffix(name, suffix string) string {
 	return strings.TrimRight(name[:min(len(name), maxName-len(suffix)-1)], "-") + "-" + suffix
 }
@@ -183,7 +183,7 @@ func withSuffix(name, suffix string) string {
 // maxLength is the maximum length of a phase.
 const maxLength = 24 * time.Hour
 
-// length formats a duration, limited to the valid lengths of a phase.
+// length formats a duration as the length of a phase, limited to between 1s and maxLength.
 func length(d time.Duration) string {
 	return scenario.Duration(min(max(d, time.Second), maxLength)).String()
 }

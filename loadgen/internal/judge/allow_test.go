@@ -46,7 +46,7 @@ groups:
 		"a failure is not allowed":    {[]string{rules}, []string{"Held", "Unseen", "Many"}, exitcode.Fail, "Held", "Held Unseen", "Many: "},
 		"a gate, by its alert's name": {[]string{gates, quiet}, []string{"Held"}, exitcode.Pass, "held", "held", ""},
 		"a gate, by its own name":     {[]string{gates, quiet}, []string{"held"}, exitcode.Pass, "held", "held", ""},
-		"nothing is judged":           {[]string{none}, []string{"Held"}, exitcode.NoData, "Held", "Held", "nothing was judged: the lack of data of all 1 gates is allowed"},
+		"nothing is judged":           {[]string{none}, []string{"Held"}, exitcode.NoData, "Held", "Held", "nothing was judged: all 1 gates lack data, and --allow-no-data names all of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res, err := By(t.Context(), dir, c.files, c.allow...)

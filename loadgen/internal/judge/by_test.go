@@ -135,7 +135,7 @@ func TestNoPassWithoutATimeline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "no data 3 [timeline.jsonl is damaged: it lacks the start of phase calm]"
+	const want = "no data 3 [timeline.jsonl is damaged: it does not contain the start of phase calm]"
 	for what, c := range map[string]struct {
 		left int
 		want string

@@ -1,5 +1,6 @@
-// Package judge judges recorded runs by their own gates, or by other gates and rules. Its
-// only input besides these is the run directory.
+// Package judge evaluates the gates (pass criteria) of a recorded run and gives its verdict: pass,
+// fail or no data. It reads only the run directory and, if the user gives them, files with other
+// gates or Prometheus rules.
 package judge
 
 import (
@@ -28,9 +29,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Judge judges the run in dir by its own gates and writes result.json, junit.xml and
-// report.html. A damaged file counts as missing data, and the result says so. Judge fails
-// if nothing could be judged or written.
+// Judge evaluates the gates in the scenario of the run in dir, and writes result.json, junit.xml
+// and report.html. A damaged file counts as missing data, and the result lists it. Judge fails if
+// nothing could be evaluated or written.
 func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -52,8 +53,8 @@ func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	return res, nil
 }
 
-// judge judges the run by gates. If the archive turns out to be unreadable, judge marks it
-// as damaged and judges the run again without it.
+// judge evaluates gates on the run. If reading the archive fails, judge records that the archive is
+// damaged and evaluates the gates again without it.
 func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (result.Result, error) {
 	res, err := analyse(ctx, rec, gates)
 	if err != nil && ctx.Err() == nil && rec.Archive != nil {
@@ -78,7 +79,7 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 			res.Diagnosis = &d
 		}
 	}
-	if rec.Foreign != nil { // the scenario does not belong to the run, so the run cannot fail by it
+	if rec.Foreign != nil { // the scenario file is not from this run, so its gates cannot fail the run
 		if res.Verdict = result.NoData; res.ExitCode != exitcode.Environment {
 			res.ExitCode = exitcode.NoData
 		}
@@ -115,8 +116,8 @@ func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (
 	return res, err
 }
 
-// DiagnosisOptions returns the options for the diagnosis of a whole run: its time, and its failed gates and gates without
-// data. A zero res has no gates.
+// DiagnosisOptions returns the options to diagnose a whole run: its start, whether it was cut off, its failed gates
+// and its gates without data. With a zero res, there are no gates.
 func DiagnosisOptions(rec *rundir.Recorded, res result.Result) diagnosis.Options {
 	o := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero()}
 	for _, g := range res.Gates {
@@ -136,8 +137,8 @@ func DiagnosisOptions(rec *rundir.Recorded, res result.Result) diagnosis.Options
 	return o
 }
 
-// AddReasons adds reasons for missing data to a result, before its other reasons. Gates that do
-// not need the data may still pass, but the run does not pass.
+// AddReasons inserts reasons for missing data before the existing reasons of a result. It changes a
+// pass to "no data", although single gates may still pass without the data.
 func AddReasons(res *result.Result, all ...error) {
 	var reasons []string
 	for _, err := range all {
@@ -149,8 +150,8 @@ func AddReasons(res *result.Result, all ...error) {
 	}
 }
 
-// source returns the run's archive as the source of the report's charts, or nil if there is no
-// archive.
+// source returns the archive, from which the report draws charts. It returns an untyped nil if
+// there is no archive.
 func source(rec *rundir.Recorded) chart.Source {
 	if rec.Archive == nil {
 		return nil
@@ -158,7 +159,7 @@ func source(rec *rundir.Recorded) chart.Source {
 	return rec.Archive
 }
 
-// Pictures returns the charts of the report of the run in dir, by the latest result. It
+// Pictures returns the charts of the report of the run in dir, drawn for its latest result. It
 // writes nothing.
 func Pictures(ctx context.Context, dir string) (all []report.Picture, err error) {
 	rec, res, err := rundir.OpenJudged(dir)
@@ -194,20 +195,20 @@ func Picture(ctx context.Context, dir, name string) (report.Picture, error) {
 	return report.Picture{}, exitcode.Usagef("%s has no chart %q (%s)", dir, name, hint)
 }
 
-// By judges the run in dir by other gates than its own, and writes nothing. Each file holds
-// either gates, as in a scenario (gates: [...]), or Prometheus rules (groups: [...]). An
-// alert of these rules must not fire in any phase, unless a gate of another file names it.
-// Lost scrapes, a saturated generator and similar problems count as in Judge.
+// By evaluates the gates in files instead of the gates of the run in dir, and writes nothing. Each
+// file contains either gates, as in a scenario (gates: [...]), or Prometheus rules (groups: [...]).
+// An alert of these rules must not fire in any phase, unless a gate in another file names the
+// alert. Lost scrapes, a saturated generator and similar problems affect the verdict as in Judge.
 //
-// Missing data is ignored for the gates and alerts that noDataAllowed names, unless all
-// gates lack data.
+// Missing data is ignored for the gates and alerts named in noDataAllowed, unless every gate lacks
+// data.
 func By(ctx context.Context, dir string, files []string, noDataAllowed ...string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
-	if rec.Scenario == nil { // gates refer to its phases and loads
+	if rec.Scenario == nil { // gates name phases and loads of the scenario
 		return res, fmt.Errorf("%s: %w", dir, errors.Join(rec.Damage...))
 	}
 	gates, err := readGates(rec.Scenario, files)
@@ -226,27 +227,27 @@ func By(ctx context.Context, dir string, files []string, noDataAllowed ...string
 
 func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 	var rules alerting.Ruleset
-	texts := map[string][]byte{} // of the files with gates
+	texts := map[string][]byte{} // file names and texts of the files with gates
 	var errs []error
 	for _, file := range files {
 		text, err := userfile.Read(file, userfile.Text)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("--rules %s: %w (name a file of gates, or of Prometheus' rules)", file, err))
+			errs = append(errs, fmt.Errorf("--rules %s: %w (give a file with gates or with Prometheus rules)", file, err))
 			continue
 		}
 		switch holds(text) {
 		case "gates":
 			texts[file] = text
 		case "spec":
-			errs = append(errs, fmt.Errorf("%s: an object of the Prometheus operator (move what is under spec: to a separate file: groups: [...])", file))
+			errs = append(errs, fmt.Errorf("%s: the file is an object of the Prometheus operator (copy the content of its spec: to a separate file that begins with groups:)", file))
 		case "groups":
 			set, err := alerting.Parse(file, text)
 			if err == nil && len(set.Alerts()) == 0 {
-				err = fmt.Errorf("%s: there are no alerts in it (records judge nothing)", file)
+				err = fmt.Errorf("%s: there are no alerts in it (recording rules alone judge nothing)", file)
 			}
 			rules, errs = append(rules, set...), append(errs, err)
 		default:
-			errs = append(errs, fmt.Errorf("%s: neither gates nor rules (write gates: as in a scenario, or groups: as for Prometheus)", file))
+			errs = append(errs, fmt.Errorf("%s: the file contains neither gates nor rules (write gates: as in a scenario, or groups: as for Prometheus)", file))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

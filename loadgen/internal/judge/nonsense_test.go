@@ -57,7 +57,7 @@ func TestImpossibleMeasurementsDoNotPass(t *testing.T) {
 		"a load twice": {func(m map[string]any) {
 			archivetest.At(m, "phases", 0).(map[string]any)["requests"] = []any{reads(m, 0), reads(m, 0)}
 		}, "load reads get configmaps appears twice"},
-		"sums that do not add up":    {func(m map[string]any) { reads(m, 0)["unsent"] = 7 }, "300 sent and 7 unsent are not 300 offered"},
+		"sums that do not add up":    {func(m map[string]any) { reads(m, 0)["unsent"] = 7 }, "300 sent and 7 unsent requests do not add up to 300 offered"},
 		"more answers than requests": {func(m map[string]any) { reads(m, 0)["succeeded"] = 301 }, "more answers than the 300 requests"},
 		"an interrupted phase":       {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["interrupted"] = true }, "storm is interrupted or does not match the scenario"},
 		"an undeclared condition":    {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["until"] = "podsReady" }, "storm is interrupted or does not match the scenario"},
@@ -122,7 +122,7 @@ func TestRunWithoutOwnDigestIsDamaged(t *testing.T) {
 	t.Parallel()
 	dir := archivetest.SoundRun(t)
 	archivetest.Change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) { delete(run, "digest") })
-	if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "run.json is damaged: it was changed after the run: its own SHA-256 is not in it") {
+	if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "run.json is damaged: it was changed after the run: it does not contain its own SHA-256") {
 		t.Errorf("exit code %d, %q", o.code, o.said)
 	}
 }
@@ -147,7 +147,7 @@ func TestTimelineWithOtherTimesDoesNotPass(t *testing.T) {
 		do  func(lines []string) []string
 		why string
 	}{
-		"a start lost":     {func(l []string) []string { return l[1:] }, "it lacks the start of phase calm"},
+		"a start lost":     {func(l []string) []string { return l[1:] }, "it does not contain the start of phase calm"},
 		"an end twice":     {func(l []string) []string { return append(l, l[1]) }, "it has the end of phase calm 2 times"},
 		"a clock set back": {func(l []string) []string { l[5] = strings.Replace(l[5], `T08:`, `T07:`, 1); return l }, "it has the end of phase storm at 2027-01-15T07:"},
 		"all of another day": {func(l []string) []string {
@@ -221,7 +221,7 @@ func TestKilledRunNamesMissingRecords(t *testing.T) {
 		}
 	}
 	o := judged(t, young)
-	if o.code != exitcode.NoData || o.said[0] != "run.json is missing: the run was killed while it came up, or the file was lost" || o.result.Run.Scenario != "sound" {
+	if o.code != exitcode.NoData || o.said[0] != "run.json is missing: the run was killed while it was starting, or the file was lost" || o.result.Run.Scenario != "sound" {
 		t.Errorf("exit code %d, %q of %+v", o.code, o.said, o.result.Run)
 	}
 	page, err := os.ReadFile(filepath.Join(young, result.HTMLFile))

@@ -8,14 +8,14 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Counts is the content of a Histogram in a form that can be serialized. Merged adds Counts with the same range.
+// Counts is the content of a Histogram in a form that can be serialized. Merged adds Counts up.
 type Counts struct {
 	Highest time.Duration `json:"highest"`
 	Zeros   int64         `json:"zeros,omitempty"`
 	Sum     float64       `json:"sum,omitempty"` // nanoseconds
 	Max     time.Duration `json:"max,omitempty"`
 	Clamped int64         `json:"clamped,omitempty"`
-	// Buckets holds pairs of numbers: the number of empty buckets to skip, and the count of the next bucket.
+	// Buckets contains pairs of numbers: the number of empty buckets to skip, and the count of the bucket after them.
 	Buckets []int64 `json:"buckets,omitempty"`
 }
 
@@ -39,8 +39,7 @@ func (h *Histogram) Counts() Counts {
 	return c
 }
 
-// Merged returns a histogram with the sum of all. All must have the same range. Empty Counts without a range are
-// ignored.
+// Merged returns a histogram with the sum of all Counts, which must have the same range. It ignores zero Counts.
 func Merged(all ...Counts) (*Histogram, error) {
 	var h *Histogram
 	for _, c := range all {
@@ -60,10 +59,10 @@ func Merged(all ...Counts) (*Histogram, error) {
 	return h, nil
 }
 
-// add adds c to the histogram. No other goroutine may use the histogram at the same time.
+// add adds c to the histogram. It is not safe for concurrent use.
 func (h *Histogram) add(c Counts) error {
 	if c.Highest != h.highest {
-		return fmt.Errorf("counts up to %v do not add to counts up to %v", c.Highest, h.highest)
+		return fmt.Errorf("histogram counts up to %v cannot be added to counts up to %v", c.Highest, h.highest)
 	}
 	if c.Zeros < 0 || c.Clamped < 0 || len(c.Buckets)%2 != 0 {
 		return errors.New("invalid histogram counts")

@@ -13,22 +13,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Lowest is the smallest duration that differs from zero in a Histogram.
+// Lowest is the smallest duration that a Histogram distinguishes from zero.
 const Lowest = time.Microsecond
 
 // digits is the number of significant digits of a quantile: its error is at most 0.1%.
 const digits = 3
 
-// Histogram is a distribution of durations. Its quantiles are accurate to three significant digits. It uses constant
-// memory: about 150 KB for a highest value of two minutes, and almost nothing until the first value above zero is
-// recorded. It is safe for concurrent use.
+// Histogram is a distribution of durations. Its quantiles are accurate to three significant digits. Its memory does
+// not grow with the number of values: it is about 150 KB for a highest value of two minutes, and almost nothing until
+// the first value above zero is recorded. It is safe for concurrent use.
 type Histogram struct {
 	highest time.Duration
 
 	mu      sync.Mutex
-	counts  *hdrhistogram.Histogram // of the values above zero, in nanoseconds; nil until the first one
+	counts  *hdrhistogram.Histogram // values above zero, in nanoseconds; nil until the first one
 	zeros   int64
-	sum     float64 // nanoseconds; exact, unlike the buckets
+	sum     float64 // exact sum in nanoseconds
 	max     time.Duration
 	clamped int64
 }
@@ -50,7 +50,7 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	d = max(d, 0)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d == 0 { // common for waits; needs no buckets
+	if d == 0 { // frequent for waits; needs no buckets
 		h.zeros += n
 		return
 	}
@@ -66,7 +66,7 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	_ = h.counts.RecordValues(int64(min(d, h.highest)), n)
 }
 
-// quantile returns the smallest duration that is not exceeded by at least a fraction q (0 to 1) of the values (the
+// quantile returns the smallest duration for which at least a fraction q (0 to 1) of the values are not greater (the
 // nearest-rank method). It returns zero if the histogram is empty.
 func (h *Histogram) quantile(q float64) time.Duration { return h.ranked(Rank(q, h.count())) }
 
@@ -76,7 +76,7 @@ func (h *Histogram) ranked(rank int64) time.Duration {
 		return 0
 	}
 	n := h.count()
-	// The upper edge of a bucket may be larger than the largest value in it.
+	// The upper bound of a bucket may be larger than the largest value in it.
 	v := min(time.Duration(h.counts.ValueAtQuantile(100*float64(rank-h.zeros)/float64(n-h.zeros))), h.max)
 	if v < Lowest {
 		return 0
@@ -84,7 +84,7 @@ func (h *Histogram) ranked(rank int64) time.Duration {
 	return v
 }
 
-// CountOver returns the number of values that exceeded d. d is accurate to three digits.
+// CountOver returns the number of values greater than d, which is accurate to three digits.
 func (h *Histogram) CountOver(d time.Duration) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,12 +118,11 @@ func (h *Histogram) Latency() result.Latency {
 	return l
 }
 
-// confidence is the confidence level of the upper bound of the p99.
+// confidence is the confidence level of result.Latency.P99Upper, the upper bound of the p99.
 const confidence = 0.99
 
-// AllowedOver returns the number of values, out of n, that may exceed a bound so that with 99% confidence at most 1% of
-// all values exceed it: 0 of 459, 1 of 662, 2 of 838, as in MLPerf's LoadGen. If n is too small for any bound,
-// AllowedOver returns false.
+// AllowedOver returns how many of n values may exceed a bound so that with 99% confidence at most 1% of all values
+// exceed it: 0 of 459, 1 of 662, 2 of 838, as in MLPerf's LoadGen. If n is too small for any bound, ok is false.
 func AllowedOver(n int64) (over int64, ok bool) {
 	b := distuv.Binomial{N: float64(n), P: 0.01}
 	// Find the first count that is too high.

@@ -8,8 +8,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// WithOpen returns the distribution with n additional values that are not final yet and longer than all others. These
-// values count as clamped. A quantile that is one of them is reported as the maximum of the other values.
+// WithOpen returns the distribution with n additional values that are not known yet, but longer than all others, such
+// as the durations of open requests. They count as clamped. For a quantile that is one of them, it reports the
+// maximum of the other values.
 func (h *Histogram) WithOpen(n int64) result.Latency {
 	known := h.Latency()
 	all := h.clone()
@@ -23,7 +24,7 @@ func (h *Histogram) WithOpen(n int64) result.Latency {
 	return l
 }
 
-// With returns the distribution with the given additional values. It does not change the histogram.
+// With returns the distribution of the histogram's values and the given values. It does not change the histogram.
 func (h *Histogram) With(values []time.Duration) result.Latency {
 	all := h.clone()
 	for _, d := range values {

@@ -5,13 +5,13 @@ import "math"
 // Rank returns the rank of the q-quantile of n values by the nearest-rank method. The smallest value has rank 1. The
 // rank is the ceiling of q*n: 0 if n is 0, otherwise from 1 to n.
 //
-// With the ceiling, at most a fraction of 1-q of the values is above the quantile: the p99 of 60 values is the largest
-// value.
+// Because of the ceiling, at most a fraction of 1-q of the values is above the quantile. For example, the p99 of 60
+// values is the largest value.
 func Rank(q float64, n int64) int64 {
 	exact := q * float64(n)
 	rank := math.Ceil(exact)
-	// The last digits of the product may be wrong: 0.07*100 exceeds 7. For quantiles with three decimals, products that
-	// are not whole numbers differ from the next whole number by at least 1/1000.
+	// The product may have a rounding error: 0.07*100 exceeds 7. For quantiles with three decimals, products that are
+	// not whole numbers differ from the next whole number by at least 1/1000.
 	if near := math.Round(exact); math.Abs(exact-near) <= 1e-13*exact {
 		rank = near
 	}

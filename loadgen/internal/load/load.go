@@ -10,19 +10,19 @@ import (
 // Load is one load of a scenario. A run calls Prepare, Run, Settle and Finish, in this order. Embed Plain for default
 // implementations of the optional methods.
 type Load interface {
-	// Prepare creates the objects and opens connections. Its errors name the verb and the object, with a hint.
+	// Prepare creates the load's objects and opens connections. Its errors contain the verb, the object and a hint.
 	Prepare(ctx context.Context) error
-	// Run generates the load until ctx ends. It returns when all requests have ended, at the latest one request timeout
-	// after ctx.
+	// Run generates the load until ctx ends. It returns when all requests have ended, which is at most one request
+	// timeout later.
 	Run(ctx context.Context) error
-	// BeginPhase begins a phase at the given time, to which later requests and events belong. Call it before the work
-	// of the phase starts.
+	// BeginPhase begins a phase at the given time. Later requests and events belong to that phase. Call it before the
+	// load of the phase starts.
 	BeginPhase(name string, at time.Time)
-	// AllOpen returns a channel that is closed when all watches that a phase may wait for are established. It returns
-	// nil if the load has no such watches.
+	// AllOpen returns a channel that is closed when all watches of the load have been established, for phases that
+	// wait for this. It returns nil if the load has no watches for which phases wait.
 	AllOpen() <-chan struct{}
-	// Settle waits until the watches have delivered all writes that they must deliver, or have given up missing
-	// deliveries as lost. Call it after Run.
+	// Settle waits until the watches have delivered all measured writes, or count missing deliveries as lost. Call it
+	// after Run.
 	Settle(ctx context.Context)
 	// Finish completes the load. It is called after Run, when all loads and faults have ended. It calls step to report
 	// work that takes time.
@@ -31,11 +31,11 @@ type Load interface {
 	AddTo(m *result.Measurements)
 	// Live returns the load's current rates and counts, for a display.
 	Live() Live
-	// Backlog returns the number of bytes that were received but not read yet.
+	// Backlog returns the number of bytes that were received and not read yet by this process.
 	Backlog() int64
 }
 
-// Plain implements the methods of a Load that has nothing to open, settle, finish or read.
+// Plain provides default methods for a Load that has no watches to wait for and nothing to finish.
 type Plain struct{}
 
 // AllOpen returns nil: the load has no watches to wait for.
@@ -62,14 +62,14 @@ func AddToPhases[T any](m *result.Measurements, byPhase map[string]T, add func(*
 // Live is a load's state for a display. Rates cover the time since the previous call of Load.Live. Fields that do not
 // apply to a kind of load are zero.
 type Live struct {
-	// Offered is the number of arrivals per second, Achieved the number of requests per second that were answered with
-	// 2xx.
+	// Offered is the number of requests that were due per second. Achieved is the number of requests that were
+	// answered with 2xx per second.
 	Offered, Achieved float64
 	// P99 is the 99th percentile of request latency, which is measured from the intended start.
 	P99 time.Duration
 	// Open is the number of open watches.
 	Open int
-	// Delivered is the total number of delivered events of measured writes.
+	// Delivered is the number of watch events of measured writes that were delivered since the start of the load.
 	Delivered int64
 }
 

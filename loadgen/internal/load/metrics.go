@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register registers the collector *c. If reg already has an equal collector, Register sets *c to that collector. If
-// reg is nil, it does nothing.
+// Register registers the collector *c. If an equal collector is already registered, Register sets *c to that one. If
+// reg is nil, Register does nothing.
 func Register[C prometheus.Collector](reg prometheus.Registerer, c *C) error {
 	if reg == nil {
 		return nil

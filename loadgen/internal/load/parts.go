@@ -5,15 +5,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Divided is a load that can be divided into shares, one for each worker. The results of the shares can be merged.
+// Divided is a load that can be divided among workers. The results of the workers can be merged.
 type Divided interface {
 	Load
 	// Parts returns the results so far, by phase.
 	Parts() []Part
 }
 
-// Part is the result of one share of a load in one phase. It contains counts of histograms instead of quantiles,
-// because quantiles cannot be added.
+// Part is the result of one worker's share of a load in one phase. It contains counts of histograms instead of
+// quantiles, because quantiles cannot be merged.
 type Part struct {
 	Phase    string         `json:"phase"`
 	Requests []RequestsPart `json:"requests,omitempty"`
@@ -22,7 +22,7 @@ type Part struct {
 	Acknowledged int64 `json:"acknowledged,omitempty"`
 }
 
-// RequestsPart is the result of a share's requests of one kind. The distributions in Sums are empty; the counts replace
+// RequestsPart is the result of the requests of one kind. The distributions in Sums are empty; the counts replace
 // them.
 type RequestsPart struct {
 	Sums     result.Requests `json:"sums"`
@@ -33,7 +33,7 @@ type RequestsPart struct {
 	Service  latency.Counts  `json:"service"`
 }
 
-// WatchesPart is the result of a share's watches. The distributions in Sums are empty; the counts replace them.
+// WatchesPart is the result of the watches. The distributions in Sums are empty; the counts replace them.
 type WatchesPart struct {
 	Sums            result.Watches `json:"sums"`
 	OpenLatency     latency.Counts `json:"openLatency"`

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Pause pauses the arrivals of all loads of a process. A pause moves their schedules by its length, so no arrivals are
-// made up for afterwards. Requests in flight and open watches continue. A nil *Pause never pauses. It is safe for
-// concurrent use.
+// Pause pauses the arrivals of all loads of a process. A pause delays their schedules by its length, so no arrivals
+// are skipped or made up for. Requests in flight and open watches continue. A nil *Pause never pauses. A Pause is
+// safe for concurrent use.
 type Pause struct {
 	mu    sync.Mutex
 	state atomic.Pointer[PauseState]
 }
 
-// NewPause returns a Pause that is not in progress.
+// NewPause returns a Pause that has not begun.
 func NewPause() *Pause {
 	p := &Pause{}
 	p.state.Store(&PauseState{changed: make(chan struct{})})
@@ -87,8 +87,8 @@ func (s *PauseState) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// Lost returns the total delay that past pauses caused to a schedule that began at start. A pause in progress is not
-// included.
+// Lost returns by how much past pauses have delayed a schedule that began at start. It does not include a pause in
+// progress.
 func (s *PauseState) Lost(start time.Time) (sum time.Duration) {
 	if s == nil {
 		return 0
@@ -107,7 +107,7 @@ func (p span) since(start time.Time) time.Duration {
 	return max(p.to.Sub(p.from), 0)
 }
 
-// Elapsed returns the time from start to now without the time of pauses.
+// Elapsed returns the time from start to now, not counting pauses.
 func (s *PauseState) Elapsed(start, now time.Time) time.Duration {
 	elapsed := now.Sub(start) - s.Lost(start)
 	if s.Paused() {
@@ -116,8 +116,8 @@ func (s *PauseState) Elapsed(start, now time.Time) time.Duration {
 	return elapsed
 }
 
-// Await waits until an arrival is due that was scheduled for the given time after start. It returns the time at which
-// the arrival was due, with the delay by pauses. It returns false if ctx ended first.
+// Await waits until an arrival is due that is scheduled for the time at after start. It returns the time at which the
+// arrival was due, delayed by the pauses. ok is false if ctx ended first.
 func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (due time.Time, ok bool) {
 	for ctx.Err() == nil {
 		s := p.State()
@@ -133,8 +133,8 @@ func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (d
 	return due, false
 }
 
-// awaitChange waits until the state changes or ctx ends, and for at most wait unless s is paused. It returns false if
-// ctx has ended.
+// awaitChange waits until the state changes or ctx ends. Unless s is paused, it waits for at most wait. It returns
+// false if ctx has ended.
 func awaitChange(ctx context.Context, s *PauseState, wait time.Duration) bool {
 	var over <-chan time.Time
 	if !s.Paused() {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Phases holds a load's statistics by phase. The phase of a request is determined by its intended start, the phase of
-// an event by its time.
+// Phases contains a load's statistics by phase. A request belongs to the phase of its intended start, and an event to
+// the phase in which it arrives.
 type Phases[T any] struct {
 	fresh func() *T
 
@@ -25,8 +25,8 @@ func NewPhases[T any](fresh func() *T) *Phases[T] {
 	return &Phases[T]{fresh: fresh, list: []phase[T]{{stats: fresh()}}}
 }
 
-// Begin begins a phase at the given time, or now if that time has passed: arrivals until now belong to the previous
-// phase. Call Begin before any work of the phase starts.
+// Begin begins a phase at the given time, or now if that time has passed, because earlier arrivals already belong to
+// the previous phase. Call Begin before the load of the phase starts.
 func (p *Phases[T]) Begin(name string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,7 +36,7 @@ func (p *Phases[T]) Begin(name string, at time.Time) {
 	p.list = append(p.list, phase[T]{name, at, p.fresh()})
 }
 
-// At returns the statistics of the phase that contains t.
+// At returns the statistics of the phase to which the time t belongs.
 func (p *Phases[T]) At(t time.Time) *T {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -55,7 +55,7 @@ func (p *Phases[T]) Now() *T {
 	return p.list[len(p.list)-1].stats
 }
 
-// Each calls f for every phase, with the length of the part of the phase between start and end. The unnamed phase
+// Each calls f for every phase. length is the time between start and end that belongs to the phase. The unnamed phase
 // begins at start.
 func (p *Phases[T]) Each(start, end time.Time, f func(name string, length time.Duration, stats *T)) {
 	p.mu.RLock()

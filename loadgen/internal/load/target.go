@@ -14,13 +14,13 @@ import (
 // LoadLabel is the key of a label on every object that a load creates. Its value is the load's name.
 const LoadLabel = "stormglass.dev/load"
 
-// Target is the API server under load, with the settings that all loads share. Loads in the same namespace need
+// Target is the API server under load, and the settings that all loads share. Loads in the same namespace need
 // different names.
 type Target struct {
 	// Config is the client configuration for the API server. Its rate limit and Transport are not used.
 	Config *rest.Config
-	// Namespace is the existing namespace for the loads' objects. If it is empty, loads on existing resources read all
-	// namespaces.
+	// Namespace is the namespace for the loads' objects, which must exist. If it is empty, loads on existing
+	// resources read all namespaces.
 	Namespace string
 	// Labels are set on every object that a load creates, in addition to LoadLabel.
 	Labels map[string]string
@@ -33,32 +33,32 @@ type Target struct {
 	Seed int64
 	// Registerer registers the loads' metrics. If it is nil, there are no metrics.
 	Registerer prometheus.Registerer
-	// Samples records the loads ten times a second. If it is nil, nothing is recorded.
+	// Samples records measurements of the loads ten times a second. If it is nil, nothing is recorded.
 	Samples *samples.Recorder
 	// Callers are the callers of loads of kind "custom", by load name.
 	Callers map[string]Caller
-	// Share is the part of each load that this process generates. The zero value means the whole load.
+	// Share is the part of each load that this worker generates. The zero value means the whole load.
 	Share Share
 	// Pause pauses arrivals. If it is nil, arrivals never pause.
 	Pause *Pause
 	// Acknowledged is called for each acknowledged measured write, to notify the other workers. It may be nil.
 	Acknowledged func(Ack)
-	// Stalls reports when the generator's own process did not run. If it is nil, that is unknown.
+	// Stalls reports the times at which the generator process itself did not run. If it is nil, they are unknown.
 	Stalls *stall.Meter
 }
 
-// Caller makes the requests of a load of kind "custom".
+// Caller makes the requests of a load of kind "custom". Users implement it in Go.
 type Caller interface {
-	// Prepare creates everything that Do needs. It is called before the first phase.
+	// Prepare creates everything that Do needs. The run calls it before the first phase.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
-	// Do makes one request. Calls are concurrent, one for each request in flight.
+	// Do makes one request. The load calls it concurrently, once for each arrival.
 	Do(ctx context.Context) error
 }
 
-// Opener is a Caller whose calls may continue after the answer has begun, such as a stream. The latency of such a call
-// ends when the answer begins.
+// Opener is a Caller whose calls, such as streams, may continue after the answer has begun. The latency of such a
+// call ends when the answer begins.
 type Opener interface {
 	Caller
-	// Open replaces Do. It makes one request, and calls begun when the answer begins, at most once.
+	// Open is called instead of Do. It makes one request, and calls begun when the answer begins, at most once.
 	Open(ctx context.Context, begun func()) error
 }

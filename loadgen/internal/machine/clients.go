@@ -2,15 +2,16 @@ package machine
 
 import "strings"
 
-// Processor time that one request may cost its client on this machine, in seconds. Up to these values, the clients of
-// the API servers count as part of the load. Processor time beyond these values counts as used by other programs.
+// Processor seconds that a client on this machine may use for one request to the API servers. Up to these values,
+// such clients count as part of the load. Processor time beyond these values counts as used by other programs.
 const (
 	perRequest = "0.005" // to write or read an object, in any language
 	perList    = "0.02"  // to decode a list of a thousand objects
 )
 
-// Rates of requests in PromQL: served counts those that the API servers answered, and sent those that the run and the
-// components sent. Watches and other long-lived connections are excluded, because they are counted only when they end.
+// Rates of requests in PromQL: served counts the requests that the API servers answered, and sent the requests that
+// the run and the components sent. Watches and other long-lived connections are excluded, because the API servers
+// count them only when they end.
 const (
 	served = `sum(rate(apiserver_request_total{job="kube-apiserver", verb!~"WATCH|WATCHLIST|CONNECT", subresource!~"/(livez|readyz|healthz).*"}[$over]))`
 	sent   = `sum(rate(stormglass_own_requests_total[$over]))` +
@@ -25,13 +26,13 @@ const (
 		` - (sum(rate(stormglass_requests_total{verb="list"}[$over])) or vector(0)), 0)`
 )
 
-// Clients returns PromQL for the rate of requests, per second, that the API servers answered to clients other than the
-// run and the components of the control plane. over is the range of the rate, such as "1m". The expression has no value
-// for a run that did not count its own requests.
+// Clients returns PromQL for the rate of requests, per second, that the API servers answered to other clients than
+// the run and the components of the control plane. over is the range of the rate, such as "1m". The expression has no
+// value for a run that did not count its own requests.
 func Clients(over string) string { return strings.ReplaceAll(clients, "$over", over) }
 
-// ClientProcessors returns PromQL for the number of processors that clients other than the run and the components may
-// use. over is the range of the rate, such as "1m".
+// ClientProcessors returns PromQL for the number of processors that those other clients may use as part of the load.
+// over is the range of the rate, such as "1m".
 func ClientProcessors(over string) string {
 	return strings.ReplaceAll(perRequest+` * `+clients+` + (`+perList+` - `+perRequest+`) * clamp_max(`+lists+`, scalar(`+clients+`))`, "$over", over)
 }

@@ -1,6 +1,6 @@
 // Package machine evaluates measurements of the generator's machine during a phase. It defines the limits above which
-// the machine was too busy for valid measurements of time. Runs, gates, comparisons and capacity searches judge only by
-// this package. It does no I/O.
+// the machine was too busy for valid measurements of time. Runs, gates, comparisons and capacity searches all use
+// these limits. It does no I/O.
 package machine
 
 import (
@@ -12,44 +12,45 @@ import (
 
 // Limits above which a machine is busy, as fractions.
 const (
-	// MuchOther is the limit for the share of all processor time that other programs use; 0.20 is 0.4 of two processors.
-	// Above the limit, the Linux scheduler makes the run wait for milliseconds at a time.
+	// MuchOther is the limit for the share of all processor time that other programs use; 0.20 is 0.4 of two
+	// processors. Above the limit, the Linux scheduler lets the processes of the run wait for milliseconds at a time.
 	MuchOther = 0.20
-	// SomeOther is the limit for the share of other programs on a Full machine, which has no idle time to compensate.
-	// `ab --throw-other` uses it on any machine and discards pairs above it, because a comparison looks for changes of
-	// 5%.
+	// SomeOther is the limit for the share of other programs on a Full machine, which has no idle time for them. `ab
+	// --throw-other` uses this limit on any machine and discards pairs above it, because a comparison looks for
+	// changes of 5%.
 	SomeOther = 0.05
-	// Full is the share of all processor time in use, including stolen time, above which threads that are ready to run
-	// wait.
+	// Full is the share of all processor time in use, including stolen time, at which threads that are ready to run
+	// begin to wait.
 	Full = 0.90
-	// Steal is the limit for the share of all processor time that the hypervisor takes. It stops a processor in the
-	// middle of a request.
+	// Steal is the limit for the share of all processor time that the hypervisor takes. The hypervisor may take a
+	// processor in the middle of a request.
 	Steal = 0.05
-	// Memory is the limit for the share of the time in which some process waited for memory (PSI "some"). Above it,
-	// reclaim stops every process that allocates, and programs are read from the disk again.
+	// Memory is the limit for the share of the time in which at least one process waited for memory (PSI "some").
+	// Above the limit, page reclaim stops every process that allocates memory, and the kernel reads program code from
+	// the disk again.
 	Memory = 0.10
-	// leastClients is the rate, in requests/s, below which Notes does not mention other clients.
+	// leastClients is the minimum rate of other clients' requests, per second, that Notes mentions.
 	leastClients = 1.0
 )
 
-// Facts describe a machine in a phase. Numbers of processors and rates are means over the phase.
+// Facts describes a machine during a phase. Numbers of processors and rates are means over the phase.
 type Facts struct {
 	Processors int
-	Used       float64 // number of processors that all programs used
+	Used       float64 // number of processors in use by all programs
 	Stolen     float64 // number of processors that the hypervisor took
-	// Others is the number of processors that other programs used, not counting the other clients. It is nil if the
-	// control plane may be one of these programs.
+	// Others is the number of processors that other programs used, not counting the other clients of the API servers.
+	// It is nil if the control plane may be one of these programs.
 	Others *float64
-	// Clients is the rate of requests that other clients sent, per second. It is nil if unknown.
+	// Clients is the rate of requests that other clients of the API servers sent, per second. It is nil if unknown.
 	Clients *float64
 	// Memory and IO are the shares of the time in which some process waited for memory or for a disk. They are nil if
-	// unknown. IO has no limit, because a disk keeps etcd waiting too.
+	// unknown. IO has no limit, because etcd itself causes waits for the disk.
 	Memory, IO *float64
 }
 
-// Of computes Facts from measurements over a number of seconds. ours is true if the generator started the whole control
-// plane. processors is the number of processors of the host, for old runs that did not record it in m. ok is false if
-// nothing is known.
+// Of computes Facts from measurements over the given number of seconds. ours is true if the generator started the
+// whole control plane. processors is the number of processors to use if m does not contain it, as in old runs. ok is
+// false if nothing is known.
 func Of(m *result.Machine, seconds float64, processors int, ours bool) (f Facts, ok bool) {
 	if m == nil || seconds <= 0 {
 		return f, false
@@ -109,7 +110,7 @@ func (f Facts) Busy() string {
 	return strings.Join(why, " and ")
 }
 
-// Notes returns all facts as texts, including facts without a limit.
+// Notes returns all facts as texts, also those that have no limit.
 func (f Facts) Notes() []string {
 	notes := []string{fmt.Sprintf("%.1f of %d processors were in use", f.Used, f.Processors)}
 	if f.Others != nil {
@@ -142,13 +143,13 @@ func (f Facts) memory() string {
 	return fmt.Sprintf("processes waited for memory %.0f%% of the time", 100**f.Memory)
 }
 
-// Ours reports whether the generator started the whole control plane. If not, the control plane may be among the other
-// programs.
+// Ours reports whether the generator started the whole control plane of the run. Otherwise the control plane may be
+// among the other programs.
 func Ours(run result.Run) bool {
 	return run.Cluster.Bundled && run.Cluster.Name != result.SharedCluster
 }
 
-// Lines returns one line for each phase that was measured on a busy machine, with the reason why it was busy.
+// Lines returns one line for each phase during which the machine was busy, with the reason.
 func Lines(phases []result.Phase) (lines []string) {
 	for _, p := range phases {
 		if p.Machine != nil && p.Machine.Busy != "" {

@@ -1,4 +1,4 @@
-// Package manifest creates the objects with which Stormglass runs itself in a cluster.
+// Package manifest creates the Kubernetes objects that run loadgen in a cluster.
 package manifest
 
 import (
@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nobody is an arbitrary user ID other than root.
+// nobody is the user and group ID with which containers run. Any ID other than root's works.
 const nobody = 65532
 
 var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`)
 
-// CheckImage returns an error if the value of --image is not a valid image name.
+// CheckImage returns an error if name, the value of --image, is not a valid image name.
 func CheckImage(name string) error {
 	switch {
 	case name == "":
@@ -36,7 +36,7 @@ func CheckImage(name string) error {
 	return nil
 }
 
-// CheckNamespace returns an error if the value of a flag is not a valid namespace name.
+// CheckNamespace returns an error if name is not a valid namespace name. flag is the flag that sets it, without --.
 func CheckNamespace(flag, name string) error {
 	if wrong := validation.IsDNS1123Label(name); len(wrong) > 0 {
 		return fmt.Errorf("--%s %q is not a namespace name (lower-case letters, digits and -, at most 63)", flag, name)
@@ -44,14 +44,15 @@ func CheckNamespace(flag, name string) error {
 	return nil
 }
 
-// Namespace returns a namespace in which Pod Security enforces the profile "restricted".
+// Namespace returns a namespace in which Pod Security enforces the profile "restricted". It adds a label to m.Labels,
+// which must not be nil.
 func Namespace(m metav1.ObjectMeta) *corev1.Namespace {
 	m.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
 	return &corev1.Namespace{TypeMeta: Type("v1", "Namespace"), ObjectMeta: m}
 }
 
-// Pod returns the spec of a pod with one container that runs loadgen. It satisfies Pod Security's profile "restricted".
-// temporary is the size limit of its directory for temporary files.
+// Pod returns the spec of a pod with one container, which runs loadgen with args. It satisfies the Pod Security profile
+// "restricted". temporary is the size limit of /tmp, such as "64Mi".
 func Pod(account, image, temporary string, args ...string) corev1.PodSpec {
 	return corev1.PodSpec{
 		ServiceAccountName: account,
@@ -97,7 +98,7 @@ func YAML(objects []runtime.Object) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// Plain returns an object without the fields that only a server sets.
+// Plain returns an object without its status and without unset fields, as in a manifest.
 func Plain(object runtime.Object) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -108,7 +109,7 @@ func Plain(object runtime.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: fields}, nil
 }
 
-// dropNulls removes fields that are null because they are not set, and empty metadata, status, strategy and resources.
+// dropNulls removes fields that are null, and metadata, status, strategy and resources if they are empty.
 func dropNulls(fields map[string]any) {
 	for name, value := range fields {
 		switch value := value.(type) {
@@ -128,7 +129,7 @@ func dropNulls(fields map[string]any) {
 	}
 }
 
-// Resource returns the resource of a kind that this package creates.
+// Resource returns the resource of a kind. It supports the kinds that run loadgen in a cluster.
 func Resource(kind string) schema.GroupVersionResource {
 	group := map[string]schema.GroupVersion{
 		"ClusterRole": rbacv1.SchemeGroupVersion, "ClusterRoleBinding": rbacv1.SchemeGroupVersion, "Role": rbacv1.SchemeGroupVersion, "RoleBinding": rbacv1.SchemeGroupVersion,

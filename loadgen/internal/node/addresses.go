@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// podNetworkBase is the base address of the pods' network, hostNetwork the base address of the nodes' network. No traffic is routed
-// to these networks.
+// podNetworkBase is the first address of the pod network, hostNetwork the first address of the node network. No traffic
+// is routed to these networks.
 const (
 	podNetworkBase = 10<<24 | 64<<16 // 10.64.0.0/10
 	podNetworkBits = 22

@@ -11,11 +11,11 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// room holds the node resources that a pod takes: a place among the node's pods, CPU, memory, ephemeral storage and
-// host ports.
+// room holds the node resources that a pod uses: its share of the pod capacity, CPU, memory, ephemeral storage and host
+// ports.
 type room struct {
-	pods, cpu, memory, storage int64                  // cpu in thousandths
-	ports                      []corev1.ContainerPort // of the host
+	pods, cpu, memory, storage int64                  // cpu in millicores
+	ports                      []corev1.ContainerPort // host ports only
 }
 
 func roomOf(pod *corev1.Pod) *room {
@@ -42,8 +42,8 @@ func (r *room) conflicts(other *room) bool {
 
 func anyAddress(ip string) bool { return ip == "" || ip == "0.0.0.0" }
 
-// fits reserves a pod's resources on the node, or rejects the pod and returns false. It does not check a pod that the
-// node has accepted before, which has a start time. The caller holds k.mu.
+// fits reserves a pod's resources on the node, or rejects the pod and returns false. It accepts every pod that has a
+// start time, because the node has admitted that pod before. The caller holds k.mu.
 func (k *kubelet) fits(p *pod, pod *corev1.Pod) bool {
 	asks := roomOf(pod)
 	if pod.Status.StartTime == nil {
@@ -63,7 +63,7 @@ func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 	var used room
 	conflict := false
 	for _, p := range k.pods {
-		if p.room == nil || p.listing != k.listing { // the current list of pods has not confirmed this pod, which may be gone
+		if p.room == nil || p.listing != k.listing { // not in the current list of pods yet: the pod may be gone
 			continue
 		}
 		used.pods++
@@ -93,8 +93,8 @@ func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 }
 
 // selects reports whether a pod's node selector and required node affinity match the node's labels, and rejects the pod
-// if they do not. It uses the labels that the node last read, or else those with which the node registered. Before it
-// rejects a pod, it reads the Node again, as a kubelet does.
+// if they do not. It uses the labels that the kubelet last read from the Node, or the labels with which it registered
+// if it has not read any. Before it rejects a pod, it reads the Node again, as a kubelet does.
 func (k *kubelet) selects(life *life, p *pod, pod *corev1.Pod) bool {
 	if a := pod.Spec.Affinity; len(pod.Spec.NodeSelector) == 0 && (a == nil || a.NodeAffinity == nil) {
 		return true

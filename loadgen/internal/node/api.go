@@ -21,8 +21,8 @@ import (
 
 // API configures the kubelet API that the nodes of a fleet serve.
 type API struct {
-	// At is the address that all nodes share, and the port of the first node; each further node has the next port. With
-	// the zero value, each node has its own address on the loopback device.
+	// At is the IP address that all nodes share, and the port of the first node. Each further node uses the next port.
+	// With the zero value, each node has its own loopback address and uses the kubelet's default port.
 	At netip.AddrPort
 	// Client is the client configuration for TokenReviews and SubjectAccessReviews, which authenticate and authorize
 	// the callers of the kubelet API.
@@ -52,7 +52,7 @@ func (f *Fleet) serveAPI(ctx context.Context) error {
 	a := f.plan.API
 	listeners, err := f.listen(ctx)
 	defer func() {
-		for _, l := range listeners { // left over after a failure
+		for _, l := range listeners { // close them after a failure
 			l.Close()
 		}
 	}()
@@ -85,7 +85,7 @@ func (f *Fleet) serveAPI(ctx context.Context) error {
 	for _, l := range listeners {
 		f.api.serving.Go(func() {
 			if err := server.Serve(l); err != nil {
-				f.plan.Log("the nodes' kubelet API: %v", err)
+				f.plan.Log("serve the nodes' kubelet API: %v", err)
 			}
 		})
 	}
@@ -126,7 +126,7 @@ func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error
 	}
 	c, err := f.plan.API.Sign(ctx, some[0].name, addresses)
 	if err != nil {
-		f.plan.Log("a serving certificate of the nodes' kubelet API: %v", err)
+		f.plan.Log("sign a serving certificate for the nodes' kubelet API: %v", err)
 	}
 	return c, err
 }
@@ -164,7 +164,7 @@ func (s *apiServer) close() {
 	}
 }
 
-// indexAt returns the index that a node at an address would have. The fleet may have no such node.
+// indexAt returns the index of the node that would serve an address. The index may be out of range.
 func (f *Fleet) indexAt(at netip.AddrPort) int {
 	if shared := f.plan.API.At; shared.IsValid() {
 		return int(at.Port()) - int(shared.Port())
@@ -258,7 +258,7 @@ func intervalOf(pod *corev1.Pod) time.Duration {
 }
 
 // Log writes a simulated container log: a line when the container starts, and one line per interval after that. Lines
-// are computed instead of stored, so the same part of a log is the same whenever it is read.
+// are computed, not stored, so repeated reads return identical lines.
 func (k *kubelet) Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error {
 	start, end := startOf(pod, container)
 	if o.Previous {
@@ -314,8 +314,8 @@ func (k *kubelet) Log(ctx context.Context, pod *corev1.Pod, container string, o 
 	}
 }
 
-// runs reports whether a pod's container runs on this node. An ephemeral container runs even while the other containers
-// wait for a restart.
+// runs reports whether a pod's container runs on this node. An ephemeral container also runs while the pod's other
+// containers wait for a restart.
 func (k *kubelet) runs(pod *corev1.Pod, container string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

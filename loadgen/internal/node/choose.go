@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// chooser draws the nodes that a fault hits, with the seed. It draws the same nodes however the nodes are divided among
-// processes.
+// chooser selects the nodes that a fault hits, at random with the seed. The selection does not depend on how the nodes
+// are divided among processes.
 type chooser struct {
 	plan  *plan
 	parts []Part
@@ -39,7 +39,6 @@ func (c *chooser) count() int {
 	return c.plan.early()
 }
 
-// names returns the names of nodes first to last-1.
 func (c *chooser) names(first, last int) []string {
 	var names []string
 	for i := first; i < last; i++ {
@@ -104,7 +103,7 @@ func (c *chooser) able(kind string) ([]int, error) {
 	return able, err
 }
 
-// hit starts a fault in all parts in parallel, and passes to each part the numbers of that part's nodes.
+// hit starts a fault in all parts in parallel. Each part gets only the numbers of the nodes that it simulates.
 func (c *chooser) hit(fault Fault, numbers []int) error {
 	own := make([][]int, len(c.parts))
 	for _, n := range numbers {

@@ -37,7 +37,7 @@ func (c *chooser) changeInstances(change control.Instances) error {
 	return c.plan.Cloud.ChangeInstances(ctx, change)
 }
 
-// join registers the nodes that Start did not register (Spec.Later).
+// join registers the nodes that Start left out (Spec.Later). It returns before they are Ready.
 func (f *Fleet) join() {
 	later := slices.DeleteFunc(slices.Clone(f.kubelets), func(k *kubelet) bool { return !k.is(absent) })
 	for _, k := range later {

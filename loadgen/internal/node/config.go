@@ -28,14 +28,13 @@ import (
 )
 
 const (
-	// Kubelet simulates all of a kubelet's API use: each node has its own identity, connection and watches, and sends
-	// every request of a real kubelet.
+	// Kubelet simulates all API requests of a real kubelet. Each node has its own identity, connection and watches.
 	Kubelet = "kubelet"
 	// Lean is like Kubelet, but nodes do not send requests that change nothing, such as the GET before a PATCH. A pod
-	// costs a third of the requests.
+	// costs about a third of the requests.
 	Lean = "lean"
-	// Shared uses two watches for all nodes together, over a few connections with one identity. Each node sends the
-	// same writes as with Lean.
+	// Shared uses one watch of pods and one of nodes for the whole fleet, over a few connections with one identity.
+	// Each node sends the same writes as with Lean.
 	Shared = "shared"
 )
 
@@ -50,33 +49,34 @@ type Config struct {
 	Release control.Release
 	// Identities provides the nodes' client credentials.
 	Identities Identities
-	// Restricted says that RBAC, not the Node authorizer, permits the nodes' requests, for example because nodes
-	// authenticate as ServiceAccounts. If RBAC refuses tokens, ConfigMaps or Secrets, pods start without them. Fidelity
-	// "shared" is always restricted.
+	// Restricted means that RBAC authorizes the nodes' requests instead of the Node authorizer, for example because
+	// nodes authenticate as ServiceAccounts. If RBAC refuses tokens, ConfigMaps or Secrets, pods start without them.
+	// Fidelity "shared" is always restricted.
 	Restricted bool
 	// Labels are the labels of each Node, such as the run's id. A key under kubernetes.io or k8s.io is an error unless
-	// a kubelet may set it. If Labels is not empty, a Node that exists already and lacks them is never taken over.
+	// a kubelet may set it. If Labels is not empty, the fleet never takes over an existing Node without these labels.
 	Labels map[string]string
-	// Taints are the taints of each Node, which keep pods of other users away. May be empty.
+	// Taints are the taints of each Node, which keep away pods that do not belong to the run. May be empty.
 	Taints []corev1.Taint
 	// Cloud is the simulated cloud that has an instance for each node. With a Cloud, nodes register like kubelets with
 	// --cloud-provider=external. Nil means no cloud.
 	Cloud Cloud
-	// NamePrefix is the part of the node names before the number: "sg-" makes sg-0, sg-1, ...
+	// NamePrefix is the prefix of the node names: "sg-" gives sg-0, sg-1, ...
 	NamePrefix string
 	// Seed determines all random choices: phases of heartbeats, jitter, which nodes fail.
 	Seed int64
 	// Registerer registers the fleet's metrics. Nil means that none are exported.
 	Registerer prometheus.Registerer
-	// Samples records breaks and relists of the nodes' watches. Nil means that they are not recorded.
+	// Samples records each time that a node's watch breaks or lists again. Nil means that nothing is recorded.
 	Samples *samples.Recorder
 	// Use returns the CPU usage of a pod with these labels: the current usage in cores, and the total so far in CPU
-	// seconds. ok is false if the pod serves no demand of the scenario. Use may be nil.
+	// seconds. ok is false if no demand in the scenario applies to the pod. Nil means that no pod has a demand.
 	Use func(labels map[string]string) (cores, seconds float64, ok bool)
 	// API is the kubelet API that the nodes serve. Nil means none.
 	API *API
-	// Part selects by number the nodes that this Fleet simulates. The zero value means all nodes. The nodes of a part
-	// serve no kubelet API, and the process that divides the nodes launches their instances in the Cloud.
+	// Part selects the nodes that this Fleet simulates when several processes share the nodes. The zero value means all
+	// nodes. The nodes of a part serve no kubelet API, and the coordinating process launches their instances in the
+	// Cloud.
 	Part load.Share
 	// Log is called with a line for each noteworthy event. May be nil.
 	Log func(format string, args ...any)
@@ -124,13 +124,13 @@ func (c Config) validate() (*plan, error) {
 		fail("fidelity %q is unknown (%s)", s.Fidelity, strings.Join(Fidelities(), ", "))
 	}
 	if c.Part.Part(s.Count) < 1 && s.Count > 0 {
-		fail("part %d of %d has none of %d nodes", c.Part.Index, c.Part.Of, s.Count)
+		fail("part %d of %d has no nodes, because count is %d", c.Part.Index, c.Part.Of, s.Count)
 	}
 	if !c.Part.Whole() && c.API != nil {
-		fail("a part of them cannot serve the API of kubelets")
+		fail("the kubelet API needs all nodes in one process")
 	}
 	if s.Later < 0 || s.Later > s.Count {
-		fail("later is %d of %d", s.Later, s.Count)
+		fail("later is %d (from 0 to count, which is %d)", s.Later, s.Count)
 	}
 	if c.Identities == nil {
 		fail("no identities given")
@@ -165,20 +165,20 @@ func (c Config) validate() (*plan, error) {
 	return p, errors.Join(errs...)
 }
 
-// everyRequest reports whether nodes also send those requests of a kubelet that change nothing (fidelity "kubelet").
+// everyRequest reports whether nodes also send the requests of a kubelet that change nothing (fidelity "kubelet").
 func (p *plan) everyRequest() bool { return p.Spec.Fidelity == Kubelet }
 
 // restricted reports whether RBAC decides what nodes may do.
 func (p *plan) restricted() bool { return p.Restricted || !p.own() }
 
-// own reports whether each node has its own connection and watches.
+// own reports whether each node has its own connection and watches (every fidelity except "shared").
 func (p *plan) own() bool { return p.Spec.Fidelity != Shared }
 
 func (p *plan) nodeName(i int) string { return fmt.Sprintf("%s%d", p.NamePrefix, i) }
 
 // shape is the name and the capacity of one kind of node.
 type shape struct {
-	name        string // empty: nodes without shapes
+	name        string // empty if the scenario has no node shapes
 	cpu, memory resource.Quantity
 	pods        int
 	devices     int
@@ -191,8 +191,8 @@ func (p *plan) shapeOf(i int) shape {
 	return p.shapes[p.shapeAt[i]]
 }
 
-// shape parses the shapes of nodes and assigns one to each node. It returns the largest pod capacity of any node, and
-// calls fail for each error.
+// shape parses the shapes of nodes and assigns one to each node. It returns the largest pod capacity among the shapes,
+// and calls fail for each error.
 func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 	s := p.Spec
 	kinds := s.Shapes
@@ -216,10 +216,10 @@ func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 		}
 		weight := cmp.Or(kind.Weight, 1)
 		if weight < 0 || one.pods < 1 {
-			bad("shape %q has weight %v and %d pods (over 0 each)", kind.Name, weight, one.pods)
+			bad("shape %q has weight %v and %d pods (each must be over 0)", kind.Name, weight, one.pods)
 		}
 		if len(s.Shapes) > 0 && (kind.Name == "" || len(validation.IsValidLabelValue(kind.Name)) > 0) {
-			bad("shape %q needs a name that is a label's value", kind.Name)
+			bad("shape %q: name must be a valid label value and not empty", kind.Name)
 		}
 		p.shapes, weights = append(p.shapes, one), append(weights, weight)
 		pods = max(pods, one.pods)
@@ -230,8 +230,8 @@ func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 	return pods
 }
 
-// draw returns a pseudo-random number from 0 to 1 that depends only on seed and what. For example, a pod takes equally
-// long to start in every run with the same seed.
+// draw returns a pseudo-random number between 0 and 1 that depends only on seed and what. So, for example, a pod has
+// the same start time in every run with the same seed.
 func draw(seed int64, what ...string) float64 {
 	h := fnv.New64a()
 	for _, s := range what {
@@ -243,8 +243,8 @@ func draw(seed int64, what ...string) float64 {
 	return (float64(x>>11) + 0.5) / (1 << 53)
 }
 
-// deal assigns one of len(weights) kinds to each of count nodes, in an order drawn by the seed. The number of nodes of
-// each kind is proportional to its weight, to within one node.
+// deal assigns one of len(weights) kinds to each of count nodes, in a random order determined by the seed. The number
+// of nodes of each kind is proportional to its weight, to within one node.
 func deal(weights []float64, count int, seed int64) []int {
 	total := 0.0
 	for _, w := range weights {

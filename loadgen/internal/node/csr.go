@@ -26,8 +26,8 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// csrTimeout is the time limit until a certificate is signed. The controller manager's --kube-api-qps limits the rate
-// of signatures, so hundreds of requests at once take a while.
+// csrTimeout is the time limit for obtaining a signed certificate. It is long because the controller manager's
+// --kube-api-qps limits the rate of signatures.
 const csrTimeout = 5 * time.Minute
 
 // shortestLife is the shortest lifetime of a certificate that the CSR API allows.
@@ -41,8 +41,8 @@ type csrSigner struct {
 
 // NewCSRSigner returns an Authority whose certificates a cluster signs through its CSR API (signer
 // kubernetes.io/kube-apiserver-client-kubelet). It creates, approves, awaits and deletes the CertificateSigningRequests
-// as admin. They have the given labels, by which a cleanup finds the requests of a killed run. Certificates are valid
-// for life, which is at most a week; 0 means a week.
+// as admin. It adds the given labels to them, so that a cleanup finds the requests of a killed run. Certificates are
+// valid for the duration life, at most a week; 0 means a week.
 func NewCSRSigner(admin *rest.Config, labels map[string]string, life time.Duration) Authority {
 	if life <= 0 || life > certLife {
 		life = certLife
@@ -73,8 +73,8 @@ func (s *csrSigner) client(ctx context.Context, name string, subject pkix.Name, 
 }
 
 // TryCertificates checks whether a cluster signs client certificates for nodes, and for kube-proxies if proxies is
-// true, and accepts them. It requests a certificate for a node that does not exist, and deletes the request. Errors are
-// one line.
+// true, and accepts them. It requests a certificate for a node that does not exist, and deletes the request. Error
+// messages have one line.
 func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]string, node string, proxies bool) error {
 	signer := NewCSRSigner(admin, labels, shortestLife)
 	config, err := signer.For(ctx, node)
@@ -90,8 +90,8 @@ func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]
 	return accepted(ctx, config, authorizationv1.ResourceAttributes{Verb: "watch", Resource: "services"})
 }
 
-// accepted checks that the API server accepts the client certificate in config and grants its user the permission
-// right.
+// accepted returns an error unless the API server accepts the client certificate in config and grants its user the
+// permission described by right.
 func accepted(ctx context.Context, config *rest.Config, right authorizationv1.ResourceAttributes) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -105,7 +105,7 @@ func accepted(ctx context.Context, config *rest.Config, right authorizationv1.Re
 	case err != nil:
 		return fmt.Errorf("use the certificate that the cluster has signed: %w", err)
 	case !answer.Status.Allowed:
-		return fmt.Errorf("a client with the certificate that the cluster has signed may not %s %s (is the Node authorizer on?)", right.Verb, right.Resource)
+		return fmt.Errorf("a client with the certificate that the cluster has signed may not %s %s (is the Node authorizer enabled?)", right.Verb, right.Resource)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (s *csrSigner) Serve(ctx context.Context, node string, addresses []netip.Ad
 	return pair(key, certificate)
 }
 
-// request creates a key and obtains a certificate for a subject. name is used for the name of the CSR and in errors.
+// request creates a key and obtains a certificate for a subject. name is part of the CSR's name and of error messages.
 func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name, addresses []netip.Addr, signer string, usage certificatesv1.KeyUsage) (key *ecdsa.PrivateKey, certificate []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, csrTimeout)
 	defer cancel()

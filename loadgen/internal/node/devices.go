@@ -19,14 +19,14 @@ import (
 const (
 	resourceGroup  = "resource.k8s.io/v1"
 	resourceSlices = "/apis/" + resourceGroup + "/resourceslices"
-	// claimRetry is how long a kubelet waits before it syncs a pod again whose claims it failed to prepare. Up to half
-	// of it is added at random (pkg/kubelet/pod_workers.go).
+	// claimRetry is the kubelet's wait after it failed to prepare the claims of a pod, before it syncs the pod again. A
+	// random jitter of up to half of claimRetry is added (pkg/kubelet/pod_workers.go).
 	claimRetry = 10 * time.Second
 )
 
 // publishDevices creates the node's ResourceSlice, as the kubelet plugin of a DRA driver does
-// (k8s.io/dynamic-resource-allocation/resourceslice). It first waits until the slices of an earlier life of the kubelet
-// are deleted. On a node without devices it does nothing.
+// (k8s.io/dynamic-resource-allocation/resourceslice). It first waits until wiped is closed, which means that the slices
+// from before the kubelet's restart are deleted. On a node without devices it does nothing.
 func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped <-chan struct{}) error {
 	count := k.plan.shapeOf(k.index).devices
 	if count == 0 {
@@ -43,15 +43,15 @@ func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped 
 		return err
 	}
 	_, err = k.link.do(life.ctx, call{verb: "create", resource: "resourceslices", path: resourceSlices, body: body, urgent: true})
-	if apierrors.IsAlreadyExists(err) { // created in an earlier life
+	if apierrors.IsAlreadyExists(err) { // created before a restart
 		return nil
 	}
 	return err
 }
 
-// newSlice makes the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, where a driver
-// uses a random suffix. If a Node is deleted and created again, the new slice thus has another name than the old one,
-// which the garbage collector removes.
+// newSlice makes the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, where a real
+// driver uses a random suffix. So if a Node is deleted and created again, the new slice has a different name from the
+// old slice, which the garbage collector deletes.
 func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) *resourcev1.ResourceSlice {
 	controller := true
 	owner.Controller = &controller
@@ -137,8 +137,8 @@ func (k *kubelet) readClaim(ctx context.Context, namespace, name string) (*resou
 	return claim, nil
 }
 
-// usable returns nil if a pod may use a claim on this node, or an error with the reason. If owned is true, the claim
-// must belong to the pod.
+// usable returns nil if a pod may use a claim on this node, and otherwise an error with the reason. If owned is true,
+// the pod must be the owner of the claim.
 func (k *kubelet) usable(claim *resourcev1.ResourceClaim, pod *corev1.Pod, owned bool) error {
 	if owned {
 		if err := resourceclaim.IsForPod(pod, claim, false); err != nil {

@@ -14,23 +14,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Part is the share of a run's nodes that one process simulates, in a Fleet with Config.Part set. Its methods may be
-// called concurrently.
+// Part controls the share of a run's nodes that one process simulates, in a Fleet with Config.Part set. Its methods may
+// be called concurrently.
 type Part interface {
 	// Start registers the nodes of the part, as Fleet.Start does.
 	Start(ctx context.Context) error
 	// Able and Hit act as Fleet.Able and Fleet.Hit do.
 	Able(kind string) ([]int, error)
 	Hit(fault Fault, numbers []int) error
-	// Live and Tally return the known state and results of the part.
+	// Live and Tally return the last known state and results of the part.
 	Live() Live
 	Tally() Tally
 	// Stop ends the nodes of the part.
 	Stop(ctx context.Context)
 }
 
-// Tally holds the results of the nodes in one process, in a format in which the results of several processes can be
-// added.
+// Tally holds the results of the nodes in one process, in a form that allows adding up the results of several
+// processes.
 type Tally struct {
 	// Sums holds all results except Heartbeat. Sums.Count is the number of nodes in the process.
 	Sums result.Nodes `json:"sums"`
@@ -38,15 +38,15 @@ type Tally struct {
 	Heartbeat latency.Counts `json:"heartbeat"`
 }
 
-// Divided is a set of simulated nodes that several processes share: of n parts, part k simulates the nodes whose number
-// modulo n is k. Together the parts act as one Fleet of the same Config: they have the same names and seeds, and faults
-// hit the same nodes. The methods of a Divided may be called concurrently, but Start only once.
+// Divided is a set of simulated nodes that several processes share: with n parts, part k simulates the nodes whose
+// number modulo n is k. Together the parts act as one Fleet with the same Config: the node names and random choices are
+// the same, and faults hit the same nodes. The methods of a Divided may be called concurrently, but Start only once.
 type Divided struct {
 	chooser *chooser
 }
 
 // Divide checks the configuration and combines parts into one Divided. The Divided launches and terminates the
-// instances in cfg.Cloud; the parts send all requests to API servers.
+// instances in cfg.Cloud. The parts send all other requests.
 func Divide(cfg Config, parts []Part) (*Divided, error) {
 	p, err := cfg.validate()
 	if err != nil {
@@ -133,7 +133,7 @@ func (d *Divided) Results() result.Nodes {
 	if !ready {
 		sum.ReadySeconds = 0
 	}
-	if h, err := latency.Merged(renewals...); err == nil { // all have the range of one LeaseRenew
+	if h, err := latency.Merged(renewals...); err == nil { // no error: all histograms have the same range
 		sum.Heartbeat = h.Latency()
 	}
 	return sum

@@ -7,10 +7,10 @@
 //
 //	a real kubelet                                  here
 //	----------------------------------------------  -------------------------------------------
-//	identity system:node:NAME, one HTTP/2            the same; signed by the plane's own client
-//	connection, protobuf                             CA, or through the CSR API
+//	identity system:node:NAME, one HTTP/2            the same; certificates are signed by the
+//	connection, protobuf                             client CA or through the CSR API
 //	POST nodes (not Ready), PATCH nodes/status       the same
-//	DELETE, GET, POST its Lease; GET its Node        the same; the GETs are not waited for
+//	DELETE, GET, POST its Lease; GET its Node        the same; it does not wait for the GETs
 //	GET, POST its CSINode                            the same
 //	watch its Node, its pods, services (no           the same six, as WatchLists; list and watch
 //	headless ones), csidrivers, runtimeclasses,      where a server has no WatchList
@@ -31,13 +31,13 @@
 //	gracePeriodSeconds 0
 //	GET, PATCH as containers end by themselves,      the same
 //	restart, back off, or fail a probe
-//	POST events: (Pulling,) Pulled, Created,         the same; all of one moment together
+//	POST events: (Pulling,) Pulled, Created,         the same; several Events in parallel
 //	Started, Killing for each container
 //	POST and PATCH events of its Node                the same, with the run's labels
-//	DELETE its ResourceSlices, GET its Node and      the same; the answers are known here
+//	DELETE its ResourceSlices, GET its Node and      the same; the answers are not used
 //	CSINode as it starts
-//	of a driver of devices: GET its Node, POST a     the same, over the kubelet's connection
-//	ResourceSlice, watch its own
+//	from a device driver: GET its Node, POST a       the same, over the kubelet's connection
+//	ResourceSlice, watch its own slices
 //	GET each ResourceClaim of a pod before its       the same, and again after 10 to 15 s where it
 //	sandbox, and its driver once more                is not allocated and reserved for the pod
 //	GET persistentvolumes, claims, attachments       GET each claim once, and again until it is bound;
@@ -46,15 +46,15 @@
 //	GET serviceaccounts for credential providers,    none
 //	watch clustertrustbundles, when in use
 //
-// `make calibrate-node` counts the requests of a real kubelet and of a simulated one, by verb:
+// `make calibrate-node` compares the numbers of requests of a real and a simulated kubelet, by verb. The results are in
 // loadgen/lab/records/calibration.md.
 //
 // With spec.kubeProxy, each node also sends the requests of a kube-proxy (cmd/kube-proxy/app, pkg/proxy):
 //
-//	identity system:kube-proxy, a connection         the same, signed by the same CA; through the
-//	                                                 CSR API by kubernetes.io/kube-apiserver-client
+//	identity system:kube-proxy, a connection         the same, signed by the same CA, or through the
+//	                                                 CSR API (kubernetes.io/kube-apiserver-client)
 //	watch its Node, services (with a cluster IP,     the same four
-//	not of another proxy), endpointslices (not
+//	not for another proxy), endpointslices (not
 //	headless), servicecidrs
 //	POST one event of its Node at its start          the same
 //
@@ -72,17 +72,18 @@
 // OnFailure complete after 10 s. A pod that is deleted before its containers ran ends as Failed,
 // ContainerStatusUnknown. Ephemeral containers run until their pod ends.
 //
-// A pod that does not fit on its node is rejected. A real kubelet also checks extended resources, hugepages, NoExecute
-// taints and the operating system, and evicts other pods for a critical pod. A pod waits for the ConfigMaps, Secrets
-// and claims of its volumes, unless its node is restricted. It does not wait for ConfigMaps and Secrets of its environment variables.
+// A node rejects a pod that does not fit. Unlike a real kubelet, it does not check extended resources, hugepages,
+// NoExecute taints and the operating system, and does not evict other pods for a critical pod. A pod waits for the
+// ConfigMaps, Secrets and claims of its volumes, unless its node is restricted (Config.Restricted). It does not wait for
+// ConfigMaps and Secrets of its environment variables.
 //
 // With fidelity "shared", one watch of pods and one of nodes serve all nodes, over a few connections with one identity.
 // This puts far less load on the API server's watches than real nodes would.
 //
 // The fault NodeFailure simulates the failure of a machine: the node's connection is reset, its requests are abandoned,
-// and it sends nothing more. NodeShutdown simulates an orderly shutdown, SlowKubelet a kubelet that lags. After
-// NodeRecovery a node acts as a restarted kubelet: it registers again, reports Ready, and reads its pods; containers
-// that ran still run.
+// and it sends nothing more. NodeShutdown simulates an orderly shutdown, and SlowKubelet a slow kubelet. After
+// NodeRecovery a node behaves like a restarted kubelet: it registers again, reports Ready, and reads its pods. Their
+// containers are still running.
 //
 // loadgen/lab/records/performance.md compares the cost of nodes of each fidelity with the cost of KWOK's nodes.
 package node

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// startEphemeral starts those ephemeral containers of a pod that have not started yet. They run until the pod ends, and
+// startEphemeral starts the ephemeral containers of a pod that have not started yet. They run until the pod ends, and
 // are never restarted. The caller holds k.mu.
 func (k *kubelet) startEphemeral(p *pod, pod *corev1.Pod) {
 	life := k.life

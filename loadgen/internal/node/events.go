@@ -23,7 +23,7 @@ const (
 
 type containerEvent struct{ container, field, reason, message string }
 
-// startEvents returns the Events of a pod whose containers start: Pulled, Created, Started for each.
+// startEvents returns the Events Pulled, Created and Started for each container of a pod.
 func startEvents(pod *corev1.Pod, pulled []bool) []containerEvent {
 	var out []containerEvent
 	eachContainer(pod, func(i int, c *corev1.Container, field string) {
@@ -74,8 +74,8 @@ func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field str
 	}
 }
 
-// announceEvents queues Events about a pod's containers after all earlier ones. A kubelet posts Events one at a time; a
-// simulated node posts all Events of one moment in parallel, at a third of the cost.
+// announceEvents queues Events about a pod's containers after all earlier Events. A kubelet posts Events one at a time.
+// A simulated node posts the Events of one call in parallel, which costs a third.
 func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []containerEvent) {
 	if !k.plan.postsEvents() {
 		return
@@ -133,7 +133,7 @@ func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time
 		Source:              corev1.EventSource{Component: component, Host: k.name},
 		ReportingController: component, ReportingInstance: k.name,
 	}
-	if of.Namespace == "" { // a clean-up finds Events of Nodes by the run's labels
+	if of.Namespace == "" { // about a Node: a cleanup finds it by the run's labels
 		e.Labels = k.plan.Labels
 	}
 	body, err = encode("v1", "Event", e)
@@ -161,7 +161,7 @@ func (k *kubelet) announce(life *life, by *link, component, kind, reason, messag
 			return
 		}
 		_, err = by.do(life.ctx, call{verb: "create", resource: "events", path: defaultEvents, body: body})
-		for count := 2; count <= times && err == nil; count++ { // a failure is counted
+		for count := 2; count <= times && err == nil; count++ { // errors are counted
 			patch := fmt.Sprintf(`{"count":%d,"lastTimestamp":%q,"message":%q}`, count, life.clock.Now().UTC().Format(time.RFC3339), message)
 			_, err = by.do(life.ctx, call{verb: "patch", resource: "events", path: defaultEvents + "/" + name, body: []byte(patch)})
 		}

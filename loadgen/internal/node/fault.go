@@ -15,27 +15,27 @@ import (
 type Fault struct {
 	// Kind is one of the following kinds of package control:
 	//
-	//   - NodeFailure: nodes that are up fall silent immediately: no heartbeats, no watches, connections reset (not
+	//   - NodeFailure: nodes that are up stop immediately: no heartbeats, no watches, connections reset (not
 	//     with fidelity "shared")
 	//   - InstancesVanish: like NodeFailure; the cloud also loses the nodes' instances
 	//   - NodeShutdown: nodes that are up shut down gracefully, like a kubelet with shutdownGracePeriod: the node
-	//     reports Ready=False, its pods end with phase Failed, and pods that still arrive are rejected; heartbeats
-	//     continue. When everything is reported, or after 30 s, the node falls silent and counts as failed
-	//   - SlowKubelet: nodes that are up and not slow yet send statuses, token requests and Events later by Delay, in
-	//     unchanged order. The interval between Lease renewals grows by Delay; the renewals do not count as missed
-	//     because of that
-	//   - KubeletUnreachable: the kubelet API of nodes that are up and reachable hangs; the nodes' own requests
+	//     reports Ready=False, its pods end with phase Failed, and new pods are rejected; heartbeats
+	//     continue. When everything is reported, or after 30 s, the node stops and counts as failed
+	//   - SlowKubelet: nodes that are up and not slow yet delay statuses, token requests and Events by Delay, in
+	//     unchanged order. The interval between Lease renewals grows by Delay; that alone does not count renewals
+	//     as missed
+	//   - KubeletUnreachable: on nodes that are up and reachable, the kubelet API hangs; the nodes' own requests
 	//     continue
-	//   - NodeScaleUp: the nodes that Start did not register now register, Spec.RegisterRate per second; nodes that
+	//   - NodeScaleUp: the nodes that Start left out register, Spec.RegisterRate per second; nodes that
 	//     cannot register are logged
 	//   - NodeRecovery: ends the other faults. Requests that slow nodes have already delayed still arrive late. Nodes
 	//     that are down come back as restarted kubelets: each registers again, however long that takes, reports Ready
-	//     and reads its pods; nodes that are refused are logged
+	//     and reads its pods; nodes that the API server refuses are logged
 	Kind string `json:"kind"`
-	// Fraction is the fraction of all present nodes that the fault hits, above 0. The number of nodes is rounded. If
-	// fewer nodes can be hit, the fault hits all of those.
+	// Fraction is the fraction of all present nodes that the fault hits, above 0. The number of nodes is rounded to the
+	// nearest integer. If fewer nodes are eligible (see Able), the fault hits all eligible nodes.
 	Fraction float64 `json:"fraction,omitempty"`
-	// Delay is the delay of a SlowKubelet; 0 hits no node.
+	// Delay is the delay of a SlowKubelet. With 0, a SlowKubelet hits no node.
 	Delay time.Duration `json:"delay,omitempty"`
 }
 
@@ -63,8 +63,8 @@ func (k *kubelet) able(kind string) bool {
 	return k.is(up)
 }
 
-// Hit starts a fault on the nodes with these numbers, which Able returned. It ignores the numbers of nodes in other
-// processes. A NodeScaleUp or NodeRecovery ignores the numbers and hits all nodes.
+// Hit starts a fault on the nodes with these numbers, which must come from Able. It ignores the numbers of nodes in
+// other processes. NodeScaleUp and NodeRecovery ignore the numbers and apply to all nodes.
 func (f *Fleet) Hit(fault Fault, numbers []int) error {
 	switch fault.Kind {
 	case control.NodeRecovery:
@@ -93,7 +93,6 @@ func (f *Fleet) Hit(fault Fault, numbers []int) error {
 	return nil
 }
 
-// recover ends the faults of all nodes.
 func (f *Fleet) recover() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +111,7 @@ func (f *Fleet) recover() {
 		back.Add(1)
 		if !f.workers.run(func() {
 			defer back.Done()
-			if err := k.run(life, math.MaxInt64); err != nil && !life.over() { // a kubelet that was Ready tries for ever
+			if err := k.run(life, math.MaxInt64); err != nil && !life.over() { // no time limit: a real kubelet retries forever
 				f.plan.Log("node %s did not recover: %v", k.name, err)
 			}
 		}) {
@@ -145,7 +144,7 @@ func (k *kubelet) fail() {
 	k.drop(true)
 }
 
-// leave makes a node that shuts down fall silent, unless the node has recovered or failed meanwhile.
+// leave ends all activity of a node that is shutting down, unless the node has recovered or failed meanwhile.
 func (k *kubelet) leave(life *life) {
 	k.mu.Lock()
 	leaves := k.state == shuttingDown && k.life == life
@@ -158,7 +157,7 @@ func (k *kubelet) leave(life *life) {
 	}
 }
 
-// silence ends the kubelet's life and counts the node as failed. The caller holds mu.
+// silence ends all activity of the kubelet and counts the node as failed. The caller holds mu.
 func (k *kubelet) silence() {
 	k.endLocked()
 	k.state = down
@@ -186,8 +185,8 @@ func (k *kubelet) slow(d time.Duration) {
 }
 
 const (
-	// shutdownGrace is the simulated shutdownGracePeriod; its value is a common one. By default a kubelet has no such
-	// period: NodeFailure simulates the shutdown of a node without it.
+	// shutdownGrace is the simulated kubelet setting shutdownGracePeriod, with a commonly used value. A kubelet's
+	// default is 0, which NodeFailure simulates.
 	shutdownGrace = 30 * time.Second
 	// statusTries is the number of attempts to report a node's status (a kubelet's nodeStatusUpdateRetry).
 	statusTries = 5
@@ -217,11 +216,11 @@ func (k *kubelet) shutdown() {
 		k.reports++
 		k.write(life, func() { k.writeShutdown(life, p, 0) })
 	}
-	// After shutdownGrace the machine switches off, and the remaining reports are never sent.
+	// After shutdownGrace the machine switches off. Reports that are still pending are never sent.
 	life.after(shutdownGrace, func() { k.leave(life) })
 }
 
-// reported notes that one status report of a shutdown is done. After the last report, the node falls silent.
+// reported records that one status report of a shutdown is done. After the last report, the node sends nothing more.
 func (k *kubelet) reported(life *life) {
 	k.mu.Lock()
 	k.reports--
@@ -249,7 +248,7 @@ func (k *kubelet) reportShutdown(life *life, try int) {
 	k.reported(life)
 }
 
-// writeShutdown reads a pod of a node that shuts down, and reports the pod as Failed.
+// writeShutdown reads a pod of a node that is shutting down, and reports the pod as Failed.
 func (k *kubelet) writeShutdown(life *life, p *pod, failures int) {
 	spec, err := k.lookAtPod(life, p)
 	if err == nil && spec.UID == p.uid && !finished(spec.Status.Phase) {
@@ -279,7 +278,7 @@ func (k *kubelet) lookAtPod(life *life, p *pod) (*corev1.Pod, error) {
 	return spec, decode(answer, spec)
 }
 
-// reject rejects a pod that was bound to a node that is shutting down. The caller holds k.mu.
+// reject rejects a pod that was bound to the node during the node's shutdown. The caller holds k.mu.
 func (k *kubelet) reject(p *pod, spec *corev1.Pod) {
 	life := k.life
 	k.reports++

@@ -24,7 +24,8 @@ import (
 // the server allows.
 const sharedConnections = 8
 
-// Fleet is the simulated nodes of one run. Its methods may be called concurrently, but Start only once.
+// Fleet simulates the nodes of one run, or one process's part of them. Its methods may be called concurrently, but
+// Start only once.
 type Fleet struct {
 	plan     *plan
 	chooser  *chooser
@@ -33,7 +34,7 @@ type Fleet struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	kubelets []*kubelet
-	origin   time.Time // time from which the slots of Lease renewals are counted
+	origin   time.Time // start of the first slot (see renewalSlot)
 	byName   map[string]*kubelet
 	links    []*link
 
@@ -47,7 +48,7 @@ type Fleet struct {
 
 	mu         sync.Mutex
 	generation uint64
-	shared     *watcher // of pods, with fidelity "shared"
+	shared     *watcher // the pod watch with fidelity "shared"; otherwise nil
 }
 
 // New checks the configuration and makes a Fleet. It sends nothing yet.
@@ -96,14 +97,14 @@ func New(cfg Config) (*Fleet, error) {
 }
 
 // pollEvery is the interval at which connections are polled while answers arrive. Polling delays a node's next request
-// by half the interval on average, which is little compared with the 50 ms or more that a kubelet takes. It makes nodes
-// a quarter cheaper.
+// by half the interval on average, which is little compared with the 50 ms or more that a real kubelet takes. It saves
+// a quarter of the CPU time.
 const pollEvery = 5 * time.Millisecond
 
 // Start registers all nodes except the last Spec.Later, at Spec.RegisterRate per second. It returns nil when the API
-// server has acknowledged all of them as Ready, or an error when one fails permanently or ctx ends. In a Fleet with
-// Config.Part, each node registers at the same time as if all nodes were in one process. Stop must be called even after
-// an error.
+// server has acknowledged all of them as Ready, or an error when one fails permanently or ctx ends. With Config.Part,
+// each node registers at the time at which it would register if one process simulated all nodes. Stop must be called
+// even after an error.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
 	f.origin = begin
@@ -123,7 +124,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 		f.startShared()
 	}
 	now := f.present()
-	if f.plan.Part.Whole() { // else the process that divides the nodes launches the instances
+	if f.plan.Part.Whole() { // otherwise the coordinating process launches them
 		if err := f.chooser.launch(0, f.plan.early()); err != nil {
 			return err
 		}
@@ -146,9 +147,9 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// register starts the registration of kubelets, Spec.RegisterRate per second in total; first is the number of the first
-// one. It calls done for each kubelet when the kubelet is Ready, or with the error of its registration. Cancelling pace
-// stops the registrations that have not started.
+// register starts to register kubelets, Spec.RegisterRate per second. The node with number first registers immediately,
+// and each later number one step later. register calls done for each kubelet, when it is Ready or with the error.
+// Cancelling pace stops the registrations that have not started.
 func (f *Fleet) register(kubelets []*kubelet, first int, done func(*kubelet, error)) (pace *life) {
 	gap := time.Duration(float64(time.Second) / float64(f.plan.Spec.RegisterRate))
 	pace = newLife(f.ctx, f.plan.clock, f.workers, f.ledger, nil)
@@ -183,7 +184,7 @@ func (f *Fleet) startShared() {
 	nodes.start()
 }
 
-// podSink returns a sink that passes the pods of the shared watch to their nodes.
+// podSink returns a sink that passes the events of the shared pod watch to the pods' nodes.
 func (f *Fleet) podSink() sink {
 	each := func(do func(*kubelet)) func() {
 		return func() {
@@ -213,7 +214,7 @@ func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.V
 	return w
 }
 
-// relist makes the shared watch list all pods again, so that nodes that were added get their pods.
+// relist makes the shared watch list all pods again, so that newly registered nodes get their pods.
 func (f *Fleet) relist() {
 	f.mu.Lock()
 	shared := f.shared
@@ -223,7 +224,7 @@ func (f *Fleet) relist() {
 	}
 }
 
-// Live is a fleet's current state, for a display.
+// Live holds the current state of a fleet, for display during a run.
 type Live struct {
 	Count, Registered, Ready, Failed int
 	Slow                             int // nodes that a fault has made slow
@@ -257,7 +258,7 @@ func (f *Fleet) Results() result.Nodes {
 	return r
 }
 
-// Tally returns the nodes' results so far, in a format that can be added to the results of other parts.
+// Tally returns the nodes' results so far, in a form that can be added to the results of other parts.
 func (f *Fleet) Tally() Tally {
 	t := Tally{Sums: f.Results(), Heartbeat: f.ledger.heartbeat.Counts()}
 	t.Sums.Heartbeat = result.Latency{}
@@ -291,7 +292,7 @@ func (f *Fleet) Stop(ctx context.Context) {
 	idle := f.workers.close()
 	links := f.allLinks()
 	for _, l := range links {
-		l.Drop(false) // wakes its waiters
+		l.Drop(false) // wakes requests that wait on the link
 	}
 	select {
 	case <-idle:
@@ -299,7 +300,7 @@ func (f *Fleet) Stop(ctx context.Context) {
 		return
 	}
 	for _, l := range links {
-		l.Drop(false) // connections that were dialled in the meantime
+		l.Drop(false) // connections opened since the first Drop
 		l.Ended(ctx)
 	}
 }

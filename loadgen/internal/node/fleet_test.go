@@ -156,7 +156,7 @@ func TestForeignNodeIsNotTakenOver(t *testing.T) {
 		return true
 	}
 	f := s.fleet(1, nil)
-	if err := f.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "exists already and does not carry this run's labels") {
+	if err := f.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "exists already without this run's labels") {
 		t.Errorf("start: %v", err)
 	}
 	s.mu.Lock()

@@ -8,19 +8,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The first and the longest wait before a refused renewal is tried again within its interval. A kubelet tries five
-// times immediately, and then backs off from 200 ms to 7 s.
+// First and longest wait before a failed renewal is tried again within its interval. A real kubelet tries five times
+// without a wait, and then backs off from 200 ms to 7 s.
 const (
 	renewBackoff    = 200 * time.Millisecond
 	renewBackoffMax = 7 * time.Second
 )
 
-// lateGap is a number of intervals. A renewal that starts later than that after the previous renewal counts as delayed.
-// The value allows for the 4% jitter of a kubelet's renewals.
+// lateGap is the longest normal time between the starts of two renewals, in intervals. A renewal that starts later
+// counts as delayed. The value allows for the 4% jitter of a kubelet's renewals.
 const lateGap = 1.05
 
 // heartbeat renews one node's Lease at fixed times: first, first+interval, first+2·interval, ... It attributes each
-// missed renewal to the generator or to the server:
+// missed renewal to the load generator (this process) or to the server:
 //
 //   - The generator missed a renewal that starts more than an interval late: the renewal is not sent, because the next
 //     one is due. Each renewal has its own timer, does not queue behind other nodes, and no goroutine waits for its
@@ -30,51 +30,52 @@ const lateGap = 1.05
 //     missed the renewal if more than half of the interval passed in this process, before the renewal started or before
 //     this process looked at the clock again.
 //
-// A kubelet counts its next renewal from the end of the last one (wait.JitterUntil, sliding, 4%), with a request
-// timeout of 10 s. Fixed times have the same rate, and define exactly when a renewal is late. The first time is drawn
-// for each node, because kubelets start at different times.
+// A real kubelet starts the next renewal one interval after the end of the previous one (wait.JitterUntil, sliding,
+// 4%), with a request timeout of 10 s. Fixed times have the same rate, and define exactly when a renewal is late. The
+// first time is random for each node, because kubelets start at different times.
 //
-// A SlowKubelet fault makes the renewals later by its delay. Because a kubelet counts from the end of the last renewal,
-// the interval then grows to interval+delay. The intended start of a renewal includes the delay, so the configured
-// delay alone is not a miss.
+// A SlowKubelet fault delays each renewal. A real kubelet counts from the end of the previous renewal, so the interval
+// grows to interval+delay. The intended start of a renewal includes the delay, so the delay alone does not count as a
+// miss.
 //
 // A renewal that starts more than lateGap intervals after the previous one counts as delayed, regardless of the cause.
-// This count shows slow kubelets.
+// Slow kubelets show up in this count.
 type heartbeat struct {
 	life     *life
 	interval time.Duration
-	// renew makes one attempt and calls done once, on any goroutine. It gives up when ctx ends.
+	// renew sends one renewal request and calls done once with the result, on any goroutine. It gives up when ctx ends.
 	renew func(ctx context.Context, done func(error))
-	// If slot is not 0, renewals start at origin plus a multiple of slot, so that the renewals of several nodes coincide.
+	// If slot is not 0, renewals start at origin plus a multiple of slot, so that several nodes renew at the same time.
 	slot   time.Duration
 	origin time.Time
 	// broken is called after two missed renewals in a row. A kubelet then opens a new connection.
 	broken func()
 
 	mu      sync.Mutex
-	due     time.Time     // of the next renewal
-	begun   time.Time     // of the last renewal; zero: none yet
+	due     time.Time     // intended start of the next renewal
+	begun   time.Time     // start of the last renewal; zero before the first
 	delay   time.Duration // delay of a slow node
 	timer   clock.Timer
 	current *renewal
-	misses  int // in a row
+	misses  int // number of missed renewals in a row
 }
 
 type renewal struct {
 	intended time.Time
-	lag      time.Duration // intended to begun
+	lag      time.Duration // actual start minus intended start
 	ctx      context.Context
 	cancel   context.CancelFunc
 }
 
-// renewalSlot returns the length of a slot. The nodes whose renewals fall into the same slot, at most about five, renew
-// their Leases at the same moment. A wake-up of the process costs more than a renewal, so separate renewals would take
-// twice the CPU time. The slot is at most 100 ms, and shorter with more nodes, to avoid bursts.
+// renewalSlot returns the length of a time slot. The nodes whose renewals are due in the same slot, about five on
+// average, renew their Leases together at the end of the slot. Waking the process costs more than a renewal, so
+// separate renewals would take twice the CPU time. The slot is at most 100 ms, and shorter with more nodes, to avoid
+// bursts.
 func renewalSlot(nodes int, interval time.Duration) time.Duration {
 	return min(5*interval/time.Duration(nodes), 100*time.Millisecond)
 }
 
-// start schedules the first renewal at a random time in the coming interval.
+// start schedules the first renewal at a random time within one interval from now.
 func (h *heartbeat) start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,7 +84,8 @@ func (h *heartbeat) start() {
 	h.arm(now)
 }
 
-// drawn returns a random time in the coming interval. If slot is not 0, it rounds the time up to the end of a slot.
+// drawn returns a random time within one interval from now. If slot is not 0, it rounds the time up to the end of a
+// slot.
 func (h *heartbeat) drawn(now time.Time) time.Time {
 	due := now.Add(time.Duration(h.life.float() * float64(h.interval)))
 	if h.slot > 0 {
@@ -108,13 +110,13 @@ func (h *heartbeat) stop() {
 	}
 }
 
-// slow delays the next renewal and all later ones by d. A d of 0 ends an earlier delay.
+// slow delays the next renewal and all later renewals by d. A d of 0 ends an earlier delay.
 func (h *heartbeat) slow(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.life.clock.Now()
 	h.due = h.due.Add(d - h.delay)
-	if h.due.Before(now) { // that time has passed: draw one from the coming interval
+	if h.due.Before(now) { // already past: choose a new random time
 		h.due = h.drawn(now)
 	}
 	h.delay = d
@@ -127,7 +129,7 @@ func (h *heartbeat) slow(d time.Duration) {
 func (h *heartbeat) tick() {
 	h.mu.Lock()
 	now := h.life.clock.Now()
-	if now.Before(h.due) { // slow moved the timer as it fired
+	if now.Before(h.due) { // slow has postponed the renewal while the timer fired
 		h.mu.Unlock()
 		return
 	}
@@ -157,8 +159,8 @@ func (h *heartbeat) tick() {
 	h.attempt(r, 1)
 }
 
-// expire gives up the renewal in flight, if there is one, because the next renewal is due. It counts the renewal as
-// missed. The caller holds mu.
+// expire cancels the renewal in flight and counts it as missed. It is called when the next renewal is due. If no
+// renewal is in flight it does nothing. The caller holds mu.
 func (h *heartbeat) expire(now time.Time) {
 	r := h.current
 	if r == nil {
@@ -198,7 +200,7 @@ func (h *heartbeat) acknowledged(r *renewal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.current != r {
-		return // too late: already counted
+		return // too late: already counted as missed
 	}
 	h.current, h.misses = nil, 0
 	h.life.ledger.renewed(h.life.clock.Since(r.intended))

@@ -27,23 +27,24 @@ import (
 
 // Identities provides client configurations for nodes. For is called once per node, possibly concurrently.
 type Identities interface {
-	// For returns the client configuration of the named node. Its user is system:node:NAME in the group system:nodes,
-	// unless the Identities are ServiceAccounts or shared.
+	// For returns the client configuration of the named node. The user is system:node:NAME in the group system:nodes,
+	// except with ServiceAccounts or NewShared.
 	For(ctx context.Context, node string) (*rest.Config, error)
-	// ForProxies returns the one client configuration of all kube-proxies, which share an identity as on real clusters.
-	// They cannot use the nodes' identities, because the Node authorizer does not permit nodes to read EndpointSlices.
+	// ForProxies returns the client configuration of the kube-proxies, which all share one identity as on real
+	// clusters. They cannot use the nodes' identities, because the Node authorizer does not permit nodes to read
+	// EndpointSlices.
 	ForProxies(ctx context.Context) (*rest.Config, error)
 }
 
 // Authority is an Identities that also signs the nodes' serving certificates.
 type Authority interface {
 	Identities
-	// Serve returns a serving certificate in the name of a node, valid for the given addresses.
+	// Serve returns a serving certificate with the subject of the node, valid for the given addresses.
 	Serve(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error)
 }
 
-// proxyUser is the user name of the kube-proxies. RBAC's bootstrap policy binds it to system:node-proxier, and to
-// nothing else.
+// proxyUser is the user name of the kube-proxies. RBAC's bootstrap policy binds it to the ClusterRole
+// system:node-proxier only.
 const proxyUser = "system:kube-proxy"
 
 // once caches the kube-proxies' identity. The first call of get requests it; after an error the next call tries again.
@@ -65,10 +66,10 @@ func (o *once) get(ctx context.Context) (*rest.Config, error) {
 	return o.made, err
 }
 
-// certLife is the longest lifetime of a certificate. Certificates are not rotated.
+// certLife is the maximum lifetime of a certificate. Certificates are not rotated.
 const certLife = 7 * 24 * time.Hour
 
-// clockSkew is the clock difference that a new certificate tolerates.
+// clockSkew is how far the API server's clock may be behind without rejecting a new certificate.
 const clockSkew = 5 * time.Minute
 
 type signer struct {
@@ -77,8 +78,8 @@ type signer struct {
 	key  crypto.Signer
 }
 
-// NewSigner returns an Authority that signs certificates itself, with the key of ca. base has the server's address and
-// the CA that verifies the server.
+// NewSigner returns an Authority that signs certificates itself, with the key of ca. base provides the server's address
+// and the CA that verifies the server; its credentials are not used.
 func NewSigner(base *rest.Config, ca control.KeyPair) (Authority, error) {
 	certs, err := cert.CertsFromFile(ca.CertFile)
 	if err != nil {
@@ -151,7 +152,7 @@ func (s *signer) sign(template *x509.Certificate) (key *ecdsa.PrivateKey, certif
 		template.NotAfter = s.ca.NotAfter
 	}
 	template.KeyUsage, template.BasicConstraintsValid = x509.KeyUsageDigitalSignature, true
-	der, err := x509.CreateCertificate(rand.Reader, template, s.ca, key.Public(), s.key) // draws the serial number
+	der, err := x509.CreateCertificate(rand.Reader, template, s.ca, key.Public(), s.key) // chooses a random serial number
 	if err != nil {
 		return nil, nil, fmt.Errorf("sign a certificate for %s: %w", template.Subject.CommonName, err)
 	}

@@ -26,7 +26,7 @@ const (
 	shuttingDown           // shuts down gracefully, and still sends requests
 	down                   // sends no requests
 	absent                 // not registered until a NodeScaleUp
-	joining                // absent until now, and about to register
+	joining                // was absent, and will register
 )
 
 type kubelet struct {
@@ -36,9 +36,9 @@ type kubelet struct {
 	index  int
 	name   string
 	hostIP netip.Addr
-	port   int32 // of its API
+	port   int32 // of its kubelet API
 	link   *link
-	proxy  *link        // of its kube-proxy; nil without one
+	proxy  *link        // connection of its kube-proxy; nil without a kube-proxy
 	delay  atomic.Int64 // delay of all writes of a slow node, in nanoseconds
 	lives  int          // number of starts so far
 
@@ -46,20 +46,20 @@ type kubelet struct {
 	life      *life // nil before the first start
 	heartbeat *heartbeat
 	state     nodeState
-	ready     bool // as last seen
-	settled   bool // the Ready patch of this life was acknowledged
-	mending   bool // a patch that makes the node Ready is in flight
+	ready     bool // as last reported or seen in a watch
+	settled   bool // the API server has acknowledged Ready since the last start
+	mending   bool // a patch that makes the node Ready is planned or in flight
 	pods      map[types.UID]*pod
 	objects   map[objectRef]*objectWatch
 	ips       addresses
 	images    images
 	listing   uint32
-	reports   int           // reports of a shutdown that are still to be made
-	isolated  chan struct{} // nil: its API can be reached
+	reports   int           // number of pending status reports of a shutdown
+	isolated  chan struct{} // nil while the kubelet API is reachable; closed when it is reachable again
 	pressures map[corev1.NodeConditionType]*pressure
-	labels    map[string]string // of the Node, as last read; nil: as registered
+	labels    map[string]string // labels of the Node as last read; nil: as registered
 	used      cpuTime
-	counters  map[string]cpuCounter // of containers, by the pod's UID and the name
+	counters  map[string]cpuCounter // by pod UID and container name
 }
 
 func newKubelet(f *Fleet, index int, link *link) *kubelet {
@@ -70,7 +70,7 @@ func newKubelet(f *Fleet, index int, link *link) *kubelet {
 	return k
 }
 
-// clear removes all pods from k. The caller holds mu, unless k is not shared yet.
+// clear makes k forget all pods. The caller holds mu, except in newKubelet.
 func (k *kubelet) clear() {
 	for _, p := range k.pods {
 		if p.state == running {
@@ -95,8 +95,8 @@ func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 	return life
 }
 
-// podCertificates is the first version whose kubelets watch PodCertificateRequests, because their feature gate is on by
-// default (pkg/features/kube_features.go).
+// podCertificates is the first Kubernetes version whose kubelets watch PodCertificateRequests by default
+// (pkg/features/kube_features.go).
 const podCertificates = "1.37"
 
 // watch opens the watches of a kubelet and of its kube-proxy (cmd/kube-proxy/app/server.go, pkg/proxy/node.go). With
@@ -131,7 +131,7 @@ func (k *kubelet) watch(life *life) {
 	open(k.link, "services", "/api/v1/services", fields("spec.clusterIP!=None"), false).start()
 	open(k.link, "csidrivers", "/apis/storage.k8s.io/v1/csidrivers", nil, false).start()
 	open(k.link, "runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", nil, false).start()
-	if k.plan.shapeOf(k.index).devices > 0 { // the watch of its device driver
+	if k.plan.shapeOf(k.index).devices > 0 { // its device driver watches its own slices
 		open(k.link, "resourceslices", resourceSlices, fields("spec.driver="+scenario.DeviceDriver+",spec.nodeName="+k.name), false).start()
 	}
 	if k.plan.Release.AtLeast(podCertificates) {

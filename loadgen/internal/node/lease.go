@@ -20,21 +20,22 @@ const (
 	leaseVersion = "coordination.k8s.io/v1"
 )
 
-// leaseKeeper creates and renews one node's Lease. A renewal that was given up may still use it during the next one.
+// leaseKeeper creates and renews one node's Lease. It is safe for concurrent use, because a cancelled renewal may still
+// run during the next renewal.
 type leaseKeeper struct {
 	node    string
 	owner   metav1.OwnerReference
 	life    *life
 	link    *link
 	seconds int32
-	keep    bool // keeps a Lease that an earlier kubelet left, as a real kubelet does
+	keep    bool // take over an existing Lease, as a real kubelet does
 
 	mu   sync.Mutex
 	last []byte // the Lease as last seen, encoded
 }
 
-// create creates the Lease. If an earlier kubelet left a Lease, create keeps it if keep is true, and deletes it
-// otherwise.
+// create creates the Lease. If the Lease exists already, create takes it over if keep is true, and otherwise replaces
+// it.
 func (k *leaseKeeper) create(ctx context.Context) error {
 	if k.keep {
 		answer, err := k.link.do(ctx, call{verb: "get", resource: "leases", path: leases + "/" + k.node, urgent: true})
@@ -63,8 +64,9 @@ func (k *leaseKeeper) post(ctx context.Context) error {
 	return k.remember(answer, err)
 }
 
-// renew updates the Lease, starting from the version last seen. It reads the Lease again only if another client changed
-// or removed it. done is called with the result, normally on the goroutine that reads the connection.
+// renew updates the Lease, based on the version last seen. If another client has changed the Lease, it reads the Lease
+// again first. If the Lease is gone, it creates a new one. done is called with the result, normally on the goroutine
+// that reads the connection.
 func (k *leaseKeeper) renew(ctx context.Context, done func(error)) {
 	c, err := k.put()
 	if err != nil {

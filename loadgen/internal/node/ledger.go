@@ -40,7 +40,7 @@ type ledger struct {
 func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, error) {
 	l := &ledger{
 		errors: map[string]int64{},
-		// A renewal is given up when the next one is due.
+		// A renewal is cancelled when the next renewal is due.
 		heartbeat: latency.New(4 * leaseRenew),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "stormglass_node_heartbeat_seconds", Help: "Lease renewals, from the intended start to the acknowledgement.",
@@ -51,7 +51,7 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 			Name: "stormglass_node_requests_total", Help: "Requests of the simulated nodes, by answer.",
 		}, []string{"verb", "resource", "code"}),
 		lives: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "stormglass_node_pod_life_events_total", Help: "What happened to pods with a life (nodes.podLives), by life and event.",
+			Name: "stormglass_node_pod_life_events_total", Help: "Events in the lifecycle of pods with a PodLife (nodes.podLives), by PodLife and event.",
 		}, []string{"life", "event"}),
 	}
 	if r == nil {
@@ -106,7 +106,7 @@ func (l *ledger) request(verb, resource, code string) {
 	l.mu.Unlock()
 }
 
-// lived counts an event in the life of a pod. life is the name of the pod's PodLife.
+// lived counts an event in the lifecycle of a pod. life is the name of the pod's PodLife.
 func (l *ledger) lived(life, event string) {
 	l.lives.WithLabelValues(life, event).Inc()
 	l.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// workers counts the running goroutines of a fleet. Unlike with a sync.WaitGroup, more goroutines may start while
-// another waits for the end of all.
+// workers counts the running goroutines of a fleet. Unlike with a sync.WaitGroup, goroutines may be started until close
+// is called.
 type workers struct {
 	mu     sync.Mutex
 	n      int
@@ -52,7 +52,7 @@ func (c *workers) done() {
 	}
 }
 
-// close makes workers refuse further goroutines. The returned channel is closed when the last goroutine has ended.
+// close makes run and join refuse further goroutines. The returned channel is closed when the last goroutine has ended.
 func (c *workers) close() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,8 +65,8 @@ func (c *workers) close() <-chan struct{} {
 	return c.idle
 }
 
-// life is one period in which a simulated kubelet runs: from its start or recovery until it fails or the fleet ends.
-// The requests and timers of a life end with it.
+// life is one uninterrupted run of a simulated kubelet, from its start or recovery until it fails or the fleet stops.
+// Its requests and timers end with it.
 type life struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -74,8 +74,8 @@ type life struct {
 	workers *workers
 	ledger  *ledger
 	began   time.Time
-	// writes sends pod statuses one after another, as a kubelet does: if the server stalls, at most one of the node's
-	// status writes waits for it.
+	// writes sends pod statuses one after another, as a kubelet does. So while the server stalls, the node has at most
+	// one status write in flight.
 	writes serial
 	// events serialises the posting of Events, independently of the statuses.
 	events serial
@@ -101,7 +101,7 @@ func (l *life) spawn(f func()) {
 	})
 }
 
-// after runs f on a goroutine after d. If d is not positive, f starts immediately and the returned timer is nil.
+// after runs f on another goroutine after d. If d is not positive, f starts immediately and the returned timer is nil.
 func (l *life) after(d time.Duration, f func()) clock.Timer {
 	if d <= 0 {
 		l.spawn(f)
@@ -110,8 +110,8 @@ func (l *life) after(d time.Duration, f func()) clock.Timer {
 	return l.clock.AfterFunc(d, func() { l.run(f) })
 }
 
-// run calls f on the calling goroutine, which belongs to a timer, unless the life is over. Starting another goroutine
-// would wake another thread.
+// run calls f on the calling goroutine, unless the life is over. A timer's goroutine calls it: starting another
+// goroutine would wake another thread.
 func (l *life) run(f func()) {
 	if !l.workers.join() {
 		return
@@ -146,7 +146,7 @@ func (l *life) backoff(first, most time.Duration, failures int) time.Duration {
 	return apiclient.Backoff{First: first, Most: most}.Wait(failures, l.float())
 }
 
-// serial runs jobs one after the other, on a goroutine that lives only while there are jobs.
+// serial runs jobs one after another, on a goroutine that exists only while there are jobs.
 type serial struct {
 	life *life
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Events of a pod with a PodLife, which the metric stormglass_node_pod_life_events_total counts.
+// Lifecycle events of a pod with a PodLife, as counted by the metric stormglass_node_pod_life_events_total.
 const (
 	lifeBegan           = "began"
 	lifeImagePullFailed = "image_pull_failed"
@@ -28,38 +28,39 @@ const (
 	lifeRejected        = "rejected"
 )
 
-// never is the length above which a duration in a PodLife counts as unlimited.
+// never is the limit from which a duration in a PodLife counts as unlimited.
 const never = 24 * time.Hour
 
-// killed is the exit code of a container that SIGKILL ended.
+// killed is the exit code of a container that was ended by SIGKILL.
 const killed = 128 + 9
 
-// lifecycle simulates the containers of a pod with a PodLife. Timers and random draws decide when containers start,
-// fail, end and restart; each change is reported as by a kubelet's status manager. The kubelet's mu guards a lifecycle.
-// Callers of its methods hold mu, unless a method says otherwise.
+// lifecycle simulates the containers of a pod with a PodLife. Timers with random durations make containers start, fail,
+// end and restart, and each change is reported as a kubelet's status manager does. The mutex mu of the kubelet guards a
+// lifecycle: callers of its methods hold k.mu, unless a method says otherwise.
 type lifecycle struct {
 	k     *kubelet
 	life  *life // the node's
 	p     *pod
 	of    *scenario.PodLife
 	model podModel
-	// timers holds the timers by purpose. Setting a timer again replaces the earlier one.
+	// timers holds the running timers by container and purpose. Setting a timer replaces an earlier timer with the same
+	// key.
 	timers map[timerKey]clock.Timer
 	events eventLog
-	// unposted holds the encoded Events that will be posted together.
+	// unposted holds the encoded Events that the next post sends together.
 	unposted [][]byte
 
 	looks          int    // number of checks for missing images so far
-	version, acked uint64 // of the newest status, and of the newest one that is acknowledged
-	ready          bool   // as last rendered
-	seenVersion    uint64 // resourceVersion of the last event of the watch
+	version, acked uint64 // number of the newest status, and of the newest acknowledged status
+	ready          bool   // condition Ready in the last rendered status
+	seenVersion    uint64 // resourceVersion of the last watch event about the pod
 	seenReady      bool
-	begun          bool // its first container was started, or it was adopted
+	begun          bool // the pod's first container was started, or the pod was adopted
 	ran            bool // a regular container has started
 	mayBeEvicted   bool // the eviction timer was set
-	ended          bool // its phase is Succeeded or Failed
+	ended          bool // the pod's phase is Succeeded or Failed
 	done           bool // the final status is acknowledged
-	deleted        bool // gracefully, before its end was reported
+	deleted        bool // deleted with a grace period before its end was reported
 }
 
 type stage uint8
@@ -75,7 +76,7 @@ const (
 )
 
 type timerKey struct {
-	container int // -1: the pod
+	container int // index of the container; -1: the pod
 	stage     stage
 }
 
@@ -98,7 +99,7 @@ func (l *lifecycle) begin(spec *corev1.Pod, pulled []bool) {
 	if !l.p.ip.IsValid() && !l.p.hostNetwork {
 		ip, ok := k.ips.take()
 		if !ok {
-			k.plan.Log("node %s: no pod address is left for %s/%s", k.name, l.p.namespace, l.p.name)
+			k.plan.Log("node %s: no free IP address for pod %s/%s", k.name, l.p.namespace, l.p.name)
 			l.life.after(podBackoffMax, func() { l.begin(spec, pulled) })
 			return
 		}
@@ -116,7 +117,7 @@ func (l *lifecycle) begin(spec *corev1.Pod, pulled []bool) {
 	l.initialize(0)
 }
 
-// initialize runs the init containers from the i-th on, one after another, and then the regular containers.
+// initialize runs the init containers from index i onwards, one after another, and then the regular containers.
 func (l *lifecycle) initialize(i int) {
 	if i == len(l.model.pod.Spec.InitContainers) {
 		l.pull()
@@ -128,8 +129,8 @@ func (l *lifecycle) initialize(i int) {
 	}
 }
 
-// concerns reports whether the PodLife applies to a container: only to the container that it names, or to all regular
-// containers if it names none.
+// concerns reports whether the PodLife applies to a container. A PodLife that names a container applies to that
+// container only. Otherwise it applies to all regular containers.
 func (l *lifecycle) concerns(c *containerState) bool {
 	if l.of.Container != "" {
 		return c.spec.Name == l.of.Container
@@ -137,7 +138,6 @@ func (l *lifecycle) concerns(c *containerState) bool {
 	return c.kind == regular
 }
 
-// launch starts the containers with these indexes.
 func (l *lifecycle) launch(which ...int) {
 	at := metav1.NewTime(l.now())
 	for _, i := range which {
@@ -171,7 +171,8 @@ func (l *lifecycle) launch(which ...int) {
 	}
 }
 
-// arm sets the timers that end container i or change its readiness. ran is how long the container has run already.
+// arm sets the timers that end container i or change its readiness. ran is the time that the container has already been
+// running.
 func (l *lifecycle) arm(i int, ran time.Duration) {
 	c := &l.model.containers[i]
 	if c.kind == initial {
@@ -197,13 +198,14 @@ func (l *lifecycle) arm(i int, ran time.Duration) {
 	}
 }
 
-// healed reports whether a container has failed as often as its PodLife says (Failures), after which it fails no more.
+// healed reports whether a container has reached the number of failures in its PodLife (Failures). It then fails no
+// more.
 func (l *lifecycle) healed(c *containerState) bool {
 	return l.of.Failures > 0 && c.failures >= l.of.Failures
 }
 
-// outcome returns the exit code and the reason with which the current run of a container ends. After run.Failures
-// failures, a container succeeds.
+// outcome returns the exit code and the reason with which the current run of a container will end. After run.Failures
+// failures, a container succeeds. 0 failures means that it always ends with the configured code.
 func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code int32, reason string) {
 	if run.Failures > 0 && c.failures >= run.Failures {
 		return 0, ""
@@ -211,8 +213,8 @@ func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code 
 	return int32(run.Code()), run.Reason
 }
 
-// drawn draws a duration from s for the current run of container i, or for the pod if i is -1. what names the purpose
-// of the duration. For the zero Spread it returns 0.
+// drawn returns a random duration from the distribution s for the current run of container i, or for the pod if i is
+// -1. what names the purpose of the duration. The seed determines the duration. For the zero Spread it returns 0.
 func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 	if s == (scenario.Spread{}) {
 		return 0
@@ -226,7 +228,7 @@ func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 
 func (l *lifecycle) now() time.Time { return l.life.clock.Now() }
 
-// after sets a timer that calls f after d, with mu held. f is not called if the timer is stopped or set again first,
+// after sets a timer that calls f with k.mu held after d. f is not called if the timer is stopped or set again first,
 // or if the pod has ended or is being deleted when the timer fires.
 func (l *lifecycle) after(key timerKey, d time.Duration, f func()) {
 	l.stop(key)
@@ -234,7 +236,7 @@ func (l *lifecycle) after(key timerKey, d time.Duration, f func()) {
 	timer = l.life.after(max(d, 1), func() {
 		l.k.mu.Lock()
 		defer l.k.mu.Unlock()
-		if l.timers[key] != timer { // the timer was stopped as it fired
+		if l.timers[key] != timer { // the timer was stopped while it fired
 			return
 		}
 		delete(l.timers, key)
@@ -261,7 +263,6 @@ func (l *lifecycle) stop(key timerKey) {
 	delete(l.timers, key)
 }
 
-// cancel stops all timers.
 func (l *lifecycle) cancel() {
 	for key := range l.timers {
 		l.stop(key)

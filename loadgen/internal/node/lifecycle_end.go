@@ -11,8 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// end ends the current run of container i, and does what follows: it starts the next containers, restarts the
-// container, or ends the pod.
+// end ends the current run of container i. Then it starts the next containers, restarts the container, or ends the pod.
 func (l *lifecycle) end(i int, code int32, reason string) {
 	c := &l.model.containers[i]
 	l.exit(c, code, reason)
@@ -37,7 +36,6 @@ func (l *lifecycle) end(i int, code int32, reason string) {
 	}
 }
 
-// stopStages stops the timers of a container's current run.
 func (l *lifecycle) stopStages(i int) {
 	for _, s := range []stage{becomesReady, failsReadiness, failsLiveness, ends} {
 		l.stop(timerKey{i, s})
@@ -56,7 +54,6 @@ func endOf(c *containerState, code int32) string {
 	return lifeFailed
 }
 
-// exit marks a running container as ended.
 func (l *lifecycle) exit(c *containerState, code int32, reason string) {
 	if reason == "" {
 		if reason = "Completed"; code != 0 {
@@ -70,13 +67,13 @@ func (l *lifecycle) exit(c *containerState, code int32, reason string) {
 	c.ready, c.started = c.kind == initial && code == 0, false
 }
 
-// finish ends a pod in which all containers except sidecars have ended. The sidecars are killed with the pod's sandbox;
-// then the phase becomes Succeeded or Failed.
+// finish ends a pod in which all containers except sidecars have ended. It kills the sidecars along with the pod's
+// sandbox. Then the phase becomes Succeeded or Failed.
 func (l *lifecycle) finish() {
 	l.cancel()
 	l.become(ended)
 	l.ended = true
-	if l.model.sidecarsRun() { // sidecars are killed with the sandbox
+	if l.model.sidecarsRun() { // these sidecars are killed with the sandbox
 		if l.k.plan.everyRequest() {
 			l.report()
 		}
@@ -130,8 +127,8 @@ func (l *lifecycle) exitAll(code int32) {
 	}
 }
 
-// stopping returns how long the running containers take to stop, and their exit code. Containers that take longer than
-// the grace period are killed at its end.
+// stopping returns how long the running containers take to stop, and their exit code. Containers that would take longer
+// than the grace period are killed when it ends.
 func (l *lifecycle) stopping(grace time.Duration) (takes time.Duration, code int32) {
 	for i := range l.model.containers {
 		if c := &l.model.containers[i]; c.state.Running != nil && l.concerns(c) {
@@ -158,7 +155,7 @@ func (l *lifecycle) writeFinal(final *corev1.PodStatus, failures int) {
 		}
 		return
 	}
-	_ = k.readPod(l.life.ctx, l.p) // a kubelet checks here whether the pod is to be deleted; errors are counted
+	_ = k.readPod(l.life.ctx, l.p) // a kubelet checks here whether the pod was deleted; errors are counted
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.pods[l.p.uid] != l.p {
@@ -169,15 +166,15 @@ func (l *lifecycle) writeFinal(final *corev1.PodStatus, failures int) {
 		k.ips.release(l.p.ip)
 		l.p.ip = netip.Addr{}
 	}
-	l.model, l.events = podModel{}, eventLog{} // a node may keep many pods that have ended
+	l.model, l.events = podModel{}, eventLog{} // free memory: a node may keep many ended pods
 	if l.deleted {
 		l.remove()
 	}
 }
 
-// sawDeletion processes the deletion of a pod whose containers have ended. If the API server had the final status
+// sawDeletion processes the deletion of a pod whose containers have ended. If the API server received the final status
 // before the deletion, it removes the pod itself. Otherwise the deletion has a grace period, and the API server waits
-// until the kubelet removes the pod.
+// for the kubelet to remove the pod.
 func (l *lifecycle) sawDeletion(object []byte) {
 	spec := l.k.decodePod(object)
 	if spec == nil || l.deleted || spec.DeletionGracePeriodSeconds != nil && *spec.DeletionGracePeriodSeconds == 0 {
@@ -194,8 +191,8 @@ func (l *lifecycle) remove() {
 	l.k.write(l.life, func() { l.k.remove(l.life, l.p, 0) })
 }
 
-// terminate stops the containers of a pod that is being deleted. They end after the time that the PodLife says, at the
-// latest after the grace period.
+// terminate stops the containers of a pod that is being deleted. They end after the stop time in the PodLife, or after
+// the grace period if that is shorter.
 func (l *lifecycle) terminate(spec *corev1.Pod) {
 	k := l.k
 	l.cancel()
@@ -244,21 +241,21 @@ func (l *lifecycle) reportStopping() {
 	status := l.render()
 	l.k.write(l.life, func() {
 		if l.k.in(l.p, stopping) {
-			_, _ = l.k.patchPodStatus(l.life.ctx, l.p, status) // errors are counted; the next report contains this too
+			_, _ = l.k.patchPodStatus(l.life.ctx, l.p, status) // errors are counted; the next report includes this status
 		}
 	})
 }
 
-// showsReason reports whether the last status said why a container does not start.
+// showsReason reports whether the last status gave a reason why a container does not start.
 func (m *podModel) showsReason() bool {
 	return slices.ContainsFunc(m.containers, func(c containerState) bool { return c.shown != "" })
 }
 
-// minGrace is the shortest time that a kubelet gives a container to end (pkg/kubelet/kuberuntime).
+// minGrace is a kubelet's minimum grace period for a container (pkg/kubelet/kuberuntime).
 const minGrace = 2 * time.Second
 
-// graceOf returns the grace period of a pod's termination: the deletion's grace period if it has one, otherwise the
-// spec's, otherwise 30 s.
+// graceOf returns the grace period of a pod's termination: from the deletion if set, otherwise from the spec, otherwise
+// 30 s.
 func graceOf(pod *corev1.Pod) time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	switch {

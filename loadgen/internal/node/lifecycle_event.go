@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// announce posts an Event about a container. If the same Event was posted before, it increments the count of that
-// Event.
+// announce posts an Event about a container. If the same Event was posted before, announce increments its count
+// instead.
 func (l *lifecycle) announce(c *containerState, kind, reason, message string) {
 	l.announcePod(c.field+"{"+c.spec.Name+"}", kind, reason, message)
 }
@@ -36,14 +36,14 @@ func (l *lifecycle) announcePod(fieldPath, kind, reason, message string) {
 	}
 	ref := referenceTo(l.model.pod)
 	ref.FieldPath = fieldPath
-	// Two Events must not have the same time.
+	// The time is part of the Event's name, so it must be unique.
 	called, body, err := k.newEvent("kubelet", ref, now.Add(time.Duration(l.events.posted)), kind, reason, message)
 	if err != nil {
 		k.plan.Log("node %s: %v", k.name, err)
 		return
 	}
 	*name = called
-	if l.unposted = append(l.unposted, body); len(l.unposted) > 1 { // events of one moment are posted together
+	if l.unposted = append(l.unposted, body); len(l.unposted) > 1 { // a queued post will include it
 		return
 	}
 	k.late(l.life, func() {
@@ -64,12 +64,12 @@ const (
 	eventRefill = 5 * time.Minute
 )
 
-// eventLog aggregates a pod's Events as client-go's event correlator does: a repeated Event increments the count of the
-// first, and after a burst only one per five minutes is posted.
+// eventLog aggregates a pod's Events as client-go's event correlator does. A repeated Event increments the count of the
+// first. After eventBurst Events, only one Event per eventRefill is posted.
 type eventLog struct {
 	seen    map[string]*loggedEvent
 	posted  int
-	used    float64 // of the burst
+	used    float64 // used part of the burst
 	updated time.Time
 }
 
@@ -78,8 +78,8 @@ type loggedEvent struct {
 	count int
 }
 
-// observe counts an Event with this key. It returns how often the Event was observed, or 0 if the rate limit drops it,
-// and a pointer to the name under which it was posted.
+// observe counts an Event with this key. It returns how often the Event was observed, or 0 if the rate limit drops it.
+// name points to the name under which the Event was posted; the caller sets the name after the first post.
 func (e *eventLog) observe(key string, now time.Time) (name *string, count int) {
 	if e.seen == nil {
 		e.seen = map[string]*loggedEvent{}
@@ -98,7 +98,7 @@ func (e *eventLog) observe(key string, now time.Time) (name *string, count int) 
 		return nil, 0
 	}
 	e.used++
-	if one.name == "" && one.count > 1 { // the first was dropped
+	if one.name == "" && one.count > 1 { // the rate limit dropped the first
 		one.count = 1
 	}
 	if one.count == 1 {

@@ -8,8 +8,7 @@ import (
 )
 
 // pull starts the regular containers whose images are present, and tries to pull the missing images. A kubelet syncs
-// the pod again once it has seen the sandbox, and then about every 10 s. Each sync reports why the attempts before it
-// failed.
+// the pod again when it sees the sandbox, and then about every 10 s. Each sync reports why the previous pulls failed.
 func (l *lifecycle) pull() {
 	fails := l.drawn(l.of.ImagePullErrorFor, -1, "image pull")
 	absent := fails >= never || l.now().Before(l.model.pod.Status.StartTime.Add(fails))
@@ -60,7 +59,7 @@ func (l *lifecycle) tryImage(c *containerState) {
 		reason, message = "ImagePullBackOff", back+": "+reason+": "+message
 	default:
 		l.count(lifeImagePullFailed)
-		c.pulled = true // true once the pull succeeds
+		c.pulled = true // the container starts only after a successful pull
 		c.pulls.next(now, now, imageBackOff)
 		l.announce(c, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", c.spec.Image))
 		l.announce(c, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %s", c.spec.Image, message))

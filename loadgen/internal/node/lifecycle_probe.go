@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// probe reports that containers have started, and then that their startup and readiness probes have succeeded, if they
+// probe reports that containers have started. Then it reports the success of those startup and readiness probes that
 // succeed immediately.
 func (l *lifecycle) probe(which []int) {
 	any := func(f func(*containerState) bool) bool {
@@ -41,15 +41,15 @@ func (l *lifecycle) probe(which []int) {
 	}
 }
 
-// awaitsReady reports whether a container becomes Ready only some time after its start. The first attempt of a
-// readiness probe is at the start, when the container does not answer yet, and fails. After a startup probe, the first
-// attempt succeeds.
+// awaitsReady reports whether a container becomes Ready only some time after its start. A readiness probe is first
+// tried at the start, and fails because the container does not answer yet. After a startup probe, the first try
+// succeeds.
 func (l *lifecycle) awaitsReady(c *containerState) bool {
 	return l.concerns(c) && l.of.ReadyAfter != scenario.Spread{} || c.spec.ReadinessProbe != nil && c.spec.StartupProbe == nil
 }
 
 // awaitReady makes container i Ready after the time that its PodLife and its readiness probe require. Until then the
-// readiness probe fails. ran is how long the container has run already.
+// readiness probe fails. ran is the time that the container has already been running.
 func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	c := &l.model.containers[i]
 	after := time.Duration(0)
@@ -59,7 +59,7 @@ func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	if p := c.spec.ReadinessProbe; p != nil {
 		after = probeSucceeds(p, after)
 		if ran == 0 && p.InitialDelaySeconds <= 0 && l.k.plan.postsEvents() {
-			// Twice at the start: a kubelet tries again as soon as it has noticed that a container is not Ready.
+			// Two failures at the start: a kubelet tries again as soon as it has noticed that a container is not Ready.
 			l.unhealthy(i, failsReadiness)
 			l.unhealthy(i, failsReadiness)
 		}
@@ -70,7 +70,7 @@ func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 }
 
 // probeSucceeds returns the time from a container's start until its readiness probe succeeds. after is the time from
-// the start until the container answers. A kubelet attempts the probe once per period (pkg/kubelet/prober).
+// the start until the container answers. A kubelet tries the probe once per period (pkg/kubelet/prober).
 func probeSucceeds(p *corev1.Probe, after time.Duration) time.Duration {
 	period := periodOf(p)
 	after = max(after, time.Duration(p.InitialDelaySeconds)*time.Second)
@@ -93,8 +93,8 @@ func (l *lifecycle) armReadiness(i int) {
 	}
 }
 
-// failProbe makes a probe fail as often as its failureThreshold, once per period. The last failure happens when the
-// duration after has passed; failProbe then calls the function then. Without such a probe there is one failure.
+// failProbe makes a probe fail failureThreshold times, once per period. The last failure is after the given time;
+// failProbe then calls then. If probe is nil, or the nodes post no Events, there is only that last failure.
 func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.Duration, then func()) {
 	before, period := 0, time.Duration(0)
 	if probe != nil && l.k.plan.postsEvents() {
@@ -152,7 +152,7 @@ func (l *lifecycle) failReadiness(i int) {
 		l.after(timerKey{i, becomesReady}, d, func() { l.becomeReady(i) })
 	}
 	if l.model.containers[i].spec.ReadinessProbe != nil && l.k.plan.postsEvents() {
-		l.unhealthy(i, failsReadiness) // tried again immediately, as at a start
+		l.unhealthy(i, failsReadiness) // a kubelet tries again immediately
 	}
 	l.keepFailing(i, until)
 }

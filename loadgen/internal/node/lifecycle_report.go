@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// settle sets the pod's state by the states of its containers. It does nothing until the API server has acknowledged
-// their start.
+// settle sets the pod's state to running if a regular container runs, and to backingOff otherwise. It does nothing
+// until the API server has acknowledged the start of the containers.
 func (l *lifecycle) settle() {
 	if !l.p.counted {
 		return
@@ -24,7 +24,7 @@ func (l *lifecycle) settle() {
 	}
 }
 
-// become changes the pod's state.
+// become sets the pod's state and updates the count of running pods.
 func (l *lifecycle) become(s podState) {
 	switch {
 	case s == running && l.p.state != running:
@@ -44,15 +44,15 @@ func (l *lifecycle) render() *corev1.PodStatus {
 	return s
 }
 
-// report queues a write of the current status. With fidelity "kubelet" each queued status is written. Otherwise a
-// status is not written if a newer one exists by then.
+// report queues a write of the current status. With fidelity "kubelet" every queued status is written. Otherwise a
+// status is skipped if a newer status is queued behind it.
 func (l *lifecycle) report() {
 	l.version++
 	version, status := l.version, l.render()
 	l.k.write(l.life, func() { l.write(version, status, 0) })
 }
 
-// write writes a status, unless a newer one replaces it (see report). The caller does not hold mu.
+// write writes a status, unless a newer status replaces it (see report). The caller does not hold k.mu.
 func (l *lifecycle) write(version uint64, status *corev1.PodStatus, failures int) {
 	k := l.k
 	k.mu.Lock()
@@ -66,7 +66,7 @@ func (l *lifecycle) write(version uint64, status *corev1.PodStatus, failures int
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case gone(err): // the watch reports it, or has reported it
+	case gone(err): // the watch delivers the deletion
 	case err != nil && version == l.version:
 		k.retry(l.life, failures, func() { l.write(version, status, failures+1) })
 	case err == nil:
@@ -82,7 +82,7 @@ func (l *lifecycle) write(version uint64, status *corev1.PodStatus, failures int
 	}
 }
 
-// saw processes an event of the watch about the pod.
+// saw processes a watch event about the pod.
 func (l *lifecycle) saw(object []byte, v view) {
 	if l.p.state >= stopping {
 		return
@@ -111,7 +111,8 @@ func (l *lifecycle) check() {
 	}
 }
 
-// adopt takes over a pod that ran before this kubelet started. Back-offs start over, as in a restarted kubelet.
+// adopt takes over a pod that was running before this kubelet started. Back-offs start from zero, as after a restart of
+// a real kubelet.
 func (l *lifecycle) adopt() {
 	pod := l.model.pod
 	l.begun, l.ran, l.p.counted = true, true, true
@@ -123,7 +124,7 @@ func (l *lifecycle) adopt() {
 				switch {
 				case s.State.Running != nil || s.State.Terminated != nil:
 					c.state, c.last = s.State, last
-				case last != nil: // it backed off
+				case last != nil: // it was backing off
 					c.state = corev1.ContainerState{Terminated: last}
 				}
 				c.restarts, c.ready, c.started = s.RestartCount, s.Ready, s.Started != nil && *s.Started

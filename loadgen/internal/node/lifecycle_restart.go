@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// restart reports a container as ended, and starts it again immediately or after its back-off.
+// restart reports that a container has ended, and starts it again immediately or after its back-off.
 func (l *lifecycle) restart(i int) {
 	l.report()
 	l.tryRestart(i)
@@ -16,7 +16,7 @@ func (l *lifecycle) restart(i int) {
 
 // tryRestart simulates a kubelet's attempt to start an ended container (doBackOff in pkg/kubelet/kuberuntime). An
 // attempt during the back-off fails, and the kubelet's next sync of the pod reports the failure. That sync happens when
-// the back-off is over, or after resyncInterval if that is earlier, plus a jitter.
+// the back-off is over, but at most resyncInterval later, plus a jitter.
 func (l *lifecycle) tryRestart(i int) {
 	c := &l.model.containers[i]
 	ended := c.state.Terminated.FinishedAt.Time
@@ -55,7 +55,7 @@ func (l *lifecycle) jitter(c *containerState, what string) float64 {
 	return draw(l.k.plan.Seed, what, l.p.namespace, l.p.name, c.spec.Name, strconv.Itoa(int(c.restarts)), strconv.Itoa(c.attempts))
 }
 
-// startAgain restarts a container and sets its next back-off. ended is the time from which its back-off counted.
+// startAgain restarts a container and sets its next back-off. ended is the time at which its current back-off began.
 func (l *lifecycle) startAgain(i int, ended time.Time) {
 	c := &l.model.containers[i]
 	c.backOff.next(ended, l.now(), l.k.plan.restartMost)
@@ -65,8 +65,8 @@ func (l *lifecycle) startAgain(i int, ended time.Time) {
 }
 
 // failLiveness simulates how a kubelet kills a container after a failed liveness probe, and restarts it without a
-// status report in between. If the PodLife's stopAfter is set and shorter than the grace period, the container ends by
-// itself after stopAfter. Otherwise it is killed at the end of the grace period.
+// status report in between. A container with a PodLife stopAfter below the grace period ends by itself after stopAfter.
+// Any other container is killed at the end of the grace period.
 func (l *lifecycle) failLiveness(i int) {
 	c := &l.model.containers[i]
 	l.count(lifeLivenessFailed)
@@ -77,7 +77,7 @@ func (l *lifecycle) failLiveness(i int) {
 	case again:
 		message += ", will be restarted"
 	case !l.model.others(c):
-		message = "Stopping container " + c.spec.Name // the pod is killed
+		message = "Stopping container " + c.spec.Name // the whole pod is killed
 	}
 	l.announce(c, corev1.EventTypeNormal, "Killing", message)
 	takes, code := killGrace(l.model.pod, c.spec), int32(killed)
@@ -87,7 +87,7 @@ func (l *lifecycle) failLiveness(i int) {
 	l.after(timerKey{i, ends}, takes, func() { l.killed(i, code, again) })
 }
 
-// killed ends a container that failed its liveness probe.
+// killed ends a container that failed its liveness probe. If again is true, it restarts the container.
 func (l *lifecycle) killed(i int, code int32, again bool) {
 	c := &l.model.containers[i]
 	before := c.last
@@ -104,8 +104,8 @@ func (l *lifecycle) killed(i int, code int32, again bool) {
 		l.finish()
 		return
 	}
-	// The kubelet restarts the container in the same sync of the pod in which it killed it, and counts the back-off
-	// from the end of the previous run.
+	// A kubelet kills and restarts the container in the same sync of the pod. It measures the back-off from the end of
+	// the run before this one.
 	if before == nil {
 		c.restarts++
 		l.count(lifeRestarted)
@@ -122,7 +122,7 @@ func (l *lifecycle) killed(i int, code int32, again bool) {
 	l.startAgain(i, ended)
 }
 
-// others reports whether a regular container other than c runs or will run.
+// others reports whether any regular container except c runs or will run.
 func (m *podModel) others(c *containerState) bool {
 	for i := range m.containers {
 		o := &m.containers[i]

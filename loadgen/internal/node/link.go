@@ -20,9 +20,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// link is a node's connection to the API server. It counts the node's requests.
+// link is a node's connection to the API server, or one of the shared connections. It counts the requests.
 type link struct {
-	// identity is called once, at the first dial.
+	// identity returns the client configuration. It is called at the first dial, and again only after an error.
 	identity func(context.Context) (*rest.Config, error)
 	roots    *apiclient.Roots
 	ledger   *ledger
@@ -44,9 +44,9 @@ func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 	return l.GetFree(ctx, l.dial, urgentStreams+1)
 }
 
-// watch opens a watch on a connection where enough streams stay free for calls. If a node has more watches than fit on
-// one connection, because its pods use many ConfigMaps and Secrets, watch opens another connection, as a kubelet's
-// client does.
+// watch opens a watch on a connection where enough streams stay free for calls. If a node's watches do not fit on one
+// connection, because its pods use many ConfigMaps and Secrets, watch opens another connection, as a kubelet's client
+// does.
 func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2conn.Stream, error) {
 	const least = 2*urgentStreams + 1
 	for last := false; ; last = true {
@@ -61,9 +61,9 @@ func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2con
 		r.Accept = protobuf.WatchType
 		stream, err := conn.OpenFree(r, h, least)
 		switch {
-		case !errors.Is(err, h2conn.ErrBusy): // else other watches have taken the room
+		case !errors.Is(err, h2conn.ErrBusy): // ErrBusy: other watches have taken the free streams meanwhile
 			return stream, err
-		case last: // the server allows few streams
+		case last: // the server allows too few streams to keep some free
 			return conn.Open(r, h)
 		}
 	}
@@ -91,13 +91,13 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 	return conn, nil
 }
 
-// call is one request. verb and resource are named as in the API server's metrics.
+// call is one request. verb and resource are the values of these labels in the API server's metrics.
 type call struct {
 	verb, resource string // "patch", "pods/status"
 	path           string
 	body           []byte // a strategic merge patch, or protobuf
 	urgent         bool
-	blind          bool // the answer's content is not needed
+	blind          bool // the caller ignores the answer's content
 }
 
 // do sends a call, waits for the answer and counts the call. If the server refused the call, the error wraps an
@@ -146,7 +146,7 @@ func (l *link) request(c call) (*h2conn.Request, error) {
 	return r, nil
 }
 
-// outcome names the failure of a request that got no answer.
+// outcome names the cause of failure of a request that got no answer, for metrics.
 func outcome(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -157,8 +157,8 @@ func outcome(err error) string {
 	return "connection"
 }
 
-// statusError returns the error of a refused request: the API server's Status, in protobuf or JSON, or else one made
-// from the HTTP status.
+// statusError returns the error of a refused request. It contains the API server's Status, in protobuf or JSON. If the
+// body has no Status, statusError makes one from the HTTP status.
 func statusError(h h2conn.Header, body []byte) *apierrors.StatusError {
 	var s metav1.Status
 	if decode(body, &s) != nil && json.Unmarshal(body, &s) != nil || s.Code == 0 {
@@ -196,13 +196,13 @@ type exchange struct {
 	over   atomic.Bool
 	stream atomic.Pointer[h2conn.Stream]
 	ctx    context.Context
-	unhook func() bool // detaches cancel from ctx
+	unhook func() bool // stops the call of cancel when ctx ends
 	header h2conn.Header
 	body   []byte
 }
 
 // start sends a call without waiting for the answer; it waits only for a connection with a free stream. It calls done
-// once, with the result that do would return. done must not block: it runs on the connection's read loop, on the
+// once, with the result that do would return. done must not block. It runs on the connection's read loop, on the
 // caller's goroutine if nothing was sent, or on a new goroutine if ctx has ended.
 func (l *link) start(ctx context.Context, c call, done func(answer []byte, err error)) {
 	e := &exchange{link: l, call: c, done: done, ctx: ctx}
@@ -235,7 +235,7 @@ func (e *exchange) cancel() {
 	e.finish(e.ctx.Err())
 }
 
-// Header stores the answer's header. The connection calls Header, Data and End.
+// Header stores the answer's header. Header, Data and End implement h2conn.Handler.
 func (e *exchange) Header(h h2conn.Header) { e.header = h }
 
 // Data receives a piece of the body.
@@ -252,7 +252,7 @@ func (e *exchange) Data(p []byte) {
 func (e *exchange) End(err error) {
 	e.unhook()
 	if err == nil && len(e.body) > maxAnswer {
-		err = fmt.Errorf("an answer of more than %d bytes", maxAnswer)
+		err = fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
 	}
 	e.finish(err)
 }

@@ -25,7 +25,7 @@ func (p *plan) userAgent() string { return "stormglass-node/" + p.kubeletVersion
 // ephemeralStorage is the capacity of each node, in bytes.
 const ephemeralStorage = 100 << 30
 
-// newNode makes the Node object that the kubelet registers, which is not Ready yet.
+// newNode returns the Node object that the kubelet registers. Its condition Ready is False.
 func (k *kubelet) newNode(now time.Time) *corev1.Node {
 	p, i, name := k.plan, k.index, k.name
 	labels := map[string]string{}
@@ -45,8 +45,7 @@ func (k *kubelet) newNode(now time.Time) *corev1.Node {
 	spec := corev1.NodeSpec{Taints: p.Taints}
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: k.hostIP.String()}, {Type: corev1.NodeHostName, Address: name}}
 	if p.Cloud != nil {
-		// cloud-controller-manager adds zone, instance type and address from the cloud. Until then no pod is scheduled
-		// to the node.
+		// cloud-controller-manager sets zone, instance type and address. Until then a taint keeps pods off the node.
 		delete(labels, corev1.LabelTopologyZone)
 		delete(labels, corev1.LabelInstanceTypeStable)
 		spec.ProviderID = k.instance().ProviderID()
@@ -85,7 +84,7 @@ const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
 func (p *plan) zone(i int) string { return "zone-" + strconv.Itoa(i%p.Spec.Zones) }
 
-// readiness holds status, reason and message of a node's condition Ready.
+// readiness holds the status, reason and message of a node's condition Ready.
 type readiness struct {
 	status          corev1.ConditionStatus
 	reason, message string
@@ -99,7 +98,7 @@ func notReady(message string) readiness {
 	return readiness{corev1.ConditionFalse, "KubeletNotReady", message}
 }
 
-// nodeConditions returns the node conditions that a kubelet reports, in the order of a kubelet: Ready is the last.
+// nodeConditions returns the node conditions that a kubelet reports, in the same order: Ready is last.
 func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	out := []corev1.NodeCondition{
@@ -114,13 +113,12 @@ func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	return out
 }
 
-// readyPatch returns a patch of the node's status that sets all its conditions, with the condition Ready from r.
+// readyPatch returns a patch that sets all conditions of the node's status. The condition Ready comes from r.
 func (k *kubelet) readyPatch(now time.Time, r readiness) ([]byte, error) {
 	return nodeStatusPatch(k.conditionsNow(now, r))
 }
 
-// heartbeatPatch returns a patch of the node's status for unchanged conditions: it updates only their
-// lastHeartbeatTime.
+// heartbeatPatch returns a patch of the node's status that updates only the lastHeartbeatTime of each condition.
 func heartbeatPatch(now time.Time) ([]byte, error) {
 	type beat struct {
 		Type corev1.NodeConditionType `json:"type"`
@@ -141,7 +139,6 @@ func nodeStatusPatch(conditions any) ([]byte, error) {
 	return body, nil
 }
 
-// newCSINode makes the CSINode of a kubelet without CSI drivers.
 func newCSINode(owner metav1.OwnerReference) *storagev1.CSINode {
 	return &storagev1.CSINode{
 		ObjectMeta: metav1.ObjectMeta{Name: owner.Name, OwnerReferences: []metav1.OwnerReference{owner}},
@@ -159,16 +156,16 @@ func (k *kubelet) patchStatus(life *life, body []byte) error {
 	return err
 }
 
-// reportStatus reports the unchanged status of the node now, and again after each Spec.StatusReport interval.
+// reportStatus reports the node's status, which has not changed, now and once per Spec.StatusReport.
 func (k *kubelet) reportStatus(life *life) {
 	life.after(k.plan.Spec.StatusReport.D(), func() { k.late(life, func() { k.reportStatus(life) }) })
 	if body, err := heartbeatPatch(life.clock.Now()); err == nil {
-		_ = k.patchStatus(life, body) // errors are counted; the next report replaces it
+		_ = k.patchStatus(life, body) // errors are counted; the next report follows anyway
 	}
 }
 
-// sawNode processes the node's Ready condition as a watch delivered it. If the node lifecycle controller has set the
-// condition to Unknown, the kubelet sets it to True again at its next status update.
+// sawNode processes the Node's condition Ready from a watch event. If another client, such as the node lifecycle
+// controller, has changed the condition, the kubelet sets it to True again at its next status update.
 func (k *kubelet) sawNode(ready bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

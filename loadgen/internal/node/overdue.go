@@ -7,17 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// overdueAfter is how long a pod may wait before it is overdue: three times the pod startup objective of 5 s.
+// overdueAfter is the time after which a waiting pod counts as overdue: three times the pod startup SLO of 5 s.
 const overdueAfter = 15 * time.Second
 
-// overdue records since when pods have waited: to become Ready on a node, or to disappear after the node has deleted
-// them. The zero value is ready to use.
+// overdue records when pods began to wait: either to become Ready, or to disappear after their node has deleted them.
+// The zero value is ready to use.
 type overdue struct {
 	mu    sync.Mutex
 	since map[types.UID]time.Time
 }
 
-// saw records whether a pod waits.
 func (o *overdue) saw(pod types.UID, waits bool, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// Back-off of a kubelet between attempts to get a pod's token or to write its status: the first wait and the longest.
+// podBackoff and podBackoffMax are a kubelet's first and longest wait between attempts to get a pod's token or to write
+// a pod's status.
 const (
 	podBackoff    = 500 * time.Millisecond
 	podBackoffMax = 10 * time.Second
@@ -29,9 +30,9 @@ const (
 	// unmountMin and unmountMax bound the time from the end of a pod's containers until its volumes are unmounted, as
 	// measured on a real kubelet.
 	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
-	// One of rereadEvery pods that end is read once more. A real kubelet reads a pod again if it sends the last two
-	// updates of the pod's status separately, which is rare. Measured: 0 to 0.4 additional reads per pod, depending on
-	// the run.
+	// rereadEvery is N, where every Nth pod that ends is read once more. A real kubelet reads a pod again if it sends
+	// the last two updates of the pod's status separately, which is rare: 0 to 0.4 additional reads per pod were
+	// measured, depending on the run.
 	rereadEvery = 5
 )
 
@@ -39,10 +40,10 @@ type podState uint8
 
 const (
 	starting   podState = iota
-	backingOff          // no container runs; the lifecycle starts them again
+	backingOff          // no container runs; the lifecycle restarts containers later
 	running
 	stopping
-	ended // phase Succeeded or Failed: nothing is left to do
+	ended // phase Succeeded or Failed
 )
 
 // pod is the state that a simulated kubelet keeps about a pod.
@@ -52,20 +53,20 @@ type pod struct {
 	state           podState
 	ip              netip.Addr // from the node's range; invalid before the start and with hostNetwork
 	hostNetwork     bool
-	version         uint64 // resourceVersion of our last status write
-	generation      int64  // last seen
+	version         uint64 // resourceVersion after this kubelet's last status write
+	generation      int64  // metadata.generation as last seen
 	room            *room  // nil: its containers have stopped
-	counted         bool   // as started
-	listing         uint32 // the last listing that contained it
+	counted         bool   // its start was counted
+	listing         uint32 // number of the last pod list that contained it
 	refs            []objectRef
-	object          []byte     // as last seen
+	object          []byte     // encoded, as last seen; kept only for the kubelet API
 	lifecycle       *lifecycle // nil: the containers start and keep running
 	ephemeral       []corev1.ContainerStatus
-	// overtaken is the encoded pod after another client changed it while our status write was in flight.
+	// overtaken is the encoded pod as changed by another client while the pod was starting. Nil if there was no change.
 	overtaken []byte
 }
 
-// begin starts a new list of pods. Together with event and listed it is the sink of the kubelet's pod watch.
+// begin marks the start of a new list of pods. The methods begin, event and listed form the sink of the pod watch.
 func (k *kubelet) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,7 +110,7 @@ func (k *kubelet) event(kind string, object []byte, v view) {
 	}
 }
 
-// respec processes a changed pod spec: new resource requests, or new ephemeral containers.
+// respec processes a changed pod spec: it records new resource requests and starts new ephemeral containers.
 func (k *kubelet) respec(p *pod, object []byte) {
 	if spec := k.decodePod(object); spec != nil {
 		p.generation, p.room = spec.Generation, roomOf(spec)
@@ -164,8 +165,8 @@ func (k *kubelet) admit(object []byte, v view) *pod {
 	return p
 }
 
-// adopt takes over a pod that runs already, from an earlier fleet with the same node names. It returns false if the pod
-// does not run. The caller holds k.mu.
+// adopt takes over a pod that was running before this kubelet started. It returns false if the pod is not Running, or
+// if its IP address is not a free address of this node. The caller holds k.mu.
 func (k *kubelet) adopt(p *pod, spec *corev1.Pod) bool {
 	if spec.Status.Phase != corev1.PodRunning {
 		return false
@@ -210,8 +211,8 @@ func (k *kubelet) stop(p *pod, object []byte) {
 	}
 }
 
-// until calls try repeatedly while a pod is starting. try returns 0 on success, or the wait before the next call. until
-// returns true after a success, and false if the pod ended first.
+// until calls try repeatedly while a pod is starting. try returns 0 on success, and otherwise the wait before the next
+// call. until returns true after a success, and false if the pod stopped starting or the life ended first.
 func (k *kubelet) until(life *life, p *pod, try func() time.Duration) bool {
 	for k.in(p, starting) {
 		wait := try()
@@ -250,12 +251,13 @@ func (k *kubelet) removed(life *life, p *pod, err error, failures int, again fun
 	}
 }
 
-// unmount simulates the unmounting of a pod's volumes and then calls then. With volumes and fidelity "kubelet" this
-// happens some time after the containers have ended, as a queued write; otherwise immediately.
+// unmount simulates the unmounting of a pod's volumes and then calls then. If the pod has volumes and the fidelity is
+// "kubelet", it takes unmountMin to unmountMax and then waits for its turn among the status writes. Otherwise it calls
+// then immediately.
 func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	unmounted := func() {
 		k.mu.Lock()
-		if k.pods[p.uid] == p { // else the node has failed meanwhile
+		if k.pods[p.uid] == p { // false if the pod is gone or the node has failed
 			k.dereference(p)
 		}
 		k.mu.Unlock()
@@ -276,7 +278,7 @@ func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	})
 }
 
-// retry queues a write again after a kubelet's back-off for the given number of failures.
+// retry queues a write again after a back-off that grows with the number of failures.
 func (k *kubelet) retry(life *life, failures int, write func()) {
 	if !life.over() {
 		life.after(life.backoff(podBackoff, podBackoffMax, failures+1), func() { k.write(life, write) })
@@ -309,7 +311,7 @@ func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConf
 
 func (p *pod) path() string { return "/api/v1/namespaces/" + p.namespace + "/pods/" + p.name }
 
-// write queues job, which writes a pod's status. On a slow node it does so after the node's delay.
+// write queues job, which writes a pod's status. On a slow node it queues the job only after the node's delay.
 func (k *kubelet) write(life *life, job func()) {
 	k.late(life, func() { life.writes.add(job) })
 }
@@ -326,8 +328,8 @@ func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.Pod
 	return k.readAndPatch(ctx, p, body)
 }
 
-// readAndPatch patches a pod's status. With fidelity "kubelet" it first reads the pod, although the watch has just
-// delivered it, because a kubelet's status manager does so too.
+// readAndPatch patches a pod's status. With fidelity "kubelet" it first reads the pod, as a kubelet's status manager
+// does.
 func (k *kubelet) readAndPatch(ctx context.Context, p *pod, body []byte) (uint64, error) {
 	if err := k.readPod(ctx, p); err != nil {
 		return 0, err

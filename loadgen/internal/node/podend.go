@@ -42,8 +42,8 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// writeStopping reports that the kubelet has seen a pod's deletion, unless nothing about the pod was reported before.
-// It is not retried, because the next report contains this too.
+// writeStopping reports that the kubelet has seen a pod's deletion. It does nothing if the kubelet has not reported any
+// status of the pod before. It is not retried, because the next report includes this one.
 func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 	k.mu.Lock()
 	reported := p.version > 0 || p.counted
@@ -78,7 +78,7 @@ func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1
 	}
 }
 
-// abandon reports a pod's last status and removes the pod, without a read between the two.
+// abandon reports a pod's final status and deletes the pod, without a GET between the two requests.
 func (k *kubelet) abandon(life *life, p *pod, last *corev1.PodStatus, failures int) {
 	if !k.in(p, stopping) {
 		return
@@ -113,9 +113,9 @@ func unknownEnd() corev1.ContainerState {
 	}}
 }
 
-// abandoned returns the last status of a pod whose containers have stopped (TerminatePod in pkg/kubelet/status). The
-// phase is Failed unless the pod has ended by itself, and containers that never ran get an unknownEnd. s is the status
-// so far. pod is the pod at the time when it began to stop. If nothing changes, abandoned returns s itself.
+// abandoned returns the final status of a pod whose containers have stopped (TerminatePod in pkg/kubelet/status). pod
+// is the pod when it began to stop, and s its status so far. The phase becomes Failed unless the pod has ended by
+// itself, and containers without a known end get an unknownEnd. If nothing changes, abandoned returns s itself.
 func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	lacksEnd := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }
 	if finished(s.Phase) && !slices.ContainsFunc(s.ContainerStatuses, lacksEnd) && !slices.ContainsFunc(s.InitContainerStatuses, lacksEnd) {
@@ -134,7 +134,7 @@ func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	if wasInitialized(pod, s) {
 		end(last.ContainerStatuses)
 	}
-	// The init containers up to the last one that has run, but at least the first.
+	// Only the init containers up to the last one that has run, and at least the first.
 	ran := 1
 	for i, c := range last.InitContainerStatuses {
 		if c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
@@ -151,8 +151,8 @@ func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	return &last
 }
 
-// wasInitialized reports whether a pod's init containers had succeeded when the pod began to stop, or a container has
-// run since then (hasPodInitialized in pkg/kubelet/status).
+// wasInitialized reports whether a pod's init containers had succeeded when the pod began to stop, or a regular
+// container has run since then (hasPodInitialized in pkg/kubelet/status).
 func wasInitialized(pod *corev1.Pod, s *corev1.PodStatus) bool {
 	inits := pod.Spec.InitContainers
 	if len(inits) == 0 {

@@ -10,18 +10,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Annotations that make the containers of a pod end by themselves: exitAfter is the time after their start, such as
-// "3s", and exitCode the exit code, 0 by default. They take precedence over the pod's PodLife.
+// Annotations that make the containers of a pod end by themselves: exitAfter is how long each container runs, such as
+// "3s", and exitCode its exit code, 0 by default. They take precedence over the pod's PodLife.
 const (
 	exitAfter = "stormglass.dev/exit-after"
 	exitCode  = "stormglass.dev/exit-code"
 )
 
-// jobRunFor is how long containers run in a pod with restartPolicy Never or OnFailure, such as a pod of a Job, if no
-// PodLife sets a RunFor. Such a pod must end by itself.
+// jobRunFor is how long containers run in a pod with restartPolicy Never or OnFailure if no PodLife sets a RunFor. Such
+// pods usually belong to Jobs, which wait for their end.
 const jobRunFor = 10 * time.Second
 
-// Names of the PodLives that lifeOf makes itself, apart from the names in the scenario.
+// Names of the PodLives that lifeOf creates in addition to the PodLives of the scenario.
 const (
 	annotatedLife = "annotated"
 	jobLife       = "job"
@@ -35,7 +35,7 @@ func (p *plan) lifeOf(pod *corev1.Pod) *scenario.PodLife {
 	switch {
 	case err == nil && after >= 0:
 		life := copyOf(of, annotatedLife)
-		life.RunFor = always(max(after, 1)) // a RunFor of 0 would mean no end
+		life.RunFor = always(max(after, 1)) // a RunFor of 0 would mean that it never ends
 		if code, err := strconv.ParseUint(pod.Annotations[exitCode], 10, 8); err == nil {
 			life.ExitCode, life.Reason = int(code), ""
 		}
@@ -61,9 +61,9 @@ func copyOf(of *scenario.PodLife, name string) *scenario.PodLife {
 	return &life
 }
 
-// drawLife returns the PodLife of the scenario that applies to a pod, or nil. A life that the pod's annotation names
-// takes precedence. Otherwise each matching life with a Share takes that share of the pods, and the first one without a
-// Share takes all pods that are left.
+// drawLife returns the PodLife of the scenario that applies to a pod, or nil. A PodLife named in the pod's annotation
+// takes precedence. Otherwise each matching PodLife with a Share applies to that share of the pods, in order, and the
+// first one without a Share to all remaining pods.
 func (p *plan) drawLife(pod *corev1.Pod) *scenario.PodLife {
 	lives := p.Spec.PodLives
 	if len(lives) == 0 {
@@ -117,22 +117,22 @@ func ownerKind(pod *corev1.Pod) string {
 
 func always(d time.Duration) scenario.Spread { return scenario.Spread{Median: d, P99: d} }
 
-// Waits of a kubelet 1.37 between attempts to start a container or pull an image (pkg/kubelet/kubelet.go, client-go's
-// util/flowcontrol).
+// Waits of a kubelet 1.37 between attempts to start a container or to pull an image (pkg/kubelet/kubelet.go,
+// client-go's util/flowcontrol).
 const (
 	backOffFirst   = 10 * time.Second
 	backOffReset   = 10 * time.Minute // a longer run resets the back-off
-	imageBackOff   = 5 * time.Minute  // at most
+	imageBackOff   = 5 * time.Minute  // maximum
 	resyncInterval = time.Minute
 	// noticed is the approximate time until a kubelet syncs a pod again after the pod's sandbox has started
 	// (pkg/kubelet/pleg).
 	noticed = time.Second
-	// startTakes is the approximate time from a kubelet's sync of a pod until it reports the container that it started
-	// in that sync, as measured (loadgen/lab/records/pod-lives.md).
+	// startTakes is the approximate time from a kubelet's sync of a pod until the container that it starts is running,
+	// as measured (loadgen/lab/records/pod-lives.md).
 	startTakes = 150 * time.Millisecond
 )
 
-// backOff is a kubelet's back-off of one container or image. The zero value means no attempts so far.
+// backOff is a kubelet's back-off for one container or image. The zero value means no attempts so far.
 type backOff struct {
 	delay   time.Duration
 	updated time.Time
@@ -146,8 +146,8 @@ func (b *backOff) remaining(ended time.Time) time.Duration {
 	return b.delay
 }
 
-// next doubles the delay, up to the maximum most, after an attempt at the time now. If the container or image worked
-// for longer than backOffReset before ended, the delay starts at its first value again.
+// next doubles the delay, up to most, after an attempt at the time now. ended is when the previous run ended. If that
+// is more than backOffReset after the previous attempt, the delay starts at backOffFirst again.
 func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	switch {
 	case b.delay == 0 || ended.Sub(b.updated) > backOffReset:
@@ -158,8 +158,8 @@ func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	b.updated = now
 }
 
-// requeued returns the time until a kubelet syncs a waiting pod again: wait, but at most a minute, plus a jitter of up
-// to half of that (completeWork in pkg/kubelet/pod_workers.go).
+// requeued returns the time until a kubelet syncs a waiting pod again: wait, but at most resyncInterval, plus a jitter
+// of up to half of that (completeWork in pkg/kubelet/pod_workers.go). drawn, from 0 to 1, determines the jitter.
 func requeued(wait time.Duration, drawn float64) time.Duration {
 	wait = min(wait, resyncInterval)
 	return wait + time.Duration(drawn/2*float64(wait))

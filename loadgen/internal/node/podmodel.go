@@ -20,22 +20,22 @@ const (
 	regular
 )
 
-// containerState is the state of a container in its kubelet.
+// containerState is a kubelet's state of one container.
 type containerState struct {
 	spec     *corev1.Container
 	kind     containerKind
-	field    string                           // fieldPath of its Events, without its name
+	field    string                           // fieldPath of its Events, without the container's name
 	pulled   bool                             // its image was pulled for this pod
-	state    corev1.ContainerState            // Waiting: it has not run
+	state    corev1.ContainerState            // Waiting if it has not run
 	last     *corev1.ContainerStateTerminated // end of the previous run
 	restarts int32
 	failures int // runs that ended with a non-zero exit code
 	ready    bool
 	started  bool
-	backOff  backOff // of its restarts
-	pulls    backOff // of its image
-	// failing is the reason why the last attempt to start the container failed (pkg/kubelet/reason_cache.go). The
-	// kubelet reports it at its next sync of the pod; shown is the reason in the last status.
+	backOff  backOff // back-off of its restarts
+	pulls    backOff // back-off of its image pulls
+	// failing says why the last attempt to start the container failed (pkg/kubelet/reason_cache.go). The kubelet
+	// reports it at its next sync of the pod. shown is the reason in the last status.
 	failing  *corev1.ContainerStateWaiting
 	shown    string
 	attempts int // failed attempts to start it since its last start
@@ -44,9 +44,9 @@ type containerState struct {
 // ran reports whether the container has run.
 func (c *containerState) ran() bool { return c.state.Waiting == nil }
 
-// podModel holds the state from which a pod's status is computed.
+// podModel holds the state from which the status of a pod with a PodLife is computed.
 type podModel struct {
-	pod        *corev1.Pod // as last seen, with the conditions as last rendered
+	pod        *corev1.Pod // the pod as last seen, with the conditions of the last computed status
 	containers []containerState
 	evicted    string // message of the eviction; empty: not evicted
 	deleted    bool   // its deletion was seen: no more containers start
@@ -77,21 +77,21 @@ func newPodModel(pod *corev1.Pod) podModel {
 	return m
 }
 
-// take sets the pod whose status the model computes. It copies the conditions, because remember changes them.
+// take replaces the model's pod by a newer version. It copies the conditions, because remember changes them.
 func (m *podModel) take(pod *corev1.Pod) {
 	own := *pod
 	own.Status.Conditions = slices.Clone(pod.Status.Conditions)
 	m.pod = &own
 }
 
-// restarts reports whether the kubelet restarts a container that ended with code: the restart policy permits it, and
-// the pod is not being stopped.
+// restarts reports whether the kubelet restarts a container that ended with the exit code: the restart policy permits
+// it, and the pod is not being stopped.
 func (m *podModel) restarts(c *containerState, code int32) bool {
 	return !m.deleted && !m.stopped && m.evicted == "" && m.restartable(c, code)
 }
 
-// restartable reports whether the restart policy permits restarting a container that ended with code, whether or not
-// the pod is being stopped.
+// restartable reports whether the restart policy permits a restart of a container that ended with the exit code. It
+// ignores whether the pod is being stopped.
 func (m *podModel) restartable(c *containerState, code int32) bool {
 	policy := m.policy(c)
 	switch {
@@ -103,7 +103,6 @@ func (m *podModel) restartable(c *containerState, code int32) bool {
 	return policy == corev1.RestartPolicyAlways || policy == corev1.RestartPolicyOnFailure && code != 0
 }
 
-// policy returns the restart policy of a container.
 func (m *podModel) policy(c *containerState) corev1.RestartPolicy {
 	switch {
 	case c.spec.RestartPolicy != nil:
@@ -114,7 +113,8 @@ func (m *podModel) policy(c *containerState) corev1.RestartPolicy {
 	return m.pod.Spec.RestartPolicy
 }
 
-// over reports whether all containers other than sidecars have ended and will not run again.
+// over reports whether all containers except sidecars have ended and will not run again. It is also true after an init
+// container has failed permanently.
 func (m *podModel) over() bool {
 	for i := range m.containers {
 		c := &m.containers[i]
@@ -247,7 +247,7 @@ func (m *podModel) status(ip, host netip.Addr, now time.Time) *corev1.PodStatus 
 	return s
 }
 
-// remember stores the conditions of a status, so that the next status keeps their transition times.
+// remember stores the conditions of a computed status, so that the next status keeps their transition times.
 func (m *podModel) remember(now []corev1.PodCondition) {
 	for _, c := range now {
 		if old := condition(m.pod, c.Type); old != nil {
@@ -278,7 +278,7 @@ func (m *podModel) containerStatus(c *containerState) corev1.ContainerStatus {
 	return s
 }
 
-// shows reports whether the status says why a container does not start.
+// shows reports whether the status must give the reason why a container does not start.
 func (m *podModel) shows(c *containerState) bool {
 	return c.failing != nil && c.state.Running == nil && !m.deleted
 }

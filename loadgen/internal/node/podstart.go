@@ -29,7 +29,7 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 		if !k.selects(life, p, spec) {
 			return
 		}
-		// Report that the kubelet works on the pod; with fidelity "shared", only if the start takes time.
+		// Report the waiting containers. With fidelity "shared", do so only if the start takes time.
 		if k.plan.own() || starts.After(now) || k.plan.Spec.ImagePull.Median > 0 {
 			k.write(life, func() { k.writeCreating(life, p, spec) })
 		}
@@ -38,7 +38,7 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 }
 
 // startPod fetches tokens, waits for volumes, reads claims and pulls images. The containers start at the time starts,
-// or now if that has passed, plus the time that the image pulls take.
+// or now if that has passed, plus the duration of the image pulls.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
 		if !k.fetchToken(life, p, t) {
@@ -69,15 +69,16 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 	})
 }
 
-// starts reports whether steps of a pod's start must still be reported: while the pod is starting, or if its lifecycle
-// has ended it already.
+// starts reports whether the steps of a pod's start must still be reported: while the pod is starting, or if its
+// containers have already ended by themselves.
 func (k *kubelet) starts(p *pod) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.pods[p.uid] == p && (p.state == starting || p.lifecycle != nil && p.lifecycle.ended && p.state == ended)
 }
 
-// writeCreating reports that a pod's containers are waiting. It is not retried, because the next report says more.
+// writeCreating reports that a pod's containers are waiting. It is not retried, because the next report replaces this
+// one.
 func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
 	if !k.starts(p) {
 		return
@@ -93,7 +94,7 @@ func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
 	}
 }
 
-// writeSandbox reports that a pod's sandbox is ready. It is not retried, because the next report contains this too.
+// writeSandbox reports that a pod's sandbox is ready. It is not retried, because the next report includes this one.
 func (k *kubelet) writeSandbox(life *life, p *pod) {
 	if !k.starts(p) {
 		return
@@ -104,12 +105,11 @@ func (k *kubelet) writeSandbox(life *life, p *pod) {
 	}
 }
 
-// step returns one of the statuses of a pod that is starting. The write of such a status is not retried, because the
-// write of a later status is retried.
+// step computes an intermediate status of a pod that is starting.
 type step func(ip, host netip.Addr, now time.Time) *corev1.PodStatus
 
 // writeSteps reports each step of a pod's start, with fidelity "kubelet" only. The writes are not retried, because the
-// next report says more.
+// next report replaces them.
 func (k *kubelet) writeSteps(life *life, p *pod, steps []step) {
 	if !k.plan.everyRequest() {
 		return
@@ -124,7 +124,8 @@ func (k *kubelet) writeSteps(life *life, p *pod, steps []step) {
 	}
 }
 
-// address returns a pod's address, and assigns one if the pod has none. there is false if the pod is gone.
+// address returns a pod's IP address, and assigns one if the pod has none. The address is invalid if none is free, or
+// with hostNetwork. there is false if the pod is gone.
 func (k *kubelet) address(p *pod) (ip netip.Addr, there bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -144,14 +145,14 @@ func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures in
 	}
 	again := func() { k.retry(life, failures, func() { k.writeRunning(life, p, spec, failures+1) }) }
 	if !ip.IsValid() && !spec.Spec.HostNetwork {
-		k.plan.Log("node %s: no pod address is left for %s/%s", k.name, p.namespace, p.name)
+		k.plan.Log("node %s: no free IP address for pod %s/%s", k.name, p.namespace, p.name)
 		again()
 		return
 	}
 	version, err := k.patchPodStatus(life.ctx, p, runningStatus(spec, ip, k.hostIP, life.clock.Now()))
 	switch {
 	case gone(err):
-		return // the watch reports it, or has reported it
+		return // the watch delivers the deletion
 	case err != nil:
 		again()
 		return
@@ -176,7 +177,7 @@ func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures in
 
 func (k *kubelet) repair(p *pod, object []byte) {
 	if spec := k.decodePod(object); spec != nil {
-		p.version = number(spec.ResourceVersion) // do not report the same change again
+		p.version = number(spec.ResourceVersion) // react to each change once
 		k.report(k.life, p, spec)
 	}
 }
@@ -185,15 +186,15 @@ func (k *kubelet) report(life *life, p *pod, spec *corev1.Pod) {
 	k.write(life, func() { k.writeRunning(life, p, spec, 0) })
 }
 
-// images holds the images of one node. Each image is pulled once, one image after another (serializeImagePulls). Images
-// survive a restart of the kubelet.
+// images holds the images of one node. Each image is pulled only once, and pulls run one after another
+// (serializeImagePulls). Images survive a restart of the kubelet.
 type images struct {
 	ready map[string]time.Time
 	free  time.Time // when the last requested pull ends
 }
 
-// need returns the time from which an image is on the node, and whether it is still being pulled at the time now. For
-// an unknown image it starts a pull; takes returns the duration of the pull.
+// need returns the time from which an image is on the node, and whether the image is still being pulled at the time
+// now. For an unknown image it starts a pull, whose duration takes returns.
 func (s *images) need(image string, now time.Time, takes func() time.Duration) (at time.Time, pulling bool) {
 	at, known := s.ready[image]
 	if !known {
@@ -213,7 +214,7 @@ func (s *images) need(image string, now time.Time, takes func() time.Duration) (
 	return at, at.After(now)
 }
 
-// pullImages starts to pull those images of a pod that the node lacks. It returns the time at which the last image is
+// pullImages starts to pull the images of a pod that the node lacks. It returns the time at which the last image is
 // present, and for each container whether it waits for a pull.
 func (k *kubelet) pullImages(pod *corev1.Pod, now time.Time) (at time.Time, pulled []bool) {
 	k.mu.Lock()

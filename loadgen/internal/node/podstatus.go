@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// statusPatch returns the body of a patch of a pod's status, or of some of its fields. The body contains the UID, so
-// the patch fails with a conflict if another pod now has the name.
+// statusPatch returns the body of a patch of a pod's status. status may contain only some of the fields. The body
+// contains the UID, so the patch fails with a conflict if a new pod has the same name.
 func statusPatch(uid types.UID, status any) ([]byte, error) {
 	type metadata struct {
 		UID types.UID `json:"uid"`
@@ -29,8 +29,8 @@ func statusPatch(uid types.UID, status any) ([]byte, error) {
 	return body, nil
 }
 
-// wholeStatusPatch returns a statusPatch of a whole status, which also removes reasons and messages of conditions if
-// they are empty now.
+// wholeStatusPatch returns a statusPatch of a complete status. Unlike statusPatch, it also removes old reasons and
+// messages of conditions where status has empty ones.
 func wholeStatusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
 	type condition struct {
 		Type               corev1.PodConditionType `json:"type"`
@@ -59,14 +59,14 @@ func wholeStatusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
 	return statusPatch(uid, whole)
 }
 
-// sandboxPatch reports that a pod's sandbox is ready.
+// sandboxPatch returns a statusPatch that reports that a pod's sandbox is ready.
 func sandboxPatch(uid types.UID, now time.Time) ([]byte, error) {
 	return statusPatch(uid, map[string]any{"conditions": []map[string]any{{
 		"type": corev1.PodReadyToStartContainers, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(now), "message": nil, "reason": nil,
 	}}})
 }
 
-// generationPatch reports the observed generation of a pod.
+// generationPatch returns a statusPatch that reports the observed generation of a pod.
 func generationPatch(uid types.UID, generation int64) ([]byte, error) {
 	var conditions []map[string]any
 	for _, t := range kubeletConditions {
@@ -82,7 +82,7 @@ const (
 	sandboxStopped  = "pod sandbox is not ready"
 )
 
-// creatingStatus returns the status of a pod whose containers wait for volumes, the sandbox and images.
+// creatingStatus returns the status of a pod whose containers wait for volumes, the sandbox or images.
 func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := &corev1.PodStatus{
@@ -139,8 +139,8 @@ func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.
 	return s
 }
 
-// startSteps returns the statuses that a kubelet reports after a pod's sandbox is ready and before the pod is Ready, in
-// order: each init container running and then ended, then containers whose probes have not succeeded yet.
+// startSteps returns the statuses that a kubelet reports between a pod's sandbox becoming ready and the pod becoming
+// Ready, in order: each init container running and then ended, then the containers before their probes succeed.
 func startSteps(pod *corev1.Pod) (steps []step) {
 	for i := range pod.Spec.InitContainers {
 		steps = append(steps, func(ip, host netip.Addr, now time.Time) *corev1.PodStatus {
@@ -164,8 +164,8 @@ func startSteps(pod *corev1.Pod) (steps []step) {
 	return steps
 }
 
-// initializingStatus returns the status of a pod that has not finished its init containers. done is the number of those
-// that have finished. If running is true, the next one runs.
+// initializingStatus returns the status of a pod that has not finished its init containers. done is the number of init
+// containers that have finished. If running is true, the next init container runs.
 func initializingStatus(pod *corev1.Pod, ip, host netip.Addr, done int, running bool, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := creatingStatus(pod, host, now)
@@ -229,7 +229,7 @@ func failed(s *corev1.PodStatus) *corev1.PodStatus {
 	return s
 }
 
-// terminatedStatus returns the status of a pod whose containers were all stopped and have ended successfully.
+// terminatedStatus returns the status of a deleted pod whose containers have stopped with exit code 0.
 func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	started := at
@@ -249,13 +249,13 @@ func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	return s
 }
 
-// kubeletConditions lists the conditions that a kubelet owns, in its order.
+// kubeletConditions lists the conditions that a kubelet sets, in the order in which it reports them.
 var kubeletConditions = []corev1.PodConditionType{
 	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
 }
 
-// conditions returns the conditions from want that a kubelet owns, in the order of a kubelet. A condition whose status
-// is unchanged keeps its transition time. If the pod has no condition PodScheduled, conditions adds it.
+// conditions returns the conditions in want, in a kubelet's order. A condition whose status is unchanged keeps its
+// transition time. If the pod has no condition PodScheduled, conditions adds it.
 func conditions(pod *corev1.Pod, at metav1.Time, want map[corev1.PodConditionType]corev1.PodCondition) []corev1.PodCondition {
 	var out []corev1.PodCondition
 	for _, t := range kubeletConditions {

@@ -15,7 +15,7 @@ import (
 // (pkg/kubelet/eviction).
 const evictedReason = "Evicted"
 
-// systemCritical is the lowest priority of pods that kubelets never evict (pkg/apis/scheduling).
+// systemCritical is the minimum priority of pods that kubelets never evict (pkg/apis/scheduling).
 const systemCritical = 2_000_000_000
 
 // pressure is the state of a pressure condition of a node, such as MemoryPressure.
@@ -28,8 +28,8 @@ type pressure struct {
 // pressureTexts are the texts that a kubelet reports for a pressure condition (pkg/kubelet/nodestatus,
 // pkg/kubelet/eviction).
 type pressureTexts struct {
-	resource, reason, event, message string // under pressure
-	relieved                         string // event
+	resource, reason, event, message string // while under pressure
+	relieved                         string // reason of the Event when the pressure ends
 }
 
 func textsOf(condition corev1.NodeConditionType) pressureTexts {
@@ -42,7 +42,8 @@ func textsOf(condition corev1.NodeConditionType) pressureTexts {
 	return pressureTexts{"memory", "KubeletHasInsufficientMemory", "NodeHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasSufficientMemory"}
 }
 
-// armEviction sets the timer that evicts the pod, if its PodLife says so. ran is how long the pod has run already.
+// armEviction sets the timer that evicts the pod, if its PodLife has an eviction. ran is the time that the pod has
+// already been running.
 func (l *lifecycle) armEviction(ran time.Duration) {
 	l.mayBeEvicted = true
 	if after := l.drawn(l.of.Evict.After, -1, "evict"); after > 0 && !critical(l.model.pod) {
@@ -71,7 +72,7 @@ func (l *lifecycle) evict() {
 	})
 }
 
-// press puts the node under a pressure condition, or extends that condition. The caller holds k.mu.
+// press starts a pressure condition of the node for the time in the PodLife, or extends it. The caller holds k.mu.
 func (k *kubelet) press(life *life, condition corev1.NodeConditionType, of *scenario.PodLife) {
 	until := life.clock.Now().Add(of.Evict.For.D())
 	if p := k.pressures[condition]; p != nil {
@@ -91,7 +92,7 @@ func (k *kubelet) press(life *life, condition corev1.NodeConditionType, of *scen
 	life.after(of.Evict.For.D(), func() { k.relieve(life, condition) })
 }
 
-// relieve ends a pressure condition when its time is over.
+// relieve ends a pressure condition, or waits longer if press has extended it.
 func (k *kubelet) relieve(life *life, condition corev1.NodeConditionType) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,7 +110,7 @@ func (k *kubelet) relieve(life *life, condition corev1.NodeConditionType) {
 	}
 }
 
-// reportPressure reports whether a pressure condition of the node is True or False now, in the status and as an Event.
+// reportPressure reports the current state of a pressure condition, in the node's status and as an Event.
 func (k *kubelet) reportPressure(life *life, condition corev1.NodeConditionType, failures int) {
 	k.mu.Lock()
 	p, event := k.pressures[condition], textsOf(condition).relieved
@@ -133,7 +134,8 @@ func (k *kubelet) reportPressure(life *life, condition corev1.NodeConditionType,
 	k.announceNode(life, corev1.EventTypeNormal, event, statusIsNow(k.name, event), 1)
 }
 
-// conditionsNow returns the node's conditions with its current pressures: all, or only the given types.
+// conditionsNow returns the node's conditions, including current pressure conditions. If types are given in only, it
+// returns these only.
 func (k *kubelet) conditionsNow(now time.Time, r readiness, only ...corev1.NodeConditionType) []corev1.NodeCondition {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 
 type objectRef struct{ resource, namespace, name string }
 
-// objectWatch is the watch of one ConfigMap or Secret while pods refer to it.
+// objectWatch is the watch of one ConfigMap or Secret. It exists while pods on the node refer to the object.
 type objectWatch struct {
 	users   int
 	watcher *watcher
-	known   bool // the list of this watch has arrived
+	known   bool // the initial list has arrived
 	found   bool // the object exists
 }
 
@@ -49,7 +49,8 @@ func (k *kubelet) reference(p *pod, spec *corev1.Pod) {
 	}
 }
 
-// dereference closes those watches of a pod's ConfigMaps and Secrets that no other pod needs. The caller holds k.mu.
+// dereference closes the watches of a pod's ConfigMaps and Secrets, except those that other pods need. The caller holds
+// k.mu.
 func (k *kubelet) dereference(p *pod) {
 	for _, ref := range p.refs {
 		o := k.objects[ref]

@@ -18,18 +18,18 @@ const (
 	csiNodes           = "/apis/storage.k8s.io/v1/csinodes"
 	registerBackoff    = 100 * time.Millisecond
 	registerBackoffMax = 7 * time.Second
-	// registerPatience is how long a node tries to register. registerThrottled replaces it if the server answers 429,
-	// as it may with thousands of nodes at once.
+	// registerPatience is how long a node tries to register. If the server answers 429, as it may with thousands of
+	// nodes, the node tries for registerThrottled instead.
 	registerPatience  = time.Minute
 	registerThrottled = 10 * time.Minute
 	// One in lateEvery starting kubelets reads its Node again, because its watch has not delivered the Node yet. One in
-	// informedEvery already knows the capacity of its disk. Measured on a real kubelet
+	// informedEvery already knows the capacity of its disk and posts no Event about it. Measured on a real kubelet
 	// (loadgen/lab/records/calibration.md).
 	lateEvery, informedEvery = 3, 4
 )
 
-// run registers the node, and returns when the API server has acknowledged it as Ready. It retries failed attempts
-// until the duration patience has passed, unless an error is permanent.
+// run registers the node, and returns when the API server has acknowledged it as Ready. It retries failed attempts for
+// the duration patience, unless an error is permanent.
 func (k *kubelet) run(life *life, patience time.Duration) error {
 	began := life.clock.Now()
 	wiped := k.introduce(life)
@@ -45,7 +45,7 @@ func (k *kubelet) run(life *life, patience time.Duration) error {
 		if apierrors.IsTooManyRequests(err) {
 			within = max(within, registerThrottled)
 		}
-		// Some API servers may not yet know RBAC rules that others already know.
+		// With several API servers, some may not have seen the new RBAC rules yet.
 		refused := k.plan.restricted() && apierrors.IsForbidden(err)
 		if final(err) && !refused || life.clock.Since(began) > within {
 			return fmt.Errorf("register node %s: %w", k.name, err)
@@ -65,11 +65,11 @@ func final(err error) bool {
 type strangerError struct{ node string }
 
 func (e *strangerError) Error() string {
-	return fmt.Sprintf("create nodes: %q exists already and does not carry this run's labels (choose another name prefix)", e.node)
+	return fmt.Sprintf("create nodes: %q exists already without this run's labels (choose another name prefix)", e.node)
 }
 
 // introduce sends the requests that a starting kubelet sends before it creates its Node. The simulation does not need
-// the answers. The channel wiped is closed when the ResourceSlices of an earlier life are deleted.
+// the answers. The channel wiped is closed when the node's old ResourceSlices are deleted.
 func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	done := make(chan struct{})
 	if !k.plan.everyRequest() {
@@ -97,8 +97,8 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	return done
 }
 
-// order returns the index of the kubelet plus the number of its starts. If this number is a multiple of lateEvery or of
-// informedEvery, the start behaves as described there.
+// order returns the index of the kubelet plus the number of its starts. A start behaves as lateEvery or informedEvery
+// describes if order is a multiple of that constant.
 func (k *kubelet) order() int { return k.index + k.lives }
 
 func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }
@@ -126,7 +126,7 @@ func (k *kubelet) register(life *life, wiped <-chan struct{}) error {
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: k.name, UID: uid}
 	lease := &leaseKeeper{node: k.name, owner: owner, life: life, link: k.link, seconds: k.plan.leaseSeconds, keep: k.plan.everyRequest()}
 	k.look(life, "leases", leases+"/"+k.name)
-	k.look(life, "nodes", nodes+"/"+k.name) // for the Lease's owner
+	k.look(life, "nodes", nodes+"/"+k.name) // a kubelet needs the UID for the Lease's owner
 	if err := lease.create(life.ctx); err != nil {
 		return err
 	}
@@ -218,9 +218,9 @@ func isCertificateError(err error) bool {
 func hint(err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%w (the cluster does not accept the nodes' identity: another client CA signed it?)", err)
+		return fmt.Errorf("%w (the cluster does not accept the nodes' identity: did another client CA sign it?)", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w (fidelity %q needs an identity system:node:NAME per node; %q needs rights on nodes, leases, pods, pods/status and serviceaccounts/token, with devices on resourceslices and resourceclaims)", err, Kubelet, Shared)
+		return fmt.Errorf("%w (fidelity %q needs an identity system:node:NAME per node; %q needs permissions on nodes, leases, pods, pods/status and serviceaccounts/token; with devices, also on resourceslices and resourceclaims)", err, Kubelet, Shared)
 	case isCertificateError(err):
 		return fmt.Errorf("%w (the kubeconfig's certificate authority does not match the server's)", err)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// accountTokenLife is the lifetime of a token that is requested; the API server may grant less or more.
+	// accountTokenLife is the requested lifetime of a token; the API server may grant less or more.
 	accountTokenLife = 24 * time.Hour
 	// accountRetry is the pause before a refused renewal is tried again.
 	accountRetry = 5 * time.Second
@@ -29,7 +29,7 @@ const (
 )
 
 // ServiceAccounts is an Identities that gives each node its own ServiceAccount and a token, for clusters that sign no
-// client certificates. RBAC permits the requests of these accounts, because the Node authorizer and NodeRestriction
+// client certificates. RBAC must permit the requests of these accounts, because the Node authorizer and NodeRestriction
 // apply only to system:node:NAME. Close ends the renewal of tokens.
 type ServiceAccounts struct {
 	base      *rest.Config // server address and CA, without credentials
@@ -39,22 +39,22 @@ type ServiceAccounts struct {
 
 	stop context.CancelFunc
 	done chan struct{}
-	wake chan struct{} // the next renewal is due earlier than before
+	wake chan struct{} // signals keep that the next renewal is now due earlier
 
 	mu     sync.Mutex
 	tokens map[string]*accountToken
-	next   time.Time // of renewal; zero: none
+	next   time.Time // time of the next renewal; zero: no renewal planned
 }
 
 // accountToken holds the token of one account.
 type accountToken struct {
-	made  sync.Mutex // held while the first token is made
+	made  sync.Mutex // held while the account and its first token are created
 	value apiclient.Token
-	due   time.Time // when it is renewed; guarded by ServiceAccounts.mu
+	due   time.Time // time of its renewal; guarded by ServiceAccounts.mu
 }
 
-// NewServiceAccounts returns ServiceAccounts that creates accounts and tokens with client, in a namespace that must
-// exist. admin names the server. The accounts have the given labels.
+// NewServiceAccounts returns a ServiceAccounts that creates accounts and tokens with client, in a namespace that must
+// exist. admin provides the server's address and CA. The accounts get the given labels.
 func NewServiceAccounts(admin *rest.Config, client kubernetes.Interface, namespace string, labels map[string]string) (*ServiceAccounts, error) {
 	base, err := serverOnly(admin)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *ServiceAccounts) ForProxies(ctx context.Context) (*rest.Config, error) 
 func (s *ServiceAccounts) create(ctx context.Context, name string, t *accountToken) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: s.labels}}
 	_, err := s.client.CoreV1().ServiceAccounts(s.namespace).Create(ctx, account, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) { // by an earlier attempt, which got no token
+	if err != nil && !apierrors.IsAlreadyExists(err) { // exists: an earlier attempt created it but got no token
 		return fmt.Errorf("create serviceaccount %s/%s: %w", s.namespace, name, err)
 	}
 	return s.renew(ctx, name, t)
@@ -200,7 +200,7 @@ func (s *ServiceAccounts) renewDue(ctx context.Context) {
 			return
 		}
 		if s.renew(ctx, name, t) != nil {
-			s.plan(t, time.Now().Add(accountRetry)) // there is still a fifth of the token's life left
+			s.plan(t, time.Now().Add(accountRetry)) // the token is still valid for a fifth of its life
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A kubelet requests a new token at 80% of the old token's life, or after a day (pkg/kubelet/token).
+// A kubelet requests a new token after 80% of the old token's lifetime, but at the latest after a day, minus a jitter
+// (pkg/kubelet/token).
 const (
 	tokenMaxAge = 24 * time.Hour
 	tokenJitter = 10 * time.Second
@@ -19,7 +20,7 @@ const (
 // token is a service account token that a pod mounts.
 type token struct {
 	call call
-	life time.Duration // as requested; 0: the server's choice, never refreshed
+	life time.Duration // requested lifetime; 0: the server chooses it, and the token is never refreshed
 }
 
 func tokensOf(pod *corev1.Pod) ([]token, error) {
@@ -66,9 +67,9 @@ func newToken(pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token, 
 	return t, nil
 }
 
-// fetchToken requests a pod's token, and repeats that after errors. It returns false if the pod ended first. On a
-// restricted node it returns true without a token if the API server forbids the request, because such nodes may create
-// tokens only in the run's namespaces.
+// fetchToken requests a pod's token, and retries after errors. It returns false if the pod ended first. On a restricted
+// node it returns true without a token if the API server forbids the request, because such nodes may create tokens only
+// in the run's namespaces.
 func (k *kubelet) fetchToken(life *life, p *pod, t token) bool {
 	failures := 0
 	return k.until(life, p, func() time.Duration {

@@ -16,9 +16,9 @@ const (
 	memoryUsage = "stormglass.dev/memory-usage"
 )
 
-// usageOf returns the CPU and memory usage of a running container. It takes the first of these that exists: an equal
-// share of the pod's demand (CPU only), an equal share of the usage in the pod's annotations, a random quarter to three
-// quarters of the container's requests, or else 10m and 32Mi.
+// usageOf returns the CPU and memory usage of a running container. It uses the first of these that exists: an equal
+// share of the pod's demand (CPU only), an equal share of the usage in the pod's annotations, 25% to 75% of the
+// container's requests, chosen at random, and finally 10m and 32Mi.
 func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	share := 0.25 + draw(k.plan.Seed, "usage", string(pod.UID), c.Name)/2
 	parts := float64(len(pod.Spec.Containers))
@@ -41,8 +41,8 @@ func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	return u
 }
 
-// usage is the CPU and memory usage of a container. If follows is true, the CPU usage follows a demand of the scenario,
-// and demanded is the container's share of the demand's CPU seconds so far.
+// usage is the CPU and memory usage of a container. follows means that a demand in the scenario determines the CPU
+// usage. demanded is then the container's share of the demand's CPU seconds so far.
 type usage struct {
 	use
 	demanded float64
@@ -67,7 +67,7 @@ func (c *cpuCounter) count(now time.Time, u usage) {
 	c.at, c.demanded, c.follows = now, u.demanded, u.follows
 }
 
-// Usage of a node without pods, in cores and bytes. It is not 0, because metrics-server drops a node that uses nothing.
+// Usage of a node without pods, in cores and bytes. It is not 0, because metrics-server drops nodes with zero usage.
 const (
 	systemCores = 0.05
 	systemBytes = 256 << 20
@@ -114,7 +114,7 @@ func (k *kubelet) Summary(now time.Time) *stats.Summary {
 		s.Pods = append(s.Pods, p)
 	}
 	k.counters = counters
-	if k.life != nil { // nil: it has not registered yet
+	if k.life != nil { // nil before the first registration
 		s.Node.StartTime = metav1.NewTime(k.life.began)
 	}
 	node.seconds = k.used.until(now, node.cores)
@@ -122,8 +122,8 @@ func (k *kubelet) Summary(now time.Time) *stats.Summary {
 	return s
 }
 
-// cpuTime adds up the CPU time of a node from one read to the next. It is not the sum of the pods' CPU times, because
-// series of ended pods disappear.
+// cpuTime adds up the CPU time of a node from one read to the next. It cannot be the sum of the pods' CPU times,
+// because that sum would fall when pods end.
 type cpuTime struct {
 	at      time.Time
 	seconds float64

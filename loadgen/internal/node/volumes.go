@@ -38,9 +38,10 @@ func (k *kubelet) mountVolumes(life *life, p *pod, pod *corev1.Pod) bool {
 	})
 }
 
-// unmountable returns why a volume of a pod cannot be mounted, or an empty message. known is false while the API server
-// has not answered. clusterCA is not checked: the first watch of a pod's objects is often refused, and opened again
-// after a second (see firstLook), which would delay nearly every pod's start.
+// unmountable returns why a volume of a pod cannot be mounted, or an empty message if all can. known is false while the
+// API server has not answered. The ConfigMap clusterCA is not checked, because that would delay the start of nearly
+// every pod: the first watch of a pod's objects is often refused (see firstLook) and is opened again only after a
+// second.
 func (k *kubelet) unmountable(ctx context.Context, pod *corev1.Pod) (message string, known bool) {
 	known = true
 	for i := range pod.Spec.Volumes {
@@ -52,7 +53,7 @@ func (k *kubelet) unmountable(ctx context.Context, pod *corev1.Pod) (message str
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			switch o := k.objects[objectRef{resource, pod.Namespace, name}]; {
-			case o == nil: // the pod has ended
+			case o == nil: // the pod has ended, which closed the watch
 			case !o.known:
 				known = false
 			case !o.found:

@@ -16,9 +16,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// sink receives the events of a watch, in order. begin starts a list, event delivers a change or a listed object (as
-// ADDED), and listed ends the list: objects that were not listed are gone. The functions run on a connection's read
-// loop and must not block.
+// sink receives the events of a watch, in order. begin marks the start of a list, event delivers a change or a listed
+// object (as ADDED), and listed marks the end of the list. Objects that were not in the list are gone. The functions
+// run on a connection's read loop and must not block.
 type sink struct {
 	begin  func()
 	event  func(kind string, object []byte, v view)
@@ -28,7 +28,7 @@ type sink struct {
 // noSink returns a sink that ignores all events. It is for watches that need only the resourceVersions.
 func noSink() sink { return sink{func() {}, func(string, []byte, view) {}, func() {}} }
 
-// maxErrorBody is how much of the body of a refusal is stored, in bytes.
+// maxErrorBody is the maximum number of bytes that are stored of an error response.
 const maxErrorBody = 64 << 10
 
 // watcher keeps one watch open and opens it again when it ends, by the rules of package listwatch. It has no goroutine
@@ -36,23 +36,23 @@ const maxErrorBody = 64 << 10
 type watcher struct {
 	life     *life
 	link     *link
-	resource string // as metrics name it
-	path     string // of the collection
+	resource string // name in metrics
+	path     string // path of the collection
 	selector string // as "&fieldSelector=...", or empty
 	layout   layout // fields of an object that the sink needs
 	sink     sink
-	// optional means that an older server may lack the resource. refusable means that the server may forbid access.
-	// Such an answer ends the watcher.
+	// optional ends the watcher if the server does not have the resource (404). refusable ends it if the server forbids
+	// access (403). Other errors are retried.
 	optional, refusable bool
 	// timeout is the minimum timeoutSeconds that is requested; the maximum is twice as long.
 	timeout time.Duration
-	// listFirst is shared by all watchers, and set once a server turned out to have no WatchList.
+	// listFirst is shared by all watchers. It becomes true when a server turns out not to support WatchList.
 	listFirst *atomic.Bool
 
 	mu      sync.Mutex
 	stopped bool
 	current *watchStream
-	version uint64 // where to resume; 0: begin with a list
+	version uint64 // resourceVersion from which to resume; 0: list first
 	machine listwatch.Machine
 }
 
@@ -110,19 +110,19 @@ func (w *watcher) open() {
 	}
 }
 
-// watchStream is one attempt at a watch, and the handler of its HTTP/2 stream. Its fields belong to the goroutine that
+// watchStream is one attempt to watch, and the handler of its HTTP/2 stream. Its fields belong to the goroutine that
 // opens the watch, and after that to the connection's read loop.
 type watchStream struct {
 	w       *watcher
-	stream  *h2conn.Stream // under w.mu
-	held    bool           // counted as open; under w.mu
+	stream  *h2conn.Stream // guarded by w.mu
+	held    bool           // counted as open; guarded by w.mu
 	asked   listwatch.Question
 	version uint64
 	opened  time.Time
 	listing bool // the initial events of a WatchList are arriving
 	header  h2conn.Header
 	frames  listwatch.Frames
-	refusal []byte // body of a refusal
+	refusal []byte // body of an error response
 	events  int
 }
 
@@ -153,7 +153,7 @@ func (s *watchStream) open() error {
 	return nil
 }
 
-// list lists the objects before a watch, on a server without WatchList.
+// list lists the objects before a watch if the server does not support WatchList.
 func (s *watchStream) list() error {
 	w := s.w
 	body, err := w.link.do(w.life.ctx, call{verb: "list", resource: w.resource, path: s.path(), urgent: true})
@@ -202,7 +202,7 @@ func (s *watchStream) Header(h h2conn.Header) {
 	}
 }
 
-// Data receives a piece of the events, or of a refusal.
+// Data receives a part of the event stream, or of an error response.
 func (s *watchStream) Data(p []byte) {
 	if s.header.Status != http.StatusOK {
 		s.refusal = append(s.refusal, p[:min(len(p), maxErrorBody-len(s.refusal))]...)
@@ -237,7 +237,7 @@ func (s *watchStream) event(frame []byte) error {
 		s.listing = false
 		w.sink.listed()
 	}
-	if !s.listing { // an interrupted list must start over
+	if !s.listing { // during the initial list there is no version to resume from
 		s.advance(number(string(v.ResourceVersion)))
 	}
 	return nil
@@ -262,7 +262,7 @@ func (s *watchStream) End(err error) {
 	s.finish(err)
 }
 
-// finish decides how the watch continues after an attempt. Only its first call for an attempt has an effect.
+// finish ends an attempt and schedules the next one, if any. Only the first call per attempt has an effect.
 func (s *watchStream) finish(err error) {
 	w := s.w
 	w.mu.Lock()
@@ -280,8 +280,8 @@ func (s *watchStream) finish(err error) {
 	}
 }
 
-// verdict counts the outcome of an attempt. It returns the wait before the next attempt, and whether there is a next
-// one. The caller holds w.mu.
+// verdict counts the outcome of an attempt. It returns the wait before the next attempt, and whether to try again. held
+// says whether the watch was open. The caller holds w.mu.
 func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again bool) {
 	w := s.w
 	if w.life.over() || w.optional && apierrors.IsNotFound(err) || w.refusable && apierrors.IsForbidden(err) {

@@ -25,8 +25,8 @@ func encode(apiVersion, kind string, object marshaler) ([]byte, error) {
 	return wrap(apiVersion, kind, raw), nil
 }
 
-// wrap puts an encoded object into the envelope of a request's body: the magic number and a runtime.Unknown
-// {typeMeta = 1 {apiVersion = 1, kind = 2}, raw = 2, contentEncoding = 3, contentType = 4}.
+// wrap puts an encoded object into the protobuf envelope of Kubernetes request bodies: the magic number and a
+// runtime.Unknown {typeMeta = 1 {apiVersion = 1, kind = 2}, raw = 2, contentEncoding = 3, contentType = 4}.
 func wrap(apiVersion, kind string, raw []byte) []byte {
 	meta := 2 + len(apiVersion) + 2 + len(kind) // both are shorter than 128
 	out := make([]byte, 0, len(protobuf.Envelope)+2+meta+6+len(raw)+4)
@@ -38,7 +38,7 @@ func wrap(apiVersion, kind string, raw []byte) []byte {
 	out = protowire.AppendTag(out, 2, protowire.BytesType)
 	out = protowire.AppendString(out, kind)
 	out = appendField(out, 2, raw, 0)
-	out = appendField(out, 3, []byte{}, 0) // set and empty, as generated encoders write it
+	out = appendField(out, 3, []byte{}, 0) // present but empty, as generated encoders write it
 	return appendField(out, 4, []byte{}, 0)
 }
 
@@ -59,16 +59,17 @@ func decode(data []byte, into interface{ Unmarshal([]byte) error }) error {
 	return into.Unmarshal(raw)
 }
 
-// view holds the few fields that are read from each object of a watch. Most objects are echoes of our own writes, for
-// which these fields are enough.
+// view holds the few fields that are read from each object of a watch. Most events result from the node's own writes,
+// and need no more than these fields.
 type view struct {
 	protobuf.Object
-	initialEventsEnd bool // a WatchList's closing bookmark
+	initialEventsEnd bool // this bookmark ends the initial list of a WatchList
 	nodeName         []byte
 	ready            []byte // status of the condition Ready
 }
 
-// layout holds the protobuf field numbers of a kind from which view is read (generated.proto).
+// layout holds the protobuf field numbers that scan needs for a kind (generated.proto). 0 means that the field is not
+// read.
 type layout struct {
 	nodeName   protowire.Number // in spec
 	conditions protowire.Number // in status

@@ -246,7 +246,7 @@ func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) erro
 	if !r.Namespaced { // every object in the run's namespaces belongs to the run
 		there, err := a.metadata.Resource(r.GroupVersionResource).Get(ctx, o.Name, metav1.GetOptions{})
 		if err == nil && !a.options.owns(there.Labels) {
-			return errors.New("the cluster has an object of this name that does not belong to this run")
+			return errors.New("the cluster already has an object with this name, which does not belong to this run")
 		}
 	}
 	body, err := json.Marshal(o.Manifest)

@@ -22,8 +22,7 @@ type answer struct {
 	query    string // the query to which the warnings refer
 }
 
-// handle handles one API request. Its error is a badData if the request is invalid. Any other error occurred during the
-// execution.
+// handle handles one API request. Its error is a badData if the request is invalid.
 type handle func(*http.Request) (answer, error)
 
 type badData struct{ error }
@@ -142,7 +141,8 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// limited truncates a list to the limit of the request. If it removes results, it adds a warning.
+// limited sets the data of a to all, truncated to the limit of the request. If it truncates the list, it adds a
+// warning.
 func limited[T any](a answer, all []T, limit int) answer {
 	if limit > 0 && len(all) > limit {
 		all = all[:limit]

@@ -277,7 +277,7 @@ func TestPortTaken(t *testing.T) {
 	s := start(t, observe.Config{Recorder: lab.Recorder()})
 	addr := strings.TrimPrefix(s.URL(), "http://")
 	_, err := observe.Listen(addr, false)
-	if err == nil || err.Error() != "listen on "+addr+": address already in use (port 0 takes a free one)" {
+	if err == nil || err.Error() != "listen on "+addr+": address already in use (use port 0 for a free port)" {
 		t.Errorf("got %v", err)
 	}
 }

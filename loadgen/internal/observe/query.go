@@ -112,7 +112,7 @@ func (s *Server) execute(r *http.Request, begin func(context.Context, promql.Que
 	return a, nil
 }
 
-// A result has no native histograms, because the recorder requests the text format, which cannot represent them.
+// Results contain no native histograms, because the recorder scrapes the text format, which cannot represent them.
 
 type apiSample struct {
 	Metric labels.Labels `json:"metric"`
@@ -144,7 +144,7 @@ func matrix(m promql.Matrix) []apiSeries {
 	return all
 }
 
-// point is a value and its time in ms since 1970.
+// point is a value at a time in ms since 1970.
 type point struct {
 	t int64
 	v float64
@@ -229,7 +229,7 @@ func optional(r *http.Request, name string, otherwise time.Time) (time.Time, err
 	return t, nil
 }
 
-// minTime and maxTime are the defaults for the start and the end of a request, as in Prometheus.
+// minTime and maxTime are the default start and end of a request, as in Prometheus.
 var (
 	minTime = time.Unix(math.MinInt64/1000+62135596801, 0).UTC()
 	maxTime = time.Unix(math.MaxInt64/1000-62135596801, 999999999).UTC()
@@ -245,7 +245,7 @@ func span(r *http.Request) (start, end int64, err error) {
 	return from.UnixMilli(), to.UnixMilli(), err
 }
 
-// limitOf returns the maximum number of results; 0 means all.
+// limitOf returns the maximum number of results, or 0 for no limit.
 func limitOf(r *http.Request) (int, error) {
 	text := r.FormValue("limit")
 	if text == "" {

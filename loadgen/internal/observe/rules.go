@@ -27,12 +27,12 @@ import (
 const (
 	// ruleInterval is the evaluation interval of rule groups that set none.
 	ruleInterval = 15 * time.Second
-	// ruleSamples is the maximum number of samples for evaluating one rule. It is higher than the limit for queries,
-	// because Stormglass provides the rules.
+	// ruleSamples is the maximum number of samples that the evaluation of one rule may load. It is higher than the limit
+	// for queries, because the rules are trusted: Stormglass provides them.
 	ruleSamples = 50_000_000
 )
 
-// evaluator evaluates rules on the recorded samples, and writes the results to a separate store.
+// evaluator evaluates rules on the recorded samples. It writes the results to its own store.
 type evaluator struct {
 	manager *rules.Manager
 	samples storage.Queryable // the recorded samples and the results of the rules
@@ -74,12 +74,12 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The first update of a manager delays the alerts until their earlier state is restored. The store is new, so start
-	// with an empty update: there is no state to restore.
+	// In its first update, a manager does not fire alerts until it has restored their earlier state. This store is new and
+	// has no such state, so the first update has no rules.
 	if err := e.manager.Update(ruleInterval, nil, labels.EmptyLabels(), externalURL, nil); err != nil {
 		return nil, err
 	}
-	for _, name := range names { // returns the reason of an error; Update does not
+	for _, name := range names { // unlike Update, Load returns the reason of an error
 		if _, errs := files.Load(name, false, model.LegacyValidation); len(errs) > 0 {
 			return nil, errors.Join(errs...)
 		}

@@ -2,16 +2,16 @@
 // (https://prometheus.io/docs/prometheus/latest/querying/api/). It also evaluates rules over these samples. Grafana's
 // Prometheus data source, promtool and every other client of that API work with it unmodified.
 //
-// The engine, the storage and the rules manager are Prometheus' own; the handlers are ours. The upstream handlers
-// (web/api/v1) depend on remote write and OTLP: 30 modules, most of an OpenTelemetry collector, and 14 MB more for a
-// program of 62 MB (docs/design.md).
+// The engine, the storage and the rules manager are Prometheus' own; the handlers are ours. Prometheus' handlers
+// (web/api/v1) also implement remote write and OTLP. They would add 30 modules, including most of an OpenTelemetry
+// collector, and 14 MB to a program of 62 MB (docs/design.md).
 //
-// The API is read-only. Results of rules are written to a separate store, so observing a run does not change its
+// The API is read-only. Results of rules are written to a separate store, so that observing a run does not change its
 // archive.
 //
-// The server is for clients on this machine. It listens only on loopback addresses unless Public is set. It refuses
-// requests for another host name, so that no website can reach it through the website's own name (DNS rebinding). Like
-// Prometheus, it has no password.
+// The server is for clients on this machine. Unless Public is set, it listens only on loopback addresses and refuses
+// requests for other host names. This prevents DNS rebinding, with which a website can reach a local server under the
+// website's name. Like Prometheus, it has no password.
 package observe
 
 import (
@@ -37,16 +37,16 @@ import (
 )
 
 const (
-	// Limits of queries. They are a tenth of Prometheus' defaults, which are for a separate server: here, queries share
-	// the process with the recorder.
+	// Limits of queries. They are about a tenth of Prometheus' defaults, because queries share the process with the
+	// recorder.
 	maxSamples   = 5_000_000
 	queryTimeout = 30 * time.Second
 	maxQueries   = 4
-	// lastAnswers is the time within which queries in progress must end when the server closes.
+	// lastAnswers is the time that queries in progress have to end when the server closes.
 	lastAnswers = 2 * time.Second
 )
 
-// Recorder is the recorder to observe, as in package record.
+// Recorder is the part of record.Recorder that a Server uses.
 type Recorder interface {
 	Live() record.Storage
 	Targets() []record.TargetState
@@ -66,9 +66,9 @@ type Config struct {
 	Metrics prometheus.Gatherer
 	// Rules are rule files (*.yaml) to evaluate. Nil means none.
 	Rules fs.FS
-	// Retention is how long the results of rules are kept; zero means forever.
+	// Retention is the minimum time for which results of rules are kept. Zero means forever.
 	Retention time.Duration
-	// Version is the version of Stormglass, for status/buildinfo.
+	// Version is the version of Stormglass that the endpoint status/buildinfo returns.
 	Version string
 	// Now returns the evaluation time of queries that specify none. Nil means time.Now. Rules always use the wall clock.
 	Now func() time.Time
@@ -82,24 +82,24 @@ type Server struct {
 	http     *http.Server
 	served   chan struct{}
 	answers  sync.WaitGroup    // responses in progress
-	samples  storage.Queryable // the samples of Config and the results of rules
+	samples  storage.Queryable // Config.Samples and the results of rules
 	engine   *promql.Engine
 	rules    *evaluator
 }
 
-// Listen listens at HOST:PORT; port 0 selects a free port. loopback.Check decides whether the address is permitted.
+// Listen listens at addr, HOST:PORT; port 0 selects a free port. Unless public is set, addr must be a loopback address.
 func Listen(addr string, public bool) (net.Listener, error) {
 	if err := loopback.Check(addr, public); err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w (port 0 takes a free one)", addr, cause(err))
+		return nil, fmt.Errorf("listen on %s: %w (use port 0 for a free port)", addr, cause(err))
 	}
 	return listener, nil
 }
 
-// Start starts to serve requests on listener and to evaluate the rules. The Server closes listener.
+// Start starts to serve requests on listener and to evaluate rules. Server.Close closes the listener.
 func Start(listener net.Listener, c Config) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -122,7 +122,7 @@ func Start(listener net.Listener, c Config) (*Server, error) {
 	return s, nil
 }
 
-// counted makes Close wait for the responses in progress.
+// counted returns a handler that counts responses in progress, for which Close waits.
 func (s *Server) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.answers.Add(1)
@@ -140,8 +140,8 @@ func (s *Server) URL() string {
 	return "http://" + at
 }
 
-// Close ends all queries and the evaluation of rules, and removes the results of rules. After Close, the Server no
-// longer reads the recorder's storage.
+// Close ends all queries and the evaluation of rules, and deletes the results of rules. Afterwards, the recorder's
+// storage may be closed.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
 	defer cancel()
@@ -169,8 +169,7 @@ func (s slots) Insert(ctx context.Context, _ string) (int, error) {
 	}
 }
 
-// cause returns only the error of the system call, without the address, because the caller's message contains the
-// address.
+// cause returns the error of the system call in err, without the address, which the caller's message contains.
 func cause(err error) error {
 	if syscall, ok := errors.AsType[*os.SyscallError](err); ok {
 		return syscall.Err

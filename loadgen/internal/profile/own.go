@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// mutexFraction makes the runtime sample one of five waits for a mutex, as etcd does.
+	// mutexFraction is the fraction of mutex contention events to sample: one in five, as in etcd.
 	mutexFraction = 5
-	// blockRate makes the runtime sample one blocking event per 10,000 ns of blocking.
+	// blockRate is the block profile rate: one sample per 10,000 ns of blocking on average.
 	blockRate = 10_000
 )
 
-// Own returns the Source for this process. Mutexes and blocking are sampled only from Watch until its stop, because
-// sampling costs CPU.
+// Own returns the Source for this process. Because sampling costs CPU time, profiles of mutexes and blocking contain
+// only events between Watch and stop.
 func Own(component string) Source { return Source{component, component, takeOwn} }
 
-// Watch makes this process sample what the given kinds of profile need, until stop is called.
+// Watch makes this process sample the events that the given kinds of profile need, until stop is called.
 func Watch(kinds []string) (stop func()) {
 	mutexes, blocks := false, false
 	for _, kind := range kinds {

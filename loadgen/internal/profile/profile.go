@@ -1,4 +1,4 @@
-// Package profile takes pprof profiles of components and of this process.
+// Package profile takes pprof profiles of components and of the generator itself.
 package profile
 
 import (
@@ -25,30 +25,30 @@ const (
 	block = "block"
 )
 
-// maxBytes is the maximum size of a profile. A heap profile of a large API server is about a megabyte.
+// maxBytes is the maximum size of a profile in bytes. A heap profile of a large API server has about a megabyte.
 const maxBytes = 64 << 20
 
-// transferWithin is how long a process may take to send a profile, in addition to its length.
+// transferWithin is the time limit for a process to send a profile, in addition to the duration of the profile.
 const transferWithin = 20 * time.Second
 
 // Source is a process that can be profiled.
 type Source struct {
-	// Component is the name of the process, such as "kube-apiserver-0", and Kind its program, such as "kube-apiserver".
+	// Component is the name of the process, such as "kube-apiserver-0". Kind is its program, such as "kube-apiserver".
 	Component, Kind string
 
 	take func(ctx context.Context, kind string, length time.Duration, into io.Writer) error
 }
 
-// Remote returns the Source for a process that serves profiles below the URL base, as net/http/pprof does. client needs
-// the permission to get them.
+// Remote returns the Source for a process that serves profiles at URLs below base, like net/http/pprof. client must be
+// authorized to get them.
 func Remote(component, kind, base string, client *http.Client) Source {
 	return Source{component, kind, func(ctx context.Context, kind string, length time.Duration, into io.Writer) error {
 		return fetch(ctx, client, address(base, kind, length), into)
 	}}
 }
 
-// Take returns a profile as a gzipped protocol buffer. Only CPU profiles have a length, in whole seconds. A profile
-// without samples is an error.
+// Take takes a profile and returns it as a gzipped protocol buffer. length is the duration of a CPU profile, in whole
+// seconds; other kinds ignore it. A profile without samples is an error.
 func (s Source) Take(ctx context.Context, kind string, length time.Duration) ([]byte, error) {
 	if kind != cpu {
 		length = 0
@@ -72,11 +72,11 @@ func (s Source) Take(ctx context.Context, kind string, length time.Duration) ([]
 	return into.Bytes(), nil
 }
 
-// emptiness returns why a profile has no samples.
+// emptiness returns the reason why a profile has no samples.
 func emptiness(component, kind string) string {
 	switch kind {
 	case cpu:
-		return component + " used no CPU time meanwhile"
+		return component + " used no CPU time during the profile"
 	case mutex, block:
 		return component + " sampled no " + kind + " events"
 	}
@@ -125,7 +125,7 @@ func refused(resp *http.Response, said string) error {
 	return fmt.Errorf("%s: %s", resp.Status, cmp.Or(first, "without a reason"))
 }
 
-// sampleField is Profile.sample of pprof's profile.proto.
+// sampleField is the number of the field sample in the message Profile of pprof's profile.proto.
 const sampleField = 2
 
 // samples returns the number of samples in a profile.

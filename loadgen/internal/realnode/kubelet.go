@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeletPort is the port of the first kubelet. The next kubelets use the ports after it.
+// kubeletPort is the port of a node's first kubelet. Each further kubelet uses the next port.
 const kubeletPort = 10250
 
 // kubeletConfig sets the fields that differ from a kubelet's defaults. It disables cgroups per QoS class, because
@@ -49,13 +49,13 @@ volumePluginDir: %[3]s/volume-plugins
 podLogsDir: %[3]s/pod-logs
 `
 
-// pluginsOfKubelets is a directory that every kubelet creates, even if its own directory is elsewhere.
+// pluginsOfKubelets is a directory that every kubelet creates, wherever its root directory is.
 const pluginsOfKubelets = "/usr/libexec/kubernetes"
 
-// Join starts a kubelet as a node of the control plane. stop ends the kubelet, and its pods continue to run. All
-// kubelets after the first share its runtime and addresses. They end each other's pods, so they are only for nodes
-// without pods. settings are fields of the KubeletConfiguration, in YAML, such as `evictionHard: {memory.available:
-// 1Gi}`.
+// Join starts a kubelet, which registers as a node of the control plane. stop ends the kubelet; its pods continue to
+// run. All kubelets of a Node share its container runtime and addresses. They would kill each other's pods, so with
+// several kubelets no pods may run on the nodes. settings are fields of the KubeletConfiguration, in YAML, such as
+// `evictionHard: {memory.available: 1Gi}`.
 func (n *Node) Join(ctx context.Context, name string, settings ...string) (stop func(), err error) {
 	dir := filepath.Join(n.dir, name)
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -15,8 +15,8 @@ import (
 	"strconv"
 )
 
-// link is the network between this machine and a node, with the network for the node's pods. The zero value means that
-// there is no network.
+// link is the network that connects a node and its pods with this machine. The zero value means that there is no
+// network.
 type link struct {
 	device     string // network device on this machine
 	host, node netip.Addr
@@ -31,7 +31,7 @@ const mostNodes = 256
 const nodeAddresses = `ip address add "$0/25" dev eth0 && ip link set eth0 up && ip route add default via "$1" &&
 ip address add "$2/32" dev lo && echo 1 >/proc/sys/net/ipv4/ip_forward`
 
-// connect connects a node with this machine. It uses the first network that no other node has.
+// connect connects a node with this machine. It uses the first network that no other node uses.
 func connect(ctx context.Context, s *namespaces, service netip.Addr) (link, error) {
 	pid := strconv.Itoa(s.first.Process.Pid)
 	for k := range mostNodes {

@@ -23,12 +23,12 @@ import (
 // kernel kills all processes in them and removes their mounts.
 type namespaces struct {
 	first *exec.Cmd
-	alive io.Closer   // input of the first process: the process ends when this closes, even if this program dies
+	alive io.Closer   // standard input of the first process, which exits when this closes, even if this program is killed
 	calls chan func() // functions that a thread in the namespaces calls
 }
 
-// replaced are directories of this machine to which the runtime and the kubelet write, even if they are configured with
-// other directories. In a node, other directories are mounted over them.
+// replaced are directories to which the runtime and the kubelet write regardless of their configuration. In a
+// node, the node's own directories are mounted over them.
 var replaced = []string{"run", "var/lib", "var/log"}
 
 // firstProcess mounts the directories below $0 over the same directories of this machine, and waits until its input closes.
@@ -80,7 +80,7 @@ func newNamespaces(dir string) (*namespaces, error) {
 func enter(pid int) (chan func(), error) {
 	calls, entered := make(chan func()), make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		err := setns(pid)
 		entered <- err
 		if err != nil {
@@ -99,7 +99,7 @@ func setns(pid int) error {
 		return err
 	}
 	defer unix.Close(process)
-	// A thread can join a mount namespace only if it shares its root directory with no other thread.
+	// A thread can join a mount namespace only after it has stopped sharing its root directory with other threads.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (s *namespaces) within(f func() error) error {
 	return <-done
 }
 
-// stopWithin is how long a program may take to end after SIGTERM.
+// stopWithin is how long a program may take to end after SIGTERM, before it is killed.
 const stopWithin = 20 * time.Second
 
 // start starts a program in the namespaces, and appends its output to a log.
@@ -125,7 +125,7 @@ func (s *namespaces) start(log, program string, args ...string) (stop func(), er
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = file, file
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Ctrl-C in the terminal does not end the program before the node is stopped
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in the terminal must not end the program before the node is stopped
 	if err := s.within(cmd.Start); err != nil {
 		file.Close()
 		return nil, err
@@ -133,7 +133,7 @@ func (s *namespaces) start(log, program string, args ...string) (stop func(), er
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // the log has the error
+		_ = cmd.Wait() // errors are in the log
 		file.Close()
 	}()
 	return sync.OnceFunc(func() {

@@ -1,15 +1,17 @@
-// Package realnode runs real kubelets on this machine, with containerd and runc. They join a bundled control plane.
+// Package realnode runs real kubelets on this machine, with containerd and runc. They join a control plane started by
+// Stormglass.
 //
-// A Node has its own process IDs, mounts and network. All its processes and mounts end with it. A Node ends with the
-// program that started it, even if that program is killed:
+// A Node has its own process IDs, mounts and network. When a Node ends, its processes are killed and its mounts
+// removed. This also happens when the program that started it is killed. The network:
 //
 //	this machine, 10.213.K.1 ── node, 10.213.K.2 ── pods, 10.213.K.128/25
 //
-// Pods reach the API server at the address of the Service kubernetes, and programs of this machine at HostAddress. The
-// API server and programs of this machine reach the kubelet and the pods. Other Services are reachable only if the
-// caller starts a kube-proxy. There is no DNS. Pods of one node do not reach pods of another.
+// Pods can connect to the API server at the address of the Service kubernetes, and to programs on this machine at
+// HostAddress. The API server and programs on this machine can connect to the kubelet and the pods. Other Services work
+// only if the caller starts a kube-proxy. There is no DNS. Pods of different nodes cannot connect to each other.
 //
-// Images come from programs, see LoadImage: there is no registry. Containers need imagePullPolicy Never or IfNotPresent.
+// There is no image registry: LoadImage makes images from programs. Containers need imagePullPolicy Never or
+// IfNotPresent.
 package realnode
 
 import (
@@ -45,7 +47,7 @@ type Options struct {
 	Name string
 	// Kubelet is the path of the kubelet program; "" means $STORMGLASS_KUBELET (`make kubelet` builds one).
 	Kubelet string
-	// Settings are fields of the kubelet's configuration, as for Join.
+	// Settings are fields of the kubelet's configuration, see Join.
 	Settings []string
 	// Dir is the directory for configuration and logs, which Stop does not remove. Empty means a temporary directory
 	// that Stop removes.
@@ -65,7 +67,7 @@ type Node struct {
 	temporary  bool
 	spaces     *namespaces
 	link       link
-	// madePlugins is set if the directory of kubelet plugins did not exist on this machine before.
+	// madePlugins is true if the directory pluginsOfKubelets did not exist on this machine before.
 	madePlugins bool
 	relays      []net.Listener
 	server      string // URL of the API server for programs in the node
@@ -100,7 +102,7 @@ func (n *Node) configure(o Options) (err error) {
 		program = os.Getenv(KubeletEnv)
 	}
 	if program == "" {
-		return fmt.Errorf("no kubelet program is named: set %s (`make kubelet` builds bin/kubelet)", KubeletEnv)
+		return fmt.Errorf("the path of the kubelet program is missing: set %s (`make kubelet` builds bin/kubelet)", KubeletEnv)
 	}
 	if n.kubelet, err = filepath.Abs(program); err != nil {
 		return err
@@ -153,7 +155,8 @@ func (n *Node) start(ctx context.Context, plugins string) (err error) {
 	return n.startRuntime(ctx, plugins)
 }
 
-// HostAddress returns the address at which pods reach programs of this machine that listen on it or on all addresses.
+// HostAddress returns this machine's address in the node's network. Pods use it to connect to programs on this machine
+// that listen on this address or on all addresses.
 func (n *Node) HostAddress() netip.Addr { return n.link.host }
 
 // Address returns the node's InternalIP.
@@ -193,7 +196,7 @@ func (n *Node) Stop() error {
 	return errors.Join(errs...)
 }
 
-// keepLogs returns the directory, and makes Stop keep it.
+// keepLogs returns the node's directory, and makes Stop keep it.
 func (n *Node) keepLogs() string {
 	n.temporary = false
 	return n.dir
@@ -205,7 +208,7 @@ func (n *Node) file(name, text string) (path string, err error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// AwaitReady waits until the nodes are Ready and have a Lease, which a kubelet creates later.
+// AwaitReady waits until each node is Ready and has a Lease. A kubelet may create the Lease after it is Ready.
 func AwaitReady(ctx context.Context, client kubernetes.Interface, names ...string) error {
 	for _, name := range names {
 		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {

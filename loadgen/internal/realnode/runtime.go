@@ -71,7 +71,7 @@ func (n *Node) startRuntime(ctx context.Context, plugins string) error {
 	return n.LoadImage(ctx, sandbox, sandboxImage)
 }
 
-// containers returns the IDs of the containers that the runtime had when it ended.
+// containers returns the IDs of the containers that existed when the runtime ended.
 func (n *Node) containers() (ids []string) {
 	entries, err := os.ReadDir(filepath.Join(n.dir, "containerd-state", "io.containerd.runtime.v2.task", "k8s.io"))
 	if err != nil {
@@ -83,7 +83,7 @@ func (n *Node) containers() (ids []string) {
 	return ids
 }
 
-// cgroups is the directory of cgroups. With cgroups v1 it has a directory for each controller.
+// cgroups is the root directory of cgroups. With cgroups v1 it contains a directory per controller.
 const cgroups = "/sys/fs/cgroup"
 
 // removeCgroups removes the cgroups of containers. Their processes were killed together with the runtime, which could

@@ -195,7 +195,7 @@ func TestUnpreparableObjectsAreRefused(t *testing.T) {
 			l.Verb, l.Resource, l.Object = "patch", "deployments.apps", map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}
 		},
 		"give the load an object of that kind": func(l *scenario.Load) { l.Verb, l.Resource, l.Object = "patch", "daemonsets.apps", deployment },
-		"in an annotation, of at most":         func(l *scenario.Load) { l.Verb, l.Resource, l.Size = "patch", "services", 300<<10 },
+		"in an annotation of at most":          func(l *scenario.Load) { l.Verb, l.Resource, l.Size = "patch", "services", 300<<10 },
 	} {
 		op, err := object.NewOperation(to, newLoad("x", change))
 		must(t, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// maxBody is the maximum size of an exposition. An API server's exposition is a few megabytes.
+// maxBody is the maximum size of a /metrics response in bytes. An API server's response has a few megabytes.
 const maxBody = 256 << 20
 
 // statusError is the error for a response whose HTTP status is not 200.
@@ -33,7 +33,7 @@ func (e statusError) Error() string {
 
 type fetch func(ctx context.Context, into *bytes.Buffer) error
 
-// fetchHTTP returns a function that fetches the /metrics of a target with the target's credentials, and a function that
+// fetchHTTP returns a function that fetches a target's /metrics with the target's credentials, and a function that
 // closes idle connections. Connections stay open between scrapes.
 func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	u, err := url.Parse(t.URL)
@@ -46,8 +46,8 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	}
 	transport := &http.Transport{
 		TLSClientConfig: config,
-		// On the loopback interface, compressing the response would cost the measured component several times as much
-		// CPU as sending the bytes.
+		// On the loopback interface, compressing the response would cost the measured component several times as much CPU
+		// time as sending the uncompressed bytes.
 		DisableCompression: loopback.Is(u.Hostname()),
 		DialContext:        dialGathering,
 		ReadBufferSize:     gatherBuffer,
@@ -118,8 +118,7 @@ func tlsConfig(t control.ScrapeTarget) (*tls.Config, error) {
 	return c, nil
 }
 
-// fetchOwn returns a function that encodes the generator's own metrics in the text format, like the metrics of all other
-// targets.
+// fetchOwn returns a function that encodes the generator's own metrics in the text format that other targets use.
 func fetchOwn(g prometheus.Gatherer) fetch {
 	return func(_ context.Context, into *bytes.Buffer) error {
 		families, err := g.Gather()

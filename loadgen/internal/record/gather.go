@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// gatherPause is the pause between reads of an exposition. Components write the exposition in pieces of 4 KB. Waking
-	// this process for each piece costs more CPU than parsing the piece.
+	// gatherPause is the pause between reads of a /metrics response. Components write the response in pieces of 4 KB, and
+	// waking this process for each piece costs more CPU time than parsing it.
 	gatherPause  = 2 * time.Millisecond
 	gatherBuffer = 128 << 10
 )
@@ -28,8 +28,8 @@ func dialGathering(ctx context.Context, network, address string) (net.Conn, erro
 type gathering struct {
 	net.Conn
 	buffer []byte // created by the first read
-	read   []byte // the part of buffer that was not returned yet
-	more   bool   // the last read did not fill buffer
+	read   []byte // part of buffer that Read has not returned yet
+	more   bool   // whether to pause, because the last read did not fill buffer
 }
 
 // Read implements net.Conn.

@@ -11,15 +11,15 @@ import (
 	"github.com/stormglass/stormglass/internal/metricnames"
 )
 
-// jobLoadgen is the value of the labels job and instance for the generator itself.
+// jobLoadgen is the value of the labels job and instance in the generator's own metrics.
 const jobLoadgen = "loadgen"
 
 // Jobs returns the job names of all components and of the generator.
 func Jobs() []string { return append(control.Kinds(), jobLoadgen) }
 
-// keepList returns the names of the metric families that are recorded for a job. A name that ends in * is a prefix. Each
-// job has a separate list: all components are one binary, so the families of one component may also appear in the
-// /metrics of another.
+// keepList returns the names of the metric families that are recorded for a job. A name that ends in * is a prefix.
+// Jobs have separate lists because all components run in one binary, so the /metrics of one component may include
+// families of another.
 func keepList(job string) []string {
 	const process, kube = metricnames.Process, metricnames.Kube
 	switch job {
@@ -52,8 +52,8 @@ type keeper struct {
 	drop     map[string]bool
 }
 
-// newKeeper returns a keeper for a job. extra lists families or series to keep in addition to keepList. drop lists
-// families to drop.
+// newKeeper returns a keeper for a job. extra lists families or series to keep in addition to keepList, drop lists
+// families to leave out.
 func newKeeper(job string, extra, drop []string) *keeper {
 	k := &keeper{exact: map[string]bool{}, drop: map[string]bool{}}
 	for _, name := range append(keepList(job), extra...) {
@@ -69,7 +69,7 @@ func newKeeper(job string, extra, drop []string) *keeper {
 	return k
 }
 
-// seriesSuffixes are the suffixes that a series name may add to the name of its family.
+// seriesSuffixes are suffixes by which the name of a series may differ from the name of its family.
 var seriesSuffixes = []string{"_bucket", "_sum", "_count"}
 
 func (k *keeper) keep(family string) bool {
@@ -80,8 +80,8 @@ func (k *keeper) keep(family string) bool {
 		slices.ContainsFunc(seriesSuffixes, func(s string) bool { return k.exact[family+s] })
 }
 
-// Names returns a regular expression that matches the recorded series of a job. Of the matching series, those for which
-// dropped returns true are not recorded. extra and drop are the same as in Options.
+// Names returns a regular expression that matches the names of a job's recorded series. A matching series is not
+// recorded if dropped returns true for its name. extra and drop are the same as in Options.
 func Names(job string, extra, drop []string) (pattern string, dropped func(series string) bool) {
 	k := newKeeper(job, extra, drop)
 	var exact, prefixes []string
@@ -100,8 +100,8 @@ func Names(job string, extra, drop []string) (pattern string, dropped func(serie
 	}
 }
 
-// filterFamilies appends those lines of text whose family is kept to dst, and counts the series lines in all of text.
-// For speed, it only splits lines and compares names: most of an API server's exposition is dropped.
+// filterFamilies appends the lines of kept families in text to dst, and counts all series in text. It only splits lines
+// and compares names, because most of an API server's metrics are dropped and parsing them would be slow.
 func filterFamilies(dst, text []byte, keep func(family string) bool) (kept []byte, series int) {
 	var family []byte // family of the last TYPE or HELP line
 	keeping := false

@@ -8,20 +8,20 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// lines holds the kept text of an exposition, and the positions of known series in this text.
+// lines holds the kept lines of a /metrics response, and the positions of known series in them.
 type lines struct {
 	text  []byte
 	known []knownLine
 }
 
-// knownLine describes the line text[from:to]: the series, a space at index space, and the value.
+// knownLine is the line text[from:to] of a known series. A space at index space separates the series from the value.
 type knownLine struct {
 	from, space, to int
 	series          *series
 	value           float64
 }
 
-// remember keeps the lines of a stored scrape for comparison with the next scrape.
+// remember keeps the lines of the latest scrape for comparison with the next scrape.
 func (t *target) remember() {
 	t.now, t.before = t.before, t.now
 	for i, l := range t.before.known {
@@ -29,9 +29,9 @@ func (t *target) remember() {
 	}
 }
 
-// parse stores the samples of the kept text. Successive expositions have their lines in the same order, and most values
-// do not change. parse therefore compares each line with the line at the same position in the previous exposition. If
-// only the value differs, parse reads only the value.
+// parse stores the samples of the kept lines. Successive responses have the same series in the same order, and most
+// values do not change. parse therefore compares each line with the corresponding line of the previous response. If
+// only the value differs, it parses only the value.
 func (b *batch) parse() error {
 	b.others, b.now.known = b.others[:0], b.now.known[:0]
 	unknown := false
@@ -58,7 +58,8 @@ func (b *batch) parse() error {
 	return b.parseOthers(b.others)
 }
 
-// addKnown stores the sample of a line if the line has a known series in plain syntax: a name, labels, and a number.
+// addKnown stores the sample of a line. It returns false if the series is unknown, or if the line is not just a name,
+// labels and a number.
 func (b *batch) addKnown(line []byte, from int) (known bool, err error) {
 	l, ok := b.read(line)
 	if !ok {
@@ -74,13 +75,12 @@ func (b *batch) addKnown(line []byte, from int) (known bool, err error) {
 	return true, nil
 }
 
-// read returns the series of a line, the position of the space after the series, and the value. It returns false if the
-// line needs the full parser.
+// read parses a line of a known series. It returns false if the line needs the full parser.
 func (b *batch) read(line []byte) (l knownLine, ok bool) {
 	if len(line) == 0 || line[0] == '#' {
 		return l, false
 	}
-	var last []byte // the series of the expected line
+	var last []byte // the series that this line is expected to have
 	if b.expect < len(b.before.known) {
 		old := &b.before.known[b.expect]
 		if text := b.before.text[old.from:old.to]; bytes.Equal(line, text) && !old.series.stale {

@@ -1,8 +1,8 @@
 // Package record scrapes every component and the generator itself into a Prometheus TSDB in the run's directory.
 //
-// The scrape loop is our own (docs/design.md says why); parsing, storage and PromQL are Prometheus'. As in Prometheus,
-// series have the labels job and instance, each target has the series up and scrape_*, and a series or target that
-// disappears gets staleness markers.
+// The scrape loop is our own (for the reasons, see docs/design.md); parsing, storage and PromQL are Prometheus'
+// libraries. As in Prometheus, series have the labels job and instance, each target has the series up and scrape_*, and
+// series that disappear get staleness markers.
 //
 // # Zero injection
 //
@@ -13,9 +13,9 @@
 //
 // # Windows
 //
-// A phase lies between two boundary scrapes. PromQL's ranges are open on the left, so the range that includes both
-// scrapes is one millisecond longer than the time between them (archive.Window). increase() extrapolates by at most that
-// millisecond.
+// A phase begins and ends with a boundary scrape, which scrapes all targets at the same timestamp. PromQL's ranges
+// exclude their start, so the range that includes both scrapes is one millisecond longer than the time between them
+// (archive.Window). increase() extrapolates by at most that millisecond.
 package record
 
 import (
@@ -47,17 +47,17 @@ const (
 
 // Options configure a Recorder. The zero value is usable.
 type Options struct {
-	// Interval between the periodic scrapes of one target. Zero means 5 s.
+	// Interval is the time between periodic scrapes of one target. Zero means 5 s.
 	Interval time.Duration
-	// Extra lists the metric families, or single series of them, that gates read. They are recorded in addition to the
-	// default families.
+	// Extra lists metric families, or single series of them, to record in addition to the default families, because gates
+	// read them.
 	Extra []string
 	// Drop names metric families that are not recorded. It takes precedence over Extra and the default families.
 	Drop []string
 	// Registry provides the generator's own metrics, which are recorded with job="loadgen" and instance="loadgen". If
 	// nil, they are not recorded.
 	Registry prometheus.Gatherer
-	// Retention is the minimum time for which samples are kept while observing. Zero means forever.
+	// Retention is the minimum time for which samples are kept. Zero means forever. Only `loadgen observe` sets it.
 	Retention time.Duration
 	// Log is called when the scrapes of a target start to fail and when they succeed again, but not for each failed
 	// scrape: a component may be unavailable for minutes. Nil means no log.
@@ -66,8 +66,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Recorder scrapes targets into the archive of a run. Its methods are safe for
-// concurrent use; call no method after Close.
+// Recorder scrapes targets into the archive of a run. It is safe for concurrent use until Close.
 type Recorder struct {
 	o       Options
 	dir     string
@@ -76,10 +75,10 @@ type Recorder struct {
 
 	mu      sync.Mutex
 	counts  result.Scrapes
-	pending map[*target]int64 // for each running scrape, a lower bound of its timestamp in ms
+	pending map[*target]int64 // targets being scraped, with a lower bound of the timestamp in ms
 }
 
-// Open creates the archive in dir/tsdb, which must not exist yet. Open does not scrape; Run and ScrapeNow do.
+// Open creates the archive in dir/tsdb, which must not exist. Run and ScrapeNow then scrape the targets.
 func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, error) {
 	o.Interval = cmp.Or(o.Interval, defaultInterval)
 	if o.Log == nil {
@@ -102,11 +101,11 @@ func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, err
 		r.targets = append(r.targets, newTarget(jobLoadgen, jobLoadgen, fetchOwn(o.Registry), func() {}, newKeeper(jobLoadgen, o.Extra, o.Drop)))
 	}
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create the archive:  %w", err)
+		return nil, fmt.Errorf("create the archive: %w", err)
 	}
 	var err error
 	if r.db, err = archive.OpenStore(r.dir, o.Retention); err != nil {
-		return nil, errors.Join(fmt.Errorf("create the archive:  %w", err), os.RemoveAll(r.dir))
+		return nil, errors.Join(fmt.Errorf("create the archive: %w", err), os.RemoveAll(r.dir))
 	}
 	return r, nil
 }
@@ -150,8 +149,8 @@ func (r *Recorder) loop(ctx context.Context, t *target, offset time.Duration) er
 	}
 }
 
-// skipPart determines when a periodic scrape is skipped: if less than 1/skipPart of the interval has passed since a
-// boundary scrape.
+// skipPart determines when a periodic scrape is skipped: if a boundary scrape was less than 1/skipPart of the interval
+// ago.
 const skipPart = 5
 
 // periodic scrapes one target, unless a boundary scrape was less than 1/skipPart of the interval ago.
@@ -166,9 +165,9 @@ func (r *Recorder) periodic(ctx context.Context, t *target) error {
 	return r.scrape(ctx, t, now)
 }
 
-// ScrapeNow scrapes every target once, in parallel, at the boundary of a phase. It returns the common timestamp of all
-// samples (UTC, whole milliseconds). It waits for scrapes in progress. If a target does not answer, ScrapeNow counts the
-// failure but returns no error. An error means that ctx ended or that storing the samples failed.
+// ScrapeNow scrapes every target at the boundary of a phase, in parallel. It returns the common timestamp of all
+// samples, in UTC and whole milliseconds. It first waits for scrapes in progress. A target that does not answer is
+// counted as failed. An error means that ctx ended or storing the samples failed.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	for _, t := range r.targets { // no deadlock: the order is fixed, and periodic holds at most one lock
 		t.mu.Lock()
@@ -213,7 +212,7 @@ func (r *Recorder) Scrapes() result.Scrapes {
 	return result.Scrapes{Done: r.counts.Done, Failed: maps.Clone(r.counts.Failed)}
 }
 
-// Close writes all samples into one block, which is small and opens fast, and removes the write-ahead log. If writing
+// Close writes all samples into one block, which is small and opens quickly, and removes the write-ahead log. If that
 // fails, the log remains, and archive.Open recovers the samples from it.
 func (r *Recorder) Close() error {
 	for _, t := range r.targets {
@@ -225,7 +224,7 @@ func (r *Recorder) Close() error {
 	return archive.Seal(r.dir, r.db)
 }
 
-// Storage is an archive that is still being written.
+// Storage gives access to an archive that is still being written.
 type Storage interface {
 	storage.Queryable
 	storage.AppendableV2
@@ -271,8 +270,7 @@ func (r *Recorder) Types() map[string]model.MetricType {
 	return all
 }
 
-// learn records the type of a metric family. It locks typesMu instead of t.mu, because a scrape holds t.mu until the
-// target has answered.
+// learn records the type of a metric family. It uses typesMu because t.mu is held during a whole scrape.
 func (t *target) learn(family []byte, kind model.MetricType) {
 	t.typesMu.Lock()
 	defer t.typesMu.Unlock()

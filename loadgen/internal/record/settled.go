@@ -2,8 +2,8 @@ package record
 
 import "time"
 
-// begin records that scrapes of targets start. Call begin before the scrapes get their timestamps, and call end when
-// their samples are in the archive. The caller holds the targets' mu.
+// begin records that scrapes of targets are in progress. It must be called before they get their timestamps, and end
+// after their samples are in the archive. The caller holds mu of the targets.
 func (r *Recorder) begin(targets ...*target) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,7 +20,8 @@ func (r *Recorder) begin(targets ...*target) (end func()) {
 	}
 }
 
-// Settled returns the time up to which no more samples are added, except the zeros of counters that appear later.
+// Settled returns the time up to which the archive is complete. Later scrapes only add zeros before it, for counters
+// that appear for the first time.
 func (r *Recorder) Settled() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

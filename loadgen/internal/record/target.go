@@ -32,13 +32,13 @@ type target struct {
 	close         func()
 	keeper        *keeper
 
-	// mu serialises the scrapes of this target, because a series accepts samples only in chronological order. It guards
-	// the fields below.
+	// mu serialises the scrapes of this target, because a series accepts samples in chronological order only. It guards
+	// the fields below, except state and types.
 	mu sync.Mutex
-	// series is keyed by the series' text in the exposition: name and labels, byte for byte.
+	// series holds the series by their text in the response, that is, name and labels.
 	series map[string]*series
-	own    map[string]storage.SeriesRef // series about the scrapes, such as up
-	// reasons lists the reasons of failed scrapes so far.
+	own    map[string]storage.SeriesRef // series that describe scrapes, such as up
+	// reasons lists the distinct reasons of failed scrapes.
 	reasons []string
 	last    int64 // timestamp of the last scrape, in ms
 	scrape  int64 // number of successful scrapes so far
@@ -48,12 +48,12 @@ type target struct {
 	lastGood int64
 	started  float64
 	symbols  *labels.SymbolTable
-	// raw holds the text of the current exposition. others holds the kept lines that need the full
-	// parser, such as lines of new series. Both buffers are reused.
+	// raw holds the current /metrics response. others holds its kept lines that need the full parser, such as lines of new
+	// series. Both buffers are reused.
 	raw    bytes.Buffer
 	others []byte
-	// now holds the kept lines of the current exposition, and before holds the lines of the previous exposition. They are swapped
-	// after each scrape.
+	// now holds the kept lines of the current response, and before the lines of the previous one. They are swapped after
+	// each scrape.
 	now, before lines
 
 	state TargetState // guarded by the recorder's mu
@@ -65,7 +65,7 @@ type target struct {
 type series struct {
 	ref   storage.SeriesRef
 	seen  int64 // number of the last successful scrape that had the series
-	line  int   // index in target.before, if the series was known then
+	line  int   // index in target.before; only valid if the series is there
 	stale bool  // its last sample is a staleness marker
 }
 
@@ -80,13 +80,13 @@ func newTarget(job, instance string, f fetch, closeIdle func(), k *keeper) *targ
 // outcome describes one scrape.
 type outcome struct {
 	took    time.Duration
-	samples int // series lines exposed
-	kept    int // series stored
+	samples int // number of series in the response
+	kept    int // number of series stored
 	failed  error
 }
 
-// record scrapes the target once and stores the samples with the timestamp at (ms), which must be later than all earlier
-// timestamps. A failed scrape is reported in the outcome. record returns an error, and stores nothing, if storing failed
+// record scrapes the target once and stores the samples with timestamp at, in ms, which must be later than all earlier
+// timestamps. If the scrape fails, the outcome says why. record returns an error, and stores nothing, if storing failed
 // or ctx ended. The caller holds t.mu.
 func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time.Duration) (outcome, error) {
 	t.last = at
@@ -123,7 +123,7 @@ func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time
 // storageError is an error of the archive, not of the target.
 type storageError struct{ error }
 
-// storeAll stores all kept series of the exposition, or none if it fails.
+// storeAll stores the kept series of the response. If it fails, it stores nothing.
 func (t *target) storeAll(ctx context.Context, db *tsdb.DB, at int64, o *outcome) error {
 	started := processStart(t.raw.Bytes())
 	t.now.text, o.samples = filterFamilies(t.now.text[:0], t.raw.Bytes(), t.keeper.keep)
@@ -158,10 +158,10 @@ type batch struct {
 	app    storage.AppenderV2
 	at     int64
 	scrape int64
-	bornAt int64 // timestamp at which a new cumulative series gets a 0 sample; 0 means none
-	born   []string
+	bornAt int64    // timestamp of the 0 sample that new cumulative series get; 0 means no such sample
+	born   []string // keys of new series
 	count  int
-	expect int // index of the line in before that most likely comes next
+	expect int // index in before of the line that most likely comes next
 }
 
 func (b *batch) parseOthers(text []byte) error {
@@ -213,8 +213,8 @@ func (b *batch) add(parser textparse.Parser, kind model.MetricType) error {
 	return nil
 }
 
-// again returns the labels for appending a sample of a known series. The labels are empty unless the series is stale:
-// storage may then have dropped the reference to the series.
+// again returns the labels with which to append a sample to a known series. They are needed only if the series is
+// stale, because the storage may have dropped it; otherwise they are empty.
 func (b *batch) again(s *series, parser textparse.Parser) labels.Labels {
 	if !s.stale {
 		return labels.EmptyLabels()
@@ -233,8 +233,8 @@ func (b *batch) append(s *series, lset labels.Labels, at int64, v float64) error
 	return nil
 }
 
-// label adds the target's labels to the labels of a series. As in Prometheus, a label of the series with the same name
-// is renamed to exported_NAME.
+// label adds the labels job and instance to a series. As in Prometheus, own labels with these names are renamed to
+// exported_NAME.
 func (t *target) label(own labels.Labels) labels.Labels {
 	b := labels.NewBuilder(own)
 	for _, l := range [...]labels.Label{{Name: "job", Value: t.job}, {Name: "instance", Value: t.instance}} {
@@ -246,8 +246,8 @@ func (t *target) label(own labels.Labels) labels.Labels {
 	return b.Labels()
 }
 
-// cumulative reports whether a series only grows while its process lives: a counter, or a bucket, sum or count of a
-// histogram or summary.
+// cumulative reports whether a series is a counter, or a bucket, sum or count, which starts at 0 and only grows while
+// its process runs.
 func cumulative(key []byte, kind model.MetricType) bool {
 	switch kind {
 	case model.MetricTypeCounter, model.MetricTypeHistogram:
@@ -259,7 +259,8 @@ func cumulative(key []byte, kind model.MetricType) bool {
 	return false
 }
 
-// markStale writes staleness markers for the series that disappeared, so that no query returns their last value.
+// markStale writes staleness markers for the series for which gone returns true, so that queries no longer return their
+// last value.
 func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) bool) error {
 	stale := math.Float64frombits(value.StaleNaN)
 	for _, s := range t.series {
@@ -274,7 +275,8 @@ func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) 
 	return nil
 }
 
-// storeOwn stores the series that Prometheus stores about each scrape, and scrape_failed for each reason so far.
+// storeOwn stores the series that Prometheus adds to each scrape, and scrape_failed for each reason of a failed scrape
+// so far.
 func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
 	up, failed := 1.0, ""
 	if o.failed != nil {
@@ -304,7 +306,7 @@ func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
 	return nil
 }
 
-// appendOwn stores a sample of a series about the scrape itself, with additional labels as name and value pairs.
+// appendOwn stores a sample of a series that describes the scrape. more are additional labels, as names and values.
 func (t *target) appendOwn(app storage.AppenderV2, at int64, v float64, name string, more ...string) error {
 	key := name + strings.Join(more, "=")
 	lset := labels.FromStrings(append([]string{model.MetricNameLabel, name, "instance", t.instance, "job", t.job}, more...)...)
@@ -316,8 +318,8 @@ func (t *target) appendOwn(app storage.AppenderV2, at int64, v float64, name str
 	return nil
 }
 
-// failureReason returns why a scrape failed, as the label of scrape_failed: the HTTP status of an answer ("429"),
-// "refused", "timeout", "reset" or "other".
+// failureReason returns why a scrape failed, for the label reason of scrape_failed: the HTTP status ("429"), "refused",
+// "timeout", "reset" or "other".
 func failureReason(err error) string {
 	if answer, ok := errors.AsType[statusError](err); ok {
 		return strconv.Itoa(int(answer))
@@ -333,8 +335,8 @@ func failureReason(err error) string {
 	return "other"
 }
 
-// logAbsence logs when scrapes of the target start to fail. When they succeed again, it logs the number of failed
-// scrapes. The caller holds t.mu.
+// logAbsence logs the first of successive failed scrapes and, after the next successful one, how many failed. The
+// caller holds t.mu.
 func (t *target) logAbsence(failed error, log func(format string, args ...any)) {
 	switch {
 	case failed != nil:

@@ -13,11 +13,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// timeForm is the format of times. Like the archive, it has a resolution of milliseconds.
+// timeForm is the format of times, in milliseconds like the archive.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
-// WriteText writes the answer as a table. For an instant query, the table has one line per series. For a range query, it
-// has one line per point below the point's series, with the time since the start of the query.
+// WriteText writes the answer as a table. For an instant query, each series is one line. For a range query, the points
+// of a series follow in the lines below it, with the time since the start of the query.
 func (a Answer) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if !a.Range {
@@ -62,7 +62,7 @@ func (a Answer) Data() any {
 	return out
 }
 
-// WriteCSV writes the answer as CSV. It has one line per point: the time, a column for each label, and the value.
+// WriteCSV writes the answer as CSV with one line per point: the time, a column for each label, and the value.
 func (a Answer) WriteCSV(w io.Writer) error {
 	names := map[string]bool{}
 	for _, l := range a.labels() {
@@ -92,7 +92,7 @@ func (a Answer) WriteCSV(w io.Writer) error {
 	return out.Error()
 }
 
-// Empty reports whether the expression has no value.
+// Empty reports whether the query returned no series.
 func (a Answer) Empty() bool { return len(a.Values)+len(a.Series) == 0 }
 
 func (a Answer) labels() (all []map[string]string) {

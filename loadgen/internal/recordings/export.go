@@ -27,11 +27,11 @@ const (
 
 // Export selects the samples of a run to export.
 type Export struct {
-	// Labels are added to each series.
+	// Labels are added to each exported series.
 	Labels map[string]string
 	// From and To limit the time of the samples. A zero From means the first sample, and a zero To the last.
 	From, To time.Time
-	// Rules adds the results of the rules that Stormglass provides.
+	// Rules also exports the results of the rules that Stormglass provides.
 	Rules bool
 }
 
@@ -55,7 +55,8 @@ func (e Export) source(ctx context.Context, r *Run) (q storage.Queryable, start,
 	if !e.To.IsZero() {
 		end = min(end, e.To.UnixMilli())
 	}
-	// Include samples outside the first and last boundary: a target may have been scraped before or after.
+	// Include samples before the first and after the last scrape of all targets, because single targets may have been
+	// scraped then.
 	first, last, err := extent(ctx, q)
 	if e.To.IsZero() {
 		end = last
@@ -74,10 +75,10 @@ func (r *Run) WriteOpenMetrics(ctx context.Context, w io.Writer, e Export) (Expo
 }
 
 // WriteBlocks writes the selected samples of a run to dir as blocks of Prometheus' TSDB. It creates dir if necessary.
-// dir must not be in the directory of a run.
+// dir must not be inside the directory of a run.
 func (r *Run) WriteBlocks(ctx context.Context, dir string, e Export) (Exported, error) {
 	if inRun, err := withinRun(dir); err != nil || inRun {
-		return Exported{}, exitcode.Usagef("--out %s: it is in the directory of a run, whose files are not changed (name another one)", dir)
+		return Exported{}, exitcode.Usagef("--out %s: this path is inside the directory of a run, which export does not change (name another directory)", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Exported{}, exitcode.Usagef("--out %s: %w (name a directory that can be made)", dir, userfile.Cause(err))
@@ -129,8 +130,7 @@ func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log fun
 	return sent, nil
 }
 
-// oldSamplesHint returns a hint if a Prometheus refused samples because they are older than its newest samples. The hint
-// says how to make the Prometheus accept them.
+// oldSamplesHint returns a hint if a Prometheus refused samples because they are too old, otherwise "".
 func oldSamplesHint(refusal string) string {
 	for _, why := range []string{"out of bounds", "out of order", "too old"} {
 		if strings.Contains(refusal, why) {
@@ -140,8 +140,8 @@ func oldSamplesHint(refusal string) string {
 	return ""
 }
 
-// readError converts an error of reading the archive to a *result.Damaged, and an error of writing to an environment
-// error.
+// readError converts an error of reading the archive to a *result.Damaged, and an error of writing the export to an
+// environment error.
 func (r *Run) readError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || exitcode.IsUsage(err) || exitcode.IsEnvironment(err) {
 		return err

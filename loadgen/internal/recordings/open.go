@@ -20,13 +20,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// RunLabel is the label that distinguishes the series of different runs.
+// RunLabel is the label with the name of the run, which distinguishes the series of different runs.
 const RunLabel = "run"
 
-// usualInterval is the default scrape interval. It is assumed if the scenario of the run cannot be read.
+// usualInterval is the default scrape interval, which is used if the scenario of the run cannot be read.
 const usualInterval = 5 * time.Second
 
-// Run is a recorded run whose archive can be read.
+// Run is a recorded run that was opened for reading.
 type Run struct {
 	Dir string
 	// Start and End are the first and the last time at which all targets were scraped.
@@ -38,11 +38,11 @@ type Run struct {
 	rules storage.Queryable // results of the rules; nil before Replayed
 }
 
-// Open opens the run in dir. It returns a usage error if dir is not a run, and a
-// *result.Damaged if the archive is damaged or missing.
+// Open opens the run in dir. It returns a usage error if dir is not the directory of a run, and a *result.Damaged if
+// the archive is damaged or missing.
 func Open(ctx context.Context, dir string) (r *Run, err error) {
 	if rundir.IsComparison(dir) {
-		return nil, exitcode.Usagef("%s holds the runs of several variants (name the subdirectory of one variant)", dir)
+		return nil, exitcode.Usagef("%s contains the runs of several variants (name the subdirectory of one variant)", dir)
 	}
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func Open(ctx context.Context, dir string) (r *Run, err error) {
 	return r, nil
 }
 
-// Close releases the run.
+// Close closes the files of the run.
 func (r *Run) Close() error { return r.rec.Close() }
 
 // Name returns the name of the run.
@@ -78,8 +78,8 @@ func (r *Run) Raw() storage.Queryable {
 	return q
 }
 
-// Replayed returns the scraped samples, together with the results of the rules that Stormglass provides: recording rules
-// and ALERTS. It evaluates the rules only once.
+// Replayed returns the scraped samples and the results of the rules that Stormglass provides, that is, of recording
+// rules and alerts. It evaluates the rules in the first call only.
 func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
 	if r.rules == nil {
 		set, err := alerting.Shipped()
@@ -95,7 +95,7 @@ func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
 	return archive.Merge(r.Raw(), r.rules), nil
 }
 
-// Phase returns the phase with the given name, or an error if none exists.
+// Phase returns the phase with the given name, or a usage error if the run has no such phase.
 func (r *Run) Phase(name string) (result.Phase, error) {
 	phases := r.rec.Measurements.Phases
 	if i := slices.IndexFunc(phases, func(p result.Phase) bool { return p.Name == name }); i >= 0 {
@@ -107,7 +107,7 @@ func (r *Run) Phase(name string) (result.Phase, error) {
 				return result.Phase{}, fmt.Errorf("%s: %w", r.Dir, err)
 			}
 		}
-		return result.Phase{}, exitcode.Usagef("--phase %s: the run ended before its first phase did (leave --phase out)", name)
+		return result.Phase{}, exitcode.Usagef("--phase %s: the run ended before its first phase had ended (leave out --phase)", name)
 	}
 	var names []string
 	for _, p := range phases {

@@ -70,13 +70,13 @@ func metricNames(ctx context.Context, q storage.Queryable, start, end int64) ([]
 	return names, nil
 }
 
-// textLine formats the lines of one series.
+// textLine formats the lines of one series as OpenMetrics.
 type textLine struct {
 	series int // length of the series at the start of text
 	text   []byte
 }
 
-// begin formats the series at the start of each line: name{label="value"}, or {"a name"} if the name needs quotes.
+// begin formats the series, with which each line starts: name{label="value"}, or {"a name"} if the name needs quotes.
 func (t *textLine) begin(l labels.Labels) {
 	t.text = t.text[:0]
 	name := l.Get(model.MetricNameLabel)
@@ -140,9 +140,9 @@ func (t *textLine) quote(text string) {
 	t.text = append(t.text, '"')
 }
 
-// seconds converts a time from ms to seconds so that Prometheus' parser converts it back exactly. The parser multiplies
-// by 1,000 and truncates to whole milliseconds: 1800000000.001 would lose a millisecond. seconds returns the smallest
-// number for which the parser returns ms.
+// seconds converts ms to seconds so that Prometheus' parser converts the result back exactly. The parser multiplies by
+// 1,000 and truncates, so 1800000000.001 would lose a millisecond. seconds therefore returns the smallest number for
+// which the parser returns ms.
 func seconds(ms int64) float64 {
 	s := float64(ms) / 1000
 	for int64(s*1000) < ms {

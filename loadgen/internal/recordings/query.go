@@ -19,18 +19,18 @@ const maxSteps = 11_000
 
 // Query is a PromQL expression and the times at which to evaluate it.
 type Query struct {
-	// Expr is the expression. It may use Grafana's $__range, $__rate_interval and $__interval. It may also use $cluster
-	// and $instance, which match everything. Expressions can therefore be copied from a dashboard.
+	// Expr is the expression. So that expressions can be copied from a dashboard, it may use Grafana's $__range,
+	// $__rate_interval and $__interval, and also $cluster and $instance, which match every value.
 	Expr string
 	// From and To are the start and the end of a range query. An instant query is evaluated at To.
 	From, To time.Time
-	// Range is true to evaluate the expression at From, From+Step, ... To.
+	// Range requests a range query, at From, From+Step, ... To.
 	Range bool
 	// Step is the step of a range query. Zero means the scrape interval.
 	Step time.Duration
 }
 
-// Answer holds the result of a Query.
+// Answer is the result of a Query.
 type Answer struct {
 	Range  bool
 	At     time.Time        // time of an instant query
@@ -84,8 +84,8 @@ func (r *Run) queryError(err error) error {
 	return exitcode.Usagef("%s", oneLine(err))
 }
 
-// readsRules reports whether an expression may read the results of rules: series with a colon in their name, ALERTS, or
-// series with any name.
+// readsRules reports whether an expression may read results of rules: series with a colon in their name, ALERTS, or
+// series of any name.
 func readsRules(expr parser.Expr) bool {
 	found := false
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {

@@ -20,16 +20,16 @@ import (
 // ServeOptions configure Serve.
 type ServeOptions struct {
 	Dirs []string
-	// Addr is the address, HOST:PORT, of the server. Public permits an address that other machines can reach.
+	// Addr is the address of the server, HOST:PORT. Public permits an address that other machines can reach.
 	Addr   string
 	Public bool
 	// Version is the version of Stormglass.
 	Version string
-	// Ready is called with the URL of the API and the served runs, in the order of Dirs.
+	// Ready is called when the server accepts requests, with the URL of the API and the runs in the order of Dirs.
 	Ready func(url string, runs []Served)
 }
 
-// Served describes a served run.
+// Served describes a run that Serve serves.
 type Served struct {
 	Name     string    `json:"run"` // the value of the label run
 	Dir      string    `json:"dir"`
@@ -38,8 +38,8 @@ type Served struct {
 	Interval float64   `json:"scrapeIntervalSeconds"`
 }
 
-// Serve serves recorded runs, and the results of the rules that Stormglass provides, through Prometheus' query API until
-// ctx ends. It then returns nil. Each series has the label run.
+// Serve serves recorded runs through Prometheus' query API until ctx ends, and then returns nil. It includes the
+// results of the rules that Stormglass provides. Each series has the label run.
 func Serve(ctx context.Context, o ServeOptions) (err error) {
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return exitcode.Usagef("--listen: %w", err)
@@ -126,8 +126,8 @@ func endsAnother(paths []string, i int, name string) bool {
 	return false
 }
 
-// kinds derives the types of metrics from their names, because types are not recorded. It omits names that do not follow
-// the naming conventions.
+// kinds derives the types of metrics from their names, because the archive has no types. It leaves out metrics whose
+// names do not show the type.
 func kinds(ctx context.Context, samples storage.Queryable) (map[string]model.MetricType, error) {
 	q, err := samples.Querier(0, maxTime)
 	if err != nil {

@@ -12,31 +12,30 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// batch is one encoded write request. It is encoded immediately: the labels may be in a file that is closed
-// before the request is sent, and a message that is not encoded takes three times the memory.
+// batch is one encoded write request. It is encoded early, because the labels may be in a file that is closed before
+// the request is sent, and because an encoded request takes a third of the memory.
 type batch struct {
 	body    []byte
 	samples int64
 	first   int64 // time of the earliest sample, in ms
 }
 
-// Size implements the message interface of the client.
+// Size implements the interface of messages that the client sends.
 func (b batch) Size() int { return len(b.body) }
 
-// MarshalToSizedBuffer implements the message interface of the client.
+// MarshalToSizedBuffer implements the interface of messages that the client sends.
 func (b batch) MarshalToSizedBuffer(into []byte) (int, error) { return copy(into, b.body), nil }
 
-// builder fills batches. It adds the samples of a series in chronological order, to one batch or to several successive
-// batches.
+// builder encodes samples into batches. The samples of a series must be added in chronological order.
 type builder struct {
-	more    map[string]string
+	more    map[string]string // labels to add to each series
 	full    []batch
 	open    batch
 	labels  []prompb.Label // reused
 	samples []prompb.Sample
 }
 
-// timeseriesTag is the protobuf tag of a series in a prometheus.WriteRequest: field 1, length-delimited.
+// timeseriesTag is the protobuf tag of a series in prometheus.WriteRequest: field 1, length-delimited.
 const timeseriesTag = 1<<3 | 2
 
 func (b *builder) add(own labels.Labels, points []promql.FPoint) error {

@@ -2,9 +2,9 @@
 // (https://prometheus.io/docs/specs/prw/remote_write_spec/): a Prometheus with --web.enable-remote-write-receiver, Mimir
 // or Thanos Receive.
 //
-// The run's archive is the queue: a Sender reads the samples that were not acknowledged yet from the archive. Memory use
-// is therefore bounded, and no sample is lost while the receiver is slow or unavailable. A run waits for the Sender only
-// at its end, for a limited time.
+// The run's archive serves as the queue: a Sender reads the samples that it has not sent yet from the archive. Memory
+// use is therefore limited, and no sample is lost while the receiver is slow or unavailable. Only at its end does a run
+// wait for the Sender, for a limited time.
 //
 // Requests, their retries and Retry-After are handled by client_golang's exp/api/remote.
 package remotewrite
@@ -36,7 +36,7 @@ const (
 	answerAtMost = 1 << 10
 )
 
-// Config names a receiver. It contains no secrets, only the names of the files that hold them.
+// Config describes a receiver. Secrets are not in the Config, but in files that it names.
 type Config struct {
 	// URL is the URL to which samples are posted, such as http://127.0.0.1:9090/api/v1/write. It must not contain a user
 	// or password.
@@ -50,24 +50,23 @@ type Config struct {
 	Timeout time.Duration
 	// Retry is the wait before the first retry; zero means 1 s. Later waits grow to at most ten times this value.
 	Retry time.Duration
-	// Attempts is the maximum number of retries of a request; zero means that the request is retried until its context
-	// ends.
+	// Attempts is the maximum number of retries of a request; zero means no limit.
 	Attempts int
 }
 
 // Client posts write requests.
 type Client struct {
 	api      *remote.API
-	shown    string
-	attempts int // maximum retries of a request; zero means no limit
+	shown    string // URL for messages
+	attempts int    // Config.Attempts
 }
 
-// New returns the Client for a Config. It sends no request. Every error has a cause that the user can fix.
+// New returns the Client for a Config. It sends no request. Every error is one that the user can fix.
 func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		shown := "what is given"
+		shown := "the given text"
 		if !strings.ContainsAny(c.URL, "@?") { // otherwise the URL may contain a password
 			shown = fmt.Sprintf("%q", c.URL)
 		}
@@ -109,25 +108,25 @@ func New(c Config) (*Client, error) {
 	return &Client{api, u.String(), c.Attempts}, nil
 }
 
-// URL returns the URL of the receiver for messages, without the query.
+// URL returns the URL of the receiver without its query, for messages.
 func (c *Client) URL() string { return c.shown }
 
-// write posts one request until the receiver acknowledges or rejects it, or ctx ends. It calls retried with the reason
-// before each retry.
+// write posts one request and retries it until the receiver accepts or rejects it, or ctx ends. It calls retried with
+// the error before each retry.
 func (c *Client) write(ctx context.Context, request batch, retried func(error)) error {
 	_, err := c.api.Write(ctx, remote.WriteV1MessageType, request, remote.WithWriteRetryCallback(retried))
 	return err
 }
 
-// gaveUp reports whether a request has used all its retries.
+// gaveUp reports whether a request was retried as often as allowed.
 func (c *Client) gaveUp(retries int) bool { return c.attempts > 0 && retries >= c.attempts }
 
-// ownHeaders returns the headers that the protocol sets.
+// ownHeaders returns the headers that the protocol sets, so the user must not.
 func ownHeaders() []string {
 	return []string{"Content-Type", "Content-Encoding", "Content-Length", "Host", "Transfer-Encoding", "X-Prometheus-Remote-Write-Version"}
 }
 
-// readHeaders reads one header per line. Its errors never show a value, because it may be a secret.
+// readHeaders reads a file with one header per line. Its errors never contain a value, because it may be a secret.
 func readHeaders(file string) (http.Header, error) {
 	headers := http.Header{}
 	if file == "" {
@@ -156,8 +155,8 @@ func readHeaders(file string) (http.Header, error) {
 	return headers, nil
 }
 
-// bounded adds headers to requests and limits responses to answerAtMost bytes. If reading a response fails, RoundTrip
-// returns an error, so that the request is retried.
+// bounded adds headers to requests and limits responses to answerAtMost bytes. An error of reading a response is
+// returned by RoundTrip, so that the request is retried.
 type bounded struct {
 	inner   http.RoundTripper
 	headers http.Header

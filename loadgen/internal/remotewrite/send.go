@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Send sends all samples in o.Samples up to a time, for example the samples of an old run. It returns an error if ctx
-// has ended or the receiver did not answer. The counts are correct even if Send returns an error.
+// Send sends all samples in o.Samples up to the time to, for example the samples of an old run. It returns an error if
+// ctx ended, the archive could not be read, or the receiver did not answer. The counts are correct in any case.
 func Send(ctx context.Context, c *Client, o Options, to time.Time) (result.RemoteWrite, error) {
 	s := NewSender(c, o)
 	err := s.flush(ctx, to.UnixMilli())

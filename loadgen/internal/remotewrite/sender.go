@@ -17,10 +17,10 @@ import (
 const (
 	// batchSamples is the maximum number of samples in a request.
 	batchSamples = 5_000
-	// window is the length, in time, of the part of the archive that is read into memory at once.
+	// window is the time range of the archive that is read into memory at once.
 	window = 30 * time.Second
-	// lookBack is how far the 0 of a new counter may lie before the samples that were already sent. The recorder adds
-	// the 0 at the time of the target's last scrape, and the target may have been unavailable since then.
+	// lookBack is how far back the 0 of a new counter may be. The recorder adds this 0 at the time of the target's
+	// previous scrape, which may be long ago if the target was unavailable.
 	lookBack = 15 * time.Minute
 	// drainWithin is the default time limit for sending after the end of the recording.
 	drainWithin = 30 * time.Second
@@ -30,32 +30,33 @@ const (
 type Options struct {
 	// Samples is the storage of the recording. It is read repeatedly while the recorder writes it.
 	Samples storage.Queryable
-	// Settled returns the time up to which the recorder adds no more samples, except the zeros before new counters.
+	// Settled returns the time up to which the recorder adds no more samples, except the zeros of new counters (see
+	// record.Recorder.Settled).
 	Settled func() time.Time
-	// From is the time from which samples are sent.
+	// From is the time of the earliest samples to send.
 	From time.Time
 	// Every is the interval at which samples are sent; zero means 5 s.
 	Every time.Duration
 	// Labels are added to each series, as by archive.WithLabels.
 	Labels map[string]string
-	// Matchers select the series to send; none means all.
+	// Matchers select the series to send. No matchers means all series.
 	Matchers []*labels.Matcher
-	// Log is called when the receiver becomes unavailable, when it is available again, and when it rejects samples for
-	// the first time. Nil means no log.
+	// Log is called when the receiver becomes unavailable, when it is available again, and when it first rejects samples.
+	// Nil means no log.
 	Log func(format string, args ...any)
 	// Drain is the time limit for sending after the end of the recording; zero means 30 s.
 	Drain time.Duration
 }
 
-// Sender sends the samples of a recording in progress.
+// Sender sends the samples of a recording while it is in progress.
 type Sender struct {
 	client *Client
 	o      Options
 
-	// done is the time, in ms, up to which all samples were added to the queue.
+	// done is the time, in ms, up to which samples were moved from the archive to the queue.
 	done  int64
-	known map[uint64]bool // series that were sent, by hash
-	queue []batch         // batches of one window, in the order of sending
+	known map[uint64]bool // hashes of the series in earlier windows
+	queue []batch         // unsent batches of the current window
 
 	mu    sync.Mutex
 	stats result.RemoteWrite
@@ -78,15 +79,15 @@ func NewSender(c *Client, o Options) *Sender {
 	return &Sender{client: c, o: o, done: o.From.UnixMilli() - 1, known: map[uint64]bool{}, stats: result.RemoteWrite{URL: c.URL()}}
 }
 
-// Stats returns the numbers of samples so far.
+// Stats returns how many samples were sent and rejected so far.
 func (s *Sender) Stats() result.RemoteWrite {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
 }
 
-// Run sends samples as they settle, until the recording is over and ctx ends. It then sends the remaining samples, for
-// at most Options.Drain or until hurry is closed, and counts the samples that it could not send.
+// Run sends samples as they settle, until ctx ends. It then sends the remaining samples, for at most Options.Drain or
+// until hurry is closed, and counts the samples that it could not send.
 func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -125,8 +126,8 @@ func (s *Sender) Run(ctx context.Context, hurry <-chan struct{}) {
 	}
 }
 
-// flush sends all samples up to a time, window by window. It returns an error if ctx ended or reading the archive
-// failed.
+// flush sends all samples up to a time, window by window. It returns an error if ctx ended, the archive could not be
+// read, or the receiver could not be reached.
 func (s *Sender) flush(ctx context.Context, to int64) error {
 	for {
 		if err := s.sendQueue(ctx); err != nil {
@@ -145,8 +146,8 @@ func (s *Sender) flush(ctx context.Context, to int64) error {
 	}
 }
 
-// read returns the samples of the next window, which starts after done. For new series it also returns earlier samples,
-// because the recorder adds a zero before a counter's first sample.
+// read returns the samples of the next window, which starts after done. For series that appear for the first time, it
+// also returns earlier samples, because the recorder adds a 0 before the first sample of a counter.
 func (s *Sender) read(ctx context.Context, end int64) ([]batch, error) {
 	b := builder{more: s.o.Labels}
 	born := map[uint64]bool{}
@@ -169,8 +170,8 @@ func (s *Sender) read(ctx context.Context, end int64) ([]batch, error) {
 	return b.batches(), err
 }
 
-// sendQueue sends the batches in the queue. It returns an error if ctx has ended, or if all attempts to reach the
-// receiver failed. The unsent batches then stay in the queue.
+// sendQueue sends the batches in the queue. It returns an error if ctx ended, or if all attempts failed. Unsent batches
+// then stay in the queue.
 func (s *Sender) sendQueue(ctx context.Context) error {
 	for len(s.queue) > 0 {
 		if err := s.send(ctx, s.queue[0]); err != nil {
@@ -195,7 +196,7 @@ func (s *Sender) send(ctx context.Context, b batch) error {
 		s.refused(b.samples, err)
 		return nil
 	case retries > 0:
-		s.o.Log("remote write to %s is back", s.client.URL())
+		s.o.Log("remote write to %s works again", s.client.URL())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +216,7 @@ func (s *Sender) refused(samples int64, why error) {
 	}
 }
 
-// failed records the error, unless an earlier one was recorded.
+// failed records the first error for Stats.
 func (s *Sender) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +225,7 @@ func (s *Sender) failed(err error) {
 	}
 }
 
-// countUnsent counts the unsent samples in the queue and in the archive.
+// countUnsent counts the unsent samples in the queue and those in the archive, up to a time.
 func (s *Sender) countUnsent(ctx context.Context, to int64) {
 	var left int64
 	first := to

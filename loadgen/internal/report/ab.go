@@ -32,7 +32,7 @@ func WriteAB(dir string, c result.AB) error {
 	return nil
 }
 
-// answerVerdict returns the verdict for an answer.
+// answerVerdict converts an answer to a verdict.
 func answerVerdict(a result.Answer) result.Verdict {
 	switch a {
 	case result.Regressed:
@@ -43,7 +43,7 @@ func answerVerdict(a result.Answer) result.Verdict {
 	return result.Pass
 }
 
-// AB writes a comparison of pairs for a terminal.
+// AB writes an A/B comparison for a terminal.
 func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	t := newTerminal(o)
 	answer := strings.ToUpper(string(c.Answer))
@@ -70,7 +70,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	for _, f := range figures {
 		if !f.Gated && !dim {
 			dim = true
-			tab.add(styled("dim", "advice, which does not decide:", "", "", "", "", "", "")...)
+			tab.add(styled("dim", "advice (does not affect the answer):", "", "", "", "", "", "")...)
 		}
 		cells := plain(chart.Clean(f.Name), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
 		if f.Gated {
@@ -144,8 +144,8 @@ func sideText(s result.Side) string {
 	return text
 }
 
-// abFigures returns the figures to show. It leaves out advisory figures that had no data in any run; without is a line
-// that names them.
+// abFigures returns the figures to show. It leaves out advisory figures without data in any run, and names them in
+// the line without.
 func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 	var names []string
 	for _, f := range c.Figures {
@@ -163,12 +163,12 @@ func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 
 // abNote returns the text that explains the columns.
 func abNote(c result.AB) string {
-	return fmt.Sprintf("%s; positive is worse; bounds at %.0f%% each; regressed: past chance and at least %s; not regressed: surely below %s",
+	return fmt.Sprintf("%s; positive is worse; bounds at %.0f%% each; regressed: statistically significant and at least %s; not regressed: upper bound below %s",
 		abStatistics(c), 100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
 }
 
-// abStatistics names the statistic that summarises the sides and the changes, and lists the figures that use a
-// different one.
+// abStatistics names the statistic that summarises A, B and the changes, and lists the figures for which a different
+// statistic is used.
 func abStatistics(c result.AB) string {
 	of, others := "pairs", map[result.Statistic][]string{}
 	if c.Sets != nil {
@@ -218,7 +218,7 @@ func spreadOf(f result.ABFigure) string {
 	return fmt.Sprintf("%.1f%%", 100**f.Spread)
 }
 
-// ABSummary writes a comparison of pairs as Markdown, for a pull request.
+// ABSummary writes an A/B comparison as Markdown, for a pull request.
 func ABSummary(w io.Writer, c result.AB) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s. A: %s. B: %s.\n", strings.ToUpper(string(c.Answer)), markdown.Cell(chart.Clean(c.Scenario)), abTally(c),
@@ -249,8 +249,8 @@ func ABSummary(w io.Writer, c result.AB) error {
 	return err
 }
 
-// ABJUnit writes junit.xml: a test case for each gated figure, and one for the answer if it is bad although no figure
-// is.
+// ABJUnit writes junit.xml: a test case for each gated figure and, if the comparison does not pass although all gated
+// figures do, a test case for the answer.
 func ABJUnit(w io.Writer, c result.AB) error {
 	s := junitSuite{Name: chart.Clean(c.Scenario), Timestamp: c.Started.UTC().Format("2006-01-02T15:04:05"), Time: junitTime(max(0, c.Ended.Sub(c.Started).Seconds()))}
 	s.Properties = []junitProperty{{"a", chart.Clean(sideText(c.A))}, {"b", chart.Clean(sideText(c.B))}, {"pairs", abTally(c)}}
@@ -284,7 +284,7 @@ func ABJUnit(w io.Writer, c result.AB) error {
 	return writeJUnit(w, s)
 }
 
-// writeJUnit counts a suite's cases and writes it.
+// writeJUnit counts the cases of a suite and writes the suite.
 func writeJUnit(w io.Writer, s junitSuite) error {
 	for _, c := range s.Cases {
 		s.Tests++
@@ -305,7 +305,7 @@ func writeJUnit(w io.Writer, s junitSuite) error {
 	return err
 }
 
-// ABHTML writes ab.html, with a dot for each pair. The file needs neither network nor script.
+// ABHTML writes ab.html, with a dot for each pair. The page needs neither network nor scripts.
 func ABHTML(w io.Writer, c result.AB) error {
 	style, _, tmpl, err := loadPage()
 	if err != nil {

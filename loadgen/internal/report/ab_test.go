@@ -35,7 +35,7 @@ func TestABText(t *testing.T) {
 	}
 	for _, want := range []string{
 		"REGRESSED  ci-gate  2 pairs, 1 thrown away", "A  the unchanged scenario", "B  WatchList=false (0123456789ab)",
-		"write-mean", "2 ms", "2.24 ms", "+12.0%", "+10.0% to +14.0%", "advice, which does not decide", "pair 1 thrown away: A: busy", "report  runs/x/ab.html",
+		"write-mean", "2 ms", "2.24 ms", "+12.0%", "+10.0% to +14.0%", "advice (does not affect the answer)", "pair 1 thrown away: A: busy", "report  runs/x/ab.html",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

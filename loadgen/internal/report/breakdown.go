@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// mostSplits is the maximum number of bars on a page, which shows the bars with the largest means.
+// mostSplits is the maximum number of bars on a page. The page shows the bars with the largest means.
 const mostSplits = 40
 
 // splitView is the mean latency of a load, shown as a stacked bar.
@@ -33,9 +33,9 @@ type piece struct {
 	X, Width                  string
 }
 
-// partText holds the name and the explanation of a part on a page. colour is an index in the
-// palette, the same on every page. A large part must not be grey, because the unexplained
-// part is grey too.
+// partText holds the name and the explanation of a part of the latency, as the page shows them.
+// colour is an index in the palette, the same on every page. No large part has the colour grey,
+// because the unexplained part is grey.
 type partText struct {
 	title, tells string
 	colour       int
@@ -66,7 +66,7 @@ func breakdownView(_ context.Context, p *page) (any, error) {
 		return nil, nil
 	}
 	if n := len(p.result.Breakdown); n > len(rows) {
-		v.Note = fmt.Sprintf("%d of %s: those with the largest means. All are in result.json.", len(rows), chart.Count(n))
+		v.Note = fmt.Sprintf("The %d of %s bars with the largest means. All are in result.json.", len(rows), chart.Count(n))
 	}
 	for _, b := range rows {
 		v.Splits = append(v.Splits, newSplitView(b))
@@ -74,7 +74,8 @@ func breakdownView(_ context.Context, p *page) (any, error) {
 	return v, nil
 }
 
-// worstSplits returns the rows with the largest means, at most most, in the order of the run.
+// worstSplits returns the rows with the largest means, but not more than most, in the order of
+// the run.
 func worstSplits(r result.Result, most int) []result.Breakdown {
 	order := make([]int, len(r.Breakdown))
 	for i := range order {
@@ -141,8 +142,8 @@ func newSplitView(b result.Breakdown) splitView {
 	return v
 }
 
-// upTo formats the range of a part, from its certain size to its maximum: "2 ms to 5 ms", or "under 5 ms" if the certain
-// size is 0.
+// upTo formats the range of a part whose exact size is unknown, from the certain size to the maximum: "2 ms to 5 ms",
+// or "under 5 ms" if the certain size is 0.
 func upTo(certain, most string, seconds float64) string {
 	if seconds <= 0 {
 		return "under " + strings.TrimPrefix(most, "<")
@@ -174,7 +175,7 @@ func slowText(s result.SlowRequests) string {
 	return text
 }
 
-// measuredOver returns the text for the set of requests over which a part is averaged.
+// measuredOver describes the set of requests over which a part is averaged.
 func measuredOver(of string) string {
 	switch of {
 	case "verb and resource":
@@ -211,8 +212,9 @@ func shareText(part, of float64) string {
 // terminalSplits is the number of rows in a summary, which must fit on a screen.
 const terminalSplits = 3
 
-// breakdown writes how the slowest calls spent their time, in percent of their mean. The column "server" is the sum of the
-// API server's parts without a column, including time that may belong to admission or to fairness.
+// breakdown writes how the slowest calls spent their time, in percent of their mean. The column "server" is the sum
+// of the API server's parts that have no other column, including time that may belong to either admission or
+// fairness.
 func (t *terminalWriter) breakdown(r result.Result) {
 	rows := worstSplits(r, terminalSplits)
 	slices.SortStableFunc(rows, func(a, b result.Breakdown) int { return cmp.Compare(b.ClientMean, a.ClientMean) })

@@ -27,7 +27,7 @@ func WriteCapacity(dir string, c result.Capacity) error {
 	return nil
 }
 
-// Capacity writes a search for a terminal.
+// Capacity writes the result of a capacity search for a terminal.
 func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 	t := newTerminal(o)
 	answer := strings.ToUpper(c.Answer)
@@ -36,7 +36,7 @@ func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 		t.line(terminal.Shorten(line, t.width))
 	}
 	tab := &table{align: "rrlrrrrf"}
-	tab.add(styled("head", "TRIAL", "LOAD", "", "OFFERED", "ACHIEVED", "P50", "P99", "CORES, and what gave way")...)
+	tab.add(styled("head", "TRIAL", "LOAD", "", "OFFERED", "ACHIEVED", "P50", "P99", "CORES, and reason for the outcome")...)
 	for _, x := range c.Trials {
 		row := rowOf(c, x)
 		cells := plain(chart.Count(x.Number), row.LoadText, x.Outcome, row.Offered, row.Achieved, row.P50, row.P99, coresText(x))
@@ -71,8 +71,8 @@ func capacityHead(c result.Capacity) string {
 	return fmt.Sprintf("%s of %s (%s to %s, 90%%), %s", loadText(c, *c.Median), chart.Clean(c.Field), loadText(c, *c.Low), loadText(c, *c.High), trials)
 }
 
-// capacityFacts returns lines about the loads that held, the gates that gave way, the bottleneck, and the busiest
-// components.
+// capacityFacts returns lines about the loads that the cluster held, the gates that failed, the bottleneck, and the
+// busiest components.
 func capacityFacts(c result.Capacity) (lines []string) {
 	if k := c.Confirmed; k != nil {
 		lines = append(lines, fmt.Sprintf("tried again: %s held in %d of %d trials", loadText(c, k.Load), k.Good, k.Trials))
@@ -85,16 +85,16 @@ func capacityFacts(c result.Capacity) (lines []string) {
 		for _, g := range c.GaveWay {
 			names = append(names, fmt.Sprintf("%s (%d×)", chart.Clean(g.Gate), g.Trials))
 		}
-		lines = append(lines, "what gave way: "+strings.Join(names, ", "))
+		lines = append(lines, "why trials failed: "+strings.Join(names, ", "))
 	}
 	if b := c.Bottleneck; b != nil {
 		also := ""
 		if b.FullWhenLight {
-			also = ", as at the lightest load that held"
+			also = ", but also at the lightest load that held"
 		}
 		lines = append(lines, fmt.Sprintf("the bottleneck: %s, %s used in %d bad trials%s", useName(b.Use), chart.Format(scenario.Ratio, b.Share), b.Trials, also))
 	} else if len(c.GaveWay) > 0 {
-		lines = append(lines, "the bottleneck: no resource was used by 80% in the bad trials")
+		lines = append(lines, "the bottleneck: unknown; in the bad trials, no resource was used to 80% or more")
 	}
 	if i := busiest(c); i >= 0 {
 		lines = append(lines, "busiest at "+loadText(c, c.Trials[i].Load)+": "+coresOf(c.Trials[i]))
@@ -102,7 +102,7 @@ func capacityFacts(c result.Capacity) (lines []string) {
 	return lines
 }
 
-// useName returns the name of a used resource, such as "time in fsync of etcd's log, etcd-0".
+// useName returns the name of a resource and its component, such as "time in fsync of etcd's log, etcd-0".
 func useName(u result.Use) string {
 	if u.Component == "" {
 		return chart.Clean(u.What)
@@ -153,11 +153,11 @@ func coresText(t result.Trial) string {
 	return coresOf(t) + "; " + chart.Clean(t.Why)
 }
 
-// share formats a percentage with one decimal place, such as "99.6%", which shows whether a value near 100% is above or
-// below.
+// share formats a percentage with one decimal place, such as "99.6%", so that a value close to 100% is not rounded to
+// it.
 func share(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 
-// CapacityComparison writes two searches side by side for a terminal.
+// CapacityComparison writes the results of two capacity searches side by side for a terminal.
 func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOptions) error {
 	t := newTerminal(o)
 	head := fmt.Sprintf("  %s  %s", chart.Clean(c.Sides[0].Scenario), chart.Clean(c.Sides[0].Field))
@@ -185,7 +185,7 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 		}
 	}
 	if c.Why == "" && !c.InTurns {
-		t.wrapped("", "one search ran after the other: the result includes changes on the machine in between (--b searches in turns)")
+		t.wrapped("", "one search ran after the other: the result includes changes on the machine in between (`loadgen capacity --b` alternates the trials of both searches)")
 	}
 	for i, s := range c.Sides {
 		t.line("")
@@ -210,8 +210,8 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	return err
 }
 
-// CapacityHTML writes capacity.html: curves over the load with a dot for each trial, and the interval of the capacity. The
-// file needs neither network nor script.
+// CapacityHTML writes capacity.html: curves over the load with a dot for each trial, and the interval of the
+// capacity. The page needs neither network nor scripts.
 func CapacityHTML(w io.Writer, c result.Capacity) error {
 	style, _, tmpl, err := loadPage()
 	if err != nil {
@@ -238,7 +238,8 @@ func CapacityHTML(w io.Writer, c result.Capacity) error {
 	return err
 }
 
-// curves returns the curves with values: the rates and latencies of requests, and the processors that each component used.
+// curves returns the curves that have values: the rates and latencies of requests, and the processors that each
+// component used.
 func curves(c result.Capacity) (all []curve) {
 	add := func(name string, unit scenario.Unit, value func(result.Trial) float64) {
 		if slices.ContainsFunc(c.Trials, func(t result.Trial) bool { return value(t) > 0 }) {
@@ -266,7 +267,8 @@ type capacityRow struct {
 	LoadText, Offered, Achieved, P50, P99, CoresText string
 }
 
-// rowOf returns the row of a trial in the table. The row of a trial without requests has neither rates nor latencies.
+// rowOf returns the row of a trial in the table. For a trial without requests, rates and latencies are shown as
+// missing.
 func rowOf(c result.Capacity, t result.Trial) capacityRow {
 	of := func(unit scenario.Unit, v float64) string {
 		if t.Offered == 0 {

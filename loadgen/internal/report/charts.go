@@ -13,33 +13,32 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// metricChart declares one chart of the timeline. The declarations are in charts.yaml; draw.go draws the charts.
+// metricChart is the declaration of one chart of the timeline in charts.yaml. draw.go draws the charts.
 type metricChart struct {
 	chart.Subject `yaml:",inline"`
 	Queries       []query
 	// Job is the scrape job that the series come from.
 	Job string
-	// Quiet is the text that is shown without samples, if their absence is good news, such as no errors. Empty
-	// means that it is not good news.
+	// Quiet is the text that is shown instead of a chart without samples, if that is good news (such as no errors).
+	// Empty means that it is not good news.
 	Quiet string
-	// Needs names what a run must have for this chart: "nodes", "pods", "requests" or "watches". Empty means that
-	// the chart needs none of these.
+	// Needs says what a run must have for this chart: "nodes", "pods", "requests" or "watches". Empty means nothing.
 	Needs string
 }
 
-// query is one PromQL expression of a chart. $rate is the range of rates, slightly more than two scrape
-// intervals. $seen is the range of gauges, slightly more than one. Both ranges are short, so that a gap in the
-// scrapes is a gap in the line, and the line follows the load closely.
+// query is one PromQL expression of a chart. $rate stands for the range of rates, slightly more than two scrape
+// intervals, and $seen for the range of gauges, slightly more than one. Both are short, so that a gap in the scrapes
+// shows as a gap in the line, and the line follows the load closely.
 type query struct {
 	Expr string
 	// P99 selects a classic or native histogram, whose 99th percentile is drawn instead of Expr.
 	P99 string
-	// By lists the labels that distinguish the series. The name of a series consists of
-	// the values of these labels, or is Name if the values are missing.
+	// By lists the labels that distinguish the series. The name of a series consists of the values of these labels,
+	// or is Name if it has none of them.
 	By   []string
 	Name string
-	// PerPhase names a measurement of the client that is drawn as a level through each
-	// phase, instead of Expr. The only one is "offered", the offered rate.
+	// PerPhase names a measurement of the client that is drawn, instead of Expr, as a constant level in each phase.
+	// The only such measurement is "offered", the offered rate.
 	PerPhase string `yaml:"perPhase"`
 }
 
@@ -85,8 +84,8 @@ func chartSections() []chartSection {
 	return all
 }
 
-// measuredToTheEnd reports whether the generator wrote the measurements that are known only
-// at the end of a run: the results of the loads and the nodes, and its own resource use.
+// measuredToTheEnd reports whether the generator wrote the measurements that it writes only at
+// the end of a run: the results of the loads and the nodes, and its own resource use.
 func measuredToTheEnd(m result.Measurements) bool {
 	return m.Generator.MaxRSSBytes > 0 || m.Scrapes.Done > 0
 }

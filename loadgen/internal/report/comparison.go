@@ -53,7 +53,7 @@ func verdictOf(c result.Comparison) result.Verdict {
 	return v
 }
 
-// ratioNote explains the ratios after the values in one sentence. It is empty if there are no ratios.
+// ratioNote returns a sentence that explains the ratios after the values, or "" if there are no ratios.
 func ratioNote(c result.Comparison) string {
 	for _, r := range c.Rows {
 		for _, v := range r.Values {
@@ -65,7 +65,7 @@ func ratioNote(c result.Comparison) string {
 	return ""
 }
 
-// when returns the time of a comparison, for its head.
+// when returns the start and the length of a comparison as text.
 func when(c result.Comparison) string {
 	text := "started " + c.Started.UTC().Format("2006-01-02 15:04:05 UTC")
 	if c.Ended.IsZero() {
@@ -122,7 +122,7 @@ func reasonsOf(v result.Variant) []string {
 func (t *terminalWriter) compared(c result.Comparison) {
 	if len(c.Rows) == 0 {
 		t.line("")
-		t.line("nothing to compare: no variant has figures (the scenario's compare names them)")
+		t.line("nothing to compare: no variant has figures (list figures under compare: in the scenario)")
 		return
 	}
 	tab := byFigure(c)
@@ -221,8 +221,8 @@ func ratioOf(v result.Value) string {
 	return chart.Number(*v.Ratio, 3) + "×"
 }
 
-// ComparisonHTML writes comparison.html. The file needs neither network nor script. It links
-// to the reports of the variants in its subdirectories.
+// ComparisonHTML writes comparison.html. The page needs neither network nor scripts. It links to
+// the reports of the variants in its subdirectories.
 func ComparisonHTML(w io.Writer, c result.Comparison) error {
 	style, _, tmpl, err := loadPage()
 	if err != nil {
@@ -242,7 +242,7 @@ func ComparisonHTML(w io.Writer, c result.Comparison) error {
 	return err
 }
 
-// barOf returns a value in percent of the largest value in its row.
+// barOf returns the absolute value in percent of the largest in its row, as the length of a bar.
 func barOf(r result.Row, v result.Value) int {
 	largest := 0.0
 	for _, w := range r.Values {

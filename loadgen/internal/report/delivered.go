@@ -10,12 +10,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// deliveryTable returns a table of the work that loads and actions did in each phase, and the work that the scenario demanded.
+// deliveryTable returns a table that compares, for each phase, the work that the scenario demanded from loads and
+// actions with the work that was done.
 func deliveryTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Asked and done",
 		Head:    heads("Phase", "Load or action", "What", ">Asked", ">Done", ">Share", ">At least", "Limited by"),
-		Note:    "\"Asked\" counts watches, an action's requests or rounds, or requests whose answers were due by the end of the phase. If the share is below \"At least\", the run does not pass: it fails if the cluster was the limit, and cannot be judged if the generator, the machine or the asked rate was.",
+		Note:    "\"Asked\" counts watches, an action's requests or rounds, or requests whose answers were due by the end of the phase. If the share is below \"At least\", the run does not pass: it fails if the cluster was the limit. It cannot be judged if the limit was the generator, the machine or the asked rate.",
 	}
 	for _, p := range phases {
 		for _, d := range p.Deliveries {
@@ -42,8 +43,8 @@ func deliveryTexts(d result.Delivery) (asked, done string) {
 	return chart.Count(d.Asked), chart.Count(d.Done)
 }
 
-// mostDelivered is the maximum number of rows in a summary. If there are more, loads and actions that did all their work are
-// only counted.
+// mostDelivered is the maximum number of rows in a summary. If there are more, the summary only counts the loads and
+// actions that did all their work.
 const mostDelivered = 8
 
 // delivered writes a line for each load and action of a phase.
@@ -83,11 +84,11 @@ func (t *terminalWriter) delivered(r result.Result) {
 		t.line("")
 	}
 	if more := len(all) - len(shown); more > 0 {
-		t.line(fmt.Sprintf("  %s loads and actions delivered what was asked: the report lists them by phase", chart.Count(more)))
+		t.line(fmt.Sprintf("  %s more loads and actions, which delivered what was asked, are listed in the report", chart.Count(more)))
 	}
 }
 
-// undelivered counts the loads and actions with too little work done, which keeps the run from passing.
+// undelivered counts the loads and actions that did too little work for the run to pass.
 func undelivered(phases []result.Phase) (n int) {
 	for _, p := range phases {
 		for _, d := range p.Deliveries {

@@ -15,8 +15,8 @@ import (
 
 func detailView(_ context.Context, p *page) (any, error) { return phaseTables(p.result), nil }
 
-// phaseTables returns the tables with details of the phases. It leaves out the tables for
-// kinds of load that the run did not have.
+// phaseTables returns the tables with details of the phases. It leaves out tables on kinds of
+// load that the run did not have.
 func phaseTables(r result.Result) []tableView {
 	phases := r.Measurements.Phases
 	overview := tableView{
@@ -83,8 +83,8 @@ func phaseRow(p result.Phase) []string {
 	return append(row, optional(w.NotReadyAfter), optional(w.RecoveredAfter))
 }
 
-// quantiles formats quantiles of a distribution. It returns dashes if the distribution is
-// empty, because zero would be wrong.
+// quantiles formats quantiles of a distribution. If the distribution is empty, it returns dashes,
+// because zero would be wrong.
 func quantiles(l result.Latency, values ...float64) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -177,8 +177,8 @@ func costRow(c result.ComponentCost) []string {
 		chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors))}
 }
 
-// runSeconds returns the time from the start of the first phase to the end of the last, or
-// the length of the run if it has no phases, in seconds.
+// runSeconds returns the time in seconds from the start of the first phase to the end of the
+// last, or the length of the run if it has no phases.
 func runSeconds(r result.Result) float64 {
 	if p := r.Measurements.Phases; len(p) > 0 {
 		return p[len(p)-1].End.Sub(p[0].Start).Seconds()
@@ -186,8 +186,7 @@ func runSeconds(r result.Result) float64 {
 	return max(r.Run.Ended.Sub(r.Run.Started).Seconds(), 0)
 }
 
-// dropEmpty removes the headings of columns without values, so that the method lines leaves
-// these columns out.
+// dropEmpty removes the headings of columns without values, so that lines omits these columns.
 func (t *table) dropEmpty() {
 	for i := range t.align {
 		empty := true

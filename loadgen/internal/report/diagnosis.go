@@ -33,7 +33,7 @@ func diagnosisStyle(d result.Diagnosis) string {
 	return map[string]string{result.Healthy: "pass", result.Diagnosed: "fail", result.Unknown: "nodata", result.CannotTell: "nodata"}[d.Answer]
 }
 
-// comparedText names the run or the time that a diagnosis compares with.
+// comparedText names the run or the time with which a diagnosis compares.
 func comparedText(d result.Diagnosis) string {
 	if d.Reference != "" {
 		return "the run in " + chart.Clean(d.Reference)
@@ -49,7 +49,8 @@ func spanText(s result.Span) string {
 	return s.From.UTC().Format(time.DateTime) + " to " + s.To.UTC().Format(layoutWithin(s)) + " UTC"
 }
 
-// layoutWithin returns the format of times within a span. It includes the date, unless the span is within one day (UTC).
+// layoutWithin returns the format of times within a span. The format includes the date, unless the span is within one
+// day (UTC).
 func layoutWithin(s result.Span) string {
 	if s.From.UTC().Format(time.DateOnly) != s.To.UTC().Format(time.DateOnly) {
 		return time.DateTime
@@ -70,7 +71,8 @@ func (t *terminalWriter) diagnosed(r result.Result) {
 	t.diagnosis(*r.Diagnosis)
 }
 
-// withoutCause returns the line for a diagnosis that is healthy or cannot tell, or "" for any other.
+// withoutCause returns the text for a diagnosis whose answer is "healthy" or "cannot tell", or "" for any other
+// answer.
 func withoutCause(d result.Diagnosis) string {
 	switch d.Answer {
 	case result.Healthy:
@@ -127,7 +129,7 @@ func (t *terminalWriter) cause(c result.Cause, under result.Span, style string) 
 	}
 }
 
-// wrapped writes a text after a label. Further lines of the text are aligned with its first line.
+// wrapped writes a text after a label. Further lines of the text are indented to the same column.
 func (t *terminalWriter) wrapped(label, text string) {
 	for i, line := range terminal.Wrap(chart.Clean(text), t.width-terminal.TextWidth(label)) {
 		if i > 0 {

@@ -31,7 +31,7 @@ func TestDiagnosisSaysWhatIsNotKnownAndTheMachine(t *testing.T) {
 	r := stormRun()
 	calm, waited := 0.02, 0.3
 	r.Diagnosis = &result.Diagnosis{
-		Answer: result.CannotTell, Doubts: []string{"the calm time of 4s has fewer than 3 scrapes, 5s apart"},
+		Answer: result.CannotTell, Doubts: []string{"the calm time of 4s is too short for 3 scrapes at intervals of 5s"},
 		Machine: &result.MachineUse{Processors: 2, Others: result.Compared{Calm: &calm, Under: 1.04}, DiskWait: &result.Compared{Under: waited}},
 	}
 	var markdown, terminal, alone strings.Builder

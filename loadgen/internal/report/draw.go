@@ -60,20 +60,20 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 		d.Note = "0 throughout: " + zero + ". "
 	}
 	if len(lines) > chart.MostSeries {
-		d.Note += fmt.Sprintf("%d of %s series: those with the highest peaks.", chart.MostSeries, chart.Count(len(lines)))
+		d.Note += fmt.Sprintf("The %d of %s series with the highest peaks.", chart.MostSeries, chart.Count(len(lines)))
 		lines = lines[:chart.MostSeries]
 	}
 	if p.src == nil {
 		d.Note += "No metrics were recorded in this run; the client's own counts are shown."
 	}
 	if err != nil {
-		d.Note = strings.TrimSpace(d.Note + " Some of it is missing: " + chart.Clean(err.Error()))
+		d.Note = strings.TrimSpace(d.Note + " Some data is missing: " + chart.Clean(err.Error()))
 	}
 	d.Draw(lines, p.Grid, p.when)
 	return d
 }
 
-// lines queries all series of a chart, and returns their lines, the one with the highest peak first.
+// lines queries all series of a chart. It returns their lines, sorted by peak, the highest first.
 func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
 	var lines []chart.Line
 	var firstErr error
@@ -116,9 +116,9 @@ func (q query) label(labels map[string]string) string {
 	return terminal.Shorten(strings.Join(parts, " "), 60)
 }
 
-// windows replaces the variables for ranges in a query. The step of the grid is never shorter
-// than the scrape interval, so the range of a rate has at least two samples, and the range of
-// a gauge at least one.
+// windows returns a replacer for the range variables in a query. The step of the grid is never
+// shorter than the scrape interval, so the range of a rate has at least two samples, and the
+// range of a gauge at least one.
 func windows(g chart.Grid) *strings.Replacer {
 	ms := func(steps float64) string { return fmt.Sprintf("%dms", int(steps*g.Step.Seconds()*1000)) }
 	return strings.NewReplacer("$rate", ms(rateSteps), "$seen", ms(1.5))
@@ -161,8 +161,8 @@ func (p *page) when(i int) string {
 // folded holds the titles of charts in a section that have no data for the same reason.
 type folded struct{ Titles, Why string }
 
-// fold replaces the charts without data in a section by one line for each reason, because an empty
-// chart would take up the space of a chart.
+// fold replaces the charts without data in a section by one line for each reason, because an
+// empty chart would take up the space of a full one.
 func (d *drawnSection) fold() {
 	for _, c := range d.Charts {
 		if c.Missing == "" {
@@ -207,8 +207,8 @@ func (p *page) missing(c metricChart, err error) string {
 	return "No samples of " + strings.Join(names, ", ") + " in this run."
 }
 
-// errorRateSection draws the error rate and the relists. Each point shows the worst second near its
-// time. The result is false if there are no samples.
+// errorRateSection draws the rates of errors and of relists. Each point shows the worst second
+// near its time. The result is false if there are no samples.
 func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	errors := p.perSecond(slots, func(s samples.Slot, add func(string, int64)) {
 		for load, r := range s.Requests {
@@ -221,7 +221,7 @@ func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 			add(load+", breaks", r.Breaks)
 		}
 	})
-	d := drawnSection{Title: "What the loads felt"}
+	d := drawnSection{Title: "Effects on the loads"}
 	add := func(lines []chart.Line, none string, of chart.Subject) {
 		of.Unit = scenario.PerSec
 		c := chart.New(of.Title, of)
@@ -251,8 +251,9 @@ func (d drawnSection) drawn() bool {
 // mostSeconds is the maximum number of seconds that are counted separately: a week.
 const mostSeconds = 7 * 24 * 3600
 
-// perSecond counts by second: for each slot, of adds counts by name. It returns a line for each name
-// with a count above zero, those with the highest peaks if there are too many.
+// perSecond adds up counts by second and name, and returns a line for each name with a count
+// above zero. For each slot, it calls of, which reports the counts of the slot by name. If there
+// are too many lines, the lines with the highest peaks are returned.
 func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name string, n int64))) []chart.Line {
 	seconds := min(int(p.Grid.Seconds()), mostSeconds) + 1
 	sums := map[string][]int64{}
@@ -288,8 +289,9 @@ func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name s
 // signalsTitle is the heading of the scenario's signals.
 const signalsTitle = "Signals"
 
-// signalSection draws the samples of the scenario's signals in the phases in which the signals are
-// judged, with the steady mean for comparison. The result is false if the scenario has no signals.
+// signalSection draws the samples of the scenario's signals in their steady, under and after
+// phases, with the steady mean for comparison. The result is false if the scenario has no
+// signals.
 func (p *page) signalSection() (drawnSection, bool) {
 	d := drawnSection{Title: signalsTitle}
 	for _, s := range p.result.Signals {
@@ -305,7 +307,7 @@ func (p *page) signalSection() (drawnSection, bool) {
 		}
 		switch {
 		case len(points) == 0:
-			c.Missing = cmp.Or(chart.Clean(s.Detail), "It was not sampled.")
+			c.Missing = cmp.Or(chart.Clean(s.Detail), "This metric was not sampled.")
 		case s.Moved != nil:
 			c.Note = "Moved by " + noises(s) + "; returned: " + cmp.Or(returned(s), chart.None) + "."
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// environment holds the versions and settings that are needed to repeat a run.
+// environment holds the versions and settings that are needed to repeat a run, for the page.
 type environment struct {
 	Tables                []tableView
 	Command, ByFile, YAML string
@@ -23,7 +23,7 @@ func environmentView(_ context.Context, p *page) (any, error) {
 	return e, nil
 }
 
-// environmentTables returns the tables that a reader needs to check or repeat the numbers.
+// environmentTables returns the tables that a reader needs to check or repeat the measurements.
 func environmentTables(r result.Result) []tableView {
 	dev := tableView{
 		Caption: "Settings that differ from upstream's defaults",

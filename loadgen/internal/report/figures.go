@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// figureRows returns the phase, name and value of each figure of the program's own measurements.
+// figureRows returns the phase, name and value of each figure that the user's program measured.
 func figureRows(phases []result.Phase) [][]string {
 	var rows [][]string
 	for _, p := range phases {

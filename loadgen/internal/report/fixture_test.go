@@ -158,7 +158,7 @@ func splitOf(phases []result.Phase) []result.Breakdown {
 			}
 			shares := []float64{.02, .01, .17, .04, .1, .06, .4, .02}
 			if i == 3 {
-				shares[2], b.OurShare, b.Warnings = -.05, ptr(.88), []string{"12.0% of the requests in the server's means came from other clients", "wire is negative"}
+				shares[2], b.OurShare, b.Warnings = -.05, ptr(.88), []string{"the server's mean times include requests of other clients: 12.0% of the requests", "wire is negative"}
 				b.Slow = &result.SlowRequests{Count: 1, Mean: .7, Layers: map[string]float64{"etcd": .6}}
 			}
 			left := m

@@ -77,7 +77,7 @@ func (t *terminalWriter) gates(r result.Result) {
 	t.passing(good)
 }
 
-// detail writes the detail of a gate below the gate. If there is a report, which has the full detail, it writes
+// detail writes the detail of a gate below the gate. If there is also a report, which has the full detail, it writes
 // at most `most` lines.
 func (t *terminalWriter) detail(text string, most int) {
 	const indent = 9
@@ -91,8 +91,8 @@ func (t *terminalWriter) detail(text string, most int) {
 	}
 }
 
-// overText names, in a few words, the phases in which a gate broke its bound. If there is no such phase, it
-// names the phases that the gate covers. phases is the number of phases of the run.
+// overText names the phases in which a gate broke its bound or, if it broke it in none, the phases that the gate
+// covers. phases is the number of phases of the run.
 func overText(g result.Gate, phases int) string {
 	if n := len(g.BrokenIn); n > 3 {
 		return fmt.Sprintf("in %d of %d phases", n, len(g.Over))
@@ -131,7 +131,7 @@ func (t *terminalWriter) passing(good []result.Gate) {
 	}
 }
 
-// passed returns a line for each gate. Lines are at most width columns wide.
+// passed returns a line of at most width columns for each gate.
 func passed(good []result.Gate, width int) []string {
 	tab := &table{align: "lfrl"}
 	for _, g := range good {

@@ -18,7 +18,7 @@ type hookRow struct {
 	Phase, When, Command, Took, Outcome, Output string
 }
 
-// hooksView lists the commands that were run before and after phases.
+// hooksView returns a row for each command that was run before or after a phase.
 func hooksView(_ context.Context, p *page) (any, error) {
 	if len(p.result.Run.Hooks) == 0 {
 		return nil, nil
@@ -34,7 +34,7 @@ func hooksView(_ context.Context, p *page) (any, error) {
 	return rows, nil
 }
 
-// hookOutcome says how the command of a hook ended, and whether it ended the run.
+// hookOutcome describes how the command of a hook ended, and whether the hook was required.
 func hookOutcome(h result.Hook) string {
 	switch {
 	case h.Failed == "":
@@ -45,7 +45,7 @@ func hookOutcome(h result.Hook) string {
 	return "failed, not required: " + chart.Clean(h.Failed)
 }
 
-// failedHooks returns the names of the failed hooks.
+// failedHooks returns a description of each failed hook.
 func failedHooks(all []result.Hook) (failed []string) {
 	for _, h := range all {
 		if h.Failed != "" {

@@ -186,7 +186,7 @@ func TestManySeriesAndPointsStaySane(t *testing.T) {
 		p.Start, p.End = began.Add(time.Duration(i)*time.Hour), began.Add(time.Duration(i+1)*time.Hour)
 	}
 	page := render(t, r, crowd(3000))
-	if !strings.Contains(page, "8 of 3,000 series: those with the highest peaks.") {
+	if !strings.Contains(page, "The 8 of 3,000 series with the highest peaks.") {
 		t.Error("the page does not say that it shows some of the series")
 	}
 	if len(page) > 4<<20 {
@@ -253,7 +253,7 @@ func TestWriteReplacesWholeFiles(t *testing.T) {
 	if err := errors.Join(os.Remove(inPlace), os.MkdirAll(filepath.Join(inPlace, "full"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	want := "write " + inPlace + ": file exists; what is there does not belong to this verdict (make the directory writable, and remove anything at this path that is not a file)"
+	want := "write " + inPlace + ": file exists; the existing file does not belong to this verdict (make the directory writable, and remove anything at this path that is not a file)"
 	if err := Write(context.Background(), dir, r, nil, nil, text, nil); err == nil || err.Error() != want {
 		t.Errorf("a directory in place of a file: %v, want %s", err, want)
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// alertObjective is the objective of gates that name an alert. The value of such a gate is
-// the number of times that the alert fired, which reports show in words.
+// alertObjective is the objective of gates that name an alert. The value of such a gate is the
+// number of times that the alert fired. Reports show it in words.
 const alertObjective = "alert"
 
-// word returns a verdict as a word, as all reports show it. Colours only repeat the word.
+// word returns the word that all reports show for a verdict. Colours only repeat the word.
 func word(v result.Verdict) string { return strings.ToUpper(string(v)) }
 
-// gateWord returns the verdict of a gate as a word. A gate without data has a different word if the run was too short to
-// judge it, or if its lack of data is allowed.
+// gateWord returns the word for the verdict of a gate. A gate without data has another word if the run was too short
+// to judge it, or if its missing data is allowed.
 func gateWord(g result.Gate) string {
 	switch {
 	case g.Allowed:
@@ -40,7 +40,7 @@ func gateStyle(g result.Gate) string {
 	return style(g.Verdict)
 }
 
-// runWord returns the verdict of a run as a word. A failure of the environment has its own
+// runWord returns the word for the verdict of a run. A failure of the environment has a separate
 // word, because it is not a failure of the cluster.
 func runWord(r result.Result) string {
 	if r.Run.Failure != "" {
@@ -49,8 +49,8 @@ func runWord(r result.Result) string {
 	return word(r.Verdict)
 }
 
-// byUrgency sorts gates by their state: failed, without data, too short a run, allowed to have no data, passed. Gates with
-// the same state keep the order of the scenario.
+// byUrgency sorts gates by state: failed, without data, run too short, missing data allowed, passed. Gates with the
+// same state keep the order of the scenario.
 func byUrgency(gates []result.Gate) []result.Gate {
 	rank := func(g result.Gate) int {
 		switch {
@@ -179,8 +179,8 @@ func gateBound(g result.Gate) string {
 	return cmp.Or(op, chart.Clean(g.Op)) + " " + chart.Format(scenario.Unit(g.Unit), g.Bound)
 }
 
-// margin says by how much a gate failed or passed: "24% over", "3.1× the bound", "38% to
-// spare". It is empty if the gate has no value.
+// margin describes by how much a gate failed or passed: "24% over", "3.1× the bound", "38% to
+// spare". It returns "" if the gate has no value.
 func margin(g result.Gate) string {
 	if g.Value == nil || math.IsNaN(*g.Value) || g.Objective == alertObjective {
 		return ""
@@ -243,8 +243,8 @@ const (
 	keyLeaders    = "etcd_server_leader_changes_seen_total"
 )
 
-// guide is the recommendation of Kubernetes or etcd for a key metric. It is shown as information; only gates decide the
-// verdict.
+// guide is a recommended bound for a key metric, by Kubernetes or etcd. It is shown as information; only gates decide
+// the verdict.
 type guide struct {
 	text  string
 	bound float64

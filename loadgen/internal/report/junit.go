@@ -57,10 +57,10 @@ type (
 	}
 )
 
-// JUnit writes junit.xml: a test case for the run itself and one for each gate. A failed gate
-// is a <failure>. A gate without data is an <error>, because CI systems count <skipped> as
-// success; a gate is <skipped> only if its lack of data is allowed. All test cases succeed if
-// the verdict is pass, and only then.
+// JUnit writes junit.xml: a test case for the run itself and one for each gate. A failed gate is
+// a <failure>. A gate without data is an <error>, because CI systems count <skipped> as success.
+// A gate is <skipped> only if its missing data is allowed. All test cases succeed if and only if
+// the verdict is pass.
 func JUnit(w io.Writer, r result.Result) error {
 	s := junitSuite{
 		Name: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r)),
@@ -120,10 +120,10 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	return c
 }
 
-// junitRun returns the test case of the run itself. The case does not succeed if the run has a
-// problem that no gate shows, such as a failed environment, an unexpected exit or a reason of
-// the verdict that no gate gives. It also does not succeed if the verdict is not pass although
-// the cases of all gates succeed.
+// junitRun returns the test case of the run itself. The case fails if the run has a problem that
+// no gate shows, such as a failed environment, an unexpected exit or a reason of the verdict that
+// belongs to no gate. It also fails if the verdict is not pass although the cases of all gates
+// succeed (red is false).
 func junitRun(r result.Result, red bool) junitCase {
 	c := junitCase{Name: "run", Classname: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r))}
 	kind, text := "", strings.Join(otherReasons(r), "\n")
@@ -154,7 +154,7 @@ func junitRun(r result.Result, red bool) junitCase {
 	first, _, _ := strings.Cut(text, "\n")
 	problem := &junitProblem{Message: first, Type: kind, Text: text}
 	if kind == "could not judge" && r.Verdict == result.Fail {
-		// A failed run may have reasons that no gate gives, such as a condition that was not
+		// A failed run may have reasons that belong to no gate, such as a condition that was not
 		// met.
 		problem.Type = "failed"
 		c.Failure = problem

@@ -50,8 +50,7 @@ func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSecti
 	return b
 }
 
-// sparkline returns the SVG path of one row of a key metric, from the chart of the metric. label names
-// the row.
+// sparkline returns the SVG path of the line named label in the chart of a key metric.
 func sparkline(metric, label string, sections []drawnSection) string {
 	for _, s := range sections {
 		for _, c := range s.Charts {

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Live holds what the page of a run in progress shows in addition to the recorded data.
+// Live holds what the page of a run in progress shows in addition to the data of the run.
 type Live struct {
 	Word     string // the state of the run: running, paused
 	Headline string
@@ -22,14 +22,14 @@ type Live struct {
 // pending is the verdict of a gate that has not been judged yet.
 const pending result.Verdict = "pending"
 
-// liveSections returns the sections of the page that do not need a verdict and are cheap to make.
+// liveSections returns the sections of the page that need no verdict and are cheap to render.
 func liveSections() []section {
 	return slices.DeleteFunc(sections(), func(s section) bool { return !slices.Contains([]string{"gates", "tracks", "charts"}, s.name) })
 }
 
-// LiveHTML writes the page of a run in progress: report.html without the verdict, and with a script that requests the run's
-// state and a new page from the server. r holds the data of the run so far; r.Run.Ended is the time for which the page is
-// written.
+// LiveHTML writes the page of a run in progress: report.html without a verdict, and with a script that polls the
+// server for the state of the run and for a new page. r holds the data of the run so far, and r.Run.Ended the time of
+// this page.
 func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source, l Live) error {
 	r.Verdict, r.Gates = pending, slices.Clone(l.Gates)
 	for i := range r.Gates {

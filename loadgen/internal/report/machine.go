@@ -1,14 +1,13 @@
 package report
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// busyMachine returns one line on the phases that were measured on a busy machine, or "" if none exist.
+// busyMachine returns a line on the phases that were measured on a busy machine, or "" if no phase was.
 func busyMachine(r result.Result) string {
 	if len(r.BusyMachine) == 0 {
 		return ""
@@ -16,7 +15,7 @@ func busyMachine(r result.Result) string {
 	const most = 2
 	why := strings.Join(r.BusyMachine[:min(len(r.BusyMachine), most)], "; ")
 	if more := len(r.BusyMachine) - most; more > 0 {
-		why += fmt.Sprintf("; and in %d more phases", more)
+		why += "; and in " + plural(int64(more), "more phase")
 	}
 	hint := "use an idle machine"
 	if strings.HasPrefix(why, "other programs") {

@@ -13,7 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// phaseSums holds the sums over the loads of a phase. Quantiles cannot be added, so it holds the quantiles of the slowest load.
+// phaseSums holds sums over the loads of a phase. Quantiles cannot be added, so slowest has the quantiles of the
+// slowest watches.
 type phaseSums struct {
 	offered, achieved                           float64
 	unsent                                      int64
@@ -53,7 +54,8 @@ func slower(x, y result.Latency) int {
 	return cmp.Or(cmp.Compare(y.P99, x.P99), cmp.Compare(y.P50, x.P50))
 }
 
-// threeQuantiles formats the p50, p95 and p99 of a distribution, or returns dashes if it is empty. Old runs did not record a p95.
+// threeQuantiles formats the p50, p95 and p99 of a distribution, or returns dashes if it is empty. For old runs,
+// which did not record a p95, the p95 is a dash.
 func threeQuantiles(l result.Latency) []string {
 	out := quantiles(l, l.P50, l.P95, l.P99)
 	if l.P95 == 0 && l.P99 > 0 {
@@ -62,7 +64,7 @@ func threeQuantiles(l result.Latency) []string {
 	return out
 }
 
-// The columns of the phases.
+// Indices of columns in the table of phases.
 const (
 	phaseOffered   = 2
 	phaseBacklog   = 5
@@ -74,8 +76,8 @@ const (
 	phaseColumns   = 13
 )
 
-// phases writes a row for each phase. For a phase with several loads, the rates are sums; the latencies belong to the
-// slowest load, whose name follows. Columns that are empty in all phases are left out.
+// phases writes a row for each phase. If a phase has several loads, its rates are sums, and its latencies belong to
+// the slowest load, which another column names. Columns that are empty in all phases are left out.
 func (t *terminalWriter) phases(r result.Result) {
 	phases := r.Measurements.Phases
 	if len(phases) == 0 {
@@ -108,7 +110,7 @@ func (t *terminalWriter) phases(r result.Result) {
 	}
 }
 
-// takeColumn empties column i and returns its contents as text, each with the first cell of its row.
+// takeColumn empties column i. It returns the cells of the column as text, each after the first cell of its row.
 func (t *table) takeColumn(i int) string {
 	var all []string
 	for at, row := range t.rows {
@@ -150,14 +152,14 @@ func phaseSummary(p result.Phase) []string {
 	return row
 }
 
-// nameRoom is the maximum number of characters that may be cut off from the names of phases. If more are missing, the names of
-// loads move to a line below the table.
+// nameRoom is the maximum number of characters that may be cut off from the names of phases. If the table needs more
+// room than that, the names of loads move to a line below the table.
 const nameRoom = 3
 
 // loadWidth is the maximum length of the name of a load in the rows of phases.
 const loadWidth = 16
 
-// nameAmong returns the name of a load, with the call if the load makes several calls.
+// nameAmong returns the name of a load, followed by the call if the load makes several kinds of call.
 func nameAmong(one result.Requests, all []result.Requests) string {
 	calls := 0
 	for _, r := range all {
@@ -189,7 +191,7 @@ func deliveryLines(p result.Phase) []string {
 	}
 }
 
-// phaseNote returns a note on a phase that did not run or end as the scenario says.
+// phaseNote returns a note on a phase that did not run or end as the scenario demands, or "".
 func phaseNote(p result.Phase) string {
 	switch {
 	case p.Interrupted:
@@ -210,7 +212,7 @@ func afterFailure(p result.Phase) []string {
 		out = append(out, "failed nodes seen NotReady after "+chart.Format(scenario.Seconds, *w.NotReadyAfter))
 	}
 	if w := p.Workload; w != nil && w.RecoveredAfter != nil {
-		out = append(out, "every workload whole again after "+chart.Format(scenario.Seconds, *w.RecoveredAfter))
+		out = append(out, "all workloads complete again after "+chart.Format(scenario.Seconds, *w.RecoveredAfter))
 	}
 	return out
 }

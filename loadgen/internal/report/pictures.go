@@ -9,9 +9,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Picture is one chart of a report, which can be saved as a separate file.
+// Picture is one chart of a report. It can be saved as a separate file.
 type Picture struct {
-	Name  string `json:"name"`  // lower-case words joined by dashes: the anchor of the chart on the page, after #chart-
+	Name  string `json:"name"`  // lower-case words joined by dashes; the page has the chart at #chart-NAME
 	Title string `json:"title"` // the title for readers
 	// Missing is the reason why there is nothing to draw. Empty means that there is a chart.
 	Missing string `json:"missing,omitempty"`
@@ -34,7 +34,7 @@ func (p Picture) SVG() []byte {
 func Pictures(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) ([]Picture, error) {
 	p := newPage(ctx, r, timeline, slots, scenarioYAML, src)
 	if err := ctx.Err(); err != nil {
-		return nil, err // half of the charts would be missing
+		return nil, err // some charts would be missing
 	}
 	overview := Picture{Name: "timeline", Title: "Timeline", draw: p.SVG}
 	if len(p.Bands) == 0 {

@@ -16,11 +16,11 @@ import (
 // profileRow is the row of a profile on the page.
 type profileRow struct {
 	Phase, Component, Kind, Length string
-	Lost                           string // the reason why the profile is lost
+	Lost                           string // the reason why the profile was lost
 	File, Size, Command            string // empty if there is no file
 }
 
-// profilesView lists the profiles of the run, including those that are lost.
+// profilesView returns a row for each profile of the run, including lost profiles.
 func profilesView(_ context.Context, p *page) (any, error) {
 	if len(p.result.Run.Profiles) == 0 {
 		return nil, nil
@@ -48,7 +48,7 @@ func profileFile(p result.Profile) string {
 	return file
 }
 
-// countProfiles counts the kept profiles and names the lost ones.
+// countProfiles returns the number of kept profiles, and a description of each lost profile.
 func countProfiles(all []result.Profile) (kept int, lost []string) {
 	for _, p := range all {
 		if profileFile(p) != "" {
@@ -60,7 +60,7 @@ func countProfiles(all []result.Profile) (kept int, lost []string) {
 	return kept, lost
 }
 
-// profiles writes how many profiles were kept and which are lost.
+// profiles writes how many profiles were kept and which were lost.
 func (t *terminalWriter) profiles(r result.Result) {
 	if len(r.Run.Profiles) == 0 {
 		return

@@ -64,9 +64,9 @@ func optional(v *float64) string {
 
 func loadRecoveryTable(rec result.Recovery) tableView {
 	t := tableView{
-		Caption: "What the loads felt",
+		Caption: "Effects on the loads",
 		Head:    heads("Fault", "Load", ">Outside its bound", "By", ">From", ">Until", ">First success", ">After the end", ">Back inside", ">Failed", ">Unsent", ">Slowest", "Note"),
-		Note: fmt.Sprintf("Outside its bound: from the first to the last tenth of a second in which a request failed, was not sent or took longer than the load's bound; By says which of these there were. "+
+		Note: fmt.Sprintf("Outside its bound: from the first to the last tenth of a second in which a request failed, was not sent or took longer than the load's bound; the column By lists which of these happened. "+
 			"From, Until and First success count from the start of the fault. After the end is the time of the same success, counted from the end of the fault; it is negative if the success came before the end. Back inside is the time from the end of the fault until the load was inside its bound and stayed there for %s. docs/reference/recovery.md has the definitions.",
 			chart.Format(scenario.Seconds, rec.StretchSeconds)),
 	}
@@ -109,8 +109,8 @@ func outsideBy(l result.LoadRecovery) string {
 	return strings.Join(what, ", ")
 }
 
-// backText formats the time until a load was back inside its bound, or a lower bound of that time. A load that
-// never left its bound has no such time.
+// backText formats the time until a load was back inside its bound, or a lower bound of that time. It returns a dash
+// for a load that never left its bound.
 func backText(l result.LoadRecovery) string {
 	if !l.Affected {
 		return chart.None
@@ -135,7 +135,7 @@ func loadRecoveryNote(l result.LoadRecovery) string {
 	return strings.Join(parts, "; ")
 }
 
-// inAWord shortens the text of outsideBy for a narrow column.
+// inAWord returns the text of outsideBy in one word, for a narrow column.
 func inAWord(by string) string {
 	if strings.Contains(by, ", ") {
 		return "both"
@@ -171,7 +171,7 @@ func failoverText(f result.FaultRecovery, longest *float64, ofEtcd bool) string 
 }
 
 func handoverTable(rec result.Recovery, axis chart.Grid) tableView {
-	t := tableView{Caption: "Who led", Head: heads("Of", "From", "To", ">At", ">Failover", "Because of")}
+	t := tableView{Caption: "Leader changes", Head: heads("Of", "From", "To", ">At", ">Failover", "Because of")}
 	for _, h := range rec.Handovers {
 		t.add(chart.Clean(h.Of), cmp.Or(chart.Clean(h.From), chart.None), chart.Clean(h.To), chart.Clock(axis.At(h.At)), optional(h.Failover), causeName(rec, h.Fault))
 	}
@@ -204,7 +204,7 @@ func signalTable(signals []result.Signal) tableView {
 	t := tableView{
 		Caption: "Signals",
 		Head:    heads("Signal", ">Moved by", ">Steady", ">Noise", ">Under the fault", ">At the end", "Returned", "Note"),
-		Note:    "Moved by: how many times its own noise a metric left its steady mean, in the third of the samples that is farthest from it. Returned: the last third after the fault is near the steady mean again.",
+		Note:    "Moved by: the distance of the metric from its steady mean, as a multiple of its noise, in the third of the samples that is farthest away. Returned: whether the last third of the samples after the fault is near the steady mean again.",
 	}
 	for _, s := range signals {
 		if s.Moved == nil {
@@ -240,7 +240,7 @@ func returned(s result.Signal) string {
 // mostFaults is the maximum number of faults in a summary. The report has all faults.
 const mostFaults = 5
 
-// recovery writes a line for each fault and load, and one for each signal.
+// recovery writes a line for each load under each fault, and one for each signal.
 func (t *terminalWriter) recovery(r result.Result) {
 	if rec := r.Recovery; rec != nil && len(rec.Faults) > 0 {
 		tab := &table{align: "flrlrrrr", gap: 2}
@@ -333,7 +333,7 @@ func (p *page) layTracks(rec *result.Recovery) {
 		i := slices.IndexFunc(all, func(t chart.Track) bool { return t.Name == leadTitle(h.Of) })
 		if i < 0 {
 			i = len(all)
-			all = append(all, chart.Track{Name: leadTitle(h.Of), Tells: "Marked when the new holder was seen; the bar is the time without one."})
+			all = append(all, chart.Track{Name: leadTitle(h.Of), Tells: "The mark is the time at which the new holder was seen; the bar is the time without a holder."})
 		}
 		from, took := h.At, "no known loss"
 		if h.Lost != nil {

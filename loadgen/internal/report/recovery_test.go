@@ -35,7 +35,7 @@ func failoverRun() result.Result {
 		{Name: "fsync", Expr: "x", Steady: result.SignalWindow{Phases: []string{"calm"}, Samples: 9, Mean: .0029, StdDev: .0007}, Under: result.SignalWindow{Samples: 8},
 			Noise: .0007, Extreme: .0321, Moved: &moved, Returned: &yes, Last: &last},
 		{Name: "leader-changes", Steady: result.SignalWindow{Samples: 9}, Noise: .01, Floor: true, Extreme: 1, Moved: ptr(100), Returned: &no, Last: ptr(1)},
-		{Name: "webhook", Detail: "0 samples in the steady phases; 3 are needed (the expression gave no number there)"},
+		{Name: "webhook", Detail: "0 samples in the steady phases; 3 are needed (the expression gave no number in these phases)"},
 	}
 	return r
 }
@@ -87,7 +87,7 @@ func TestPageShowsFaultsAndRecovery(t *testing.T) {
 	}
 	// The effects of faults come before the charts, right after the timeline.
 	last := -1
-	for _, part := range []string{`id="h-time"`, "Faults, leaders and restarts", `id="h-recovery"`, "What the loads felt</h3>", `id="h-charts"`, `id="chart-requests-that-failed"`} {
+	for _, part := range []string{`id="h-time"`, "Faults, leaders and restarts", `id="h-recovery"`, "Effects on the loads</h3>", `id="h-charts"`, `id="chart-requests-that-failed"`} {
 		at := strings.Index(got, part)
 		if at < last {
 			t.Errorf("%s comes too early", part)
@@ -103,7 +103,7 @@ func TestPageShowsFaultsAndRecovery(t *testing.T) {
 func TestRunWithoutFaultsHasNoRecovery(t *testing.T) {
 	r := floodRun()
 	page := render(t, r, recording{result: r})
-	for _, never := range []string{"Faults and recovery", "Faults, leaders and restarts", "What the loads felt"} {
+	for _, never := range []string{"Faults and recovery", "Faults, leaders and restarts", "Effects on the loads"} {
 		if strings.Contains(page, never) {
 			t.Errorf("%q is on the page of a run without faults", never)
 		}

@@ -1,11 +1,11 @@
-// Package report shows the result of a run to people and to programs: a summary for a terminal,
+// Package report presents the result of a run to people and to programs: a summary for a terminal,
 // result.json, junit.xml and report.html. A reporter is a function that writes a result to an
 // io.Writer. Reporters use neither the network nor a clock, so the same run directory gives the
 // same bytes a year later.
 //
-// Package gate makes the verdict; this package only shows it.
-// Text from a cluster (label values, error texts) is untrusted: control characters
-// never reach a terminal, and templates escape the rest.
+// Package gate decides the verdict; this package only presents it. Text from a cluster (label
+// values, error texts) is untrusted: control characters never reach a terminal, and templates
+// escape the other characters.
 package report
 
 import (
@@ -32,9 +32,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Write writes result.json, junit.xml and report.html to dir. It replaces each file as a whole.
-// It removes a file that it cannot write, so that no older verdict remains. A nil src means
-// that no metrics were recorded; the charts then say so.
+// Write writes result.json, junit.xml and report.html to dir, and replaces each file atomically. It
+// removes a file that it cannot write, so that no older verdict remains. A nil src means that no
+// metrics were recorded; the charts then say so.
 func Write(ctx context.Context, dir string, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func Write(ctx context.Context, dir string, r result.Result, timeline []result.E
 		if err := writeAtomic(path, f.write); err != nil {
 			stays := ""
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				stays = "; what is there does not belong to this verdict"
+				stays = "; the existing file does not belong to this verdict"
 			}
 			errs = append(errs, fmt.Errorf("write %s: %w%s (make the directory writable, and remove anything at this path that is not a file)", path, userfile.Cause(err), stays))
 		}
@@ -60,8 +60,7 @@ func Write(ctx context.Context, dir string, r result.Result, timeline []result.E
 	return errors.Join(errs...)
 }
 
-// JSON writes a result in the format of a run's directory; docs/reference/result.md
-// describes every field.
+// JSON writes a result in the format of result.json, which docs/reference/result.md describes.
 func JSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
@@ -80,10 +79,10 @@ func writeAtomic(path string, render func(io.Writer) error) error {
 //go:embed page uplot
 var pageFiles embed.FS
 
-// HTML writes report.html, which a reader can use without network and without scripts. A
-// content security policy in the page forbids network and scripts, except for the page's own
-// script, which it allows by hash. So a label from a hostile cluster cannot load or run
-// anything, even if it is not escaped.
+// HTML writes report.html, which works without network and without scripts. A content security
+// policy in the page forbids all network access and all scripts except the page's own, which it
+// allows by hash. So a label from a hostile cluster cannot load or run anything, even if it is
+// not escaped.
 func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
 	return newPage(ctx, r, timeline, slots, scenarioYAML, src).write(ctx, w, sections())
 }
@@ -91,7 +90,7 @@ func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.E
 // write writes the page with the given sections.
 func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 	if err := ctx.Err(); err != nil {
-		return err // half of the charts would be missing
+		return err // some charts would be missing
 	}
 	style, script, tmpl, err := loadPage()
 	if err != nil {
@@ -154,14 +153,14 @@ func pageFuncs() template.FuncMap {
 	}
 }
 
-// scriptData holds the data of the charts for the page's script, which shows values under the
-// pointer.
+// scriptData holds the data of the charts for the page's script, which shows the values under the
+// mouse pointer.
 type scriptData struct {
 	Start  int64          `json:"start"` // Unix seconds of the first point
 	Step   float64        `json:"step"`  // seconds
 	N      int            `json:"n"`
 	Phases []scriptPhase  `json:"phases"`
-	Charts []*chart.Chart `json:"charts"` // only the drawn charts, in their order
+	Charts []*chart.Chart `json:"charts"` // only the charts with data, in the order of the page
 }
 
 type scriptPhase struct {
@@ -189,7 +188,7 @@ const (
 	last                // after the timeline
 )
 
-// section is a part of the page. Its template page/NAME.tmpl shows the result of view. view
+// section is a part of the page. The template page/NAME.tmpl renders the result of view. view
 // returns nil if the run has no data for the section.
 type section struct {
 	name  string
@@ -197,8 +196,8 @@ type section struct {
 	view  func(ctx context.Context, p *page) (any, error)
 }
 
-// sections returns the sections of the page, in order. To add a section, write its view in
-// a separate file and its template, and add a row here.
+// sections returns the sections of the page, in order. To add a section, write its view and its
+// template in new files, and add a row here.
 func sections() []section {
 	whole := func(_ context.Context, p *page) (any, error) { return p, nil }
 	return []section{

@@ -10,11 +10,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rolled is a rollout with at least one hop. Its name and slug are unique in the run.
+// rolled is a rollout with at least one hop. A hop is a step on the way of the change through the control plane. Name
+// and slug are unique in the run.
 type rolled struct {
 	result.Rollout
-	Phase, Name string // the names for readers
-	slug        string // the name in the address of the drawing
+	Phase, Name string // the names as shown
+	slug        string // the name in the HTML id of the drawing
 }
 
 // rolloutsView returns the drawings of the first few rollouts, and the table of all.
@@ -66,15 +67,14 @@ func rolloutName(r result.Rollout) string {
 	return name
 }
 
-// rolloutTable returns a table with the path of every change of a workload through the
-// control plane, hop by hop.
+// rolloutTable returns a table that shows, for each rollout, when the objects reached each hop.
 func rolloutTable(all []rolled) tableView {
 	t := tableView{
 		Caption: "Hop by hop", Merged: 2,
 		Head: heads("Phase", "Rollout", "Hop", ">Pieces", ">First", ">Last", ">Added"),
 		Note: "First and Last are the times at which watches saw the first and the last piece, counted from just before the change was sent. " +
 			"Hops: the API's answer, the ReplicaSet created or scaled, pod created, bound to a node, Ready, ready in an EndpointSlice. " +
-			"Added is how much later the last piece came than at the hop before: the largest values show where the time went.",
+			"Added is the time from the last piece at the previous hop to the last piece at this hop: the largest values show where the time went.",
 	}
 	for _, r := range all {
 		for i, added := range addedBy(r.Hops) {
@@ -85,8 +85,8 @@ func rolloutTable(all []rolled) tableView {
 	return t
 }
 
-// addedBy returns, for each hop, how much later its last piece came than the last piece of all
-// earlier hops. The value is nil for the first hop and for hops without a piece.
+// addedBy returns, for each hop, how much later its last object came than the last object of all
+// earlier hops. The value is nil for the first hop and for hops that no object reached.
 func addedBy(hops []result.Hop) []*float64 {
 	added := make([]*float64, len(hops))
 	var before *float64
@@ -104,7 +104,7 @@ func addedBy(hops []result.Hop) []*float64 {
 // mostRollouts is the maximum number of rollouts in a summary. The report has all rollouts.
 const mostRollouts = 5
 
-// rollouts writes a line for each rollout: when its last piece reached each hop.
+// rollouts writes a line for each rollout, with the time at which its last object reached each hop.
 func (t *terminalWriter) rollouts(r result.Result) {
 	hopNames := []string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
 	tab := &table{align: "frrrrrr"}
@@ -134,7 +134,7 @@ func (t *terminalWriter) rollouts(r result.Result) {
 // mostFalls is the maximum number of rollouts that are drawn. The table has all rollouts.
 const mostFalls = 6
 
-// waterfalls returns the drawings of a run's rollouts, and the number of rollouts without one.
+// waterfalls returns the drawings of the first mostFalls rollouts, and the number of the other rollouts.
 func waterfalls(all []rolled) (falls []chart.Waterfall, more int) {
 	for _, r := range all[:min(len(all), mostFalls)] {
 		var hops []chart.Hop

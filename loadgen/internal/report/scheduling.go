@@ -12,14 +12,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The maximum numbers of extension points and plugins per phase. Those that take the most
-// time are shown; result.json has all.
+// The maximum numbers of extension points and plugins to show per phase. The page shows the ones
+// that take the most time; result.json has all.
 const (
 	mostPoints  = 8
 	mostPlugins = 10
 )
 
-// schedulingView shows the scheduler's time by extension point and by plugin.
+// schedulingView returns tables of the scheduler's time by extension point and by plugin.
 func schedulingView(_ context.Context, p *page) (any, error) {
 	if len(p.result.Scheduling) == 0 {
 		return nil, nil
@@ -31,7 +31,7 @@ func pointTable(all []result.Scheduling) tableView {
 	t := tableView{
 		Caption: "By extension point", Merged: 2,
 		Head: heads("Phase", ">Attempts", "Extension point", ">Runs", ">Mean", ">p99", ">All runs", ">Per attempt"),
-		Note: "All runs is the sum over an extension point's runs; per attempt divides it by the attempts to place a pod. PostFilter is preemption. The points of a binding, from PreBind on, run during the next pod's attempt.",
+		Note: "All runs is the total time of an extension point; per attempt is this time divided by the number of attempts to place a pod. PostFilter is preemption. The extension points of a binding, from PreBind on, run during the attempt of the next pod.",
 	}
 	for _, s := range all {
 		phase, attempts := chart.Clean(s.Phase), chart.Count(s.Attempts)
@@ -48,7 +48,7 @@ func pointTable(all []result.Scheduling) tableView {
 
 func pluginTable(all []result.Scheduling) tableView {
 	t := tableView{
-		Caption: "By plugin", Merged: 1, Empty: "No cycle was measured.",
+		Caption: "By plugin", Merged: 1, Empty: "No scheduling cycle was measured.",
 		Head: heads("Phase", "Plugin", "Extension point", ">Executions", ">Measured", ">Mean", ">All, estimated", ">Share"),
 		Note: "The column \"All, estimated\" is the measured mean times the number of executions; it is uncertain if few were measured. The scheduler measures plugins in a tenth of its cycles, at most 1,000 executions a second. Filter and Score are executed once for each node, on several goroutines: their sum may be longer than the phase.",
 	}
@@ -70,8 +70,8 @@ func pluginTable(all []result.Scheduling) tableView {
 
 func seconds(s float64) string { return chart.Format(scenario.Seconds, s) }
 
-// leastAttempts is the minimum number of scheduling attempts of a phase that a summary shows. With fewer attempts, the
-// scheduler measures hardly any cycle.
+// leastAttempts is the minimum number of scheduling attempts of a phase in the summary. With fewer attempts, the
+// scheduler measures too few cycles.
 const leastAttempts = 100
 
 // scheduling writes the time that an attempt to place a pod takes, for the phases with the most attempts.
@@ -82,7 +82,7 @@ func (t *terminalWriter) scheduling(r result.Result) {
 	}
 	slices.SortStableFunc(all, func(a, b result.Scheduling) int { return cmp.Compare(b.Attempts, a.Attempts) })
 	tab := &table{align: "lrrrf"}
-	tab.add(styled("head", "SCHEDULER", "attempts", "choosing", "binding", "plugins that take most of choosing")...)
+	tab.add(styled("head", "SCHEDULER", "attempts", "choosing", "binding", "slowest plugins while choosing")...)
 	for _, s := range all[:min(len(all), terminalSplits)] {
 		choosing, binding := 0.0, 0.0
 		for _, e := range s.Points {

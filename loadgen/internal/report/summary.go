@@ -14,10 +14,10 @@ import (
 // summaryDetail is the maximum length of a gate's detail in a summary.
 const summaryDetail = 300
 
-// Summary writes a result as Markdown for a pull request: to append to the file
-// $GITHUB_STEP_SUMMARY on GitHub, or to post as a note on GitLab. The verdict and its
-// reasons come first, then the gates, the worst first. The text ends with an empty line, so
-// that summaries can follow one another.
+// Summary writes a result as Markdown for a pull request, to append to the file
+// $GITHUB_STEP_SUMMARY on GitHub or to post as a note on GitLab. The verdict and its reasons come
+// first, then the gates, the worst first. The text ends with an empty line, so that summaries can
+// be concatenated.
 func Summary(w io.Writer, r result.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", markdown.Cell(runWord(r)), markdown.Cell(runName(r)), markdown.Cell(headline(r)))
@@ -76,7 +76,7 @@ func ComparisonSummary(w io.Writer, c result.Comparison) error {
 	return err
 }
 
-// summaryFacts lists the settings needed to repeat the run.
+// summaryFacts returns the facts that are needed to repeat the run.
 func summaryFacts(run result.Run) []string {
 	facts := []string{"run " + run.ID, fmt.Sprintf("seed %d", run.Seed), "Stormglass " + run.Versions.Stormglass}
 	if run.Versions.Kubernetes != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// table is text in aligned columns. To fit into a given width, the flexible column is
-// shortened with an ellipsis.
+// table is text in aligned columns. If it does not fit into the given width, the flexible column
+// is shortened with an ellipsis.
 type table struct {
 	rows  [][]cell
 	align string // one letter per column: l (left), r (right), or f for the flexible column (left)
@@ -59,7 +59,8 @@ func (t *table) natural() int {
 	return total
 }
 
-// lines lays the table out in at most width columns, each line indented.
+// lines returns the rows of the table as lines of at most width columns, indented by indent
+// spaces.
 func (t *table) lines(indent, width int, paint painter) []string {
 	gap := cmp.Or(t.gap, 2)
 	widths := t.widths()
@@ -95,7 +96,7 @@ func (t *table) lines(indent, width int, paint painter) []string {
 	return out
 }
 
-// painter returns a text with terminal colours, or unchanged.
+// painter adds terminal colours to a text, or returns it unchanged.
 type painter func(style, text string) string
 
 func noPaint(_, text string) string { return text }
@@ -110,7 +111,7 @@ func paintANSI(style, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// tableView is a table of the page. The first column names the row.
+// tableView is a table on the page. Its first column contains the names of the rows.
 type tableView struct {
 	Caption, Note, Empty string
 	Head                 []head

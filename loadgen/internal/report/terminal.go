@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// TerminalOptions configure a summary.
+// TerminalOptions configure the output for a terminal.
 type TerminalOptions struct {
 	// Color allows ANSI colours, which only repeat what the words say.
 	Color bool
 	// Width is the width of the terminal in columns. No line is longer, unless Width is below the
 	// minimum of 72. Zero means 100.
 	Width int
-	// Dir is the run directory, for the path of the report. Empty means that no report was
-	// written.
+	// Dir is the run directory, which the path of the report begins with. Empty means that no
+	// report was written.
 	Dir string
 }
 
@@ -51,7 +51,7 @@ type terminalWriter struct {
 	out      []string
 	width    int
 	paint    painter
-	reported bool // there is also a report
+	reported bool // a report was also written
 }
 
 func newTerminal(o TerminalOptions) *terminalWriter {
@@ -91,7 +91,7 @@ func (t *terminalWriter) header(r result.Result) {
 	}
 }
 
-// setting describes the setting of the run: control plane, versions, nodes and seed, and the exit code.
+// setting describes the setup of the run: control plane, versions, nodes, seed and exit code.
 func setting(r result.Result) string {
 	parts := []string{planeText(r.Run)}
 	if v := r.Run.Versions; v.Kubernetes != "" {
@@ -120,7 +120,7 @@ func planeText(run result.Run) string {
 	return "cluster " + chart.Clean(run.Cluster.Name)
 }
 
-// environmentFailed is the prefix of the reason of a run whose environment failed.
+// environmentFailed is the prefix of the reason that says that the environment of the run failed.
 const environmentFailed = "the environment failed"
 
 func (t *terminalWriter) reasons(r result.Result) {

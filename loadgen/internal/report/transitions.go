@@ -15,7 +15,7 @@ func transitionTable(phases []result.Phase) tableView {
 		Caption: "Transitions",
 		Head:    heads("Phase", "Transition", "Objects", "From", "To", ">Began", ">Open", ">Gone", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">External p99"),
 		Note: "The time from one state to another, as seen by a watch, for objects that reached the first state in the phase. Open objects had not reached the second state at the end of the run, and " +
-			"count as longer than all others. Gone objects were deleted before they reached it. External is the latency without stalls of the generator.",
+			"count as longer than all others. Gone objects were deleted before they reached the second state. External is the latency without stalls of the generator.",
 	}
 	for _, p := range phases {
 		for _, x := range p.Transitions {
@@ -28,8 +28,8 @@ func transitionTable(phases []result.Phase) tableView {
 	return t
 }
 
-// openQuantiles formats the p50, p90, p95, p99, p99.9 and the maximum of a transition. It writes "open" for quantiles that
-// are unknown because some objects have not finished the transition.
+// openQuantiles formats the p50, p90, p95, p99, p99.9 and the maximum of a transition. Quantiles that are unknown
+// because some objects have not finished the transition are shown as "open".
 func openQuantiles(x result.Transition, l result.Latency) []string {
 	out := quantiles(l, l.P50, l.P90, l.P95, l.P99, l.P999, l.Max)
 	for i, q := range []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1} {

@@ -15,7 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Trend writes a history for a terminal: a line for each figure, and one for each change.
+// Trend writes the history of a scenario's figures for a terminal: a line for each figure, and a line for each
+// change.
 func Trend(w io.Writer, r result.Trend, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.line(t.paint("head", terminal.Shorten(chart.Clean(r.Scenario)+"  "+trendSpan(r), t.width)))
@@ -73,7 +74,7 @@ func trendValue(f result.TrendFigure, v *float64) string {
 	return chart.Format(scenario.Unit(f.Unit), *v)
 }
 
-// TrendHTML writes a history as an HTML page, with a chart for each figure and a line at each change.
+// TrendHTML writes the history as an HTML page, with a chart for each figure and a vertical line at each change.
 func TrendHTML(w io.Writer, r result.Trend) error {
 	style, _, tmpl, err := loadPage()
 	if err != nil {
@@ -96,7 +97,7 @@ func TrendHTML(w io.Writer, r result.Trend) error {
 	return err
 }
 
-// trendRow is a figure with its chart. Positions are in percent of the width and the height.
+// trendRow is a figure with its chart. Positions in the chart are in percent of its width and height.
 type trendRow struct {
 	result.TrendFigure
 	First, Last, Most string

@@ -7,14 +7,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// kubernetesText returns the version of Kubernetes, and the versions to which components
-// changed during the run, such as "v1.36.3, then v1.37.1 for kube-apiserver".
+// kubernetesText returns the version of Kubernetes, and the versions to which components were
+// upgraded or downgraded during the run, such as "v1.36.3, then v1.37.1 for kube-apiserver".
 func kubernetesText(v result.Versions) string {
 	return versionText(v.Kubernetes, v.Moves, "kubernetes")
 }
 
-// etcdText returns the version of etcd, and the versions to which members changed during the
-// run.
+// etcdText returns the version of etcd, and the versions to which members were upgraded or
+// downgraded during the run.
 func etcdText(v result.Versions) string { return versionText(v.Etcd, v.Moves, "etcd") }
 
 func versionText(start string, moves []result.VersionMove, of string) string {

@@ -24,7 +24,7 @@ type page struct {
 	Class, Word     string // CSS class and word of the verdict
 	Headline        string
 	Description     string
-	Machine         string // the phases measured on a busy machine, and why; empty if none exist
+	Machine         string // the phases measured on a busy machine, and why it was busy; empty if the machine was never busy
 	Warnings, Notes []string
 	Facts           []fact
 	Reasons         []string
@@ -92,7 +92,7 @@ func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event
 	}
 }
 
-// facts returns the facts in the banner of the page that belong to the verdict.
+// facts returns the facts about the run that the banner of the page shows with the verdict.
 func facts(r result.Result) []fact {
 	if r.Run.ID == "" {
 		return []fact{{"Took, control plane, seed", "not recorded"}, {exitFact, fmt.Sprint(r.ExitCode)}}
@@ -175,8 +175,8 @@ func (p *page) newBand(ph result.Phase, i int, faults []timeline.Fault) chart.Ba
 // all events.
 const mostMarks = 40
 
-// layEvents adds a numbered mark for each action on the cluster and each event in it. A mark
-// that is too close to the previous one goes to a lower lane.
+// layEvents adds a numbered mark to the axis for each action on the cluster and each event in the
+// cluster. A mark that is too close to the previous one goes to a lower lane.
 func (p *page) layEvents(events []result.Event) {
 	const near, lanes = 0.045, 3
 	last := make([]float64, lanes)
@@ -235,8 +235,7 @@ func (p *page) eventLog(events []result.Event) tableView {
 	return t
 }
 
-// EventsNote says that the axis does not mark all events. Empty means that it marks all of
-// them.
+// EventsNote returns a note if the axis does not mark all events, otherwise "".
 func (p *page) EventsNote() string {
 	if len(p.Events) == mostMarks && len(p.events) > mostMarks {
 		return fmt.Sprintf("The first %d; the log of the timeline below has all of them.", mostMarks)

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// workersTable returns a table of the work and the cost of each worker. The table is empty if there is only
+// workersTable returns a table of the work and the resource use of each worker. The table is empty if there is only
 // one generator.
 func workersTable(all []result.Worker) tableView {
 	t := tableView{

@@ -20,9 +20,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Make creates the directory of one run. An existing directory is used only if it is empty and the user named it,
-// because a run never overwrites another run. made lists the directories that Make created, with the run's own directory
-// first.
+// Make creates the directory of one run: out or, if out is empty, a directory in ./runs that is named after the time
+// and the scenario. It may use an existing directory out if that is empty, because a run never overwrites another run.
+// made lists the directories that Make created, the run's own directory first.
 func Make(out, scenario string, now time.Time) (dir string, made []string, err error) {
 	if out == "" {
 		return makeDefaultRunDir(filepath.Join("runs", now.UTC().Format("20060102-150405")+"-"+scenario))
@@ -48,11 +48,11 @@ func Make(out, scenario string, now time.Time) (dir string, made []string, err e
 	return dir, made, nil
 }
 
-// mostAlike is the maximum number of runs of a scenario that may start in the same second and folder.
+// mostAlike is the maximum number of runs of a scenario that may start in the same second and in the same folder.
 const mostAlike = 1000
 
-// makeDefaultRunDir creates the directory of a run without --out. If several runs start in the same second, their
-// directories are NAME, NAME-2, NAME-3 and so on.
+// makeDefaultRunDir creates the directory of a run without --out. If the directory name exists, because several runs
+// started in the same second, it uses NAME-2, NAME-3 and so on.
 func makeDefaultRunDir(name string) (dir string, made []string, err error) {
 	for n := 1; n <= mostAlike; n++ {
 		try := name
@@ -72,8 +72,7 @@ func makeDefaultRunDir(name string) (dir string, made []string, err error) {
 	return dir, made, nil
 }
 
-// makeDir creates dir, which must not exist, and its missing parents. made lists the created directories, with dir
-// first.
+// makeDir creates dir, which must not exist, and its missing parents. made lists the created directories, dir first.
 func makeDir(dir string) (made []string, err error) {
 	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Lstat(at); err == nil {
@@ -82,7 +81,7 @@ func makeDir(dir string) (made []string, err error) {
 		made = append(made, at)
 	}
 	if err = os.MkdirAll(filepath.Dir(dir), 0o700); err == nil {
-		err = os.Mkdir(dir, 0o700) // Mkdir, not MkdirAll: if two runs try, only one succeeds
+		err = os.Mkdir(dir, 0o700) // unlike MkdirAll, Mkdir fails if another run has just created it
 	}
 	if err != nil {
 		if len(made) > 1 {
@@ -93,7 +92,7 @@ func makeDir(dir string) (made []string, err error) {
 	return made, nil
 }
 
-// Remove removes the files in the directory of a run, and the directories in made.
+// Remove removes the contents of a run directory, and the directories in made.
 func Remove(dir string, made []string) error {
 	entries, err := os.ReadDir(dir)
 	errs := []error{err}
@@ -104,24 +103,24 @@ func Remove(dir string, made []string) error {
 	return errors.Join(errs...)
 }
 
-// RemoveMade removes the directories in made, the innermost first. It keeps a directory that is not empty, because
-// another run uses it.
+// RemoveMade removes the directories in made, which are ordered from inner to outer. It keeps directories that are not
+// empty, because another run uses them.
 func RemoveMade(made []string) {
 	for _, dir := range made {
 		_ = os.Remove(dir)
 	}
 }
 
-// NewID returns a random id for a run. It is short and valid as a DNS label.
+// NewID returns a random id for a run: 10 hexadecimal digits, which are valid in Kubernetes names.
 func NewID() (string, error) {
 	b := make([]byte, 5)
 	if _, err := rand.Read(b); err != nil {
-		return "", fmt.Errorf("draw a run id: %w", err)
+		return "", fmt.Errorf("generate a run ID: %w", err)
 	}
 	return hex.EncodeToString(b), nil
 }
 
-// WriteFile writes a file atomically: a reader sees either the old file or the new one.
+// WriteFile writes a file atomically: readers see either the old contents or the new ones.
 func WriteFile(path string, data []byte) error {
 	if err := atomicfile.Write(path, data); err != nil {
 		return exitcode.Environmentf("write %s: %w (%s)", path, userfile.Cause(err), DiskHint(err))
@@ -138,7 +137,7 @@ func WriteJSON(dir, name string, v any) error {
 	return WriteFile(filepath.Join(dir, name), append(data, '\n'))
 }
 
-// WriteInfo writes run.json.
+// WriteInfo writes run.json, which describes the run.
 func WriteInfo(dir string, run result.Run) error {
 	data, err := run.Encode()
 	if err != nil {
@@ -147,7 +146,7 @@ func WriteInfo(dir string, run result.Run) error {
 	return WriteFile(filepath.Join(dir, result.RunFile), data)
 }
 
-// DiskHint returns a hint for an error that occurred while writing to a run directory.
+// DiskHint returns a hint for the user after an error of writing to a run directory.
 func DiskHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):

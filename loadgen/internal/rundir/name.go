@@ -2,8 +2,8 @@ package rundir
 
 import "path/filepath"
 
-// Name returns the name of a run, which is the name of its directory. For one of several variants, the name of the
-// parent directory precedes it, as in PARENT/VARIANT.
+// Name returns the name of a run for the user, which is the name of its directory. If the run is one of several
+// variants, the name is PARENT/VARIANT.
 func Name(dir, variant string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

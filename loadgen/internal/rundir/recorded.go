@@ -1,5 +1,5 @@
-// Package rundir creates the directory of a run and opens it again. Open reports which files are missing or damaged;
-// analyses use the Recorded that it returns.
+// Package rundir creates the directory of a run and opens it again. Open also reports which files are missing or
+// damaged. Gates and reports use the Recorded that it returns.
 package rundir
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Recorded holds the contents of a run directory. A file that has changed since the run counts as missing, so gates that
-// need it have no data. The exception is the scenario: Open reads a changed scenario too, and sets Foreign.
+// Recorded holds the contents of a run directory. A file that has changed since the run counts as missing, so gates
+// that need it have no data. A changed scenario is an exception: it is read, and Foreign is set.
 type Recorded struct {
 	Dir          string
 	Run          result.Run
@@ -36,19 +36,19 @@ type Recorded struct {
 	Slots        []samples.Slot
 	Audit        *audit.Audit
 	Archive      *archive.Archive // nil if it cannot be read
-	// Foreign is an error if the scenario in the directory is not the scenario of the run. It is nil if the scenarios
-	// are the same or if this is unknown.
+	// Foreign is an error if the scenario in the directory is not the scenario that was run. It is nil if it is the same
+	// or if that is unknown.
 	Foreign error
-	// Damage has one error for each damaged file. Notes has one line for each check that was not possible.
+	// Damage has an error for each missing or damaged file. Notes has a line for each check that was not possible.
 	Damage []error
 	Notes  []string
-	// Recovery holds the effects of the faults, and Signals the sampled signals. Judging sets both fields. A nil
-	// Recovery means that there was nothing to recover from.
+	// Recovery holds the effects of the faults, and Signals the sampled signals. Both are set later, by judging. Recovery
+	// is nil if there was nothing to recover from.
 	Recovery *result.Recovery
 	Signals  []result.Signal
 }
 
-// Open reads a run directory. It fails if dir is not a run directory.
+// Open reads a run directory. It returns a usage error if dir is not a run directory.
 func Open(dir string) (*Recorded, error) {
 	ours, err := result.IsRunDir(dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func Open(dir string) (*Recorded, error) {
 	rec.Run, err = result.ReadRun(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		rec.AddDamage(fmt.Errorf("%w: the run was killed while it came up, or the file was lost", err))
+		rec.AddDamage(fmt.Errorf("%w: the run was killed while it was starting, or the file was lost", err))
 	case err != nil:
 		rec.AddDamage(err)
 	}
@@ -92,7 +92,8 @@ func Open(dir string) (*Recorded, error) {
 	return rec, nil
 }
 
-// take reads a part of the run into *into, unless the file of that part has changed since the run.
+// take reads a part of the run into *into. If that fails, or if the file has changed since the run, it adds damage
+// instead.
 func take[T any](rec *Recorded, into *T, changed error, read func(dir string) (T, error)) {
 	part, err := read(rec.Dir)
 	switch {
@@ -105,7 +106,7 @@ func take[T any](rec *Recorded, into *T, changed error, read func(dir string) (T
 	}
 }
 
-// AddDamage adds err to Damage, unless err is nil or Damage has the same text.
+// AddDamage adds err to Damage, unless err is nil or Damage contains an error with the same text.
 func (rec *Recorded) AddDamage(err error) {
 	if err != nil && !slices.ContainsFunc(rec.Damage, func(known error) bool { return known.Error() == err.Error() }) {
 		rec.Damage = append(rec.Damage, err)
@@ -127,7 +128,7 @@ func (rec *Recorded) lost(file string) bool {
 	})
 }
 
-// Close releases the archive.
+// Close closes the archive.
 func (rec *Recorded) Close() error {
 	if rec.Archive == nil {
 		return nil
@@ -144,8 +145,8 @@ func (rec *Recorded) Phases() map[string]result.Phase {
 	return phases
 }
 
-// Began returns the start of the first phase, which follows the creation of nodes and the setup. It is zero if no phase
-// started.
+// Began returns the start of the first phase, or the zero time if no phase started. The creation of nodes and the setup
+// come before the first phase.
 func (rec *Recorded) Began() time.Time {
 	if len(rec.Measurements.Phases) == 0 {
 		return time.Time{}
@@ -180,7 +181,8 @@ func Requests(p result.Phase) []result.Requests {
 	return all
 }
 
-// readMeasurements reads the measurements. They may be missing if the run was killed in its first phase.
+// readMeasurements reads the measurements. It returns no error if they are missing because the run was killed in its
+// first phase.
 func (rec *Recorded) readMeasurements(dir string) (m result.Measurements, err error) {
 	err = result.ReadJSON(dir, result.MeasurementsFile, &m)
 	if errors.Is(err, fs.ErrNotExist) && rec.Run.Ended.IsZero() {
@@ -189,7 +191,7 @@ func (rec *Recorded) readMeasurements(dir string) (m result.Measurements, err er
 	return m, err
 }
 
-// readScenario reads the scenario, and sets Foreign if it is not the scenario of the run.
+// readScenario reads the scenario, and sets Foreign if it is not the scenario that was run.
 func (rec *Recorded) readScenario(changed error) {
 	text, err := result.ReadFile(rec.Dir, result.ScenarioFile)
 	if err != nil {
@@ -206,9 +208,9 @@ func (rec *Recorded) readScenario(changed error) {
 	why := ""
 	switch {
 	case changed != nil:
-		why = "its SHA-256 is not the one in " + result.RunFile
+		why = "its SHA-256 differs from the one in " + result.RunFile
 	case rec.Run.Scenario != "" && s.Name != rec.Run.Scenario:
-		why = fmt.Sprintf("it is %s, and %s was run", s.Name, rec.Run.Scenario)
+		why = fmt.Sprintf("this file is scenario %s, but the run used scenario %s", s.Name, rec.Run.Scenario)
 	default:
 		return
 	}
@@ -223,8 +225,8 @@ func (rec *Recorded) AddScenarioDamage(err error) {
 	rec.AddDamage(&result.Damaged{File: result.ScenarioFile, Err: errors.New(strings.ReplaceAll(err.Error(), rec.scenarioPath()+":", "line "))})
 }
 
-// complete adds an error to Damage for each missing part that the run must have written, as far as the existing files
-// show.
+// complete adds an error to Damage for each part that is missing although the run, according to the other files, must
+// have written it.
 func (rec *Recorded) complete() {
 	switch {
 	case rec.Run.ID == "":
@@ -251,8 +253,8 @@ func (rec *Recorded) complete() {
 	}
 }
 
-// checkPhases returns an error if the measurements lack a phase of a run that ended normally. A run also ends normally
-// if a condition was not met.
+// checkPhases returns an error if a run that ended normally lacks measurements of a phase. Such a run may end early if
+// the condition of a phase was not met.
 func (rec *Recorded) checkPhases() error {
 	measured := rec.Measurements.Phases
 	for i, p := range rec.Scenario.Phases {
@@ -272,7 +274,7 @@ func (rec *Recorded) checkPhases() error {
 	return nil
 }
 
-// IsComparison reports whether dir holds a comparison of the runs of several variants.
+// IsComparison reports whether dir holds the runs of several variants and a comparison of them.
 func IsComparison(dir string) bool {
 	return slices.ContainsFunc([]string{result.ComparisonFile, result.ComparisonHTMLFile}, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
@@ -280,9 +282,9 @@ func IsComparison(dir string) bool {
 	})
 }
 
-// OpenJudged reads the directory of a judged run to draw the data that was judged. It takes the run and its measurements
-// from result.json. It returns an error if a file has changed since the run was judged. If the archive cannot be opened,
-// the run has no metrics.
+// OpenJudged reads the directory of a judged run, to draw charts of the data that was judged. It takes the run and its
+// measurements from result.json. It returns an error if a file has changed since then. If the archive cannot be opened,
+// there are no metrics.
 func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 	if IsComparison(dir) {
 		return nil, res, exitcode.Usagef("%s: a comparison has no charts (name the directory of one of its variants)", dir)

@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// merger adds up the slots of several recorders. All slots begin and end at multiples of Width. A merged slot ends at a
-// time at which slots of all recorders end, so it is as long as the longest of them.
+// merger adds up the slots of several recorders. All slots begin and end at multiples of Width. Slots of different
+// recorders may have different lengths: a merged slot extends to the next time at which slots of all recorders end.
 type merger struct {
 	sources []source
-	from    int64 // Unix milliseconds up to which slots were merged; 0 at the start
+	from    int64 // Unix milliseconds up to which slots have been merged; 0 at the start
 }
 
 type source struct {
 	slots []Slot
-	over  bool // the merger does not wait for this recorder
+	over  bool // the merger no longer waits for this recorder
 }
 
 func newMerger(n int) *merger { return &merger{sources: make([]source, n)} }
 
-// add adds a slot of a recorder and returns the merged slots that are complete.
+// add adds a slot of a recorder and returns the merged slots that are now complete.
 func (m *merger) add(of int, s Slot) []Slot {
 	if end := s.Begin + s.Millis; end <= m.from {
-		return nil // the merger stopped waiting for its recorder
+		return nil // too late: that time has already been merged without this recorder
 	}
 	m.sources[of].slots = append(m.sources[of].slots, s)
 	return m.whole()
 }
 
-// end stops waiting for the slots of a recorder, and returns the merged slots that are complete.
+// end stops waiting for the slots of a recorder, and returns the merged slots that are now complete.
 func (m *merger) end(of int) []Slot {
 	m.sources[of].over = true
 	return m.whole()
@@ -129,5 +129,5 @@ func (s StreamSlot) plus(o StreamSlot) StreamSlot {
 	return StreamSlot{Breaks: s.Breaks + o.Breaks, Relists: s.Relists + o.Relists, Delivered: s.Delivered + o.Delivered}
 }
 
-// boundary returns the last multiple of Width that is not after now.
+// boundary returns the latest multiple of Width that is not after now.
 func boundary(now time.Time) time.Time { return now.Round(0).Truncate(Width) }

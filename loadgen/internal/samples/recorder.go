@@ -13,11 +13,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quiet is how long events of a kind and load must have been absent for the next such event to be delivered.
+// quiet is the minimum time without events of a kind and load after which the next such event is delivered.
 const quiet = 5 * time.Second
 
-// Recorder writes slots to pulse.jsonl or sends them to another recorder. Its methods are safe for concurrent use. A nil
-// Recorder returns nil counters, which count nothing.
+// Recorder ends a slot at regular intervals and writes it to pulse.jsonl or sends it to another recorder. Its methods
+// are safe for concurrent use. The counters of a nil Recorder are nil and count nothing.
 type Recorder struct {
 	f     *os.File // nil if slots are sent
 	event func(result.Event)
@@ -31,12 +31,12 @@ type Recorder struct {
 	requests    map[string]*Requests
 	streams     map[string]*Streams
 	last        map[string]time.Time // time of the last event by kind and load
-	undelivered []result.Event       // not many: each load has at most two per five seconds
+	undelivered []result.Event       // short: at most two per load and five seconds
 	news        chan struct{}        // signals undelivered events
 }
 
-// Open creates pulse.jsonl in dir, which must not contain the file yet. If several relists or watch breaks of a load
-// follow each other, the recorder calls event only for the first one. event may be nil.
+// Open creates pulse.jsonl in dir, which must not contain the file yet. The recorder calls event for relists and
+// watch breaks of a load; if several follow each other, only for the first one. event may be nil.
 func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	f, err := os.OpenFile(filepath.Join(dir, result.PulseFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -52,8 +52,8 @@ func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	}, nil
 }
 
-// Sending returns a recorder that passes each slot to send, including empty slots. Slots begin and end at multiples of
-// Width by the clock now. The recorder that merges the slots must use the same clock.
+// Sending returns a recorder that passes each slot to send, including empty slots. Slots begin and end at multiples
+// of Width of the clock now, which must agree with the clock of the recorder that merges the slots.
 func Sending(send func(Slot) error, now func() time.Time) *Recorder {
 	return &Recorder{
 		send: send, now: now, event: func(result.Event) {}, from: boundary(now()),
@@ -62,14 +62,15 @@ func Sending(send func(Slot) error, now func() time.Time) *Recorder {
 	}
 }
 
-// Merge makes the recorder add the slots of n recorders that Sending returned to its own slots. Call it before Run.
+// Merge makes the recorder merge its own slots with the slots of n recorders that Sending returned. Call it before
+// Run.
 func (r *Recorder) Merge(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now, r.merger, r.from = time.Now, newMerger(n+1), boundary(time.Now())
 }
 
-// Add adds a slot of another recorder to the merged slots. of is the number of that recorder, from 0.
+// Add adds a slot of another recorder to the merged slots. of is the index of that recorder.
 func (r *Recorder) Add(of int, s Slot) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -79,7 +80,7 @@ func (r *Recorder) Add(of int, s Slot) error {
 	return r.writeAll(r.merger.add(of+1, s))
 }
 
-// End stops waiting for the slots of another recorder. of is the number of that recorder, from 0.
+// End stops waiting for the slots of another recorder. of is the index of that recorder.
 func (r *Recorder) End(of int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +102,7 @@ func (r *Recorder) Requests(load string) *Requests {
 }
 
 // Follow sets a function that the recorder calls at the end of each slot, even an empty one, with the results of all
-// loads. f must return at once and must not use the Recorder. Call Follow before any call of Requests.
+// loads. f must return quickly and must not use the Recorder. Call Follow before any call of Requests.
 func (r *Recorder) Follow(f func(Slot)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +117,7 @@ func (r *Recorder) Streams(load string) *Streams {
 	return counterOf(&r.mu, r.streams, load)
 }
 
-// counterOf returns the counter of a load, and creates it on the first call.
+// counterOf returns the counter of a load. It creates the counter at the first call.
 func counterOf[T any](mu *sync.Mutex, all map[string]*T, load string) *T {
 	mu.Lock()
 	defer mu.Unlock()
@@ -126,8 +127,8 @@ func counterOf[T any](mu *sync.Mutex, all map[string]*T, load string) *T {
 	return all[load]
 }
 
-// Run ends a slot every Width until ctx ends, and then returns nil. A separate goroutine delivers events, because
-// writing them can take long while a fault keeps the disk busy, and must not make slots longer.
+// Run ends a slot every Width until ctx ends, and then returns nil. A separate goroutine delivers events: writing
+// them can take long while a fault keeps the disk busy, and must not delay the slots.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var telling sync.WaitGroup
@@ -181,7 +182,7 @@ func (r *Recorder) runAligned(ctx context.Context) error {
 // Close writes the last slot and delivers the remaining events. Results that are counted after Close are lost.
 func (r *Recorder) Close() error {
 	now := time.Now()
-	if r.now != nil { // results since the last boundary get their own slot
+	if r.now != nil { // the results since the last boundary get a separate slot
 		now = boundary(r.now()).Add(Width)
 	}
 	err := r.flush(now)
@@ -204,11 +205,11 @@ func (r *Recorder) Close() error {
 func (r *Recorder) flush(now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Round to the milliseconds of the slots' boundaries, so that slots are contiguous.
+	// Compute the length from the rounded times, so that slots are contiguous.
 	s := Slot{Begin: r.from.UnixMilli(), Requests: map[string]RequestSlot{}, Streams: map[string]StreamSlot{}}
 	s.Millis = now.UnixMilli() - s.Begin
 	if s.Millis <= 0 {
-		return nil // also if the clock was set back: the next slot has the results
+		return nil // the clock was set back, or the slot is shorter than 1 ms; the next slot has the results
 	}
 	r.from = now
 	for load, c := range r.requests {
@@ -239,7 +240,7 @@ func (r *Recorder) writeAll(all []Slot) error {
 	return nil
 }
 
-// write writes a slot that ended at now, and records its events.
+// write writes a slot that ended at now, and notes its events for delivery.
 func (r *Recorder) write(s Slot, now time.Time) error {
 	if r.follow != nil {
 		r.follow(s)
@@ -261,15 +262,15 @@ func (r *Recorder) write(s Slot, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("samples: %w", err)
 	}
-	// Write once and do not sync: written data survives a kill of the process.
+	// Write the line in one call, without a sync: written data survives a kill of the process.
 	if _, err := r.f.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("samples: %w", err)
 	}
 	return nil
 }
 
-// note records an event for delivery, unless the time since the previous event of the same kind and load is shorter
-// than quiet. The slots count all events.
+// note records an event for delivery, unless the previous event of the same kind and load was less than quiet ago.
+// The slots count all events.
 func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Time) {
 	if n == 0 {
 		return

@@ -1,11 +1,11 @@
-// Package samples counts the results of each load ten times a second: succeeded and failed requests, the duration of the
-// slowest request, watches that broke or had to list again, and deliveries. Package recovery computes from these samples
-// how long a fault affected a load.
+// Package samples counts the results of each load ten times a second: succeeded and failed requests, the duration of
+// the slowest request, watches that broke or had to list again, and deliveries. From these samples, package recovery
+// computes how long a fault affected a load.
 //
-// Each load obtains a Requests or a Streams from the Recorder and counts its results in it. Each request costs an atomic
-// addition and a maximum; a failed request also takes a lock. One goroutine writes a line of pulse.jsonl (a Slot) for
-// each interval in which something ended: about 1 MB per load and hour of a busy run. The interval is Width, or longer
-// if the recorder ran late.
+// Each load obtains a Requests or a Streams from the Recorder and counts its results with it. Counting a request
+// costs an atomic addition and an atomic maximum; a failed request also takes a lock. One goroutine writes a line of
+// pulse.jsonl (a Slot) for each interval that has results: about 1 MB per load and hour of a busy run. The interval
+// is Width, or longer if the recorder ran late.
 package samples
 
 import (
@@ -23,8 +23,8 @@ import (
 // Width is the length of a Slot, unless the recorder ran late.
 const Width = 100 * time.Millisecond
 
-// Slot is a line of pulse.jsonl: the results of all loads in an interval. It omits loads without results. If no load has
-// results, no line is written.
+// Slot is a line of pulse.jsonl: the results of all loads in an interval. It contains only loads with results. If no
+// load has results, no line is written.
 type Slot struct {
 	Begin    int64                  `json:"t"`                  // Unix milliseconds
 	Millis   int64                  `json:"ms"`                 // length
@@ -32,7 +32,7 @@ type Slot struct {
 	Streams  map[string]StreamSlot  `json:"streams,omitempty"`  // by load; simulated nodes count as Nodes
 }
 
-// Nodes is the name under which simulated nodes count their watches. No load can have this name.
+// Nodes is the key in Slot.Streams for the watches of simulated nodes. No load can have this name.
 const Nodes = "simulated nodes"
 
 // From returns when the slot begins.
@@ -45,18 +45,17 @@ func (s Slot) Until() time.Time { return time.UnixMilli(s.Begin + s.Millis).UTC(
 type RequestSlot struct {
 	Succeeded int64            `json:"ok,omitempty"`      // response 2xx
 	Failed    map[string]int64 `json:"failed,omitempty"`  // by outcome
-	Unsent    int64            `json:"unsent,omitempty"`  // arrivals without a free slot
+	Unsent    int64            `json:"unsent,omitempty"`  // arrivals above maxInFlight
 	Slowest   float64          `json:"slowest,omitempty"` // seconds since the intended start
 	// External is the duration of the slowest request without the generator's own delay. It is nil in runs of older
-	// versions, which did not record it.
+	// versions of loadgen.
 	External *float64 `json:"external,omitempty"`
-	// Took holds the number of requests by duration, for a Window. It is sent to other recorders, but not written to
-	// pulse.jsonl.
+	// Took contains the number of requests by duration, for a Window. Recorders send it to each other, but do not
+	// write it to pulse.jsonl.
 	Took []Bucket `json:"took,omitempty"`
 }
 
-// SlowestExternal returns the duration of the slowest request without the generator's own delay. If that duration is
-// unknown, it returns Slowest.
+// SlowestExternal returns External or, if that is nil, Slowest.
 func (s RequestSlot) SlowestExternal() float64 {
 	if s.External == nil {
 		return s.Slowest
@@ -82,7 +81,7 @@ type StreamSlot struct {
 	Delivered int64 `json:"delivered,omitempty"` // first deliveries of acknowledged writes
 }
 
-// Read reads the slots of the run in dir in chronological order. If the file does not exist, Read returns no slots. It
+// Read reads the slots of the run in dir in chronological order. If the file does not exist, it returns no slots. It
 // skips an incomplete last line, which a killed run may leave. Every error is a *result.Damaged.
 func Read(dir string) ([]Slot, error) {
 	slots, err := result.ReadLines[Slot](dir, result.PulseFile)
@@ -91,17 +90,17 @@ func Read(dir string) ([]Slot, error) {
 	}
 	for i := range slots {
 		if i > 0 && slots[i].Begin < slots[i-1].Begin {
-			return nil, &result.Damaged{File: result.PulseFile, Err: fmt.Errorf("line %d: its slot is before the one above", i+1)}
+			return nil, &result.Damaged{File: result.PulseFile, Err: fmt.Errorf("line %d: its slot begins before the slot in the previous line", i+1)}
 		}
 	}
 	return slots, err
 }
 
-// Check returns an error if a recorder cannot have written the slot.
+// Check returns an error for a slot that a recorder cannot have created.
 func (s Slot) Check() error {
 	const longest = 1 << 40 // milliseconds: 35 years
 	if s.Begin <= 0 || s.Millis <= 0 || s.Millis > longest || s.Begin > 4*longest {
-		return errors.New("invalid slot: it has no time or no length")
+		return errors.New("invalid slot: its begin or its length is out of range")
 	}
 	for load, r := range s.Requests {
 		counts := []int64{r.Succeeded, r.Unsent}
@@ -110,7 +109,7 @@ func (s Slot) Check() error {
 		}
 		for _, b := range r.Took {
 			if b.At < 0 || b.At >= buckets {
-				return fmt.Errorf("requests of %s: no duration", load)
+				return fmt.Errorf("requests of %s: the index of a bucket of durations is out of range", load)
 			}
 			counts = append(counts, b.N)
 		}
@@ -135,14 +134,14 @@ func countable(counts ...int64) bool {
 type Requests struct {
 	succeeded, unsent atomic.Int64
 	slowest, external atomic.Int64 // nanoseconds
-	spread            *histogram   // nil if the recorder neither sends slots nor calls a Follow function
+	spread            *histogram   // nil if no other recorder and no Follow function needs it
 
 	mu     sync.Mutex
 	failed map[string]int64
 }
 
-// Succeeded counts a request with a 2xx response. took is the time since the intended start of the request. own is the
-// part of took that the generator itself may have caused.
+// Succeeded counts a request with a 2xx response. took is the time since the intended start of the request. own is
+// the part of took by which the generator itself may have delayed the request.
 func (r *Requests) Succeeded(took, own time.Duration) {
 	if r != nil {
 		r.succeeded.Add(1)
@@ -151,7 +150,7 @@ func (r *Requests) Succeeded(took, own time.Duration) {
 	}
 }
 
-// Failed counts a failed request by its outcome, as in result.Requests. took and own are as in Succeeded.
+// Failed counts a failed request by its outcome, a key of result.Requests.Outcomes. For took and own see Succeeded.
 func (r *Requests) Failed(outcome string, took, own time.Duration) {
 	if r == nil {
 		return
@@ -173,7 +172,7 @@ func (r *Requests) took(took, own time.Duration) {
 	raise(&r.external, took-own)
 }
 
-// Unsent counts an arrival that was not sent because too many requests were in flight.
+// Unsent counts an arrival that was not sent, for example because too many requests were in flight.
 func (r *Requests) Unsent() {
 	if r != nil {
 		r.unsent.Add(1)
@@ -190,8 +189,8 @@ func raise(maximum *atomic.Int64, d time.Duration) {
 	}
 }
 
-// take returns the results since the last call. If a request ends during the call, its count may be in this Slot and its
-// duration in the next.
+// take returns the results since the last call. If a request ends during the call, its count may be in this slot and
+// its duration in the next one.
 func (r *Requests) take() RequestSlot {
 	s := RequestSlot{Succeeded: r.succeeded.Swap(0), Unsent: r.unsent.Swap(0), Slowest: time.Duration(r.slowest.Swap(0)).Seconds()}
 	s.External = new(time.Duration(r.external.Swap(0)).Seconds())
@@ -212,7 +211,7 @@ func (s *Streams) Broke() {
 	}
 }
 
-// Relisted counts a watch that has to list again.
+// Relisted counts a watch that had to list again.
 func (s *Streams) Relisted() {
 	if s != nil {
 		s.relists.Add(1)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Span is the length of time that a Window covers with its recent values.
+// Span is the length of the time that the recent values of a Window cover.
 const Span = 5 * time.Second
 
-// Window sums the results of all loads, both over the last Span and since the first slot. The zero value is empty.
-// Window is not safe for concurrent use.
+// Window sums the results of all loads over the last Span and since the first slot. The zero value is empty. A Window
+// is not safe for concurrent use.
 type Window struct {
 	slots         []summary // slots in the last Span, oldest first
 	recent, total Counts
@@ -27,11 +27,12 @@ type summary struct {
 	took []Bucket
 }
 
-// Counts holds numbers of requests.
+// Counts contains numbers of requests.
 type Counts struct {
-	Ended     int64 // all outcomes, except requests canceled because the run ended
+	Ended     int64 // all requests that ended, except those canceled because the run ended
 	Throttled int64 // HTTP status 429
-	// Errors is the number of failures of the server: status 5xx, no complete response, or no response in time.
+	// Errors is the number of failed requests that count as errors of the server: status 5xx, no complete response,
+	// or no response in time.
 	Errors int64
 }
 
@@ -41,7 +42,7 @@ func (c *Counts) add(o Counts, sign int64) {
 	c.Errors += sign * o.Errors
 }
 
-// Add adds a slot that has just ended. Recorder.Follow provides these slots.
+// Add adds a slot, as provided by Recorder.Follow. Slots must be added in order.
 func (w *Window) Add(s Slot) {
 	n := summary{until: s.Until()}
 	for _, r := range s.Requests {
@@ -88,8 +89,8 @@ func (w *Window) Recent() Counts { return w.recent }
 // Total returns the numbers of requests that ended since the first slot.
 func (w *Window) Total() Counts { return w.total }
 
-// Over returns the number of recent requests that took longer than d, without the generator's own delay. It may miss
-// requests that took at most 6% longer than d.
+// Over returns the number of requests in the last Span that took longer than d, without the generator's own delay. It
+// may miss requests that took at most 6% longer than d.
 func (w *Window) Over(d time.Duration) (n int64) {
 	for i := bucketOf(d) + 1; i < buckets; i++ {
 		n += w.took[i]
@@ -97,8 +98,8 @@ func (w *Window) Over(d time.Duration) (n int64) {
 	return n
 }
 
-// Longest returns a duration that at most n recent requests exceeded. The result may be up to 6% too high. It is 0 if
-// there are at most n recent requests.
+// Longest returns a duration that at most n requests in the last Span exceeded. It may be up to 6% too high. It is 0
+// if there are at most n requests.
 func (w *Window) Longest(n int64) time.Duration {
 	for i := buckets - 1; i >= 0; i-- {
 		if n -= w.took[i]; n < 0 {
@@ -109,7 +110,7 @@ func (w *Window) Longest(n int64) time.Duration {
 }
 
 // Buckets of durations: one bucket for durations below 2^shortest ns, and perOctave buckets for each doubling of the
-// duration. The last bucket includes all longer durations.
+// duration. The last bucket also includes all longer durations.
 const (
 	shortest  = 10 // 2^10 ns, about a microsecond
 	perOctave = 16
@@ -117,7 +118,7 @@ const (
 	buckets   = 1 + octaves*perOctave
 )
 
-// Bucket holds the number of requests in one bucket of durations.
+// Bucket is the number of requests in one bucket of durations.
 type Bucket struct {
 	At int   `json:"at"` // index of the bucket
 	N  int64 `json:"n"`
@@ -132,7 +133,7 @@ func bucketOf(d time.Duration) int {
 	return min(1+(power-shortest)*perOctave+part, buckets-1)
 }
 
-// edge returns the upper edge of a bucket.
+// edge returns the upper bound of a bucket.
 func edge(i int) time.Duration {
 	if i == 0 {
 		return 1 << shortest

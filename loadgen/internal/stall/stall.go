@@ -1,6 +1,5 @@
-// Package stall measures the times in which the generator itself did not run because it was stopped by a signal, was
-// short of CPU, or had too much work for its processors. An operation that appears to end in such a time may have ended
-// earlier.
+// Package stall measures stalls, the times in which the generator did not run: because of a signal, a lack of CPU time,
+// or too much work. An operation that appears to end during a stall may have ended earlier.
 package stall
 
 import (
@@ -9,32 +8,32 @@ import (
 )
 
 const (
-	// Noticeable is the minimum delay of a tick that counts as a stall. Shorter delays are within the accuracy of the
-	// kernel's and Go's timers.
+	// Noticeable is the minimum delay of a tick that counts as a stall. Shorter delays are usual for timers of the kernel
+	// and Go.
 	Noticeable = time.Millisecond
 	// Long is the minimum length of a stall after which the delayed requests form a burst that affects the cluster.
 	Long = 100 * time.Millisecond
-	// LostTick is the minimum length of a stall that Total includes: one tick of 10 ms.
+	// LostTick is the minimum length of a stall that Total includes: the interval of the ticks.
 	LostTick = 10 * time.Millisecond
 )
 
-// Meter measures stalls. It detects a stall by the delay of a ticker, and by the time that goroutines wait to run. After
-// a stall, the generator needs about the same time again to catch up. An operation that ends during the stall or while
-// the generator catches up may have been delayed since the start of the stall. The methods of Meter are safe for
-// concurrent use; a nil Meter reports no stalls.
+// Meter detects stalls by delayed ticks of a ticker, and by the time that goroutines wait to run. After a stall, the
+// generator needs about the same time again to catch up. An operation that appears to end during a stall or while the
+// generator catches up may have been delayed since the start of the stall. Meter is safe for concurrent use. A nil
+// *Meter reports no stalls.
 type Meter struct {
 	state atomic.Pointer[state]
 	total atomic.Int64 // the largest value that Total returned
 }
 
-// state holds the stalls that were found so far. The zero value has no stall.
+// state describes the stalls so far. The zero value means no stall.
 type state struct {
-	due          time.Time     // when the next tick is due
-	begin, until time.Time     // of the stall that ends last, including the time to catch up
+	due          time.Time     // when the next tick is due; zero after Stop
+	begin, until time.Time     // latest stall, including the time to catch up
 	total        time.Duration // sum of all stalls of at least LostTick
 }
 
-// Ticked records a tick that was due at due and occurred at now. The next tick is due at next.
+// Ticked records that a tick that was due at due occurred at now. next is when the next tick is due.
 func (m *Meter) Ticked(due, now, next time.Time) {
 	s := state{due: due}
 	if last := m.state.Load(); last != nil {
@@ -46,8 +45,8 @@ func (m *Meter) Ticked(due, now, next time.Time) {
 	m.state.Store(&s)
 }
 
-// Queued records the longest time that a goroutine waited to run in the tick before now. Data that is read next may have
-// waited as long.
+// Queued records the longest time that a goroutine waited to run in the tick before now. Data that is read next may
+// have waited as long.
 func (m *Meter) Queued(wait time.Duration, now time.Time) {
 	last := m.state.Load()
 	if last == nil || wait < Noticeable || !now.Add(wait).After(last.until) {
@@ -58,7 +57,7 @@ func (m *Meter) Queued(wait time.Duration, now time.Time) {
 	m.state.Store(&s)
 }
 
-// Stop ends the measurement: missing ticks no longer count as delays.
+// Stop ends the measurement. Missing ticks then no longer count as stalls.
 func (m *Meter) Stop() {
 	if s := m.state.Load(); s != nil {
 		stopped := *s
@@ -67,8 +66,8 @@ func (m *Meter) Stop() {
 	}
 }
 
-// Late returns the time by which the generator may have delayed an operation that appears to end at now. It is the time
-// since the start of the current stall or, while the generator catches up, of the last stall. It is zero if the
+// Late returns the maximum time by which the generator may have delayed an operation that appears to end at now. It is
+// the time since the start of the current stall or, while the generator catches up, of the last one. It is zero if the
 // generator runs on time.
 func (m *Meter) Late(now time.Time) time.Duration {
 	s := m.now(now)
@@ -79,7 +78,7 @@ func (m *Meter) Late(now time.Time) time.Duration {
 }
 
 // Total returns the total length of all stalls of at least LostTick until now. It never decreases, even if now is
-// earlier than in a previous call. The difference between two results is therefore the time lost between the two calls.
+// earlier than in a previous call, so the difference between two results is the time lost between two calls.
 func (m *Meter) Total(now time.Time) time.Duration {
 	if m == nil {
 		return 0
@@ -107,8 +106,7 @@ func (m *Meter) now(now time.Time) state {
 	return s.at(now)
 }
 
-// at returns the state at now. If the next tick is overdue, the result includes the stall since the time at which the
-// tick was due.
+// at returns the state at now. If the next tick is overdue by then, this includes the stall since the tick was due.
 func (s state) at(now time.Time) state {
 	if s.due.IsZero() {
 		return s

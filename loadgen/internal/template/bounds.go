@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Bounds limit the memory and time of the templates in one file or one import. They protect against mistyped numbers and
-// malicious text. Only one goroutine may use Bounds at a time.
+// Bounds limit the memory and time that the templates in one file or one import use, to protect against mistyped
+// numbers and malicious templates. They are not safe for concurrent use.
 type Bounds struct {
 	steps    int
 	deadline time.Time
@@ -25,18 +25,17 @@ const (
 	mostSteps = 1_000_000
 	// mostElements is the maximum number of elements of a list or map, including nested ones.
 	mostElements = 1_000_000
-	// mostProduct is the maximum product of the sizes of a function's two largest arguments, in bytes. It limits the
-	// results of functions such as replace.
+	// mostProduct is the maximum product of the sizes of a function's two largest arguments, in bytes. It limits the size
+	// of the results of functions such as replace.
 	mostProduct = 256 << 20
-	// longest is the maximum total time of all executions.
+	// longest is the maximum total time since NewBounds or Begin.
 	longest = 20 * time.Second
 )
 
-// NewBounds returns Bounds with no steps counted. The time limit starts now.
+// NewBounds returns Bounds whose time limit starts now.
 func NewBounds() *Bounds { return &Bounds{deadline: time.Now().Add(longest)} }
 
-// Begin resets the number of steps and restarts the time limit. Call it before each execution of a template that is
-// executed repeatedly.
+// Begin starts the limits again. Call it before each execution of a template that is executed repeatedly.
 func (b *Bounds) Begin() { b.steps, b.deadline = 0, time.Now().Add(longest) }
 
 func (b *Bounds) step(n int) error {
@@ -49,11 +48,11 @@ func (b *Bounds) step(n int) error {
 	return nil
 }
 
-// stepName is the name of the template function that counts steps.
+// stepName is the name of the template function that Count inserts to count steps.
 const stepName = "stormglassStep"
 
-// Functions returns the functions in all and the printing functions of text/template. Each returned function has limits
-// on its arguments and results.
+// Functions returns the functions in all, and the printing functions of text/template, with limits on their arguments
+// and results.
 func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 	out := template.FuncMap{
 		"print": b.bound(fmt.Sprint), "println": b.bound(fmt.Sprintln), "printf": b.bound(printf),
@@ -66,7 +65,8 @@ func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 	return out
 }
 
-// turns counts the iterations of a loop over v as steps, and returns v.
+// turns counts the iterations of a loop over its argument as steps, and returns the argument. Without an argument, it
+// counts one step.
 func (b *Bounds) turns(v ...any) (any, error) {
 	if len(v) == 0 {
 		return nil, b.step(1)
@@ -83,7 +83,7 @@ func (b *Bounds) turns(v ...any) (any, error) {
 	return v[0], b.step(n)
 }
 
-// wide matches a formatting verb with a width or precision that has four or more digits or comes from an argument.
+// wide matches a formatting verb whose width or precision has at least four digits or is an argument.
 var wide = regexp.MustCompile(`%[^a-zA-Z%]*(\*|[0-9]{4})`)
 
 func printf(format string, args ...any) (string, error) {
@@ -93,7 +93,7 @@ func printf(format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// bound wraps a function so that it panics if a limit is exceeded. text/template converts the panic to an error.
+// bound wraps a function so that it panics if it exceeds a limit. text/template converts the panic to an error.
 func (b *Bounds) bound(f any) any {
 	of := reflect.ValueOf(f)
 	if of.Kind() != reflect.Func {
@@ -116,7 +116,7 @@ func (b *Bounds) bound(f any) any {
 	}).Interface()
 }
 
-// fits returns an error if a function could create too large a value from the arguments.
+// fits returns an error if the arguments of a function are so large that its result could be too large.
 func fits(args []reflect.Value) error {
 	largest, second := 1, 1
 	for _, v := range args {
@@ -139,7 +139,7 @@ func fits(args []reflect.Value) error {
 	return nil
 }
 
-// within reports whether a value, including nested values, is within the limits for text size and number of elements.
+// within reports whether a value is within the limits on text size and number of elements, counting nested values.
 func within(v reflect.Value) bool {
 	text, elements := mostRendered, mostElements
 	var take func(v reflect.Value, depth int) bool
@@ -182,8 +182,8 @@ func within(v reflect.Value) bool {
 
 func isSimple(k reflect.Kind) bool { return k >= reflect.Bool && k <= reflect.Complex128 }
 
-// Count adds calls that count steps to the loops and template calls of a parsed template. The template must have been
-// parsed with the functions that Functions returns.
+// Count changes a parsed template so that its loops and template calls are counted as steps. The template must have
+// been parsed with the functions that Functions returns.
 func (b *Bounds) Count(parsed *template.Template) {
 	for _, t := range parsed.Templates() {
 		if t.Tree != nil {

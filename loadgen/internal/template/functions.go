@@ -16,15 +16,14 @@ const (
 	letters = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// keyMakers are sprig functions that create keys. They return a different result at each call, so templates cannot use
-// them.
+// keyMakers are sprig functions that create keys. They are left out because their results are different at each call.
 var keyMakers = []string{
 	"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
 	"bcrypt", "htpasswd", "encryptAES",
 }
 
-// Functions returns sprig's functions whose result depends only on their arguments, and sprig's random functions. The
-// random functions use random.
+// Functions returns those sprig functions whose results depend only on their arguments, and sprig's random functions,
+// which use random. Functions that repeat text or create lists have size limits.
 func Functions(random *rand.Rand) template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	for _, name := range keyMakers {
@@ -108,7 +107,7 @@ func Functions(random *rand.Rand) template.FuncMap {
 	return all
 }
 
-// countable returns an error if n pieces of the given size need too much memory.
+// countable returns an error if n pieces of size bytes need too much memory. what names the function in the error.
 func countable(what string, n, size int) error {
 	if n > mostRepeated/size {
 		return fmt.Errorf("%s of %d is too large: at most %d", what, n, mostRepeated/size)

@@ -7,20 +7,19 @@ import (
 	"text/template/parse"
 )
 
-// quick evaluates a template whose actions are only named values and functions of one number, such as {{.Replica}} and
-// {{randAlphaNum 20}}. It avoids text/template's reflection, which costs more than everything else when such a template
-// is rendered.
+// quick evaluates the actions of a simple template: one whose actions are only named values, such as {{.Replica}}, and
+// calls of a function with one number, such as {{randAlphaNum 20}}. It is much faster than text/template, which uses
+// reflection.
 type quick []action
 
-// action is an action of a template. Its value is the template value called name or, if draw is not nil, the result of
-// draw(n).
+// action is one action of a template: the value called name or, if draw is not nil, the result of draw(n).
 type action struct {
 	name string
 	draw func(int) (string, error)
 	n    int
 }
 
-// newQuick returns the actions of a template, or nil if the template has other kinds of actions.
+// newQuick returns the actions of a template, or nil if the template is not simple.
 func newQuick(parsed *template.Template, functions template.FuncMap) quick {
 	if parsed.Tree == nil { // the template has only definitions
 		return nil

@@ -13,30 +13,30 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Marks, from Unicode's private use area. In rendered text, the first pair surrounds the value of an action. In a
-// Shape, the second pair surrounds a plain YAML scalar that contains such values.
+// Marks are characters from Unicode's private use area. In a rendered text, beginValue and endValue surround the value
+// of an action. In a Shape, beginScalar and endScalar surround a plain YAML scalar that contains such values.
 const (
 	beginValue, endValue   = "\ue000", "\ue001"
 	beginScalar, endScalar = "\ue002", "\ue003"
 )
 
 // Shape is the part that all renderings of a template have in common: its documents, with placeholders (slots) for the
-// values of actions. With a Shape, a rendering need not be parsed as YAML. Parsing takes five times as long as all other
-// steps.
+// values of actions. With a Shape, a rendering only computes the values. It need not be parsed as YAML, which takes
+// five times as long as everything else.
 type Shape struct {
-	// Documents are the documents, with slots in their strings. The function Slot returns the text of a slot.
+	// Documents are the documents, with slots in their strings. Slot returns the text of a slot.
 	Documents []map[string]any
 	// static holds the text before, between and after the values.
 	static []string
 }
 
-// Slot returns the placeholder for value i in the documents of a Shape. Callers may use higher numbers for other values.
+// Slot returns the placeholder for value i. Callers may use numbers from Shape.Slots upwards for other values.
 func Slot(i int) string { return beginValue + strconv.Itoa(i) + endValue }
 
-// Slots returns the number of values that actions insert in one rendering.
+// Slots returns the number of slots, which is the number of values that actions insert.
 func (s *Shape) Slots() int { return len(s.static) - 1 }
 
-// NewShape renders the template and returns its Shape, or nil if a document is not a mapping or has aliases.
+// NewShape renders the template and returns its Shape. It returns nil if a document is not a mapping or has aliases.
 func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Shape, error) {
 	if t.marked == nil {
 		var err error
@@ -114,8 +114,9 @@ func shaped(n *yaml.Node) (any, bool) {
 	return nil, false // an alias
 }
 
-// Values renders the template again and returns the values of its actions. s must be the Shape of the same template. ok
-// is false if the rendering does not fit s, or if YAML or JSON may not read a value as plain text.
+// Values renders the template again and returns the values for the slots of s, the Shape of this template. ok is false
+// if the static text differs from s, or if YAML or JSON might not read a value as plain text. The caller must then use
+// Documents.
 func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint64) (slots []string, ok bool, err error) {
 	slots = make([]string, 0, s.Slots())
 	if t.quick != nil {
@@ -150,7 +151,7 @@ func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint
 
 func notSimple(text string) bool { return !simple(text) }
 
-// simple reports whether YAML and JSON read text literally, with or without quotes and next to any other text.
+// simple reports whether YAML and JSON read text literally, quoted or not, and next to any other text.
 func simple(text string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -233,20 +234,21 @@ func markAll(list *parse.ListNode) {
 // JSON is a document of a Shape as JSON text, split at its slots.
 type JSON []part
 
-// part is a text followed by the value of a slot, or by a scalar that itself has parts. The last part has only text.
+// part is a text followed by the value of a slot, or by a plain scalar that contains slots. The last part has only
+// text.
 type part struct {
 	text   []byte
-	slot   int // -1 for none
+	slot   int // -1 means no slot
 	scalar []part
 }
 
-// NewJSON compiles a document of a Shape.
+// NewJSON encodes a document of a Shape as JSON.
 func NewJSON(document map[string]any) (JSON, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(document); err != nil {
-		return nil, fmt.Errorf("write it as JSON: %w", err)
+		return nil, fmt.Errorf("encode the value as JSON: %w", err)
 	}
 	var all JSON
 	text := strings.TrimSuffix(b.String(), "\n")
@@ -275,7 +277,7 @@ func cut(text string) (all []part) {
 	}
 }
 
-// Append appends the document, with values for its slots, to b. The function simple must report true for each value.
+// Append appends the document to b, with values for its slots. The function simple must be true for each value.
 func (j JSON) Append(b []byte, slots []string) []byte {
 	for i := range j {
 		p := &j[i]
@@ -296,14 +298,15 @@ func (j JSON) Append(b []byte, slots []string) []byte {
 	return b
 }
 
-// words maps the plain YAML scalars that mean true, false or null to their JSON.
+// words maps plain YAML scalars that mean true, false or null to their JSON.
 var words = map[string]string{
 	"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false", "null": "null", "Null": "null", "NULL": "null",
 }
 
 func letter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// appendScalar appends a plain YAML scalar as a JSON value. text is escaped as in JSON.
+// appendScalar appends a plain YAML scalar to b as a JSON value of the type that YAML gives it. text is escaped as in a
+// JSON string.
 func appendScalar(b []byte, text string) []byte {
 	switch word := words[text]; {
 	case word != "":

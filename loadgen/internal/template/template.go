@@ -21,7 +21,7 @@ import (
 type Template struct {
 	parsed *template.Template
 	marked *template.Template // parsed, with marks around values; nil until NewShape is called
-	quick  quick              // nil if values must be found by their marks
+	quick  quick              // nil if the template is not simple
 	text   string
 	source *rand.PCG
 	buffer bytes.Buffer
@@ -45,7 +45,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// name is the name of every template. The patterns that parse text/template's errors rely on it.
+// name is the name of every template. Patterns that parse text/template's error messages contain it.
 const name = "manifest"
 
 // Parse parses a template. Every error is an *Error.
@@ -61,12 +61,12 @@ func Parse(text string) (*Template, error) {
 	return t, nil
 }
 
-// ParseValue parses a value whose strings are templates. Every error is an *Error, unless the value cannot be encoded as
-// YAML.
+// ParseValue parses a value of YAML types in which each string is a template. Every error is an *Error, unless the
+// value cannot be encoded as YAML.
 func ParseValue(v any) (*Template, error) {
 	text, err := yaml.Marshal(map[string]any{valueField: v})
 	if err != nil {
-		return nil, fmt.Errorf("write it as YAML: %w", err)
+		return nil, fmt.Errorf("encode the value as YAML: %w", err)
 	}
 	return Parse(string(text))
 }
@@ -95,8 +95,8 @@ func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]
 	return documents(t.buffer.Bytes())
 }
 
-// Limits of a template. They prevent a mistyped number from exhausting the memory. An API server accepts requests up to
-// 3 MiB.
+// Limits of a template. They prevent a mistyped number from exhausting memory. They exceed what an API server accepts,
+// which is 3 MiB per request.
 const (
 	mostRendered = 16 << 20 // bytes
 	mostRepeated = 4 << 20  // bytes of the result of a function that repeats a string
@@ -130,8 +130,7 @@ func documents(text []byte) ([]map[string]any, error) {
 	}
 }
 
-// unlisted returns the items of a List, as kubectl does. For any other document, it returns a slice with only that
-// document.
+// unlisted returns the items of a List, like kubectl, or a slice with only the document if it is not a List.
 func unlisted(document map[string]any) []map[string]any {
 	listed, ok := document["items"].([]any)
 	if !ok || document["apiVersion"] != "v1" || document["kind"] != "List" {
@@ -149,8 +148,8 @@ func unlisted(document map[string]any) []map[string]any {
 // separator matches a line between documents.
 var separator = regexp.MustCompile(`(?m)^---([ \t].*)?$`)
 
-// Line returns the line of the template's text, counted from 1, at which a document begins. of is the number of rendered
-// documents. If the text contains a different number of documents, Line returns 1.
+// Line returns the line of the template's text, counted from 1, at which the document with the given index begins. of
+// is the number of rendered documents. If the text contains a different number of documents, Line returns 1.
 func (t *Template) Line(document, of int) int {
 	begins := []int{0}
 	for _, at := range separator.FindAllStringIndex(t.text, -1) {
@@ -171,8 +170,8 @@ func (t *Template) Line(document, of int) int {
 	return 1 + strings.Count(head, "\n") + strings.Count(space, "\n")
 }
 
-// Patterns for text/template's errors: "template: NAME:LINE: MSG" and, during execution, "template: NAME:LINE:COLUMN:
-// executing "NAME" at <X>: MSG".
+// Patterns for error messages of text/template: "template: NAME:LINE: MSG" and, during execution, "template:
+// NAME:LINE:COLUMN: executing "NAME" at <X>: MSG".
 var (
 	atLine    = regexp.MustCompile(`^template: ` + name + `:(\d+):(?:\d+: )?\s*(.*)$`)
 	executing = regexp.MustCompile(`^executing "[^"]*" at (<.*?>): (.*)$`)
@@ -202,11 +201,11 @@ func readError(err error) *Error {
 	return e
 }
 
-// yamlLine matches the errors of go.yaml.in/yaml.
+// yamlLine matches error messages of go.yaml.in/yaml.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError converts a YAML error in the rendered text to an *Error. It quotes the line, because the line numbers of the
-// rendered text differ from the lines of the template.
+// yamlError converts a YAML error in the rendered text to an *Error. It quotes the line instead of its number, because
+// line numbers of the rendered text differ from the template's.
 func yamlError(err error, rendered []byte) *Error {
 	m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
 	if m == nil {

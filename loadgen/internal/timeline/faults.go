@@ -19,7 +19,7 @@ type Fault struct {
 	End          *time.Time // nil if the timeline does not contain the end
 }
 
-// String returns the kind of the fault and its components or detail.
+// String returns the kind of the fault and its components, or its detail if it has no components.
 func (f Fault) String() string {
 	if len(f.On) == 0 {
 		return strings.TrimSpace(f.Kind + " " + f.Detail)
@@ -42,17 +42,17 @@ func (f Fault) EndOr(last time.Time) time.Time {
 func (f Fault) Hits(component string) bool { return slices.Contains(f.On, component) }
 
 // nodesPrefix is the prefix of the IDs of faults of simulated nodes. The timeline assigns these IDs, because the
-// control plane assigns none to such faults.
+// control plane's supervisor does not know such faults.
 const nodesPrefix = "nodes-"
 
 func (f Fault) ofNodes() bool { return strings.HasPrefix(f.ID, nodesPrefix) }
 
-// faults collects faults from the events that begin and end them. all is ordered by the start of the faults. A fault of
+// faults collects faults from the events that begin and end them. all is in the order in which they began. A fault of
 // simulated nodes lasts until the nodes recover.
 type faults struct {
 	all  []Fault
 	open map[string]int // indexes of faults that have not ended, by ID
-	// nodes counts the faults of simulated nodes.
+	// nodes is the number of faults of simulated nodes so far.
 	nodes int
 }
 
@@ -89,8 +89,8 @@ func (p *faults) end(id string, at time.Time) {
 	}
 }
 
-// about returns the properties of the fault's kind. For an unknown kind, it assumes that the supervisor ends processes.
-// The fault then explains only exits that the supervisor marks as its own.
+// about returns the properties of the fault's kind. It treats an unknown kind as one for which the supervisor ends
+// processes. Such a fault explains only exits that the supervisor marks as requested by itself.
 func (f Fault) about() control.FaultKind {
 	kind, ok := control.FaultKindOf(f.Kind)
 	if !ok {
@@ -99,21 +99,21 @@ func (f Fault) about() control.FaultKind {
 	return kind
 }
 
-// stops reports whether the supervisor ends processes for the fault.
+// stops reports whether the supervisor ends processes to cause the fault.
 func (f Fault) stops() bool { return f.about().Process == control.ProcessEnded }
 
 // silences reports whether the faulty components do not answer during the fault.
 func (f Fault) silences() bool { return f.about().Silences }
 
-// silencesElected reports whether schedulers and controller managers may not answer scrapes during the fault. To
-// authorize a scrape, they send a request to an API server.
+// silencesElected reports whether schedulers and controller managers may not answer scrapes during the fault. They
+// need an API server to authorize a scrape.
 func (f Fault) silencesElected() bool {
 	return f.about().Isolates || f.silences() && (f.isOn(control.KindEtcd) || f.isOn(control.KindAPIServer))
 }
 
 // accountsFor reports whether the fault explains an exit that the supervisor did not request. marked is true if the
-// supervisor marks the exits that it requested. In that case, if the supervisor ends processes for the fault, the
-// unmarked exits of the faulty components need another explanation.
+// supervisor marks the exits that it requests. If it does, and it ends processes to cause the fault, then unmarked
+// exits of the faulty components have another cause.
 func (f Fault) accountsFor(x Exit, marked bool) bool {
 	reachesEtcd := f.isOn(control.KindEtcd) || f.about().ReachesEtcd
 	switch {
@@ -132,22 +132,24 @@ func (f Fault) isOn(kind string) bool {
 	return slices.ContainsFunc(f.On, func(name string) bool { return control.ComponentKind(name) == kind })
 }
 
-// isElected reports whether a component exits when it loses its lease.
+// isElected reports whether a component is of a kind that elects a leader. Such a component exits when it loses its
+// lease.
 func isElected(name string) bool {
 	kind := control.ComponentKind(name)
 	return slices.Contains(control.ElectedKinds(), kind)
 }
 
 const (
-	// quotaRestarts is the time before the start of a fault in which the fault may already have ended processes: an
-	// etcdQuota restarts the members one after another before it takes effect.
+	// quotaRestarts is the time before the recorded start of a fault in which the fault may already have ended
+	// processes: for an etcdQuota, the supervisor restarts the members one after another before the fault takes
+	// effect.
 	quotaRestarts = time.Minute
-	// catchUp is the time after an outage in which scrapes may still fail. It covers a scrape that started during the
-	// outage, and the time that the component needs to catch up.
+	// catchUp is the time after an outage in which scrapes may still fail: a scrape may have started during the
+	// outage, and the component needs time to catch up.
 	catchUp = 15 * time.Second
-	// aftermath is the time after the end of a fault in which the fault still explains exits. If a fault made a process
-	// start, the fault also explains an exit of that process within aftermath of its start. The supervisor uses the same
-	// time (controlplane/internal/supervisor/exits.go).
+	// aftermath is the time after the end of a fault in which the fault still explains exits. If a fault caused a
+	// process to start, it also explains an exit of that process within aftermath of the start. The supervisor uses
+	// the same time (controlplane/internal/supervisor/exits.go).
 	aftermath = 30 * time.Second
 )
 
@@ -158,14 +160,14 @@ type Outage struct {
 	Fault       string // the fault's kind, or the constant handover
 }
 
-// handover is the value of Outage.Fault if the component handed over its lease.
+// handover is the value of Outage.Fault for an outage because the component handed over its lease.
 const handover = "handover of its lease"
 
-// Outages holds the outages of a run by component, in no particular order.
+// Outages contains the outages of a run by component. The outages of a component are in no particular order.
 type Outages map[string][]Outage
 
-// Fault returns the Fault of an outage of the component that overlaps the closed interval [from, until], or "" if no
-// outage overlaps it.
+// Fault returns the field Fault of an outage of the component that overlaps the closed interval [from, until]. It
+// returns "" if no outage overlaps it.
 func (all Outages) Fault(component string, from, until time.Time) string {
 	for _, o := range all[component] {
 		if !o.From.After(until) && !o.Until.Before(from) {
@@ -179,22 +181,23 @@ func (all Outages) add(component string, from, back time.Time, kind string) {
 	all[component] = append(all[component], Outage{from.Add(-clockSkew), back.Add(catchUp), kind})
 }
 
-// Outages returns the outages of the run, and the exits that no fault explains in chronological order.
+// Outages returns the outages of the run, and the unexplained exits in chronological order.
 //
 // A component that a fault stops or ends is unavailable from the start of the fault until the component is ready again.
 // Schedulers and controller managers are also unavailable while a fault affects the API servers or etcd, because they
 // need an API server to authorize scrapes.
 //
 // After an exit, a component is unavailable until its next process is ready, if a fault explains the exit (see
-// docs/reference/objectives.md, "Components under a fault") or the component handed over its lease. If a person made the
-// supervisor end a process without a fault, for example to restore etcd, the exit is neither an outage nor unexplained.
+// docs/reference/objectives.md, "Components under a fault") or the component handed over its lease. If the user had
+// the supervisor end a process without a fault, for example to restore etcd, the exit is neither an outage nor
+// unexplained.
 func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 	outages = Outages{}
 	for i := range t.Faults {
 		t.addSilences(outages, &t.Faults[i])
 	}
 	marked := slices.ContainsFunc(t.events, func(e result.Event) bool { return e.Expected })
-	revived := map[string]*Fault{} // by component: the fault that explains its last exit, if it ended by itself
+	revived := map[string]*Fault{} // by component: the fault that explains its last exit, unless the supervisor requested that exit
 	for _, x := range t.Exits {
 		cause := t.cause(x, revived[x.Component], marked)
 		switch {
@@ -212,7 +215,7 @@ func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 	return outages, unexplained
 }
 
-// addSilences adds an outage for each component that cannot answer during the whole fault.
+// addSilences adds an outage for each component that does not answer during the fault.
 func (t *Timeline) addSilences(outages Outages, f *Fault) {
 	if !f.silences() && !f.silencesElected() {
 		return
@@ -238,8 +241,8 @@ func (t *Timeline) addSilences(outages Outages, f *Fault) {
 // end returns the end of a fault, or the time of the last event if the timeline does not contain the end.
 func (t *Timeline) end(f *Fault) time.Time { return f.EndOr(t.events[len(t.events)-1].Time) }
 
-// back returns the time at which a component that ended between from and until was ready again. It returns until if the
-// component did not end or was ready before until.
+// back returns the time at which a component that exited between from and until was ready again. It returns until if
+// the component did not exit or was ready before until.
 func (t *Timeline) back(component string, from, until time.Time) time.Time {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return at.After(until.Add(catchUp)) })
 	if n == 0 {
@@ -254,9 +257,9 @@ func (t *Timeline) back(component string, from, until time.Time) time.Time {
 	return until
 }
 
-// cause returns the fault that explains an exit, or nil. If several faults explain it, cause returns the latest. revived
-// is the fault that explains the component's previous exit, after which this process was started. marked is the same as
-// in accountsFor.
+// cause returns the fault that explains an exit, or nil. If several faults explain it, cause returns the latest.
+// revived is the fault that explains the component's previous exit, after which the process of this exit was started.
+// For marked see accountsFor.
 func (t *Timeline) cause(x Exit, revived *Fault, marked bool) *Fault {
 	within := func(f *Fault, before, after time.Duration) bool {
 		return !x.Time.Before(f.Begin.Add(-before)) && !x.Time.After(t.end(f).Add(after))
@@ -270,7 +273,7 @@ func (t *Timeline) cause(x Exit, revived *Fault, marked bool) *Fault {
 				return &t.Faults[i]
 			}
 		}
-		for i := range t.Faults { // the next fault to take effect
+		for i := range t.Faults { // a fault that had not taken effect yet
 			if its(&t.Faults[i], quotaRestarts) {
 				return &t.Faults[i]
 			}

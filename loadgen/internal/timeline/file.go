@@ -88,9 +88,9 @@ func Read(dir string) ([]result.Event, error) {
 // onNodes is the value of the label "on" for faults of simulated nodes, which affect no component.
 const onNodes = "nodes"
 
-// marks exports the phases and faults of a timeline as metrics, so that Grafana dashboards can show them during the run.
-// A fault without a duration, such as a kill, is not active at any scrape. Only the metric of its begin time shows such
-// a fault.
+// marks exports the phases and faults of a timeline as metrics, so that Grafana dashboards can show them during the
+// run. A fault without a duration, such as a kill, is never active during a scrape. Only the metric of its begin
+// shows it.
 type marks struct {
 	mu     sync.Mutex
 	phases map[string]bool // by name; true while the phase is active
@@ -111,8 +111,8 @@ func (m *marks) add(e result.Event) {
 
 var (
 	phaseDesc = prometheus.NewDesc("stormglass_phase_active", "1 while the phase is running, 0 after it.", []string{"phase"}, nil)
-	faultDesc = prometheus.NewDesc("stormglass_fault_active", "1 while such a fault is in force, 0 after it.", []string{"fault", "on"}, nil)
-	beginDesc = prometheus.NewDesc("stormglass_fault_begin_timestamp_seconds", "When the last such fault began, in Unix time.", []string{"fault", "on"}, nil)
+	faultDesc = prometheus.NewDesc("stormglass_fault_active", "1 while a fault of this kind is in force on these components, 0 after it.", []string{"fault", "on"}, nil)
+	beginDesc = prometheus.NewDesc("stormglass_fault_begin_timestamp_seconds", "When the last fault of this kind on these components began, in Unix time.", []string{"fault", "on"}, nil)
 )
 
 // Describe implements prometheus.Collector.

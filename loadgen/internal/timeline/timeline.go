@@ -12,11 +12,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// clockSkew is the maximum difference between the recorded times of two events that happen at the same moment, such as a
-// kill and the exit of the killed process.
+// clockSkew is the maximum difference between the recorded times of two events that happen at the same time, such as
+// a kill and the exit of the killed process.
 const clockSkew = time.Second
 
-// Timeline holds the faults, exits and leaders of a run.
+// Timeline contains the faults, exits and leaders of a run.
 type Timeline struct {
 	Faults  []Fault  // in the order in which they began
 	Exits   []Exit   // in chronological order
@@ -32,14 +32,14 @@ type Exit struct {
 	Component string
 	Time      time.Time
 	Detail    string
-	Expected  bool // the supervisor had requested the exit
+	Expected  bool // the supervisor requested the exit
 	Handover  bool // the component handed over its lease and is restarted
 	// Ready is the time at which the next process was ready. It is zero if no process was ready before the next exit.
 	Ready time.Time
 
 	started  time.Time // start of the process that ended; zero for the first process, which was ready before the run began
 	starting bool      // the process was not ready yet
-	back     time.Time // when the next process that became ready was ready; zero if none was
+	back     time.Time // when a later process was ready for the first time; zero if none was
 }
 
 // Leader records that a component became the leader of its kind.
@@ -49,10 +49,10 @@ type Leader struct {
 	Since time.Time
 }
 
-// process is the state of a component's processes while Of reads the events.
+// process is the state of a component while Of reads the events.
 type process struct {
 	exits   []int // indices in Timeline.Exits
-	back    int   // number of exits after which some process became ready
+	back    int   // number of exits after which a process became ready
 	started time.Time
 	ready   bool
 }
@@ -122,8 +122,8 @@ func (t *Timeline) ExitAfter(component string, after time.Time) *Exit {
 	return &t.Exits[exits[n]]
 }
 
-// exitsUntil returns the exits of a component, and the number n of exits before the first exit for whose time over
-// returns true.
+// exitsUntil returns the exits of a component, as indices in t.Exits, and the number n of exits before the first one
+// for whose time over returns true.
 func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n int, exits []int) {
 	if p := t.processes[component]; p != nil {
 		exits = p.exits
@@ -131,8 +131,8 @@ func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n in
 	return sort.Search(len(exits), func(i int) bool { return over(t.Exits[exits[i]].Time) }), exits
 }
 
-// FaultOn returns the latest fault on a component that had begun by the time at, or nil. It ignores faults that had
-// ended more than grace before at.
+// FaultOn returns the latest fault on a component that had begun by the time at and had not ended more than grace
+// before at. It returns nil if there is no such fault.
 func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) *Fault {
 	for i, f := range slices.Backward(t.Faults) {
 		if f.Hits(component) && !f.Begin.After(at.Add(clockSkew)) && (f.End == nil || !f.End.Add(grace).Before(at)) {
@@ -153,8 +153,8 @@ func (t *Timeline) FaultsWithin(from, until time.Time) []Fault {
 	return all
 }
 
-// CheckPhases returns an error unless the timeline contains the start and the end of each measured phase exactly once,
-// at the measured times. A timeline that lacks phases may also lack faults and exits.
+// CheckPhases returns an error unless the timeline contains the start and the end of each measured phase exactly
+// once, at the measured times. A timeline without these events may also lack faults and exits.
 func (t *Timeline) CheckPhases(phases []result.Phase) error {
 	type bound struct {
 		kind result.EventKind
@@ -173,11 +173,11 @@ func (t *Timeline) CheckPhases(phases []result.Phase) error {
 		}{{result.EventPhaseStart, "start", p.Start}, {result.EventPhaseEnd, "end", p.End}} {
 			switch at := times[bound{b.kind, p.Name}]; {
 			case len(at) == 0:
-				return fmt.Errorf("it lacks the %s of phase %s", b.what, p.Name)
+				return fmt.Errorf("it does not contain the %s of phase %s", b.what, p.Name)
 			case len(at) > 1:
 				return fmt.Errorf("it has the %s of phase %s %d times", b.what, p.Name, len(at))
 			case !at[0].Equal(b.at):
-				return fmt.Errorf("it has the %s of phase %s at %s, and %s at %s", b.what, p.Name,
+				return fmt.Errorf("it has the %s of phase %s at %s, but %s has it at %s", b.what, p.Name,
 					at[0].UTC().Format(clock), result.MeasurementsFile, b.at.UTC().Format(clock))
 			}
 		}

@@ -9,9 +9,10 @@ import (
 	"slices"
 )
 
-// CompareOptions describe the replay. The zero value describes one copy at the speed of the trace.
+// CompareOptions describe how the trace was replayed.
 type CompareOptions struct {
-	// Speed and Copies are the settings of the replay. Zero means 1.
+	// Speed and Copies are the settings of the replay: how many times faster than recorded it sent the trace, and how many
+	// times at once. Zero means 1.
 	Speed  float64
 	Copies int
 }
@@ -22,14 +23,14 @@ type Comparison struct {
 	// requests in the recording that the replay sent.
 	Requests int64 `json:"requests"`
 	Replayed int64 `json:"replayed"`
-	// Setup is the number of all other requests in the recording: requests that created objects for the replay, and
-	// requests of other clients.
+	// Setup is the number of other requests in the recording: requests that created objects for the replay, and requests
+	// of other clients.
 	Setup int64 `json:"setup"`
 	// RateError is the largest Error of all Groups.
 	RateError float64 `json:"rateError"`
-	// Dispersion is the dispersion of the trace at the speed of the replay. ReplayedDispersion is the dispersion of the
-	// recording. With several copies, Dispersion equals ReplayedDispersion: the copies are shifted at random, so the
-	// expected dispersion is unknown.
+	// Dispersion measures how bursty the requests of the trace are at the speed of the replay (see Summary.Dispersion).
+	// ReplayedDispersion is the same for the recording. With several copies, Dispersion equals ReplayedDispersion: the
+	// copies are shifted at random, so the expected dispersion is unknown.
 	Dispersion         float64 `json:"dispersion"`
 	ReplayedDispersion float64 `json:"replayedDispersion"`
 	// DispersionError is the difference between Dispersion and ReplayedDispersion, as a fraction of Dispersion. If
@@ -46,16 +47,15 @@ type GroupComparison struct {
 	Actor    string `json:"actor"`
 	Requests int64  `json:"requests"`
 	Replayed int64  `json:"replayed"`
-	// Error is the difference between the numbers of requests, as a fraction of Requests. It is 1 if the trace has no
-	// such request.
+	// Error is the difference between Requests and Replayed, as a fraction of Requests. It is 1 if Requests is 0.
 	Error float64 `json:"error"`
 }
 
-// replayUser matches the user name of an actor in a replay: the load, the copy and the user in the trace.
+// replayUser matches the user name under which a replay sends an actor's requests: load, copy number, and the user in
+// the trace.
 var replayUser = regexp.MustCompile(`^stormglass:tenant:[^:]+-\d+:(.*)$`)
 
-// traced returns the user of the trace on whose behalf the actor sends requests, and whether the actor belongs to a
-// replay.
+// traced returns the actor's user in the trace, and whether the actor belongs to a replay.
 func (a Actor) traced() (user string, replayed bool) {
 	if m := replayUser.FindStringSubmatch(a.As); m != nil {
 		return m[1], true
@@ -63,8 +63,9 @@ func (a Actor) traced() (user string, replayed bool) {
 	return cmp.Or(a.As, a.Name), false
 }
 
-// Compare compares a trace file with the recording of its replay, which must keep the names of users. If the recording
-// has users of a replay, Compare compares only their requests. Times are relative to the first request of each file.
+// Compare compares the trace file at path with a recording of its replay. The recording must keep the names of users.
+// If it contains users of a replay, only their requests are compared. Times are relative to the first request of each
+// file.
 func Compare(path, recording string, o CompareOptions) (Comparison, error) {
 	speed, copies := cmp.Or(o.Speed, 1), int64(cmp.Or(o.Copies, 1))
 	a, err := read(path, speed)
@@ -106,9 +107,9 @@ type comparedKey struct{ verb, resource, actor string }
 // compared counts the requests in one trace file.
 type compared struct {
 	groups        map[comparedKey]int64
-	bins          []int32
-	total, others int64
-	last          Micros // time of the last request since the first
+	bins          []int32 // number of requests in each second
+	total, others int64   // others: requests of clients that are not part of the replay
+	last          Micros  // time of the last request since the first
 }
 
 // add counts a request. at is the time since the first request.
@@ -121,13 +122,14 @@ func (c *compared) add(key comparedKey, at Micros) {
 	c.bins[at/1e6]++
 }
 
-// renewal is a request that renews a Lease. A replay at any speed sends it at the interval of the trace.
+// renewal is a request that renews a Lease. A replay sends it at its recorded interval, even if the trace is replayed
+// faster.
 type renewal struct {
 	key comparedKey
 	at  Micros
 }
 
-// read counts the requests in a trace file, at the times at which a replay with the given speed sends them.
+// read counts the requests in a trace file by the time at which a replay with the given speed would send them.
 func read(path string, speed float64) (*compared, error) {
 	r, err := Open(path)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 // mostGroups is the maximum number of groups that WriteText writes.
 const mostGroups = 20
 
-// WriteText writes the comparison as text, with the groups that differ most.
+// WriteText writes the comparison as text, with the mostGroups groups that differ most.
 func (c Comparison) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "requests    %d in the trace, %d in the recording of its replay (%d others there)\n", c.Requests, c.Replayed, c.Setup)
-	fmt.Fprintf(&b, "rate        %.2f%% at most by verb, resource and actor\n", 100*c.RateError)
+	fmt.Fprintf(&b, "requests    %d in the trace, %d in the recording of its replay (and %d other requests)\n", c.Requests, c.Replayed, c.Setup)
+	fmt.Fprintf(&b, "rate        differs by at most %.2f%%, by verb, resource and actor\n", 100*c.RateError)
 	fmt.Fprintf(&b, "dispersion  %.3g in the trace, %.3g in the recording: %.2f%%\n\n", c.Dispersion, c.ReplayedDispersion, 100*c.DispersionError)
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "difference\ttrace\treplay\tverb\tresource\tactor")
@@ -28,7 +28,7 @@ func (c Comparison) WriteText(w io.Writer) error {
 		return err
 	}
 	if more := len(c.Groups) - mostGroups; more > 0 {
-		fmt.Fprintf(&b, "and %d more with less difference\n", more)
+		fmt.Fprintf(&b, "and %d more groups with smaller differences\n", more)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -13,10 +13,11 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// Trace is a whole trace in memory. It needs about 40 bytes per request.
+// Trace is a whole trace in memory. Each request takes about 40 bytes.
 type Trace struct {
 	Header
-	// Shapes are the distinct shapes of the requests. Objects are the distinct objects that the requests name.
+	// Shapes are the distinct combinations of properties of the requests. Objects are the distinct objects that the
+	// requests name.
 	Shapes  []Shape
 	Objects []Object
 	// Namespaces are the namespaces of requests for namespaced resources, in the order of their first request.
@@ -29,7 +30,7 @@ type Entry struct {
 	At, Took Micros
 	// Actor, Shape, Namespace and Object are indexes into the lists of the Trace. Namespace and Object may be None.
 	Actor, Shape, Namespace, Object int32
-	// Size is the size of the body in bytes, if known.
+	// Size is the size of the request body in bytes, or 0 if unknown.
 	Size int32
 	Code int16
 }
@@ -37,10 +38,10 @@ type Entry struct {
 // None is the index for a missing namespace or object.
 const None = -1
 
-// Exact is the ResourceVersion of a Shape whose requests specify a version other than "0".
+// Exact is the value of Shape.ResourceVersion for requests with a version other than "" and "0".
 const Exact = "exact"
 
-// Shape holds the properties that many requests of a trace share.
+// Shape holds the properties of a request that many requests of a trace have in common.
 type Shape struct {
 	Verb, Group, Version, Resource, Subresource string
 	LabelSelector, FieldSelector                string
@@ -69,17 +70,17 @@ func (s Shape) GroupResource() string {
 	return s.Resource + "." + s.Group
 }
 
-// Writes reports whether the verb changes objects.
+// Writes reports whether the verb is a write.
 func (s Shape) Writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, s.Verb) }
 
-// Collective reports whether the verb applies to a collection. A name in such a request selects objects in the
-// collection.
+// Collective reports whether the verb applies to a collection of objects. A name in such a request selects the object
+// with this name from the collection.
 func (s Shape) Collective() bool {
 	return slices.Contains([]string{"list", "watch", "deletecollection"}, s.Verb)
 }
 
 // RenewsLease reports whether a request may be part of the renewal of a Lease. The holder reads and writes the Lease at
-// a fixed interval, which does not depend on the speed of a replay.
+// a fixed interval, even if the trace is replayed faster.
 func RenewsLease(verb, group, resource string) bool {
 	return group == "coordination.k8s.io" && resource == "leases" && slices.Contains([]string{"get", "update", "patch"}, verb)
 }
@@ -102,7 +103,7 @@ func LoadFile(path string) (*Trace, error) {
 	return r.whole()
 }
 
-// LoadData is like LoadFile for the contents of a file. Errors report path as the file name.
+// LoadData is like LoadFile for data in memory. Errors name path as the file.
 func LoadData(path string, data []byte) (*Trace, error) {
 	r, err := open(path, io.NopCloser(bytes.NewReader(data)))
 	if err != nil {
@@ -124,13 +125,13 @@ func (r *Reader) whole() (*Trace, error) {
 		}
 	})
 	if errors.Is(err, ErrEmpty) {
-		err = exitcode.Usagef("trace %s: it has no requests (everything in its log was dropped)", r.path)
+		err = exitcode.Usagef("trace %s: the trace has no requests (all events of the recorded log were left out)", r.path)
 	}
 	return t, err
 }
 
-// Load reads a whole trace into memory. It returns an error if requests yields an error, or if a request is invalid. The
-// error for an invalid request contains its number.
+// Load builds a Trace from a header and requests. It returns an error if requests yields one, or if a request is
+// invalid; the error then contains the request's number, counted from 1.
 func Load(h Header, requests iter.Seq2[Request, error]) (*Trace, error) {
 	b := builder{
 		t: &Trace{Header: h}, shapes: map[Shape]int32{}, objects: map[Object]int32{}, namespaces: map[string]int32{},
@@ -144,7 +145,7 @@ func Load(h Header, requests iter.Seq2[Request, error]) (*Trace, error) {
 		case r.At < last:
 			return nil, fmt.Errorf("request %d is earlier than the one before it", number)
 		case r.Actor < 0 || r.Actor >= len(h.Actors):
-			return nil, fmt.Errorf("request %d is of actor %d, and the trace has %d", number, r.Actor, len(h.Actors))
+			return nil, fmt.Errorf("request %d names actor %d, but the number of actors in the trace is %d", number, r.Actor, len(h.Actors))
 		}
 		last = r.At
 		b.add(r)
@@ -194,7 +195,8 @@ func (b *builder) add(r Request) {
 	b.t.Entries = append(b.t.Entries, e)
 }
 
-// index returns the index of a value in a list without duplicates. If the value is not in the list, index appends it.
+// index returns the index of value in list. If the list does not contain value, index appends it. known maps values to
+// indexes.
 func index[T comparable](known map[T]int32, list *[]T, value T) int32 {
 	i, ok := known[value]
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// Maximum lengths of lines, in bytes. The header is longer because it contains all actors.
+// Maximum lengths of lines, in bytes. The header may be longer than other lines because it lists all actors.
 const (
 	longestHeader = 64 << 20
 	longestLine   = 1 << 20
@@ -34,8 +34,8 @@ type Reader struct {
 	err    error
 }
 
-// Open opens a trace and reads its header. If the file is invalid, Open returns a usage error: one line with the file,
-// the line and the field.
+// Open opens a trace file and reads its header. If the file is invalid, it returns a usage error of one line that names
+// file, line and field.
 func Open(path string) (*Reader, error) {
 	f, err := userfile.Open(path, math.MaxInt64)
 	if err != nil {
@@ -51,7 +51,7 @@ func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 	if start, _ := from.Peek(2); string(start) == "\x1f\x8b" {
 		if r.zip, err = gzip.NewReader(from); err != nil {
 			f.Close()
-			return nil, exitcode.Usagef("trace %s: its compressed data is cut or damaged at its beginning", path)
+			return nil, exitcode.Usagef("trace %s: the gzip header is truncated or damaged", path)
 		}
 		from = bufio.NewReaderSize(r.zip, 256<<10)
 	}
@@ -77,8 +77,8 @@ func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 // Header returns the trace's header.
 func (r *Reader) Header() Header { return r.header }
 
-// Next reads the next request. It returns io.EOF after the last request, or another error if the file has fewer requests
-// than the header states.
+// Next reads the next request. After the last request it returns io.EOF. If the file has fewer or more requests than
+// its header states, it returns another error.
 func (r *Reader) Next(into *Request) error {
 	if r.err != nil {
 		return r.err
@@ -87,7 +87,7 @@ func (r *Reader) Next(into *Request) error {
 	err := r.decode(into, longestLine)
 	switch {
 	case errors.Is(err, io.EOF) && r.read < r.header.Requests:
-		err = exitcode.Usagef("%s:%d: the trace ends after %d of %d requests (the file is cut)", r.path, r.lines.number, r.read, r.header.Requests)
+		err = exitcode.Usagef("%s:%d: the trace ends after %d of %d requests (the file is truncated)", r.path, r.lines.number, r.read, r.header.Requests)
 	case err == nil && r.read == r.header.Requests:
 		err = r.wrong(fmt.Errorf("there are more requests than the %d in line 1", r.header.Requests))
 	case err == nil:
@@ -105,7 +105,7 @@ func (r *Reader) Next(into *Request) error {
 // Close closes the file.
 func (r *Reader) Close() error { return r.file.Close() }
 
-// decode reads the value in the next non-blank line. It returns io.EOF at the end of the file.
+// decode reads the JSON value in the next line that is not blank. It returns io.EOF at the end of the file.
 func (r *Reader) decode(into any, longest int) error {
 	for {
 		err := r.lines.next(longest)
@@ -115,7 +115,7 @@ func (r *Reader) decode(into any, longest int) error {
 		case errors.Is(err, errLong):
 			return r.wrong(fmt.Errorf("the line is longer than %d MiB", longest>>20))
 		case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
-			return exitcode.Usagef("trace %s: its compressed data is cut or damaged after line %d", r.path, r.lines.number)
+			return exitcode.Usagef("trace %s: the compressed data is truncated or damaged after line %d", r.path, r.lines.number)
 		case err != nil:
 			return fmt.Errorf("read trace %s: %w", r.path, userfile.Cause(err))
 		}
@@ -128,7 +128,7 @@ func (r *Reader) decode(into any, longest int) error {
 		return r.wrong(jsonError(err))
 	}
 	if rest := end - r.json.InputOffset(); rest > 0 {
-		return r.wrong(errors.New("more follows after the JSON object (a line holds one)"))
+		return r.wrong(errors.New("unexpected data after the JSON object (a line contains exactly one object)"))
 	}
 	return nil
 }
@@ -146,23 +146,23 @@ func jsonError(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return errors.New("the line ends within its JSON object (it is cut)")
+		return errors.New("the line ends within its JSON object (the file is truncated)")
 	case errors.As(err, &kind) && kind.Field != "":
-		return fmt.Errorf("%s: it cannot be a %s", kind.Field, kind.Value)
+		return fmt.Errorf("%s: cannot be a %s", kind.Field, kind.Value)
 	case errors.As(err, &kind):
-		return fmt.Errorf("a JSON object belongs here, not a %s", kind.Value)
+		return fmt.Errorf("expected a JSON object, found %s", kind.Value)
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
 
 var errLong = errors.New("the line is too long")
 
-// feed passes one line at a time to a decoder, so that errors can contain the line number.
+// feed passes lines to a JSON decoder one by one, so that errors can contain the line number.
 type feed struct {
 	from   *bufio.Reader
-	number int64
+	number int64  // from 1
 	line   []byte // without white space at either end
-	unread []byte
+	unread []byte // part of line that the decoder has not read yet
 }
 
 // next advances to the next line, which must not be longer than longest.
@@ -200,7 +200,7 @@ func trim(line []byte) []byte {
 	return line
 }
 
-// Read reads the remaining part of the line.
+// Read returns bytes of the current line, and io.EOF at its end.
 func (f *feed) Read(p []byte) (int, error) {
 	if len(f.unread) == 0 {
 		return 0, io.EOF

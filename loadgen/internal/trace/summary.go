@@ -14,9 +14,8 @@ type Summary struct {
 	Length   Micros `json:"length"`
 	// Rate is the number of requests per second.
 	Rate float64 `json:"rate"`
-	// Dispersion is the variance of the number of arrivals per interval, divided by the mean. All intervals have the
-	// same length. Dispersion is 1 for random arrivals, more for bursts, and 0 for even arrivals or fewer than two
-	// intervals.
+	// Dispersion is the variance of the number of requests per interval of fixed length, divided by the mean. It is about
+	// 1 for random (Poisson) arrivals, higher for bursts, and 0 for evenly spaced requests or fewer than two intervals.
 	Dispersion float64 `json:"dispersion"`
 	// Groups holds the numbers of requests by verb, resource and actor, in descending order.
 	Groups []Group `json:"groups"`
@@ -24,7 +23,7 @@ type Summary struct {
 	Watches Lengths `json:"watches"`
 }
 
-// Lengths are quantiles of durations, rounded down to three digits.
+// Lengths are quantiles of durations, rounded down to three significant digits.
 type Lengths struct {
 	Count int64  `json:"count"`
 	P50   Micros `json:"p50"`
@@ -42,7 +41,7 @@ type Group struct {
 	Rate     float64 `json:"rate"`
 }
 
-// Share counts the requests with the value Of in one property, such as the verb.
+// Share counts the requests that have the value Of for one property, such as the verb.
 type Share[K cmp.Ordered] struct {
 	Of       K       `json:"of"`
 	Requests int64   `json:"requests"`
@@ -86,7 +85,7 @@ func perSecond(n int64, length Micros) float64 {
 	return float64(n) / length.D().Seconds()
 }
 
-// Tally counts requests for a Summary. The requests may be added in any order. Tally is not safe for concurrent use.
+// Tally counts requests for a Summary, in any order. It is not safe for concurrent use.
 type Tally struct {
 	bin     Micros
 	groups  map[groupKey]int64
@@ -100,8 +99,7 @@ type groupKey struct {
 	actor                              int
 }
 
-// NewTally returns a Tally that computes the dispersion from the number of requests in each interval of length bin. A
-// zero bin means one second.
+// NewTally returns a Tally that computes the dispersion over intervals of length bin. 0 means one second.
 func NewTally(bin time.Duration) *Tally {
 	return &Tally{
 		bin:    Micros(cmp.Or(bin, time.Second) / time.Microsecond),
@@ -109,7 +107,7 @@ func NewTally(bin time.Duration) *Tally {
 	}
 }
 
-// Add counts a request that was sent at the given time since the start.
+// Add counts a request that was sent at the given time after the start.
 func (t *Tally) Add(r *Request, at Micros) {
 	t.total++
 	t.groups[groupKey{r.Verb, r.Group, r.Resource, r.Subresource, r.Actor}]++
@@ -125,7 +123,7 @@ func (t *Tally) Add(r *Request, at Micros) {
 	}
 }
 
-// Summary summarizes the requests of a recording of the given length.
+// Summary returns the summary of the counted requests for a recording of the given length.
 func (t *Tally) Summary(length Micros) Summary {
 	s := Summary{
 		Requests: t.total, Length: length, Rate: perSecond(t.total, length), Groups: make([]Group, 0, len(t.groups)),
@@ -142,7 +140,7 @@ func (t *Tally) Summary(length Micros) Summary {
 	return s
 }
 
-// threeDigits rounds a duration down to three digits.
+// threeDigits rounds a duration down to three significant digits.
 func threeDigits(m Micros) Micros {
 	unit := Micros(1)
 	for m/unit >= 1000 {
@@ -151,8 +149,8 @@ func threeDigits(m Micros) Micros {
 	return m / unit * unit
 }
 
-// lengths returns the quantiles of watch durations by the nearest-rank method. counts maps each duration to the number
-// of watches.
+// lengths returns the quantiles of watch durations by the nearest-rank method. counts holds the number of watches of
+// each duration.
 func lengths(counts map[Micros]int64) (l Lengths) {
 	times := slices.Sorted(maps.Keys(counts))
 	for _, n := range counts {
@@ -172,7 +170,8 @@ func lengths(counts map[Micros]int64) (l Lengths) {
 	return l
 }
 
-// dispersion returns the variance of the first n counts divided by their mean. Missing counts are zero.
+// dispersion returns the variance of the first n counts divided by their mean. If counts is shorter, the missing counts
+// are 0.
 func dispersion(counts []int32, n int) float64 {
 	if n < 2 {
 		return 0

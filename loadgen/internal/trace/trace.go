@@ -1,5 +1,5 @@
-// Package trace reads and writes the requests that clients sent to a cluster's API servers, as recorded from audit logs.
-// Loads of kind "replay" send them again.
+// Package trace reads and writes traces. A trace lists the requests that clients sent to a cluster's API servers. Loads
+// of kind "replay" send them again.
 //
 // A trace file is JSON with one value per line: the Header, then the Requests ordered by At. A file whose name ends in
 // .gz is compressed with gzip.
@@ -14,14 +14,14 @@ import (
 // Version is the version of the trace format.
 const Version = 1
 
-// Longest is the maximum length of a trace.
+// Longest is the maximum duration of a trace.
 const Longest = 31 * 24 * time.Hour
 
 // Header is the first line of a trace.
 type Header struct {
 	// Trace is the version of the trace format.
 	Trace int `json:"trace"`
-	// Start is the time at which the recording begins. Length is the time from Start to the end of the last request.
+	// Start is the time at which the recording begins. Length is the duration of the recording.
 	Start  time.Time `json:"start"`
 	Length Micros    `json:"length"`
 	// Requests is the number of requests.
@@ -32,9 +32,9 @@ type Header struct {
 	Dropped map[string]int64 `json:"dropped,omitempty"`
 	// Source describes the source from which the trace was recorded.
 	Source string `json:"source"`
-	// Hashed reports whether the names of users, namespaces and objects were replaced by hashes.
+	// Hashed reports whether names of users, namespaces and objects were replaced by hashes.
 	Hashed bool `json:"hashed"`
-	// Notes lists the parts of the source that were damaged or missing, one line each.
+	// Notes lists damaged or missing parts of the source and other remarks, one line each.
 	Notes []string `json:"notes,omitempty"`
 	// Snapshot counts the objects of the cluster at the start of the recording. It is nil if unknown.
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
@@ -48,7 +48,7 @@ type Actor struct {
 	As string `json:"as,omitempty"`
 }
 
-// String returns the name of the actor for summaries: the user, the impersonated user and the program.
+// String returns the user, the impersonated user and the program, for summaries.
 func (a Actor) String() string {
 	name := a.Name
 	if a.As != "" {
@@ -65,8 +65,7 @@ type Request struct {
 	// At is the time at which the request was received, relative to Header.Start.
 	At    Micros `json:"at"`
 	Actor int    `json:"actor"`
-	// Verb is the verb of the audit event: "get", "list", "watch", "create", "update", "patch",
-	// "delete" or "deletecollection".
+	// Verb is "get", "list", "watch", "create", "update", "patch", "delete" or "deletecollection".
 	Verb        string `json:"verb"`
 	Group       string `json:"group,omitempty"`
 	Version     string `json:"version"`
@@ -108,8 +107,8 @@ func objectName(group, resource, subresource string) string {
 	return resource
 }
 
-// LongRunning reports whether the request stays open until its client or a timeout ends it: a watch, or a stream to a
-// pod.
+// LongRunning reports whether the request stays open until its client or a timeout ends it. Such requests are watches
+// and streams of pods.
 func (r *Request) LongRunning() bool { return LongRunning(r.Verb, r.Subresource) }
 
 // LongRunning reports whether kube-apiserver treats requests with this verb and subresource as long-running.
@@ -142,11 +141,11 @@ type ResourceCount struct {
 	Version  string `json:"version"`
 	Resource string `json:"resource"`
 	Objects  int64  `json:"objects"`
-	// Namespaces is the number of namespaces with at least one of the objects, or 0 for a cluster-scoped resource.
+	// Namespaces is the number of namespaces that contain such objects. It is 0 for a cluster-scoped resource.
 	Namespaces int64 `json:"namespaces,omitempty"`
 	// PerNamespace holds quantiles of the number of objects in each of these namespaces.
 	PerNamespace Quantiles `json:"perNamespace,omitzero"`
-	// Bytes holds quantiles of the JSON size of objects, measured on Sampled objects.
+	// Bytes holds quantiles of the size of objects as JSON, in bytes, measured on Sampled objects.
 	Bytes   Quantiles `json:"bytes,omitzero"`
 	Sampled int64     `json:"sampled,omitempty"`
 }
@@ -181,18 +180,17 @@ func (h *Header) Check() error {
 	return nil
 }
 
-// Check returns an error that names the first invalid field of the request. after is the At of
-// the previous request.
+// Check returns an error that names the first invalid field of the request. after is the At of the previous request.
 func (r *Request) Check(h *Header, after Micros) error {
 	switch {
 	case r.At < 0:
 		return fmt.Errorf("at: %d is negative", r.At)
 	case r.At < after:
-		return fmt.Errorf("at: %d is before the request above it, at %d (requests are in the order of time)", r.At, after)
+		return fmt.Errorf("at: %d is before the previous request, at %d (requests must be in the order of time)", r.At, after)
 	case r.Took < 0:
 		return fmt.Errorf("took: %d is negative", r.Took)
 	case r.At > h.Length || r.Took > h.Length-r.At:
-		return fmt.Errorf("at: %d and took %d are past the length of %d in line 1", r.At, r.Took, h.Length)
+		return fmt.Errorf("at: %d plus took %d is more than the length of %d in line 1", r.At, r.Took, h.Length)
 	case r.Actor < 0 || r.Actor >= len(h.Actors):
 		return fmt.Errorf("actor: %d is not one of the %d in line 1 (they count from 0)", r.Actor, len(h.Actors))
 	case !knownVerb(r.Verb):

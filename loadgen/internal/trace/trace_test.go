@@ -120,20 +120,20 @@ func TestBadTraceIsNamedByLineAndField(t *testing.T) {
 		"hello\n":                             "FILE:1: invalid character 'h' looking for beginning of value: is this a trace? (create one with `loadgen record`)",
 		`{"trace":2}` + "\n":                  "FILE:1: trace: format 2 is unknown (this program reads 1)",
 		`{"trace":1}` + "\n":                  "FILE:1: start: the time is missing",
-		line1 + get(`"at":1`):                 "FILE:2: the trace ends after 1 of 2 requests (the file is cut)",
-		line1 + get(`"at":1`)[:40]:            "FILE:2: the line ends within its JSON object (it is cut)",
+		line1 + get(`"at":1`):                 "FILE:2: the trace ends after 1 of 2 requests (the file is truncated)",
+		line1 + get(`"at":1`)[:40]:            "FILE:2: the line ends within its JSON object (the file is truncated)",
 		line1 + get(`"at":1,"a":2`):           `FILE:2: unknown field "a"`,
-		line1 + get(`"at":"1"`):               "FILE:2: at: it cannot be a string",
+		line1 + get(`"at":"1"`):               "FILE:2: at: cannot be a string",
 		line1 + get(`"at":-1`):                "FILE:2: at: -1 is negative",
-		line1 + "\n" + get(`"at":60000001`):   "FILE:3: at: 60000001 and took 0 are past the length of 60000000 in line 1",
-		line1 + get(`"at":9`) + get(`"at":8`): "FILE:3: at: 8 is before the request above it, at 9 (requests are in the order of time)",
+		line1 + "\n" + get(`"at":60000001`):   "FILE:3: at: 60000001 plus took 0 is more than the length of 60000000 in line 1",
+		line1 + get(`"at":9`) + get(`"at":8`): "FILE:3: at: 8 is before the previous request, at 9 (requests must be in the order of time)",
 		line1 + get(`"at":1`) + get(`"at":2`) + get(`"at":3`):       "FILE:4: there are more requests than the 2 in line 1",
-		line1 + strings.TrimSpace(get(`"at":1`)) + get(`"at":2`):    "FILE:2: more follows after the JSON object (a line holds one)",
+		line1 + strings.TrimSpace(get(`"at":1`)) + get(`"at":2`):    "FILE:2: unexpected data after the JSON object (a line contains exactly one object)",
 		line1 + `{"at":1,"actor":1,"verb":"get"}`:                   "FILE:2: actor: 1 is not one of the 1 in line 1 (they count from 0)",
 		line1 + `{"at":1,"verb":"read"}`:                            `FILE:2: verb: "read" is unknown (get, list, watch, create, update, patch, delete, deletecollection)`,
-		line1 + `[]`:                                                "FILE:2: a JSON object belongs here, not a array",
+		line1 + `[]`:                                                "FILE:2: expected a JSON object, found array",
 		line1 + get(`"at":1`) + strings.Repeat(" ", 2<<20) + "\n{}": "FILE:3: the line is longer than 1 MiB",
-		"\x1f\x8b\x08junkjunkjunk":                                  "trace FILE: its compressed data is cut or damaged at its beginning",
+		"\x1f\x8b\x08junkjunkjunk":                                  "trace FILE: the gzip header is truncated or damaged",
 	} {
 		path := filepath.Join(t.TempDir(), "t")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -164,7 +164,7 @@ func TestCutCompressedTraceIsRefused(t *testing.T) {
 		if err := os.Truncate(path, keep); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := Check(path); err == nil || !strings.Contains(err.Error(), "cut or damaged") {
+		if _, _, err := Check(path); err == nil || !strings.Contains(err.Error(), "truncated or damaged") {
 			t.Errorf("cut to %d bytes: %v", keep, err)
 		}
 	}

@@ -78,7 +78,8 @@ func (w *Writer) put(value any) {
 	}
 }
 
-// Close completes the trace and gives the file its final name. After an error it removes the file.
+// Close completes the trace and gives the file its final name. If that fails or an earlier call failed, it removes the
+// file.
 func (w *Writer) Close() error {
 	if w.err == nil && w.written != w.header.Requests {
 		w.err = fmt.Errorf("write trace %s: %d requests were written, its header has %d", w.path, w.written, w.header.Requests)
@@ -107,7 +108,7 @@ func (w *Writer) Close() error {
 // Discard removes the unfinished file.
 func (w *Writer) Discard() { _ = w.closeOn(errors.New("discarded")) }
 
-// closeOn returns err. If err is not nil, it also closes and removes the file.
+// closeOn returns err. If err is not nil, it also closes and removes the temporary file.
 func (w *Writer) closeOn(err error) error {
 	if err != nil {
 		w.file.Close()
@@ -116,5 +117,5 @@ func (w *Writer) closeOn(err error) error {
 	return err
 }
 
-// compressed reports whether a trace with this name is compressed with gzip.
+// compressed reports whether the trace at path is compressed with gzip.
 func compressed(path string) bool { return strings.HasSuffix(path, ".gz") }

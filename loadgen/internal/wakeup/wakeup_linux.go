@@ -1,4 +1,4 @@
-// Package wakeup ends the waits of a goroutine on time, even in an idle process.
+// Package wakeup lets a goroutine wait for a precise time, even in an idle process.
 package wakeup
 
 import (
@@ -10,20 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wakeup ends the waits of one goroutine with a timerfd, for which the runtime waits as it does for sockets. Waiting
-// only for the timerfd is both cheaper and more exact than a Go timer:
+// Wakeup lets one goroutine wait for a precise time with a timerfd, which the runtime polls like a socket. This is
+// cheaper and more precise than a Go timer:
 //
-//   - Setting a Go timer interrupts the thread that polls the network, unless
-//     another timer is due earlier. When the timer is due, the runtime wakes another
-//     thread in addition to the thread that runs the timer. With a timerfd, the
+//   - Setting a Go timer interrupts the thread that polls the network, unless another timer is due earlier. When the
+//     timer is due, the runtime wakes a second thread in addition to the thread that runs it. With a timerfd, the
 //     polling thread runs the waiting goroutine itself.
-//   - In an idle process, Go rounds waits up to a millisecond, the unit of
-//     epoll_wait (runtime/netpoll_epoll.go).
-//   - The runtime's monitor, which sleeps until the next Go timer is due, is not
-//     woken at all.
+//   - In an idle process, Go rounds waits up to a millisecond, the unit of epoll_wait (runtime/netpoll_epoll.go).
+//   - The runtime's monitor thread, which sleeps until the next Go timer is due, is not woken.
 //
-// A goroutine that must select on a Go timer also calls Set with the duration of the timer. The timer then fires on time
-// even in an idle process. Only one goroutine may wait.
+// A goroutine that must select on a Go timer can call Set with the duration of the timer, so that the timer fires on
+// time even in an idle process. Only one goroutine may wait.
 type Wakeup struct {
 	file *os.File
 	raw  syscall.RawConn // nil if there is no timerfd
@@ -35,20 +32,20 @@ type Wakeup struct {
 	until   time.Duration
 	failure error // error of setting the timer
 	after   unix.ItimerSpec
-	arm     func(fd uintptr)      // method values, kept to avoid a new closure for each wait
-	settle  func(fd uintptr) bool // of wait
+	arm     func(fd uintptr) // method values, kept to avoid a new closure for each wait
+	settle  func(fd uintptr) bool
 }
 
-// States of a Wakeup. A call of Ring is never lost: it fires the timer of a sleeping goroutine, and prevents a goroutine
-// that is awake from falling asleep.
+// States of a Wakeup. No call of Ring is lost: it fires the timer if the goroutine is asleep, and otherwise prevents
+// the goroutine from falling asleep.
 const (
 	awake int32 = iota
 	asleep
-	rung // but the ring has not ended a wait yet
+	rung // Ring was called, but has not ended a wait yet
 )
 
-// New returns a Wakeup. If there is no timerfd, or if time.Now is not the machine's clock (as in testing/synctest), the
-// Wakeup does nothing.
+// New returns a Wakeup. If the system has no timerfd, or if time.Now is not the system's clock (as in
+// testing/synctest), the Wakeup does nothing.
 func New() *Wakeup {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil || time.Since(time.Unix(now.Unix())).Abs() > time.Hour {
@@ -67,21 +64,21 @@ func New() *Wakeup {
 	return a
 }
 
-// Wait waits until the duration until has passed since start, or until Ring is called, and returns true. It returns
-// false if it cannot wait, for example without a timerfd.
+// Wait waits until the duration until has passed since start, or until Ring is called. It returns false if it cannot
+// wait, for example because there is no timerfd.
 func (a *Wakeup) Wait(start time.Time, until time.Duration) bool {
 	if a.raw == nil {
 		return false
 	}
 	a.start, a.until = start, until
 	err := a.raw.Read(a.settle)
-	a.state.Store(awake) // we are awake, so earlier rings are done
+	a.state.Store(awake) // earlier rings are handled
 	return err == nil && a.failure == nil
 }
 
 // settled sets the timer and reports whether the wait is over. The runtime calls it before it waits for the descriptor,
-// and whenever the descriptor is ready. Setting the timer again resets the timer's count. The count is never read,
-// because the runtime's epoll is edge-triggered.
+// and again each time the descriptor is ready. Because the runtime uses edge-triggered epoll, the expirations of the
+// timer need not be read.
 func (a *Wakeup) settled(fd uintptr) bool {
 	a.state.CompareAndSwap(asleep, awake)
 	wait := a.until - time.Since(a.start)
@@ -95,8 +92,7 @@ func (a *Wakeup) settled(fd uintptr) bool {
 	return !a.state.CompareAndSwap(awake, asleep)
 }
 
-// Ring ends the current wait. If no goroutine waits, the next call of Wait returns at once. Ring is safe for concurrent
-// use.
+// Ring ends the current wait or, if no goroutine waits, the next one. It is safe for concurrent use.
 func (a *Wakeup) Ring() {
 	if a.raw != nil && a.state.Swap(rung) == asleep {
 		_ = a.raw.Control(ringNow) // an error means that the file is closed, so nothing waits
@@ -108,7 +104,7 @@ func ringNow(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.Timespec{Nsec: 1}}, nil)
 }
 
-// Set wakes an idle process after d, so that a Go timer of the same length fires on time.
+// Set wakes the process after d, so that a Go timer of the same duration fires on time even if the process is idle.
 func (a *Wakeup) Set(d time.Duration) {
 	if a.raw == nil {
 		return

@@ -1,11 +1,11 @@
 //go:build !linux
 
-// Package wakeup ends the waits of a goroutine on time, even in an idle process.
+// Package wakeup lets a goroutine wait for a precise time, even in an idle process.
 package wakeup
 
 import "time"
 
-// Wakeup does nothing on this operating system. With a Go timer, an idle process wakes up to a millisecond late.
+// Wakeup does nothing on this operating system. Go timers may then fire up to a millisecond late in an idle process.
 type Wakeup struct{}
 
 func New() *Wakeup                                 { return &Wakeup{} }

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// DeploymentLabel is the label with the name of the deploy that an object comes from.
+	// DeploymentLabel is the label with the name of the deploy action that created an object.
 	DeploymentLabel = "stormglass.dev/deployment"
 	// RevisionAnnotation counts the updates of a pod template. A rolling update changes only this annotation.
 	RevisionAnnotation = "stormglass.dev/revision"
@@ -43,7 +43,7 @@ const (
 )
 
 // Do performs one action and returns when the API server has accepted it. Do may be called again for the same action,
-// for example after an error. Errors name verb and object.
+// for example after an error. Errors name the verb and the object.
 func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 	now := ask(w, func(t *tracker) deployment { return *t.of(a.Name) })
 	next := revisionAfter(now.revision)
@@ -110,11 +110,11 @@ func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 }
 
 func revisionAfter(revision string) string {
-	n, _ := strconv.Atoi(revision) // "" before the first
+	n, _ := strconv.Atoi(revision) // "" before the first revision
 	return strconv.Itoa(n + 1)
 }
 
-// become records a change of a workload in the tracker, and then patches the workload.
+// become records the requested state of a workload in the tracker, and then patches the workload.
 func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64, revision string, how types.PatchType, patch any) error {
 	asked := time.Now()
 	var workload string
@@ -127,7 +127,7 @@ func (w *Workload) become(ctx context.Context, a scenario.Action, replicas int64
 		}
 		t.want(a.Name, replicas, revision)
 		switch workload {
-		case scenario.CronJob: // its runs begin later
+		case scenario.CronJob: // its Jobs start later
 			return
 		case scenario.DaemonSet:
 			pods = t.up
@@ -202,7 +202,7 @@ func (w *Workload) labels(name string) map[string]string {
 	return l
 }
 
-// template returns the template of a deploy's pods. Fields that are not set get the defaults of Kubernetes.
+// template returns the pod template of a deploy action. Fields that are not set get the defaults of Kubernetes.
 func (w *Workload) template(a scenario.Action, revision string) (corev1.PodTemplateSpec, error) {
 	requests := corev1.ResourceList{}
 	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: a.CPU, corev1.ResourceMemory: a.Memory} {
@@ -241,7 +241,7 @@ func (w *Workload) template(a scenario.Action, revision string) (corev1.PodTempl
 	return pod, nil
 }
 
-// claimTemplate makes the ResourceClaimTemplate of a deploy's pods, with devices of the run's DeviceClass.
+// claimTemplate returns the ResourceClaimTemplate of a deploy action's pods, with devices of the run's DeviceClass.
 func (w *Workload) claimTemplate(a scenario.Action) *resourcev1.ResourceClaimTemplate {
 	request := resourcev1.DeviceRequest{Name: "device", Exactly: &resourcev1.ExactDeviceRequest{
 		DeviceClassName: w.options.DeviceClass, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: int64(a.Devices),
@@ -256,7 +256,7 @@ func (w *Workload) claimTemplate(a scenario.Action) *resourcev1.ResourceClaimTem
 	}
 }
 
-// podGroup makes the PodGroup that schedules a deploy's pods together.
+// podGroup returns the PodGroup that makes the scheduler place a deploy action's pods together.
 func (w *Workload) podGroup(a scenario.Action) *schedulingv1beta1.PodGroup {
 	return &schedulingv1beta1.PodGroup{
 		TypeMeta:   metav1.TypeMeta{APIVersion: scenario.PodGroupVersion, Kind: "PodGroup"},
@@ -308,7 +308,7 @@ func updatePatch(workload string, a scenario.Action, revision string) any {
 	case s.RollingUpdate == nil:
 	case workload == scenario.Deployment:
 		spec["strategy"] = s
-	default: // the same field has another name
+	default: // the field has a different name in the other kinds
 		spec["updateStrategy"] = s
 	}
 	return map[string]any{"spec": spec}
@@ -330,7 +330,7 @@ func (w *Workload) service(a scenario.Action) *corev1.Service {
 	return s
 }
 
-// place sets where a workload's pods may run in relation to each other.
+// place sets the pod anti-affinity and topology spread of a workload's pods.
 func place(pod *corev1.PodSpec, a scenario.Action, labels map[string]string) {
 	own := &metav1.LabelSelector{MatchLabels: labels}
 	apart := corev1.PodAffinityTerm{LabelSelector: own, TopologyKey: corev1.LabelHostname}

@@ -16,12 +16,12 @@ import (
 // demand is a demand for CPU that a Deployment serves. Its Ready pods share the demand evenly.
 type demand struct {
 	cores   float64
-	each    float64 // what a pod uses now, in cores
-	seconds float64 // used so far by a pod that was present all the time
+	each    float64 // current usage per pod, in cores
+	seconds float64 // CPU seconds used so far by a pod that existed from the beginning
 	at      time.Time
 }
 
-// count adds the CPU time that each pod has used until now. From then on, the given number of pods shares the demand.
+// count adds the CPU time that each pod has used until now. From now on, the given number of pods shares the demand.
 func (d *demand) count(now time.Time, pods int64) {
 	if !d.at.IsZero() {
 		d.seconds += d.each * max(0, now.Sub(d.at).Seconds())
@@ -49,7 +49,7 @@ func (w *Workload) Use(labels map[string]string) (cores, seconds float64, ok boo
 	return d.each, d.seconds, true
 }
 
-// demand sets the demand for a Deployment. An autoscaler follows it.
+// demand sets the CPU demand of a Deployment. If the Deployment has an autoscaler, it will scale the Deployment.
 func (w *Workload) demand(a scenario.Action) error {
 	q, err := resource.ParseQuantity(a.CPU)
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *Workload) demand(a scenario.Action) error {
 	return nil
 }
 
-// autoscaler applies the HorizontalPodAutoscaler of a deploy.
+// autoscaler applies the HorizontalPodAutoscaler of a deploy action.
 func (w *Workload) autoscaler(ctx context.Context, a scenario.Action) error {
 	least, target := int32(a.Autoscale.Min), int32(a.Autoscale.Utilization)
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{
@@ -89,8 +89,8 @@ func (w *Workload) autoscaler(ctx context.Context, a scenario.Action) error {
 	return err
 }
 
-// demanded records how many pods a demand needs, if the Deployment has an autoscaler. If pods are missing, it begins a
-// rollout, which is over when enough pods for the autoscaler are Ready.
+// demanded records how many pods a new demand needs, if the Deployment has an autoscaler. If more pods are needed, it
+// begins a rollout, which is over when enough pods are Ready to satisfy the autoscaler.
 func (t *tracker) demanded(name, cpu string, at time.Time) {
 	d := t.of(name)
 	if d.deploy == nil || !d.deploy.Autoscales() {
@@ -104,7 +104,7 @@ func (t *tracker) demanded(name, cpu string, at time.Time) {
 	}
 }
 
-// sawScale processes the replicas that an autoscaler has written.
+// sawScale processes a change of spec.replicas by an autoscaler.
 func (t *tracker) sawScale(d *deployment, o object, at time.Time) {
 	if d.deploy == nil || !d.deploy.Autoscales() || d.generation == deleted || o.generation < d.generation || o.specReplicas == d.replicas {
 		return

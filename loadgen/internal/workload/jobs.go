@@ -8,12 +8,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// job is the Job of a deploy, or one Job of a CronJob.
+// job is the Job of a deploy action, or one Job of a CronJob.
 type job struct {
 	uid         string
 	completions int64
-	// seen and reported count the pods that have succeeded: seen by the pods' events, reported by the Job's status.
-	// Both are needed, because the pods of a lost node disappear, and the status is late.
+	// seen and reported count the pods that have succeeded: seen counts pod events, reported comes from the Job's
+	// status. Both are needed: pods of a lost node may disappear unseen, and the status lags behind.
 	seen, reported   int64
 	good             int64 // Ready pods on live nodes
 	complete, failed bool
@@ -70,7 +70,7 @@ func (d *deployment) eachOpen(f func(*job)) {
 	}
 }
 
-// wantJobs adds the Job of a deploy, or forgets the Jobs of a workload without replicas. It is called before the
+// wantJobs adds the Job of a deploy action, or removes the Jobs of a workload without replicas. It is called before the
 // request is sent, so that the Job's pods count as missing from then on.
 func (t *tracker) wantJobs(name string, d *deployment) {
 	switch {
@@ -84,7 +84,7 @@ func (t *tracker) wantJobs(name string, d *deployment) {
 func (t *tracker) sawJob(o object) {
 	d := t.deployments[o.deployment]
 	if d == nil || !d.hasJobs() || d.generation == deleted {
-		return // it has the run's label, but no deploy created it
+		return // has the run's label, but no deploy action created it
 	}
 	j := d.jobs[o.name]
 	if j == nil {
@@ -126,14 +126,15 @@ func (t *tracker) succeeded(p *pod) {
 	}
 }
 
-// runGrace is the longest delay of a CronJob's run. The controller begins runs within a second.
+// runGrace is the delay after which a CronJob's run counts as missed. Normally, the controller starts runs within a
+// second.
 const runGrace = 10 * time.Second
 
-// schedule holds when the runs of a CronJob are due, and which of them have begun.
+// schedule records when the runs of a CronJob are due, and which runs have begun.
 type schedule struct {
 	since time.Time
 	every time.Duration
-	begun map[int64]bool // by the minute in the name of the run's Job
+	begun map[int64]bool // by due time in minutes since 1970
 }
 
 // begin starts the schedule of a CronJob, once the API server has accepted the CronJob.
@@ -143,8 +144,8 @@ func (s *schedule) begin(d *deployment, at time.Time) {
 	}
 }
 
-// began records that a run of a CronJob has begun. name is the name of its Job: the CronJob's name, "-", and the minute
-// since 1970 in which the run was due.
+// began records that a run of a CronJob has begun. name is the name of the Job: the CronJob's name, "-", and the due
+// time in minutes since 1970.
 func (s *schedule) began(cronJob, name string) {
 	suffix, _ := strings.CutPrefix(name, cronJob+"-")
 	if minute, err := strconv.ParseInt(suffix, 10, 64); err == nil {

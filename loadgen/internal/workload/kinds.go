@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// exitAfter is the annotation of a pod that ends by itself on simulated nodes.
+// exitAfter is the annotation that makes a pod's containers end by themselves on simulated nodes.
 const exitAfter = "stormglass.dev/exit-after"
 
 // kindOf returns the object kind of a workload, such as scenario.Deployment.
@@ -47,12 +47,12 @@ func (k kind) api() string {
 	return "/apis/apps/v1"
 }
 
-// served reports whether a deploy makes a Service. The Service of a StatefulSet is headless.
+// served reports whether a deploy action creates a Service. The Service of a StatefulSet is headless.
 func served(a scenario.Action) bool {
 	return a.Service || a.Kind == "deploy" && a.WorkloadKind() == scenario.StatefulSet
 }
 
-// object makes the workload that `deploy` applies. Fields that are not set get the defaults of Kubernetes.
+// object returns the workload that a deploy action applies. Fields that are not set get the defaults of Kubernetes.
 func (w *Workload) object(a scenario.Action, revision string) (runtime.Object, error) {
 	pod, err := w.template(a, revision)
 	if err != nil {
@@ -96,8 +96,8 @@ func jobSpec(a scenario.Action, pod corev1.PodTemplateSpec) batchv1.JobSpec {
 	return spec
 }
 
-// cron returns a cron schedule with runs at the given interval, aligned to the hour. An interval above an hour counts
-// as an hour.
+// cron returns a cron schedule with the given interval, aligned to the hour. Intervals above an hour are treated as one
+// hour.
 func cron(every time.Duration) string {
 	if every >= time.Hour {
 		return "0 * * * *"

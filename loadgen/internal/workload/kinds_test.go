@@ -247,13 +247,13 @@ func TestMetricsOfEachWorkload(t *testing.T) {
 		s.pod("db-0", "n0", of("db"), terminating)
 	})
 	want := `
-# HELP stormglass_workload_jobs Jobs so far, by state; waiting: enough pods have succeeded, and the Job is not complete.
+# HELP stormglass_workload_jobs Jobs so far, by state; waiting: enough pods have succeeded, but the Job is not complete yet.
 # TYPE stormglass_workload_jobs gauge
 stormglass_workload_jobs{kind="Job",state="active",workload="batch"} 1
 stormglass_workload_jobs{kind="Job",state="complete",workload="batch"} 0
 stormglass_workload_jobs{kind="Job",state="failed",workload="batch"} 0
 stormglass_workload_jobs{kind="Job",state="waiting",workload="batch"} 0
-# HELP stormglass_workload_pods_missing Pods that a workload lacks to be whole, on nodes that have not failed.
+# HELP stormglass_workload_pods_missing Missing pods of a workload: pods that the workload needs and that are not Ready on a node that has not failed.
 # TYPE stormglass_workload_pods_missing gauge
 stormglass_workload_pods_missing{kind="Job",workload="batch"} 1
 stormglass_workload_pods_missing{kind="StatefulSet",workload="db"} 2

@@ -33,7 +33,7 @@ func newDeletion() prometheus.Histogram {
 
 func registerNamespaces(r prometheus.Registerer, deletion prometheus.Histogram, live func() Live) error {
 	return errors.Join(r.Register(deletion), r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "stormglass_namespaces_terminating", Help: "Namespaces that the run's loads have deleted and that are still there.",
+		Name: "stormglass_namespaces_terminating", Help: "Namespaces that the run's loads have deleted and that still exist.",
 	}, func() float64 { return float64(live().NamespacesTerminating) })))
 }
 
@@ -57,12 +57,12 @@ func register(r prometheus.Registerer, startup prometheus.Histogram, live func()
 	)
 }
 
-// hopCollector exports the progress of the last rollout of each workload.
+// hopCollector exports when the last rollout of each workload reached each hop (see rollout).
 type hopCollector struct{ rollouts func() []result.Rollout }
 
 func hopDesc() *prometheus.Desc {
 	return prometheus.NewDesc("stormglass_workload_rollout_hop_seconds",
-		"Time from the change of a workload until the first and the last piece of it arrived at a hop, of its last rollout.",
+		"Time from the last change of a workload until the first and the last of its objects reached a hop, such as the binding of pods.",
 		[]string{"deployment", "hop", "piece"}, nil)
 }
 
@@ -91,10 +91,10 @@ func newStateDescs() stateDescs {
 		return prometheus.NewDesc("stormglass_workload_"+name, help, append([]string{"workload", "kind"}, more...), nil)
 	}
 	return stateDescs{
-		missing:    desc("pods_missing", "Pods that a workload lacks to be whole, on nodes that have not failed."),
+		missing:    desc("pods_missing", "Missing pods of a workload: pods that the workload needs and that are not Ready on a node that has not failed."),
 		stuck:      desc("pods_stuck", "Pods that are being deleted on nodes that have failed."),
 		recovery:   desc("recovery_seconds", "Time from a failure or return of nodes until the workload was whole again, or until now if it is not whole yet; 0 if it stayed whole."),
-		jobs:       desc("jobs", "Jobs so far, by state; waiting: enough pods have succeeded, and the Job is not complete.", "state"),
+		jobs:       desc("jobs", "Jobs so far, by state; waiting: enough pods have succeeded, but the Job is not complete yet.", "state"),
 		runsMissed: desc("runs_missed", "Runs of a CronJob that were due over 10 s ago and have not begun."),
 	}
 }

@@ -16,16 +16,16 @@ type object struct {
 	generation                 int64
 	deleting                   bool // has a deletionTimestamp
 	deployment, revision       string
-	job                        string // Pod: the Job that it belongs to
+	job                        string // Pod: name of its Job
 
-	ready     bool   // Pod, Node: condition Ready is True; Node: and no cloud-controller-manager has yet to initialize it
-	ended     bool   // Pod: Failed or Succeeded, never to run again
+	ready     bool   // Pod, Node: condition Ready is True; a Node must also be initialized by the cloud-controller-manager, if any
+	ended     bool   // Pod: phase Failed or Succeeded
 	succeeded bool   // Pod
 	nodeName  string // Pod
 
 	endpoints []string // EndpointSlice: UIDs of the pods that are ready in it
 
-	specReplicas int64 // Deployment, ReplicaSet, StatefulSet; a Job's completions
+	specReplicas int64 // spec.replicas of a Deployment, ReplicaSet or StatefulSet; completions of a Job
 	// Status of a Deployment, StatefulSet or DaemonSet; a DaemonSet has no replicas.
 	observed, replicas, updated, available int64
 
@@ -47,7 +47,7 @@ const (
 	replicaSetKind
 	sliceKind
 	statusKind
-	namespaceKind // namespaces that loads delete; this kind and those below are watched only if needed
+	namespaceKind // namespaces that loads delete; this and the following kinds are watched only if needed
 	statefulSetKind
 	daemonSetKind
 	jobKind
@@ -74,7 +74,7 @@ const (
 	deploymentStatusUpdated   = 3
 	deploymentStatusAvailable = 4
 
-	statefulSetStatusUpdated   = 5 // the fields before it have the numbers of a Deployment
+	statefulSetStatusUpdated   = 5 // the fields before it have the same numbers as in a Deployment
 	statefulSetStatusAvailable = 11
 
 	daemonSetStatusObserved  = 5
@@ -177,7 +177,7 @@ func (o *object) condition(status []byte, conditions protowire.Number) error {
 	return err
 }
 
-// uninitialized is the taint that cloud-controller-manager removes from a Node once it has initialized it.
+// uninitialized is the taint that the cloud-controller-manager removes from a Node after initializing it.
 const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
 func initialized(nodeSpec []byte) (bool, error) {
@@ -193,7 +193,7 @@ func initialized(nodeSpec []byte) (bool, error) {
 	return is, err
 }
 
-// status reads the status of a Deployment, a StatefulSet or a DaemonSet, by the numbers of its fields.
+// status reads the status of a Deployment, StatefulSet or DaemonSet. The arguments are field numbers.
 func (o *object) status(m protobuf.Object, observed, updated, available protowire.Number) error {
 	o.specReplicas = 1 // the API's default; the server always sends the value
 	if err := o.replicasWanted(m.Spec, specReplicas); err != nil {
@@ -253,8 +253,8 @@ func (o *object) jobCondition(msg []byte) error {
 	return err
 }
 
-// replicaSet reads the revision from the pods' template, because the ReplicaSet's own annotations are copies of the
-// Deployment's.
+// replicaSet reads the revision from the pod template. The ReplicaSet's own annotations are copies of the Deployment's
+// and do not contain the revision.
 func (o *object) replicaSet(spec []byte) error {
 	return protobuf.Fields(spec, func(num protowire.Number, b []byte, v uint64) error {
 		switch num {

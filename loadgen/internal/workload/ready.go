@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// podsReady reports whether every named workload is whole (see tracker.whole). Without names it checks all workloads.
+// podsReady reports whether every named workload is whole (see tracker.whole). Without names, it checks all workloads.
 func (t *tracker) podsReady(names ...string) bool {
 	for name, d := range t.deployments {
 		if awaited(name, names) && !t.whole(d) {
@@ -20,7 +20,7 @@ func awaited(name string, names []string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// allPodsReady reports whether podsReady holds and the workloads' statuses agree, by the rule of `kubectl rollout
+// allPodsReady reports whether podsReady is true and the workloads' statuses agree, by the rule of `kubectl rollout
 // status`.
 func (t *tracker) allPodsReady(names ...string) bool {
 	if !t.podsReady(names...) {
@@ -65,8 +65,8 @@ func (t *tracker) allFailedNotReady() bool {
 	return len(t.failed) > 0 && t.notReady(slices.Collect(maps.Keys(t.failed)))
 }
 
-// nodesFailed records a failure of nodes and starts its clocks. A pod on a failed node counts as lost immediately,
-// regardless of what the API still reports.
+// nodesFailed records a failure of nodes and starts its time measurements. A pod on a failed node counts as lost
+// immediately, even if the API still reports it as Ready.
 func (t *tracker) nodesFailed(at time.Time, names []string) {
 	for _, name := range names {
 		t.failed[name] = true
@@ -80,7 +80,7 @@ func (t *tracker) nodesFailed(at time.Time, names []string) {
 	t.check(at)
 }
 
-// nodesRecovered ends all failures of nodes. The clock of recovery continues.
+// nodesRecovered ends all failures of nodes. The measurement of the recovery time continues.
 func (t *tracker) nodesRecovered(at time.Time) {
 	clear(t.failed)
 	t.recount()
@@ -90,7 +90,7 @@ func (t *tracker) nodesRecovered(at time.Time) {
 	}
 }
 
-// check stops those clocks whose condition holds after the latest change.
+// check stops the time measurements whose condition is true after the latest change.
 func (t *tracker) check(at time.Time) {
 	t.stopClocks(at)
 	t.failures = slices.DeleteFunc(t.failures, func(f *failure) bool {
@@ -106,21 +106,21 @@ func (t *tracker) check(at time.Time) {
 	})
 }
 
-// keepLargest stores d, in seconds, if it is larger than the value of an earlier failure in the phase.
+// keepLargest stores d, in seconds, unless an earlier failure in the phase has a larger value.
 func keepLargest(seconds **float64, d time.Duration) {
 	if s := d.Seconds(); *seconds == nil || **seconds < s {
 		*seconds = &s
 	}
 }
 
-// Live is the state at this moment, based on the events so far.
+// Live is the current state, based on the events received so far.
 type Live struct {
 	// PodsWanted is the number of pods that the workloads require: the requested replicas, or the replicas that a
 	// demand needs if these are more; for a DaemonSet, the nodes that have not failed; for a Job, the missing
 	// completions.
 	PodsWanted int64
-	// PodsReady counts pods that are Ready, not being deleted, and on live nodes. Unlike the API's count, it drops pods
-	// on failed nodes within the grace period.
+	// PodsReady counts pods that are Ready, not being deleted, and on live nodes. Unlike the API's count, it excludes
+	// pods on failed nodes immediately, without waiting for the node lifecycle controller.
 	PodsReady int64
 	// PodsPending counts pods that have not been Ready yet; of these, PodsUnscheduled have no node. PodsTerminating
 	// counts pods that are being deleted.
@@ -132,7 +132,7 @@ type Live struct {
 	Nodes, NodesReady, NodesUsed int64
 }
 
-// count adds a pod to the sums, or takes it out of them (by = -1).
+// count adds a pod to the sums (by = 1) or removes it (by = -1).
 func (t *tracker) count(p *pod, by int64) {
 	if p.ended && !p.deleting {
 		return // the pod still exists, but its controller no longer counts it

@@ -8,16 +8,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rollout tracks one change of a workload. For each hop, such as the binding of pods, it holds when the first and the
-// last object arrived there. A rollout is over when all new pods are Ready and, with a Service, in its EndpointSlices.
+// rollout tracks one change of a workload on its way through the control plane. For each hop, such as the creation or
+// the binding of pods, it records when the first and the last object reached it. A rollout is over when all new pods
+// are Ready and, with a Service, in its EndpointSlices.
 type rollout struct {
 	action, revision string
 	pods             int64 // number of new pods
 	service, over    bool
-	direct           bool  // no ReplicaSet makes its pods
+	direct           bool  // its pods do not come from a ReplicaSet
 	scaled           int64 // the ReplicaSet's replicas when last seen
 
-	asked time.Time // just before the request
+	asked time.Time // time just before the request was sent
 	hops  [hopCount]span
 }
 
@@ -35,7 +36,7 @@ func hopNames() [hopCount]string {
 	return [hopCount]string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
 }
 
-// span holds the first and the last of several arrivals, which may be added in any order.
+// span holds the first and the last of several times, which may be added in any order.
 type span struct {
 	first, last time.Time
 	count       int64
@@ -97,7 +98,7 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	for _, uid := range o.endpoints {
 		p := t.pods[uid]
 		switch {
-		case p == nil && !listed: // the pod's events come on another stream, and later
+		case p == nil && !listed: // the pod's own events will arrive later, on another stream
 			if _, early := t.endpoints[uid]; !early {
 				t.forgetEarly(at)
 				t.endpoints[uid] = at
@@ -108,13 +109,14 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	}
 }
 
-// Limits for early endpoints, whose pods the watch of pods has not delivered yet or has already reported as deleted.
+// Limits for early endpoints: endpoints of pods that the pod watch has not delivered yet, or has already reported as
+// deleted.
 const (
 	earlyFor  = time.Minute
-	mostEarly = 1000 // number of early endpoints above which old ones are dropped
+	mostEarly = 1000 // above this number, old early endpoints are dropped
 )
 
-// forgetEarly drops endpoints whose pods did not appear in time.
+// forgetEarly drops early endpoints whose pods did not appear in time.
 func (t *tracker) forgetEarly(now time.Time) {
 	if len(t.endpoints) < mostEarly {
 		return
@@ -131,14 +133,15 @@ func (t *tracker) served(p *pod, at time.Time, listed bool) {
 	t.toEndpoint(p)
 }
 
-// toEndpoint records the time from Ready to the EndpointSlice, once both are known. It is 0 if the slice came first.
+// toEndpoint records the time from a pod's Ready to its EndpointSlice when both are known. It is 0 if the slice came
+// first.
 func (t *tracker) toEndpoint(p *pod) {
 	if p.measured && !p.endpointAt.IsZero() && !p.readyAt.IsZero() {
 		p.phase.toEndpoint.Record(max(0, p.endpointAt.Sub(p.readyAt)))
 	}
 }
 
-// result returns a rollout's result, with times since its request.
+// result returns a rollout's result. Its times are measured from the request.
 func (r named) result() result.Rollout {
 	out := result.Rollout{Deployment: r.name, Action: r.action, Pods: r.pods, Began: r.asked.UTC(), Complete: r.over}
 	for i, name := range hopNames() {

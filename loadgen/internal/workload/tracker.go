@@ -8,26 +8,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// tracker follows the state of the run's objects by their events. It has no clock, no lock and no I/O.
+// tracker derives the state of the run's objects from watch events. It has no clock, no lock and no I/O.
 type tracker struct {
 	deployments map[string]*deployment
 	pods        map[string]*pod  // by UID: a name may be reused
 	nodes       map[string]*node // the run's simulated nodes, by name
-	held        map[string]int64 // number of existing pods, by node
+	held        map[string]int64 // number of existing pods by node name
 	up          int64            // number of nodes that have not failed
-	failed      map[string]bool  // nodes that the run has stopped
+	failed      map[string]bool  // names of nodes that the run has stopped
 	failures    []*failure
-	clocks      bool                 // the recovery clock of a workload runs
+	clocks      bool                 // the recovery clock of some workload is running
 	terminating map[string]time.Time // when namespaces were first seen being deleted, by UID
-	endpoints   map[string]time.Time // when a slice first listed a pod that was not seen yet, by the pod's UID
+	endpoints   map[string]time.Time // early endpoints: when a slice first listed a pod that was not seen yet, by pod UID
 
 	phases map[string]*phase
 	phase  *phase
 
 	live Live
-	// onStartup is called with each measured pod startup, onDeletion with each measured deletion of a namespace.
+	// onStartup is called with each measured pod startup time, onDeletion with each measured namespace deletion time.
 	onStartup, onDeletion func(time.Duration)
-	// stalled returns how long the generator was stalled in total until a time.
+	// stalled returns for how long in total the generator was stalled before a given time.
 	stalled func(time.Time) time.Duration
 }
 
@@ -36,26 +36,26 @@ type tracker struct {
 type deployment struct {
 	replicas   int64 // for a Job, and for each Job of a CronJob, its completions
 	revision   string
-	generation int64 // generation that the status must have observed
+	generation int64 // generation that the status must have observed; see deleted
 
 	deploy         *scenario.Action // the action that created it
-	needed, enough int64            // replicas for its demand, and the number that satisfies an autoscaler; 0: none
+	needed, enough int64            // replicas that its demand needs, and the number that satisfies the autoscaler; 0 without a demand
 
 	exists bool // seen by the watch and not deleted
 	status object
 
 	service bool     // it has a Service
-	rollout *rollout // of the last change; nil before the first
+	rollout *rollout // rollout of the last change; nil before the first
 
-	good  int64 // Ready, of the current revision, not being deleted
+	good  int64 // pods that are Ready, of the current revision and not being deleted
 	other int64 // all other existing pods: old, starting, terminating
-	stuck int64 // being deleted, on failed nodes
+	stuck int64 // pods that are being deleted on failed nodes
 
 	jobs  map[string]*job // of a Job or CronJob, by name
 	ended jobCounts       // Jobs of a CronJob that are gone
 	runs  schedule        // of a CronJob
 
-	recovery clock // since nodes last failed or returned
+	recovery clock // time since nodes last failed or returned
 }
 
 type pod struct {
@@ -65,8 +65,8 @@ type pod struct {
 
 	ready, deleting, ended, succeeded bool
 
-	phase *phase // in which it was first seen
-	// measured: an event, not a list, delivered it first.
+	phase *phase // phase in which it was first seen
+	// measured is true if an event, not a list, delivered the pod first. Only then is its startup time known.
 	measured bool
 	// Arrival times: first seen, bound, Ready, in an EndpointSlice. Zero if not yet.
 	firstSeen, boundAt, readyAt, endpointAt time.Time
@@ -75,7 +75,7 @@ type pod struct {
 
 type node struct{ ready bool }
 
-// failure is one failure of nodes and its two clocks.
+// failure is one failure of nodes, with its two time measurements.
 type failure struct {
 	at    time.Time
 	nodes []string
@@ -111,7 +111,7 @@ func newTracker(onStartup func(time.Duration), stalled func(time.Time) time.Dura
 	return t
 }
 
-// longest is the longest startup time that is resolved; longer ones count as clamped.
+// longest is the longest startup time that the histogram resolves. Longer times count as clamped.
 const longest = time.Hour
 
 func (t *tracker) beginPhase(name string) {
@@ -144,8 +144,8 @@ func (t *tracker) results() map[string]result.Workload {
 	return out
 }
 
-// want records the state that a change requests. It is called before the request is sent, so that no earlier state can
-// be mistaken for the state after the change.
+// want records the state that a change requests. It is called before the request is sent, so that an earlier state is
+// never taken for the state after the change.
 func (t *tracker) want(name string, replicas int64, revision string) {
 	d := t.of(name)
 	if replicas == 0 {
@@ -154,7 +154,7 @@ func (t *tracker) want(name string, replicas int64, revision string) {
 	t.scaled(d, replicas, d.needed)
 	d.revision = revision
 	t.wantJobs(name, d)
-	// No status reaches this generation. The answer to the request replaces it by the real one.
+	// No status reaches this generation. The answer to the request replaces it with the real generation.
 	d.generation = 1 << 62
 	t.recount()
 }
@@ -300,7 +300,7 @@ func (t *tracker) gone(o object, at time.Time) {
 	t.check(at)
 }
 
-// replace processes a complete list: missing objects are gone.
+// replace processes a complete list. Known objects that are not in the list are gone.
 func (t *tracker) replace(k kind, objects []object, at time.Time) {
 	listed := make(map[string]bool, len(objects))
 	for _, o := range objects {

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// pageSize is the size of the pages of a list, which bounds its memory; kubectl and client-go use the same size.
+	// pageSize is the maximum number of objects per page of a list. It limits memory use; kubectl and client-go use the
+	// same size.
 	pageSize = "500"
 	maxRetry = 5 * time.Second
 )
@@ -91,7 +92,7 @@ func (w *Workload) list(ctx context.Context, k kind, path string) (string, error
 	}
 }
 
-// body returns the answer to a request. Result.Raw alone drops the reason of a refusal.
+// body returns the body of an answer. Result.Raw alone would lose the reason of a refusal.
 func body(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func body(r rest.Result) ([]byte, error) {
 	return r.Raw()
 }
 
-// watch processes events from a resourceVersion on, until the stream ends. It returns the last version.
+// watch processes the events after a resourceVersion until the stream ends. It returns the last resourceVersion.
 func (w *Workload) watch(ctx context.Context, k kind, path, version string) (string, listwatch.End) {
 	stream, err := w.rest.Get().AbsPath(path).
 		Param("labelSelector", w.selector).Param("watch", "true").
@@ -128,11 +129,11 @@ func (w *Workload) watch(ctx context.Context, k kind, path, version string) (str
 				w.change(func(t *tracker) { t.saw(o, at, false) })
 			}
 			end.Events++
-			version = o.resourceVersion // of a bookmark too
+			version = o.resourceVersion // bookmarks count too
 			return nil
 		})
 		if errors.Is(err, io.EOF) {
-			break // the server ends every watch once in a while
+			break // normal: the server ends every watch after some time
 		}
 		end.Err = cmp.Or(end.Err, err)
 	}
@@ -140,7 +141,7 @@ func (w *Workload) watch(ctx context.Context, k kind, path, version string) (str
 	return version, end
 }
 
-// Retry calls ask, which must be idempotent, again as long as its error may be transient, for at most Options.Patience.
+// Retry calls ask, and again while its error may be transient, for at most Options.Patience. ask must be idempotent.
 func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	began := time.Now()
 	for failures := 1; ; failures++ {
@@ -152,7 +153,7 @@ func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	}
 }
 
-// patience returns how long requests that fail with err are retried; 0: not at all.
+// patience returns how long requests that fail with err are retried. 0 means no retry.
 func (w *Workload) patience(err error) time.Duration {
 	switch {
 	case transient(err):
@@ -163,7 +164,7 @@ func (w *Workload) patience(err error) time.Duration {
 	return 0
 }
 
-// transient reports whether an error may disappear: a failed or lost connection, 429 and 5xx.
+// transient reports whether a retry may succeed after err: after a failed or lost connection, 429 and 5xx.
 func transient(err error) bool {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		code := status.Status().Code

@@ -46,8 +46,8 @@ func (t *tracker) whole(d *deployment) bool {
 	return d.good == d.replicas && d.other == 0 && d.replicas >= d.enough
 }
 
-// agrees reports whether a workload's status says that it is whole. The status of a Job is not checked, because it says
-// less than its pods. The status of a DaemonSet includes pods on failed nodes.
+// agrees reports whether a workload's status says that it is whole. The status of a Job is not checked, because its
+// pods tell more. The status of a DaemonSet includes pods on failed nodes.
 func (t *tracker) agrees(d *deployment) bool {
 	s := d.status
 	switch {
@@ -61,7 +61,6 @@ func (t *tracker) agrees(d *deployment) bool {
 	return s.specReplicas == d.replicas && s.replicas == d.replicas && s.updated == d.replicas && s.available == d.replicas
 }
 
-// liveNow returns the state at this moment.
 func (t *tracker) liveNow() Live {
 	l := t.live
 	for _, d := range t.deployments {
@@ -71,7 +70,7 @@ func (t *tracker) liveNow() Live {
 }
 
 // clock measures how long a workload takes to be whole again after nodes have failed or returned. It starts only if the
-// workload is not whole then, and keeps the last time that it measured.
+// workload is not whole at that time. It keeps the last measured duration.
 type clock struct {
 	since time.Time // zero: no failure or return yet
 	runs  bool
@@ -110,7 +109,7 @@ func (t *tracker) stopClocks(at time.Time) {
 	}
 }
 
-// state is the state of one workload at a moment.
+// state is the current state of one workload, for the metrics.
 type state struct {
 	name, kind     string
 	missing, stuck int64

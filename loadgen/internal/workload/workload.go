@@ -1,8 +1,8 @@
-// Package workload applies a scenario's actions to objects, and tracks their effects: pods from first seen to bound to
-// Ready, workloads until they are whole, nodes until they are NotReady.
+// Package workload applies a scenario's actions to workloads, and measures the effects: the time until pods are bound
+// and Ready, until workloads are whole (all pods Ready), and until failed nodes are NotReady.
 //
-// All times are arrivals of events at one watch per kind, on a separate connection, so that the generator's own traffic
-// does not delay them.
+// All times are arrival times of watch events. There is one watch per kind, on a separate connection, so that the
+// generator's own traffic does not delay the events.
 package workload
 
 import (
@@ -41,11 +41,11 @@ type Options struct {
 	Retry time.Duration
 	// Stalls measures how long the generator was stalled. Nil means that this is unknown.
 	Stalls *stall.Meter
-	// Namespaces says that the deletion of namespaces with the labels is measured.
+	// Namespaces enables measuring how long the deletion of namespaces with the labels takes.
 	Namespaces bool
-	// Kinds are the kinds of deployed workloads other than Deployments.
+	// Kinds are the kinds of workloads to watch in addition to Deployments.
 	Kinds []string
-	// Patience is how long an action is repeated while the control plane is unavailable. Zero means no repetition.
+	// Patience is how long a request is retried while the control plane is unavailable. Zero means no retries.
 	Patience time.Duration
 }
 
@@ -61,7 +61,7 @@ type Workload struct {
 	demands map[string]*demand // by workload
 	synced  map[kind]bool
 	waiters map[chan struct{}]bool
-	ended   error // why Run ended, if it has
+	ended   error // why Run ended; nil while it runs
 }
 
 // New makes a Workload. It sends nothing yet.
@@ -96,8 +96,8 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 	return w, nil
 }
 
-// Run watches the run's objects until ctx ends. It continues after lost connections and expired resourceVersions. A first
-// list that is refused (401, 403, 404) is an error.
+// Run watches the run's objects until ctx ends. It continues after lost connections and expired resourceVersions. It
+// returns an error if the first list of a kind is refused (401, 403, 404).
 func (w *Workload) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -148,7 +148,7 @@ func (w *Workload) change(f func(*tracker)) {
 	for c := range w.waiters {
 		select {
 		case c <- struct{}{}:
-		default: // the waiter has not checked since the last change
+		default: // a wake-up is already pending
 		}
 	}
 }
@@ -206,7 +206,7 @@ func (w *Workload) AllPodsReady(names ...string) bool {
 	return w.Synced() && ask(w, func(t *tracker) bool { return t.allPodsReady(names...) })
 }
 
-// NodesReady reports whether the API server reports all these nodes as Ready and, with a cloud, as initialized.
+// NodesReady reports whether all these nodes are Ready according to the API server and, with a cloud, initialized.
 func (w *Workload) NodesReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.nodesReady(names) })
 }
@@ -219,19 +219,19 @@ func (w *Workload) NotReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.notReady(names) })
 }
 
-// NodesFailed starts the clocks of a failure: NotReadyAfter runs until the API server reports these nodes as NotReady, and
-// RecoveredAfter until every workload is whole on other nodes. Each is reported in the phase in which it stops. A failure
-// after which every workload is still whole has no recovery.
+// NodesFailed starts two measurements: NotReadyAfter ends when the API server reports these nodes as NotReady, and
+// RecoveredAfter when every workload is whole on other nodes. Each is reported in the phase in which it ends. If every
+// workload stays whole despite the failure, there is no RecoveredAfter.
 func (w *Workload) NodesFailed(at time.Time, names []string) {
 	w.change(func(t *tracker) { t.nodesFailed(at, names) })
 }
 
-// NodesRecovered notes that all failed nodes are coming back.
+// NodesRecovered records that all failed nodes are coming back.
 func (w *Workload) NodesRecovered() {
 	w.change(func(t *tracker) { t.nodesRecovered(time.Now()) })
 }
 
-// BeginPhase makes a phase the current one. A pod belongs to the phase in which it was first seen.
+// BeginPhase begins a phase. A pod belongs to the phase in which it was first seen.
 func (w *Workload) BeginPhase(name string, _ time.Time) {
 	w.change(func(t *tracker) { t.beginPhase(name) })
 }
@@ -239,5 +239,5 @@ func (w *Workload) BeginPhase(name string, _ time.Time) {
 // Results returns the results by phase; results before the first phase are under "".
 func (w *Workload) Results() map[string]result.Workload { return ask(w, (*tracker).results) }
 
-// Live returns the state at this moment.
+// Live returns the current state.
 func (w *Workload) Live() Live { return ask(w, (*tracker).liveNow) }

@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is the ID of the user that runs the programs. It owns only its home directory in the image.
+// user is the ID of the user that runs the programs. In the image, this user owns only its home directory.
 const user = 65532
 
 // home is the working directory of the programs. Runs are written below it.
 const home = "/home/stormglass"
 
-// programsOf returns the programs of an image, the entrypoint first; nil if there is no such image.
+// programsOf returns the programs of an image, the entrypoint first, or nil for an unknown image.
 func programsOf(image string) []string {
 	return map[string][]string{"loadgen": {"loadgen"}, "controlplane": {"controlplane", "loadgen"}}[image]
 }

@@ -188,7 +188,7 @@ func TestImagesRefuse(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"-programs", whole}, 2, "images: -programs and -out are needed"},
+		{[]string{"-programs", whole}, 2, "images: -programs and -out are required"},
 		{[]string{"-programs", whole, "-out", "OUT", "-created", "today"}, 2, `images: -created "today" is not a time`},
 		{[]string{"-programs", whole, "-out", "OUT", "-platforms", "darwin/arm64"}, 2, `"darwin/arm64" is not a platform of the images`},
 		{[]string{"-programs", whole, "-out", "OUT", "-platforms", "linux/riscv64"}, 1, "images: loadgen: open "},

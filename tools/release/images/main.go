@@ -1,10 +1,11 @@
-// Images writes container images of the programs as OCI archives, which podman, ctr and crane read. The images have no base image:
+// Images writes container images of the programs as OCI archives, which podman, ctr and crane read. The images have no base
+// image:
 //
 //	images -programs DIR -out OUT [-repository NAME] [-version V] [-created TIME] [-platforms LIST] [IMAGE...]
 //
-// DIR has a directory for each platform, such as linux_amd64, with the programs for it. IMAGE is loadgen, which has the program
-// loadgen, or controlplane, which has both programs; without IMAGE, both images are written. The archive OUT/IMAGE.tar has the image
-// for each platform. The same programs, version and time give the same archive.
+// DIR has a directory for each platform, such as linux_amd64, with the programs for that platform. IMAGE is loadgen (an image
+// with the program loadgen) or controlplane (an image with both programs); without IMAGE, both images are written. The archive
+// OUT/IMAGE.tar contains the image for each platform. The same programs, version and time give the same archive.
 package main
 
 import (
@@ -38,7 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		err = fmt.Errorf("-created %q is not a time (write it as 2026-11-25T23:36:00Z)", *created)
 	case *programs == "" || *out == "":
-		err = fmt.Errorf("-programs and -out are needed")
+		err = fmt.Errorf("-programs and -out are required")
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "images:", err)

@@ -6,8 +6,8 @@
 // unlinks its files right after it has created them, so that no files remain even if it is killed by SIGKILL.
 //
 // Limits:
-//   - The effect depends on the disk. The neighbour reports how much it wrote; etcd's own
-//     histogram shows the effect on etcd.
+//   - The effect depends on the disk. The neighbour reports how much it wrote; the metric
+//     etcd_disk_wal_fsync_duration_seconds shows the effect on etcd.
 //   - On a file system in memory an fsync is free, so the neighbour only uses CPU. A writer makes at most maxRounds
 //     rounds per second, so that this CPU load stays small.
 //   - The files take Writers times Size bytes. The neighbour starts only if twice as much space is free.
@@ -41,7 +41,7 @@ const (
 	DefaultSize    = 1 << 20
 )
 
-// maxRounds is the maximum number of rounds per second of each writer.
+// maxRounds is the maximum number of rounds (truncate, write, fsync) per second of each writer.
 const maxRounds = 100
 
 // Options configure the neighbour.
@@ -216,8 +216,8 @@ func createUnlinked(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// OtherFileSystem returns a writable directory on another device than dir. It represents the separate disk of an
-// external etcd, on which the neighbour does not write to etcd's disk.
+// OtherFileSystem returns a writable directory on another device than dir. With an external etcd, whose disk is
+// separate, the neighbour writes there instead of on etcd's disk.
 func OtherFileSystem(dir string) (string, error) {
 	return otherFileSystem(dir, []candidate{
 		{"/dev/shm", "/dev/shm"},
@@ -241,7 +241,7 @@ func otherFileSystem(dir string, candidates []candidate) (string, error) {
 		}
 		lacks = append(lacks, fmt.Sprintf("%s: %v", c.name, why))
 	}
-	return "", fmt.Errorf("no writable file system other than that of %s (%s)", dir, strings.Join(lacks, "; "))
+	return "", fmt.Errorf("no writable file system on another device than %s (%s)", dir, strings.Join(lacks, "; "))
 }
 
 func (c candidate) check(own uint64) error {
@@ -276,14 +276,14 @@ const Program = "disk-neighbour"
 // ReadyLine is the line that Main prints when all writers have begun to write (Options.Ready).
 const ReadyLine = "disk-neighbour: writing"
 
-// Args returns the command-line arguments with which Main uses the options.
+// Args returns the command-line arguments of Main that set the options Dir, Writers and Size.
 func Args(o Options) []string {
 	return []string{"--dir", o.Dir, "--writers", strconv.Itoa(o.Writers), "--size", strconv.FormatInt(o.Size, 10)}
 }
 
-// Main is the neighbour's program. It writes until SIGTERM or SIGINT. It prints ReadyLine when all writers have begun
-// to write, and at the end its Stats as a line of JSON. Exit codes: 0 if a signal ended it, 2 for a usage error, 4 if
-// it could not write.
+// Main runs the neighbour as a program. It writes until SIGTERM or SIGINT. It prints ReadyLine when all writers have
+// begun to write, and at the end its Stats as a line of JSON. Exit codes: 0 if a signal ended it, 2 for a usage error,
+// 4 if it could not write.
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -295,7 +295,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet(Program, flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.Dir, "dir", "", "directory to write in")
-	flags.IntVar(&o.Writers, "writers", DefaultWriters, "writers, each a file of its own")
+	flags.IntVar(&o.Writers, "writers", DefaultWriters, "number of concurrent writers, each with a separate file")
 	flags.Int64Var(&o.Size, "size", DefaultSize, "bytes that a writer writes before it fsyncs")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):

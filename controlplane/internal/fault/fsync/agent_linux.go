@@ -118,15 +118,15 @@ func socket(f *os.File) (net.Conn, error) {
 	return conn, nil
 }
 
-// Set delays the child's fsync calls, and replaces an earlier delay. When Set returns, the delay applies to every call
-// that begins. ctx bounds the wait for the child's answer. Give ctx a deadline: a stopped child does not answer, and
-// applies the request when it continues.
+// Set delays the child's fsync calls, and replaces an earlier delay. The delay applies to every call that begins after
+// Set has returned. ctx limits the wait for the child's answer and should have a deadline: a stopped child does not
+// answer, and applies the request when it continues.
 func (a *Agent) Set(ctx context.Context, d Delay) error {
 	_, err := a.request(ctx, question{Set: &d})
 	return err
 }
 
-// Clear ends the delay. When Clear returns, no call waits any more.
+// Clear ends the delay. When Clear returns, the agent no longer delays any call.
 func (a *Agent) Clear(ctx context.Context) error {
 	_, err := a.request(ctx, question{Clear: true})
 	return err
@@ -171,7 +171,7 @@ func (a *Agent) exchange(ctx context.Context, q question) (reply, error) {
 	})
 	defer func() {
 		if !stop() {
-			<-expired // otherwise it would end the next exchange
+			<-expired // otherwise the function could set the deadline of the next exchange
 		}
 	}()
 	message, err := json.Marshal(q)

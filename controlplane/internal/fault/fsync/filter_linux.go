@@ -13,7 +13,7 @@ import (
 // says what is missing.
 func Available() error {
 	if _, ok := auditArch(); !ok {
-		return fmt.Errorf("%w: on linux it needs amd64 or arm64, this is %s", ErrUnavailable, runtime.GOARCH)
+		return fmt.Errorf("%w: on Linux it requires amd64 or arm64, but this machine is %s", ErrUnavailable, runtime.GOARCH)
 	}
 	result := make(chan error)
 	go func() {
@@ -52,7 +52,7 @@ func syncFilter(arch uint32) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
-	equal := func(k uint32, yes, no uint8) unix.SockFilter { // jumps over yes or no instructions
+	equal := func(k uint32, yes, no uint8) unix.SockFilter { // skips yes instructions if the loaded value is k, otherwise no instructions
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jt: yes, Jf: no}
 	}
 	return []unix.SockFilter{
@@ -75,8 +75,8 @@ func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) 
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	flags |= unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
-	// With WAIT_KILLABLE_RECV (Linux 5.19) a signal does not interrupt a call that waits.
-	// An older kernel restarts such a call, which then waits from the start.
+	// With WAIT_KILLABLE_RECV (Linux 5.19) a signal does not interrupt a delayed call.
+	// An older kernel restarts such a call, whose delay then begins again.
 	for _, more := range []uintptr{unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0} {
 		fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|more, uintptr(unsafe.Pointer(&program)))
 		switch {
@@ -85,11 +85,11 @@ func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) 
 		case errno == unix.EINVAL && more != 0:
 			continue
 		case errno == unix.EBUSY:
-			return -1, errors.New("another seccomp filter with a listener is in force, as in some container sandboxes: the kernel allows one")
-		case errno == unix.ESRCH: // of TSYNC: without TSYNC_ESRCH the kernel returns a thread's ID instead
-			return -1, errors.New("a thread of this process has a seccomp filter that other threads lack: the kernel cannot add another to all threads")
+			return -1, errors.New("another seccomp filter with a listener is installed, as in some container sandboxes; the kernel allows only one")
+		case errno == unix.ESRCH: // TSYNC failed; without TSYNC_ESRCH the kernel would return a thread's ID
+			return -1, errors.New("one thread of this process has a seccomp filter that other threads do not have, so the kernel cannot add a filter to all threads")
 		case errno == unix.ENOSYS || errno == unix.EINVAL:
-			return -1, fmt.Errorf("the kernel has no seccomp user notification (Linux 5.7 or later): %w", errno)
+			return -1, fmt.Errorf("the kernel does not support seccomp user notification, which requires Linux 5.7 or later: %w", errno)
 		default:
 			return -1, fmt.Errorf("seccomp: %w", errno)
 		}
@@ -123,7 +123,7 @@ func receive(listener int) (notification, error) {
 		switch errno {
 		case 0:
 			return n, nil
-		case unix.EINTR, unix.ENOENT: // ENOENT: the caller was killed or interrupted before we had it
+		case unix.EINTR, unix.ENOENT: // ENOENT: the calling thread was killed or interrupted before the notification was received
 		default:
 			return n, errno
 		}

@@ -1,23 +1,24 @@
 // Package fsync makes fsync and fdatasync of a process slow, without root and without changing its code. It simulates
 // a slow disk, such as a throttled cloud volume or a disk with a busy neighbour.
 //
-// The child process whose fsync is to be slow calls StartAgent at the beginning of its main. Its supervisor holds the
-// other end (NewAgent) and calls Set, Clear and Stats. There is no cost before the first Set. The first Set installs a
-// seccomp filter on all threads of the child. The filter passes each fsync and fdatasync to a goroutine of the child,
-// which delays the call and then makes the kernel continue it. The data is therefore as durable as without the delay.
+// The child process, whose fsync calls can be delayed, calls StartAgent at the beginning of its main. Its supervisor
+// holds the other end of a socket (NewAgent) and calls Set, Clear and Stats. There is no cost before the first Set. The
+// first Set installs a seccomp filter on all threads of the child. The filter passes each fsync and fdatasync to a
+// goroutine of the child, which delays the call and then makes the kernel continue it. The data is therefore as durable
+// as without the delay.
 //
 // The delay comes before the call and adds to the time that the disk takes.
 //
 // Limits:
 //   - It needs Linux 5.7 or later on amd64 or arm64. There must be no other seccomp filter with a listener, as in some
 //     container sandboxes, because the kernel allows only one. Available checks these requirements.
-//   - A filter cannot be removed. After Clear each call still makes a round trip to the agent, some ten microseconds,
+//   - A filter cannot be removed. After Clear, each call still makes a round trip to the agent, about ten microseconds,
 //     until the child ends.
 //   - Only fsync and fdatasync are slow. Writes, and syncs by other means (msync, O_DSYNC, io_uring), are not slow.
 //     etcd does not use these other means.
 //   - The agent runs in the child. While the child is stopped (SIGSTOP), Set and Clear wait, and so do the delayed
-//     calls of the child. Only a fatal signal interrupts a call that waits, so waitpid(WUNTRACED) does not report such
-//     a child as stopped, although all its other threads are.
+//     calls of the child. Only a fatal signal interrupts a delayed call, so waitpid(WUNTRACED) does not report such
+//     a child as stopped, although all its other threads are stopped.
 package fsync
 
 import (

@@ -11,7 +11,7 @@ import (
 
 // Available returns an error that wraps ErrUnavailable: only Linux has seccomp.
 func Available() error {
-	return fmt.Errorf("%w: it needs Linux's seccomp, this is %s", ErrUnavailable, runtime.GOOS)
+	return fmt.Errorf("%w: it requires seccomp, which only Linux has; this system is %s", ErrUnavailable, runtime.GOOS)
 }
 
 // StartAgent does nothing, because no supervisor on this system can use an agent.

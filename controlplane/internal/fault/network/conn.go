@@ -47,8 +47,8 @@ func reset(c *net.TCPConn) {
 }
 
 // carry forwards a client's connection over the link until both sides have ended. from reads the client's bytes. carry
-// calls connected with nil once it has dialled the other end, or with the error. If connected returns an error, carry
-// resets the client's connection.
+// dials the other end and calls connected with the result: nil, or the error. If connected returns an error, carry resets
+// the client's connection.
 func (l *Link) carry(client *net.TCPConn, from io.Reader, connected func(error) error) {
 	c := &conn{client: client}
 	if !l.add(c) {
@@ -108,8 +108,8 @@ func (l *Link) begin(c *conn) {
 	}
 }
 
-// connect waits until a round trip has passed over the link and then dials the other end. It returns a reader of all
-// bytes of the client, including those that it has read while it waited.
+// connect waits for the time of a round trip over the link and then dials the other end. It returns a reader of all bytes
+// from the client, including the bytes that arrived during the wait.
 func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 	if now, _ := l.state(); now.Cut || now.Delay > 0 {
 		e := listenEarly(c.client, from)
@@ -131,10 +131,10 @@ func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 	return from, nil
 }
 
-// awaitRoundTrip waits until a round trip has passed over the link. A cut starts the wait again. It returns errGivenUp
-// if the client gives up. On a cut link, the end of the client's own direction means that the client has given up,
-// because it has no connection yet that it could half-close. On a slow link it does not: the client may have sent
-// everything and still wait for an answer.
+// awaitRoundTrip waits for the time of a round trip over the link. A change of the link's condition restarts the wait. It
+// returns errGivenUp if the client gives up. On a cut link, an end of file from the client means that it has given up:
+// behind a real cut, it would have no connection that it could half-close. On a slow link, an end of file may also mean
+// that the client has sent everything and waits for an answer.
 func (l *Link) awaitRoundTrip(e *early) error {
 	for {
 		condition, changed := l.state()
@@ -192,16 +192,15 @@ var errGivenUp = errors.New("the client gave up")
 const earlyBytes = 64 << 10
 
 // early reads from a client while the client's connection waits for the link, to detect when the client gives up.
-// Without early, that would be noticed only when the link is restored, and each attempt during a partition would hold a
-// descriptor until then.
+// Otherwise each connection attempt during a partition would hold a descriptor until the link is restored.
 type early struct {
 	client *net.TCPConn
 	from   io.Reader // what the client sends
 
 	finished chan struct{}
-	ended    chan struct{} // closed when the client has ended its direction, or has left
-	gone     chan struct{} // closed when the client has certainly left
-	said     []byte        // the bytes that were read; read it only after finished
+	ended    chan struct{} // closed when the client has closed or half-closed its connection
+	gone     chan struct{} // closed when the client has certainly closed its connection
+	said     []byte        // bytes read from the client; complete when finished is closed
 }
 
 func listenEarly(client *net.TCPConn, from io.Reader) *early {
@@ -233,7 +232,7 @@ func (e *early) read() {
 
 // stop stops reading ahead and returns a reader of everything that the client sends, from the first byte.
 func (e *early) stop() io.Reader {
-	_ = e.client.SetReadDeadline(time.Now()) // it fails only on a closed connection, which ends the read too
+	_ = e.client.SetReadDeadline(time.Now()) // fails only on a closed connection, which also ends the read
 	<-e.finished
 	_ = e.client.SetReadDeadline(time.Time{})
 	return io.MultiReader(bytes.NewReader(e.said), e.from)

@@ -13,14 +13,14 @@ import (
 // queued is the maximum number of reads in the queue of a direction, as in toxiproxy.
 const queued = 1024
 
-// direction carries the bytes of one connection in one direction. A reader puts them in a queue with their time, a
-// toxic removes them when they are due, and a writer sends them. Only one toxic runs at a time. Switching to another
-// toxic loses no data.
+// direction carries the bytes of one connection in one direction. A reader puts chunks of bytes with their arrival times
+// in a queue, a toxic (toxiproxy's name for a pipe with a condition) removes them when they are due, and a writer sends
+// them. Only one toxic runs at a time. Switching to another toxic loses no data.
 type direction struct {
 	in     chan *stream.StreamChunk
 	stub   *toxics.ToxicStub
 	out    *stream.ChanReader
-	random uint64 // the number of its random stream, see streamOf
+	random uint64 // number of the random stream for the jitter, see streamOf
 	turns  chan turn
 	ended  chan struct{} // closed when the last toxic has ended
 }
@@ -55,11 +55,11 @@ type frozen struct{}
 
 func (frozen) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
 
-// turn makes the direction switch to another condition soon. The returned function waits until the direction has
-// switched or has ended. It returns false if patience fires first. The caller holds Link.mu.
+// turn requests a switch to condition c, without waiting. The returned function waits until the direction has switched or
+// has ended. It returns false if patience fires first. The caller holds Link.mu.
 func (d *direction) turn(c Condition) (wait func(patience <-chan time.Time) bool) {
 	t := turn{d.toxic(c), make(chan struct{})}
-	select { // an earlier switch that has not begun is out of date
+	select { // discard an earlier request that has not begun
 	case <-d.turns:
 	default:
 	}
@@ -106,9 +106,8 @@ func (d *direction) read(source io.Reader) {
 	w.Close()
 }
 
-// latency is a toxic that passes data on from the queue when the data is due. It replaces toxiproxy's own latency
-// toxic, whose jitter comes from the process's global random source, so that runs are not reproducible, and whose unit
-// is the millisecond.
+// latency is a toxic that passes data on from the queue when the data is due. It replaces toxiproxy's latency toxic,
+// whose delays are whole milliseconds, and whose jitter is not reproducible because it uses the global random source.
 type latency struct {
 	delay, jitter time.Duration
 	random        *rand.Rand // of one direction of one connection

@@ -15,15 +15,15 @@
 //     the TLS handshake or the answer to CONNECT hangs. In production the dial itself would hang.
 //   - Packet loss can be simulated only as delay, which is how it appears to users of TCP. A link has no bandwidth
 //     limit.
-//   - Delays count separately in each direction. They are inaccurate by some 100 microseconds, as timers are. Opening
-//     a connection takes one round trip, as SYN and its answer do.
-//   - A link that is neither slow nor cut costs each exchange some 20 microseconds (median of 1000-byte echoes: 35 over
-//     the link, 15 directly).
+//   - A delay applies in each direction, so a round trip takes twice as long. It is inaccurate by about 100
+//     microseconds, as timers are. Opening a connection takes one round trip, as for SYN and SYN-ACK.
+//   - A link that is neither slow nor cut adds about 20 microseconds to each exchange (median of 1000-byte echoes: 35
+//     over the link, 15 directly).
 //   - In each direction, up to 1024 reads of up to 32 KiB may be queued. Further data waits at the sender.
 //
-// The pipes and their transition from one condition to another are toxiproxy's (packages toxics and stream).
+// The pipes, and the switch of a pipe from one condition to another, come from toxiproxy (packages toxics and stream).
 // toxiproxy's proxy is not used, because it drops bytes when a toxic is removed while the receiver is busy. toxiproxy's
-// timeout toxic always drops bytes, which breaks every TLS connection permanently.
+// timeout toxic is not used, because it always drops bytes, which breaks every TLS connection permanently.
 package network
 
 import (
@@ -94,9 +94,8 @@ func (l *Link) Restore() {
 }
 
 // change changes the condition of the link. When it returns, the new condition applies to all data that is sent from
-// then on, on open connections too. In each direction, the one read that was being delayed or passed on arrives
-// immediately. On a connection whose receiver does not read, nothing moves, and the new condition applies once the
-// receiver reads again.
+// then on, on open connections too. In each direction, the one chunk that was being delayed or passed on arrives
+// immediately. On a connection whose receiver does not read, the new condition applies once the receiver reads again.
 func (l *Link) change(edit func(*Condition)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +170,7 @@ func open(address string, serve func(*net.TCPConn)) (*port, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	if !addr.IP.IsLoopback() {
-		return nil, fmt.Errorf("listen on %s: not an address of this machine alone; use 127.0.0.1", address)
+		return nil, fmt.Errorf("listen on %s: not a loopback address (use 127.0.0.1)", address)
 	}
 	listener, err := net.ListenTCP("tcp", addr)
 	if err != nil {

@@ -102,7 +102,7 @@ func (w *Webhook) fails(ctx context.Context) bool {
 	select {
 	case <-timer.C:
 	case <-w.cleared:
-	case <-ctx.Done(): // the client has left
+	case <-ctx.Done(): // the client has disconnected
 	}
 	select {
 	case <-w.cleared:

@@ -23,7 +23,7 @@ const probeLabel = "stormglass.dev/webhook-probe"
 const probeEvery = 10 * time.Millisecond
 
 // hooks returns the webhooks that are slow or fail, and an additional webhook that is never slow and matches only the
-// probe. All of them come into force together.
+// probe. All of them come into force at the same time, so a call for the probe shows that all are in force.
 func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook {
 	o := w.options
 	resource, group, _ := strings.Cut(o.Resource, ".")
@@ -156,8 +156,8 @@ func (w *Webhook) unregister(ctx context.Context) (found bool, err error) {
 	return found, err
 }
 
-// awaitProbe repeatedly creates a ConfigMap as a dry run. With asked it returns once the API server calls the webhook
-// for the ConfigMap; without asked it returns once the API server no longer calls the webhook.
+// awaitProbe repeatedly creates a ConfigMap as a dry run. If asked is true, it returns once the API server calls the
+// webhook for the ConfigMap. If asked is false, it returns once the API server no longer calls the webhook.
 func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
 	var failure error
 	err := wait.PollUntilContextCancel(ctx, probeEvery, true, func(ctx context.Context) (bool, error) {
@@ -167,7 +167,7 @@ func (w *Webhook) awaitProbe(ctx context.Context, asked bool) error {
 	})
 	switch {
 	case failure != nil:
-		return fmt.Errorf("find out whether the registration %s is in force: %w", w.options.Name, failure)
+		return fmt.Errorf("check whether the registration %s is in force: %w", w.options.Name, failure)
 	case err != nil:
 		return fmt.Errorf("the API server has not applied a change to the registration %s yet: %w", w.options.Name, context.Cause(ctx))
 	}

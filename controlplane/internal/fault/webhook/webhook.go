@@ -49,7 +49,7 @@ type Options struct {
 	Ignore bool
 	// TimeoutSeconds is the API server's timeout, 1 to 30. Zero means upstream's default of 10.
 	TimeoutSeconds int
-	// Count is the number of registered webhooks. All have the same Options.
+	// Count is the number of registered webhooks, all with the same Options. Zero means 1.
 	Count int
 	// Mutates makes the webhooks mutating: each adds its own annotation. Reinvoke sets reinvocationPolicy to IfNeeded;
 	// otherwise it is Never.
@@ -116,7 +116,7 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error
 	case sent:
 		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.giveUp(ctx, answered), w.stop())
 	}
-	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // another's registration of that name stays
+	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // keep a registration of that name that another client made
 }
 
 // enter registers the webhook and returns when the API server calls the webhook. It retries for startWithin while the
@@ -207,8 +207,8 @@ func (w *Webhook) Clear(ctx context.Context) error {
 	return nil
 }
 
-// Close calls Clear if the fault is not cleared yet, and stops the server. The server runs until a second after the
-// registration was removed, so that API servers that have not seen the removal yet still get an answer.
+// Close calls Clear if the fault is not cleared yet, and stops the server. The server keeps running until one second
+// after the removal of the registration, so that API servers that have not seen the removal yet still get an answer.
 func (w *Webhook) Close(ctx context.Context) error {
 	err := w.Clear(ctx)
 	w.mu.Lock()

@@ -10,40 +10,41 @@ import (
 	"time"
 )
 
-// Start returns the start time of all logs.
+// Start returns the time at which all logs begin.
 func Start() time.Time { return time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC) }
 
 // Options configure a log. Lines is required.
 type Options struct {
-	// Lines is the minimum number of lines. The log has more lines, because it also contains the ends of watches that
-	// are still open.
+	// Lines is the minimum number of lines. The log also contains the ends of watches that are open after these lines.
 	Lines int
 	Seed  uint64
 	// Rate is the number of requests per second. Zero means 500.
 	Rate float64
-	// Cluster selects a cluster. All clusters have the same programs, but different UIDs of the service accounts.
+	// Cluster is the number of the fictitious cluster. All clusters have the same clients, but their service accounts have
+	// different UIDs.
 	Cluster int
 }
 
-// Truth describes the contents of a log for the tests that read it.
+// Truth is the expected result of reading a log.
 type Truth struct {
 	Lines int64
-	// System counts the requests of the control plane and nodes. NoResource counts non-resource requests. Clients counts
-	// the requests of all other clients by verb.
+	// System counts the requests of the control plane and nodes, NoResource the requests that are not for a resource, and
+	// Clients all other requests by verb.
 	System, NoResource int64
 	Clients            map[string]int64
 }
 
-// client is a program in the cluster, with its share of all requests and the kinds of requests that it sends.
+// client is a program in the cluster. share is its fraction of all requests.
 type client struct {
 	share           float64
 	user, agent     string
-	uid             string // of a service account
+	uid             string // UID of the service account
 	system, noScope bool
 	does            []deed
 }
 
-// deed is a kind of request that a client sends. A random number replaces each %d in its fields.
+// deed is a kind of request of a client. share is its fraction of the client's requests. %d in a field stands for a
+// random number, %s in uri for the namespace and name.
 type deed struct {
 	share                                                float64
 	verb, uri, group, version, resource, subresource, ns string
@@ -116,7 +117,7 @@ type writer struct {
 	truth   Truth
 }
 
-// request writes a request of a randomly chosen client. A client's probability is its share.
+// request writes a request of a random client, which is chosen with the probability of its share.
 func (w *writer) request(at time.Time) {
 	at = at.Truncate(time.Microsecond)
 	c := &w.clients[len(w.clients)-1]
@@ -152,7 +153,7 @@ func (w *writer) request(at time.Time) {
 	w.write(e, "ResponseComplete", at.Add(took))
 }
 
-// endBefore writes the end of the watches that end before now.
+// endBefore writes the ends of open watches that end before now.
 func (w *writer) endBefore(now time.Time) {
 	for len(w.open) > 0 && w.open[0].end.Before(now) {
 		e := heap.Pop(&w.open).(event)
@@ -160,7 +161,7 @@ func (w *writer) endBefore(now time.Time) {
 	}
 }
 
-// event is a request that was sent.
+// event is a request of a client. end is set for watches.
 type event struct {
 	c       *client
 	d       *deed
@@ -196,7 +197,7 @@ func (w *writer) write(e event, stage string, at time.Time) {
 	w.truth.Lines++
 }
 
-// uri returns the URI of a request, with the namespace and either the name or a number filled in.
+// uri returns the URI of a request with its placeholders filled in.
 func uri(d *deed, ns, name string, number int) string {
 	switch {
 	case d.verb == "watch":
@@ -211,7 +212,7 @@ func uri(d *deed, ns, name string, number int) string {
 	return d.uri
 }
 
-// fill formats number into text if text contains a formatting verb.
+// fill inserts number into text if text contains a formatting verb.
 func fill(text string, number int) string {
 	for i := range len(text) {
 		if text[i] == '%' {

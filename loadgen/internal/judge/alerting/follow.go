@@ -9,19 +9,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Follower evaluates rules over a recording while it is written.
+// Follower evaluates rules over a recording that is still being written.
 type Follower struct {
 	set Ruleset
 	a   *archive.Archive
 	r   *replay // nil until the first evaluation
 }
 
-// Follow returns a follower of the rules over an archive that can evaluate PromQL.
+// Follow returns a follower that evaluates the rules over an archive. The archive must be able to evaluate PromQL.
 func (s Ruleset) Follow(a *archive.Archive) *Follower { return &Follower{set: s, a: a} }
 
-// Firing evaluates the rules up to the time at, and returns the alerts that fire then. The first evaluation of each group
-// is at the first call; the next ones follow at the group's interval. An alert that cannot be evaluated does not fire;
-// failed says why. Firing returns an error if ctx ends or the rules are invalid.
+// Firing evaluates the rules up to the time at, and returns the alerts that fire then. Each group is first evaluated
+// at the first call, and after that at its interval. An alert that cannot be evaluated does not fire; failed holds
+// its error. Firing returns an error if ctx ends or the rules are invalid.
 func (f *Follower) Firing(ctx context.Context, at time.Time) (all []Firing, failed map[string]error, err error) {
 	if f.r == nil {
 		samples, engine := f.a.Storage()

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Reach says how soon an alert can fire.
+// Reach describes how soon an alert can fire.
 type Reach struct {
 	// Every is the longest evaluation interval of the alert and of the recording rules that it
 	// reads.
@@ -23,8 +23,8 @@ type Reach struct {
 	Back time.Duration
 }
 
-// Reach returns the reach of the alerts with the given name. If several alerts have the name, each
-// time is the longest one.
+// Reach returns the reach of the alerts with the given name. If several alerts share the name, each
+// field is the maximum of all.
 func (s Ruleset) Reach(alert string) Reach {
 	var r Reach
 	for _, g := range s.Only(alert) {
@@ -46,11 +46,11 @@ func (r Reach) next(first, start time.Time) time.Time {
 	return first.Add(max(rounds, 0) * r.Every)
 }
 
-// Looks reports whether the alert is evaluated at some time between start and end. first is the time
-// of the first evaluation of the rules.
+// Looks reports whether the alert is evaluated at least once between start and end. first is the
+// time of the first evaluation of the rules.
 func (r Reach) Looks(first, start, end time.Time) bool { return !r.next(first, start).After(end) }
 
-// Fires reports whether the alert would fire by the time by if its condition held from the first
+// Fires reports whether the alert would fire by the time `by` if its condition held from the first
 // scrape on. first is the time of the first evaluation of the rules.
 func (r Reach) Fires(first, by time.Time) bool {
 	holds := r.next(first, first.Add(r.Back))
@@ -64,13 +64,13 @@ func offset(g alerts.Group) time.Duration {
 	return time.Duration(*g.QueryOffset)
 }
 
-// back returns the smallest offset of the selectors of an expression, or 0 without selectors. For a
-// selector of a record, it adds the offset within the recording rule. within lists the records on
-// the current path, so that a cycle ends.
+// back returns the smallest offset of the selectors in an expression, or 0 if there are no
+// selectors. For a selector of a record, it adds the smallest offset in the recording rule. within
+// lists the records on the current path, so that a cycle of records ends.
 func (s Ruleset) back(expr string, within []string) time.Duration {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
-		return 0 // it was parsed before it became part of the set
+		return 0 // cannot happen: rules in a set have been parsed
 	}
 	least := time.Duration(-1)
 	parser.Inspect(parsed, func(n parser.Node, path []parser.Node) error {
@@ -110,7 +110,7 @@ func (s Ruleset) recorded(name string, within []string) time.Duration {
 	return max(least, 0)
 }
 
-// Hindsight says how far back in time the cause of a firing alert may lie.
+// Hindsight describes how long before the firing of an alert its cause may lie.
 type Hindsight struct {
 	// Longest is the maximum age of the data that the condition reads: the largest range with its
 	// offsets. It includes the ranges in the records that the alert reads. For is the time for which
@@ -123,7 +123,7 @@ type Hindsight struct {
 // Whole returns the maximum time from the cause of an alert to its firing.
 func (h Hindsight) Whole() time.Duration { return h.For + h.Longest }
 
-// Hindsight returns the hindsight of the alerts with the given name. If several alerts have the
+// Hindsight returns the hindsight of the alerts with the given name. If several alerts share the
 // name, it combines their longest times and their smallest range.
 func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 	for _, g := range s.Only(alert) {
@@ -141,13 +141,13 @@ func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 	return h
 }
 
-// ranges returns the smallest range of an expression, or 0 if it has none, and the maximum age of
-// the data that it reads through ranges, subqueries and offsets. Both results include the records
-// that the expression reads, except the records in within.
+// ranges returns shortest, the smallest range in an expression (0 without ranges), and longest, the
+// maximum age of the data that it reads through ranges, subqueries and offsets. Both include the
+// recording rules on which the expression depends, except the records in within.
 func (s Ruleset) ranges(expr string, within []string) (shortest, longest time.Duration) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
-		return 0, 0 // it was parsed before it became part of the set
+		return 0, 0 // cannot happen: rules in a set have been parsed
 	}
 	least := func(of time.Duration) {
 		if of > 0 && (shortest == 0 || of < shortest) {

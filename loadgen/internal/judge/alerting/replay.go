@@ -1,12 +1,11 @@
-// Package alerting computes which alerts would have fired over a recorded run. Prometheus' own
-// code evaluates the rules (rules.Group.Eval) over the archive, with the clock of the
-// recording. Series that rules write are kept in memory; the archive is not changed.
+// Package alerting computes which alerts would have fired during a recorded run. It evaluates the
+// rules over the archive with Prometheus' own code (rules.Group.Eval), at the times of the
+// recording. The series that rules write are kept in memory; the archive is not changed.
 //
-// Unlike in Prometheus, groups with the same interval are evaluated at the same times, one
-// after another in the order of their files, beginning at the archive's first scrape.
-// Prometheus gives each group an offset, so in Prometheus an alert on a record of another
-// group may fire up to one interval later. A range that reaches back beyond the first
-// scrape holds fewer samples.
+// Groups with the same interval are evaluated at the same times, one after another in the order of
+// their files, beginning at the archive's first scrape. Prometheus instead gives each group an
+// offset, so there an alert that reads a record of another group may fire up to one interval later.
+// A range that reaches back beyond the first scrape contains fewer samples.
 package alerting
 
 import (
@@ -33,16 +32,17 @@ const defaultEvery = time.Minute
 
 // Options configure a replay. The zero value is usable.
 type Options struct {
-	// Calm extends the replay beyond the end of the archive, so that alerts can resolve. Alerts
-	// that fire at the end are evaluated for up to Calm longer, as if every further scrape
-	// repeated the last one. Zero means no extension.
+	// Calm is the time by which the replay continues after the end of the archive, so that alerts
+	// can resolve. Alerts that fire at the end are evaluated until they resolve, for up to Calm, as
+	// if every further scrape repeated the last one. Zero means that the replay ends with the
+	// archive.
 	Calm time.Duration
 	// Hidden lists data that is hidden from the rules.
 	Hidden []Hidden
 }
 
-// Firing is one episode of an alert: from the time at which its condition begins to hold until
-// the condition no longer holds. If the condition holds again later, that is another Firing.
+// Firing is one period of an alert: from the time at which its condition begins to hold until the
+// condition no longer holds. If the condition holds again later, that is another Firing.
 type Firing struct {
 	Alert string // the rule's name
 	// Labels are the labels of the result and of the rule, with alertname.
@@ -59,22 +59,21 @@ type Firing struct {
 
 // History is the result of a replay.
 type History struct {
-	// Start and End are the archive's bounds (archive.Bounds). After End, the last scrape is
-	// repeated.
+	// Start and End are the archive's bounds (archive.Bounds). If Options.Calm is set, evaluations
+	// after End repeat the last scrape.
 	Start, End time.Time
-	// Rounds is the number of evaluations of groups.
+	// Rounds is the number of group evaluations.
 	Rounds int
 	// Firings are sorted by rule, and by time within a rule.
 	Firings []Firing
-	// Failed maps each alert that could not be evaluated to the error: of the alert, or of a
-	// recording rule whose record the alert reads.
+	// Failed maps each alert that could not be evaluated to its error, or to the error of a
+	// recording rule that the alert depends on.
 	Failed map[string]error
 	// Written holds the series that the rules wrote: records, ALERTS and ALERTS_FOR_STATE.
 	Written storage.Queryable
 }
 
-// Of returns the firings of the alerts with the given name, without those that were only
-// pending.
+// Of returns the firings of the alerts with the given name, except firings that were only pending.
 func (h History) Of(alert string) []Firing {
 	var all []Firing
 	for _, f := range h.Firings {
@@ -99,11 +98,10 @@ type replay struct {
 	h      History
 }
 
-// group is a rule group with its active alerts.
 type group struct {
 	*rules.Group
 	next   time.Time
-	active map[string]*Firing // by the names and labels of rule and alert
+	active map[string]*Firing // key: the names and labels of the rule and the alert
 }
 
 // Replay evaluates all rules over an archive, from the start to the end of its bounds. It fails
@@ -265,8 +263,8 @@ func (r *replay) failed(rule rules.Rule, err error) {
 	}
 }
 
-// calm continues to evaluate the alerts that fire at the end of the archive, until none fires
-// or until the time end. Pending alerts stay pending, because the later data is unknown.
+// calm continues to evaluate the alerts that fire at the end of the archive, until all have
+// resolved or until the time end. Pending alerts stay pending, because later data is unknown.
 func (r *replay) calm(ctx context.Context, archive storage.Queryable, end time.Time) error {
 	r.record(func(f *Firing) bool { return f.Fired.IsZero() })
 	for at := r.h.End; ; at = at.Add(time.Minute) {
@@ -297,8 +295,8 @@ func (r *replay) firing() []string {
 	return all
 }
 
-// calmStep returns the interval between the repeated scrapes: the shortest interval of any
-// group.
+// calmStep returns the interval between the repeated scrapes, which is the shortest interval of all
+// groups.
 func (r *replay) calmStep() time.Duration {
 	step := defaultEvery
 	for _, g := range r.groups {

@@ -26,8 +26,8 @@ type Ruleset []alerts.Group
 // Shipped returns the rules of package alerts, in the order of its files.
 func Shipped() (Ruleset, error) { return alerts.Load() }
 
-// Parse parses a Prometheus rule file; file is its name in errors. The error has one line for each
-// problem, with the line number in the file.
+// Parse parses a Prometheus rule file. file is its name in error messages. The error has one line
+// for each problem, with the line number in the file.
 func Parse(file string, text []byte) (Ruleset, error) {
 	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, archive.NewParser(), slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
@@ -41,8 +41,8 @@ func Parse(file string, text []byte) (Ruleset, error) {
 }
 
 var (
-	// position matches the line and the column at the start of a rulefmt error, which may contain
-	// this prefix twice. An unknown line or column is 0.
+	// position matches the line and the column at the start of a rulefmt error. An error may
+	// contain this prefix twice. The number 0 means that the line or column is unknown.
 	position = regexp.MustCompile(`^(?:(\d+):\d+: )?(?:(\d+):\d+: )?`)
 	yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
 	noField  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
@@ -156,7 +156,7 @@ func (s Ruleset) Only(names ...string) Ruleset {
 }
 
 // Reads returns the selectors of scraped metrics that the alerts with the given name read, directly
-// or through records.
+// or through recording rules.
 func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 	var all [][]*labels.Matcher
 	seen := map[string]bool{}
@@ -171,13 +171,13 @@ func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 	return all
 }
 
-// follow calls visit for the selectors of an expression that read scraped metrics, directly or
-// through records. It adds the names of these records to seen. any is true if a selector may read
-// series of any rule, because it names no metric or names ALERTS.
+// follow calls visit for each selector of scraped metrics that an expression reads, directly or
+// through recording rules. It adds the records on the way to seen. any is true if a selector may
+// read series of any rule, because it names no metric or names ALERTS.
 func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.VectorSelector)) (any bool) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
-		return false // it was parsed before it joined the set
+		return false // cannot happen: rules in a set have been parsed
 	}
 	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
 		v, ok := n.(*parser.VectorSelector)

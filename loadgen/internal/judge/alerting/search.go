@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// searcher lists the labels of the series that a querier selects.
+// searcher adds the methods of storage.LabelQuerier to a querier. They list the labels of the selected series.
 type searcher struct{ querier }
 
 // LabelNames implements storage.LabelQuerier.

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// store holds the series that rules write in memory. Only one goroutine may use it.
+// store holds the series that rules write, in memory. It is not safe for concurrent use.
 type store struct {
 	byLabels map[string]*promql.Series
 	byName   map[string][]*promql.Series
@@ -123,22 +123,22 @@ func (s *seriesSet) At() storage.Series                { return promql.NewStorag
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
-// Hidden selects series that are hidden from the rules for a time, as if a job had been
-// removed from the scrape configuration, or a metric family had been dropped before it was
-// stored. As in Prometheus, the series end with a staleness marker.
+// Hidden selects series that are hidden from the rules for a time, as if a job had been removed
+// from the scrape configuration or a metric had been dropped before storage. As in Prometheus, a
+// staleness marker ends each hidden series.
 type Hidden struct {
 	Matchers []*labels.Matcher
 	// From is the time of the first hidden scrape, and To of the first visible scrape after it.
 	From, To time.Time
 }
 
-// view is an archive with some data hidden, or extended beyond its end by repeating its
-// last scrape.
+// view is an archive in which some data is hidden, or which is extended beyond its end by
+// repeating its last scrape.
 type view struct {
 	inner  storage.Queryable
 	hidden []Hidden
-	// end is the time of the last scrape, and step the interval at which it is repeated, both
-	// in milliseconds. A step of zero means that it is not repeated.
+	// end is the time of the last scrape, and step the interval at which that scrape is repeated,
+	// both in milliseconds. A step of zero means that the scrape is not repeated.
 	end, step int64
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Visibility says which recorded data an alert reads, and whether that data could make it fire.
+// Visibility says which recorded data an alert reads, and whether the alert could have fired on
+// that data.
 type Visibility struct {
 	// Blind is the reason why the alert could never fire, or "" if it could.
 	Blind string
@@ -23,14 +24,14 @@ type Visibility struct {
 	// counter before its first event.
 	Unborn []string
 	// Instances lists the instances whose metrics the alert reads, sorted. It excludes instances of
-	// which the alert reads only the metric up: such an alert is about lost scrapes.
+	// which the alert reads only the metric up, because such an alert is about failed scrapes.
 	Instances []string
 }
 
-// Known returns a function that reports whether a metric, by the name of its series, is known to
-// exist in a component: the rules of package alerts read it. A test checks these metrics against the
-// source of the components, so a known metric without series had nothing to count. Metrics in drop,
-// which the recorder dropped, are not known.
+// Known returns a function that reports whether a component is known to have a metric, given the
+// name of its series. A metric is known if the rules of package alerts read it, because a test
+// checks these metrics against the source code of the components. A known metric without series had
+// nothing to count. Metrics in drop are not known, because the recorder dropped them.
 func Known(drop []string) func(metric string) bool {
 	known := map[string]bool{}
 	for _, f := range metricnames.For(metricnames.Rules) {
@@ -45,8 +46,8 @@ func Known(drop []string) func(metric string) bool {
 	return func(metric string) bool { return known[metric] }
 }
 
-// Look returns the visibility of the alerts with the given name in an archive. It fails if ctx ends
-// or the archive cannot be read.
+// Look returns the visibility of the alerts with the given name in an archive. known is the
+// function from Known. Look fails if ctx ends or the archive cannot be read.
 func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, known func(metric string) bool) (Visibility, error) {
 	var visible Visibility
 	first, last, err := a.Bounds(ctx)
@@ -108,7 +109,7 @@ func (s *archived) whyNoSeriesFits(selector []*labels.Matcher) string {
 	switch {
 	case len(targets) == 0 || len(s.targets(targets)) > 0 || s.err != nil:
 	case len(jobs) == 0 || len(s.targets(jobs)) > 0:
-		return "no target fits " + text("up", targets)
+		return "no target matches " + text("up", targets)
 	case len(JobsOf(selector)) > 0:
 		return strings.Join(JobsOf(selector), ", ") + " was not scraped"
 	default:
@@ -127,8 +128,8 @@ func (s *archived) whyNoSeriesFits(selector []*labels.Matcher) string {
 			return fmt.Sprintf("no series of %s has a label %s", metric, m.Name)
 		}
 	}
-	if metric == "up" { // every target has it from the first scrape on
-		return "no target fits " + text(metric, selector)
+	if metric == "up" { // every target has this metric from the first scrape
+		return "no target matches " + text(metric, selector)
 	}
 	return ""
 }

@@ -13,8 +13,8 @@ type bounds struct{ least, most float64 }
 
 func (b bounds) width() float64 { return b.most - b.least }
 
-// fixedSchemas returns the flow schemas of components, nodes and probes. They do not match the users of loads, so requests
-// that wait there come from other clients.
+// fixedSchemas returns the flow schemas for components, nodes and probes. The users of loads do not match them, so
+// requests that wait there come from other clients.
 func fixedSchemas() []string {
 	return []string{
 		"exempt", "probes", "system-leader-election", "workload-leader-election", "endpoint-controller", "system-node-high", "system-nodes",
@@ -22,7 +22,7 @@ func fixedSchemas() []string {
 	}
 }
 
-// outside holds the times that the SLI duration of a call excludes: waits in priority and fairness, and webhooks
+// outside holds the time of a call that its SLI duration excludes: waits in priority and fairness, and webhooks
 // (endpoints/metrics, MonitorRequest). Times are means per request, in seconds.
 type outside struct {
 	seconds, resolution float64 // values of seconds below resolution are noise
@@ -31,11 +31,11 @@ type outside struct {
 }
 
 // outside returns bounds for the two parts of the time that the SLI duration of a call excludes: webhooks, and waits in
-// priority and fairness. For a single call only their sum is known: webhook metrics tell calls apart only by operation,
-// and wait metrics only by flow schema. Two limits narrow the bounds:
+// priority and fairness. For a single verb and resource, only their sum is known: webhook metrics tell calls apart only by
+// operation, and wait metrics only by flow schema. Two facts narrow the bounds:
 //
 //   - Webhooks took at least their total time for the operation, minus the most that other calls of the operation can have
-//     spent in them. Waits took at most the rest.
+//     spent in webhooks. Waits took at most the remaining time.
 //   - Waits took at most the total wait in all flow schemas that a load's requests can match.
 func (w window) outside(c call) outside {
 	wet := w.total(famRequest, func(l map[string]string) bool { return c.is(l) && l["dry_run"] == "" })
@@ -67,8 +67,8 @@ func (w window) outside(c call) outside {
 	return o
 }
 
-// waits returns the total time that requests waited in the queues of priority and fairness. It excludes flow schemas that
-// no load's requests match.
+// waits returns the total time that requests waited in the queues of priority and fairness. It excludes flow schemas
+// that the requests of loads never match.
 func (w window) waits() float64 {
 	return w.total(famWait, func(l map[string]string) bool {
 		return l["execute"] != "false" && !slices.Contains(fixedSchemas(), l["flow_schema"])
@@ -96,7 +96,8 @@ func (w window) webhooks(operation string) bounds {
 	return bounds{mutating + validating.least, mutating + validating.most}
 }
 
-// durations returns the total duration of the calls with the same operation as c, without the calls like c.
+// durations returns the total duration of the calls that have the same admission operation as c but another verb,
+// resource or subresource.
 func (w window) durations(c call) float64 {
 	verbs := verbsOf(c.operation)
 	return w.total(famRequest, func(l map[string]string) bool {
@@ -104,8 +105,7 @@ func (w window) durations(c call) float64 {
 	}).sum
 }
 
-// excesses returns the total time by which calls exceed their SLI durations. It covers the calls with the same operation as
-// c, without the calls like c.
+// excesses is like durations, but adds up only the time by which each call exceeds its SLI duration.
 func (w window) excesses(c call) float64 {
 	type key struct{ verb, group, resource, subresource string }
 	all, sli := map[key]total{}, map[key]total{}
@@ -126,10 +126,10 @@ func (w window) excesses(c call) float64 {
 	return sum
 }
 
-// plugins returns bounds for the time that a request of a call spent in admission plugins and policies, without webhooks.
-// The API server measures this time by operation. plugins assumes that all requests of the operation on the resource of c
-// took the same time, and that requests on other resources took any part of the total, up to their whole duration. mean is
-// the mean over all requests of the operation.
+// plugins returns bounds for the time that a request of a call spent in admission plugins and policies, without
+// webhooks. The API server measures this time only by operation. plugins assumes that all requests of the operation
+// on the resource of c took the same time, and that requests on other resources took any part of the total, up to
+// their whole duration. mean is the mean over all requests of the operation.
 func (w window) plugins(c call) (b bounds, mean float64) {
 	verbs := verbsOf(c.operation)
 	of := func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }
@@ -153,8 +153,8 @@ func (w window) plugins(c call) (b bounds, mean float64) {
 	return b, max(all/w.ofOperation(c.operation), b.least)
 }
 
-// served returns the name of the request histogram that bounds the time in admission plugins: the SLI duration, which is
-// closer, if it was recorded.
+// served returns the name of the request histogram that bounds the time in admission plugins: the SLI duration if it
+// was recorded, because it is the tighter bound, otherwise the request duration.
 func (w window) served() string {
 	if w.recorded(famSLI) {
 		return famSLI
@@ -162,9 +162,9 @@ func (w window) served() string {
 	return famRequest
 }
 
-// stored returns the time that writes of an operation to a resource spent at etcd. This time does not belong to admission.
-// Because a graceful deletion is an update at etcd, the time of updates is unknown if there were deletions too; stored then
-// returns 0.
+// stored returns the time that writes of an operation to a resource spent in calls to etcd, which is not part of
+// admission. A graceful deletion is an update in etcd, so the time of updates is unknown if there were deletions too.
+// stored then returns 0.
 func (w window) stored(o call, operation string) float64 {
 	write := map[string]string{"CREATE": "create", "UPDATE": "update", "DELETE": "delete"}[operation]
 	if operation == "UPDATE" && w.calls(o, "DELETE")+w.calls(o, deleteCollection) > 0 {
@@ -173,17 +173,17 @@ func (w window) stored(o call, operation string) float64 {
 	return w.total(famEtcd, func(l map[string]string) bool { return o.sameResource(l) && l["operation"] == write }).sum
 }
 
-// noticeableShare is the difference between a lower and an upper bound up to which the difference is ignored, as a
-// share of the client's mean latency.
+// noticeableShare is the largest difference between a lower and an upper bound that is ignored, as a share of the
+// client's mean latency.
 const noticeableShare = 0.01
 
-// smallShare limits the uncertainty of the time in plugins and policies, as a share of the client's mean latency. Up to
-// this limit, the mean over all requests of the operation is used. The time is uncertain because the metrics do not
-// name the resource of a request.
+// smallShare is the largest uncertainty of the time in plugins and policies, as a share of the client's mean latency,
+// at which the mean over all requests of the operation is used. The time is uncertain because the metrics do not name
+// the resource of a request.
 const smallShare = 0.10
 
-// queues adds to a row a part for priority and fairness, and a part for admission. Time that may belong to either of the
-// two becomes a third part.
+// queues adds to a row a part for priority and fairness, and a part for admission. Time that may belong to either of
+// them becomes a third part.
 func (w window) queues(b *row, c call, all total, perRequest float64) {
 	o := w.outside(c)
 	tolerance := max(noticeableShare*b.ClientMean/max(perRequest, 1e-9), o.resolution)
@@ -214,7 +214,7 @@ func (w window) queues(b *row, c call, all total, perRequest float64) {
 	if !known && w.recorded(famSLI) {
 		both := min(o.seconds, o.webhooks.most+o.fairness.most) - waited - webhooks
 		b.part(result.PartAdmissionOrFairness, both*perRequest, ofCall, famRequest+" less "+famSLI, fmt.Sprintf(
-			"the split is not known: in all, priority and fairness took %s, webhooks %s", between(o.fairness, perRequest), between(o.webhooks, perRequest)))
+			"the two shares are not known: in total, priority and fairness took %s, webhooks %s", between(o.fairness, perRequest), between(o.webhooks, perRequest)))
 	}
 	if c.operation != "" {
 		w.admission(b, c, all, perRequest, webhooks, o.asked, tolerance)
@@ -241,7 +241,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 	if webhooks > 0 {
 		note = join(note, fmt.Sprintf("webhooks included: %.3g ms", webhooks*perRequest*1e3))
 	} else if asked {
-		note = join(note, "webhooks were called, but none of their time is certain to be included")
+		note = join(note, "webhooks were called, but it is not certain that any of their time belongs to these requests")
 	}
 	seconds := plugins.least
 	switch {
@@ -255,7 +255,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 		p := &b.Parts[len(b.Parts)-1]
 		most := (webhooks + plugins.most) * perRequest
 		p.Most = &most
-		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more; metrics cannot tell whether these requests or those of other resources took it", (plugins.most-seconds)*perRequest*1e3))
+		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more; metrics cannot tell whether these requests or requests for other resources took it", (plugins.most-seconds)*perRequest*1e3))
 	}
 }
 

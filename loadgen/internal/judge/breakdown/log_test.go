@@ -155,10 +155,10 @@ func TestAuditSeparatesOwnRequests(t *testing.T) {
 		"alone": {auditOf(100, "patch", "configmaps", "", 11), 0, "audit",
 			[]string{"lag 1", "connect 0", "wire 1", "filters 0.3", "fairness 2", "admission 0.5", "etcd 4", "unexplained 4.2"}, nil},
 		"in a crowd": {auditOf(100, "patch", "configmaps", "", 11), 900, "audit",
-			[]string{"lag 1", "connect 0", "wire 1", "unexplained 11"}, []string{"the API server's time is not split: only 10% of 1000 such requests were ours"}},
+			[]string{"lag 1", "connect 0", "wire 1", "unexplained 11"}, []string{"the API server's time is not split: only 10% of 1000 such requests came from loadgen"}},
 		"incomplete": {auditOf(40, "patch", "configmaps", "", 11), 0, "metrics",
 			[]string{"lag 1", "connect 0", "wire 2", "filters 0.3", "fairness 2", "admission 0.5", "etcd 4", "unexplained 3.2"},
-			[]string{"the audit log has 40 requests, we had answers to 100: it is not used"}},
+			[]string{"the audit log has 40 requests, but loadgen received 100 answers, so the log is not used"}},
 		"of a tenant only": {auditOf(100, "patch", "configmaps", "green", 11), 0, "metrics",
 			[]string{"lag 1", "connect 0", "wire 2", "filters 0.3", "fairness 2", "admission 0.5", "etcd 4", "unexplained 3.2"},
 			[]string{"the audit log has no such request from this run"}},
@@ -209,7 +209,7 @@ func TestAuditOfVariants(t *testing.T) {
 		if rows[i].Variant != want || rows[i].ServerSource != "audit" {
 			t.Errorf("variant %q from %q, want %q from the audit log", rows[i].Variant, rows[i].ServerSource, want)
 		}
-		if !strings.HasPrefix(rows[i].Warnings[0], "the audit log's figures are over 2 loads or variants together") {
+		if !strings.HasPrefix(rows[i].Warnings[0], "the audit log's figures cover 2 loads or variants together") {
 			t.Errorf("it warns %q", rows[i].Warnings)
 		}
 	}

@@ -10,9 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// serverParts adds to a row the parts of the time that the API server took. all is the total
-// over all calls like c. perRequest is the number of calls at the server per request that was
-// sent.
+// serverParts adds to a row the parts of the time at the API server. all is the total over all
+// calls like c. perRequest is the number of calls at the server per sent request.
 func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	if w.recorded(famFilter) {
 		b.part(result.PartFilters, w.filters()*perRequest, ofServer, famFilter+" but priorityandfairness", "")
@@ -41,8 +40,8 @@ func (w window) ofOperation(operation string) float64 {
 	return w.total(famRequest, func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }).count
 }
 
-// etcd adds to a row the time of calls to etcd for the verb and the resource of c. This is the
-// sum, over the etcd operations, of the calls per request times the mean time of the operation.
+// etcd adds to a row the time of calls to etcd for the verb and the resource of c: the sum, over
+// all etcd operations, of the calls per request times the mean time of the operation.
 func (w window) etcd(b *row, c call, perRequest float64) {
 	if !w.recorded(famEtcd) {
 		b.warn("%s was not recorded: the unexplained time includes etcd", famEtcd)
@@ -99,10 +98,10 @@ func (w window) shares(c call, operation string, n float64) map[string]float64 {
 }
 
 // cache adds to a row the time that a read waits until the watch cache is fresh enough. The
-// metric does not name the verb, so cache attributes the waits for a resource in order: first
-// at most one to each list, including the list in the deletion of a collection; then at most
-// one to each GET that did not read from etcd. The remaining waits belong to watches that begin
-// with the current state.
+// metric does not name the verb, so cache attributes the waits for a resource in this order: at
+// most one to each list (including the list in the deletion of a collection), then at most one to
+// each GET that did not read from etcd. The remaining waits belong to watches that begin with the
+// current state.
 func (w window) cache(b *row, c call, perRequest float64) {
 	if c.verb != "LIST" && c.verb != deleteCollection && c.verb != "GET" {
 		return
@@ -126,7 +125,7 @@ func (w window) cache(b *row, c call, perRequest float64) {
 	b.part(result.PartCache, each*t.mean()*perRequest, ofResource, famReadWait, note)
 }
 
-// call is a verb and a resource, in the terms of the API server.
+// call is a verb and a resource, in the API server's names.
 type call struct {
 	verb                         string // label verb: GET, LIST, POST, PUT, PATCH, APPLY, DELETE; or deleteCollection
 	group, resource, subresource string
@@ -134,10 +133,10 @@ type call struct {
 	audit                        string // the verb in audit events
 }
 
-// callOf returns the verb and resource of a request in the terms of the API server, or false if
-// metrics do not distinguish such requests. The names for metrics follow endpoints/metrics
-// (CleanVerb, CanonicalVerb), which distinguishes an apply from a patch by its content type.
-// The verb for audit follows endpoints/request (RequestInfo), which does not distinguish them.
+// callOf returns the verb and resource of a request in the API server's names, or false if its
+// metrics do not distinguish such requests. The names in metrics follow endpoints/metrics
+// (CleanVerb, CanonicalVerb), which tell an apply from a patch by the content type. The verb in
+// audit events follows endpoints/request (RequestInfo), which does not tell them apart.
 func callOf(r result.Requests) (call, bool) {
 	if strings.HasPrefix(r.Resource, "/") { // a path such as /openapi/v3: metrics do not distinguish them
 		return call{}, false
@@ -182,8 +181,8 @@ func verbsOf(operation string) []string {
 	return map[string][]string{"CREATE": {"POST"}, "UPDATE": {"PUT", "PATCH", "APPLY"}, "DELETE": {"DELETE"}}[operation]
 }
 
-// user is a set of verbs whose requests make etcd calls of one operation. most is the maximum
-// number of these calls per request; zero means no maximum.
+// user is a set of verbs whose requests make etcd calls of the same operation. most is the
+// maximum number of these calls per request; zero means no maximum.
 type user struct {
 	verbs []string
 	most  float64
@@ -192,10 +191,10 @@ type user struct {
 // usersOf returns the verbs whose requests make calls of an operation of
 // etcd_request_duration_seconds, in the order in which calls are attributed to them. The
 // histogram does not name the verb, so the order follows upstream's code
-// (registry/generic/registry/store.go, storage/etcd3/store.go). A DELETE reads the object once;
-// a GET does so too, unless it names a resourceVersion. An update reads only for a retry. An
+// (registry/generic/registry/store.go, storage/etcd3/store.go). A DELETE reads the object once,
+// and so does a GET, unless it names a resourceVersion. An update reads only for a retry. An
 // apply or an update may create the object. A graceful delete is an update. The deletion of a
-// collection is a list, and then a read and a delete of each object. perCollection is the
+// collection is a list, followed by a read and a delete of each object. perCollection is the
 // number of objects that such a request deletes, or 0 if no object was deleted immediately.
 // Operations that only count objects are left out.
 func usersOf(operation string, perCollection float64) []user {

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The metrics of the scheduler that its time is computed from.
+// The metrics from which the time of the scheduler is computed.
 const (
 	famAttempts = "scheduler_schedule_attempts_total"
 	famPoint    = "scheduler_framework_extension_point_duration_seconds"
@@ -22,17 +22,16 @@ const (
 	famExecuted = "scheduler_plugin_evaluation_total"
 )
 
-// signPoint is the extension point that computes signatures of pods. The scheduler may drop measurements of
-// this extension point, as it does for plugins.
+// signPoint is the extension point that computes signatures of pods. The scheduler may drop measurements of this
+// extension point, just as it drops measurements of plugins.
 const signPoint = "Sign"
 
 // lastPointBucket is the highest finite bucket bound of famPoint, in seconds. Prometheus returns this bound for
 // any quantile beyond it.
 const lastPointBucket = 0.2048
 
-// Scheduler splits the time of the scheduler by extension points and plugins, for each phase with scheduling
-// attempts. If the counters of a phase cannot be compared, Missing gives the reason. Scheduler fails only if
-// ctx ends.
+// Scheduler splits the time of the scheduler by extension point and plugin, for each phase with scheduling attempts.
+// If the counters of a phase cannot be compared, Missing holds the reason. Scheduler fails only if ctx ends.
 func Scheduler(ctx context.Context, rec *rundir.Recorded) ([]result.Scheduling, error) {
 	if rec.Archive == nil {
 		return nil, nil
@@ -98,9 +97,9 @@ func extensionPoints(all []series, p99 map[string]float64) []result.ExtensionPoi
 	return out
 }
 
-// pluginTimes estimates the time of each plugin: the mean of its measurements times the number of its
-// executions. The scheduler measures plugins only in a tenth of its cycles (pluginMetricsSamplePercent in
-// pkg/scheduler/schedule_one.go), and drops measurements above 1,000 a second
+// pluginTimes estimates the time of each plugin: the mean of its measurements times the number of its executions. An
+// estimate is needed because the scheduler measures plugins only in a tenth of its cycles (pluginMetricsSamplePercent
+// in pkg/scheduler/schedule_one.go), and drops measurements above 1,000 a second
 // (pkg/scheduler/metrics/metric_recorder.go).
 func pluginTimes(all, points []series, executed map[string]counter) []result.PluginTime {
 	type place struct{ plugin, point string }
@@ -146,14 +145,14 @@ func sumBy[K comparable](all []series, key func(labels map[string]string) K) map
 	return out
 }
 
-// pointP99 returns the 99th percentile of the runs of each extension point, in seconds. It leaves out quantiles
+// pointP99 returns the 99th percentile of the run time of each extension point, in seconds. It leaves out quantiles
 // beyond lastPointBucket.
 func pointP99(ctx context.Context, a *archive.Archive, p result.Phase) (map[string]float64, error) {
 	samples, err := a.Instant(ctx, fmt.Sprintf("histogram_quantile(0.99, sum by (le, extension_point) (increase(%s_bucket{job=%q}[%s])))",
 		famPoint, control.KindScheduler, archive.Window(p.Start, p.End)), p.End)
 	out := map[string]float64{}
 	for _, s := range samples {
-		if s.V < lastPointBucket { // not NaN either
+		if s.V < lastPointBucket { // false for NaN
 			out[s.Labels["extension_point"]] = s.V
 		}
 	}

@@ -45,7 +45,7 @@ func (t total) mean() float64 {
 
 func (t total) plus(o total) total { return total{t.sum + o.sum, t.count + o.count} }
 
-// series is the increase of one histogram of one API server in a window.
+// series is the increase of one histogram in a window, on one instance.
 type series struct {
 	labels map[string]string
 	total
@@ -54,7 +54,7 @@ type series struct {
 // server holds the histograms of all API servers in a window, by family. A family that
 // was not recorded has no entry.
 type server struct {
-	// missing says why there is no data.
+	// missing is the reason why there is no data, or "".
 	missing  string
 	families map[string][]series
 }
@@ -71,8 +71,8 @@ func (s server) total(family string, want func(l map[string]string) bool) total 
 	return t
 }
 
-// by adds up the histograms of a family that want accepts, grouped by the values of a label. It
-// skips histograms without observations.
+// by adds up the histograms of a family for which want returns true, grouped by the values of a
+// label. It skips histograms without observations.
 func (s server) by(family, label string, want func(l map[string]string) bool) map[string]total {
 	all := map[string]total{}
 	for _, one := range s.families[family] {
@@ -83,9 +83,9 @@ func (s server) by(family, label string, want func(l map[string]string) bool) ma
 	return all
 }
 
-// readServer reads the observations of the API servers in a phase: the exact difference
-// between the scrapes at the boundaries of the phase, without extrapolation. It fails
-// only if ctx ends; any other reason for missing data is in server.missing.
+// readServer reads the increases of the API servers' histograms in a phase: the exact differences
+// between the scrapes at the boundaries of the phase, without extrapolation. It fails only if ctx
+// ends; server.missing holds any other error.
 func readServer(ctx context.Context, a *archive.Archive, p result.Phase, outages timeline.Outages) (server, error) {
 	if a == nil {
 		return server{missing: "there is no archive of metrics"}, nil
@@ -142,8 +142,8 @@ type counter struct {
 	gain   float64
 }
 
-// gained returns the increase of each counter with the given name and job in a phase, by
-// its labels. A counter that is missing at the start of the phase counts as zero there.
+// gained returns the increase of each counter with the given name and job in a phase. The keys are
+// the labels. A counter without a value at the start of the phase counts as zero there.
 func gained(ctx context.Context, a *archive.Archive, job string, p result.Phase, name string) (map[string]counter, error) {
 	at := func(t time.Time) ([]archive.Series, error) {
 		return a.Samples(ctx, t, t, archive.Equal(model.MetricNameLabel, name), archive.Equal("job", job))
@@ -173,8 +173,9 @@ func gained(ctx context.Context, a *archive.Archive, job string, p result.Phase,
 }
 
 // unfit returns the reason why the counters of a job at the start and the end of a phase cannot be compared, or "" if
-// they can. They cannot if a process was not scraped at both times, or was replaced. That holds even if a fault of the
-// scenario was the cause, because the counts of the old process are lost. The reason then names the fault.
+// they can. They cannot be compared if a process was replaced or was not scraped at both times. This also applies if
+// a fault of the scenario was the cause, because the counts of the old process are lost. The reason then names the
+// fault.
 func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase, outages timeline.Outages) (string, error) {
 	job := archive.Equal("job", kind)
 	instances, err := a.Instances(ctx, p.Start, p.End, archive.Equal(model.MetricNameLabel, "up"), job)
@@ -215,7 +216,7 @@ func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase,
 	return "", nil
 }
 
-// because formats a fault as the end of a sentence, in parentheses. It returns "" if fault is "".
+// because returns the fault in parentheses, to append to a reason. It returns "" if fault is "".
 func because(fault string) string {
 	if fault == "" {
 		return ""

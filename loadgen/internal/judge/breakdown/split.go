@@ -1,7 +1,7 @@
-// Package breakdown splits the mean time that a client waited into parts: the generator,
-// the connection and the layers of the API server. It uses the measurements of the
-// generator, the archive and the summary of the audit log. It does not split quantiles,
-// because they do not add up. docs/reference/breakdown.md has the formula and the source of
+// Package breakdown splits the mean request latency that clients measured into parts: the
+// generator, the connection and the layers of the API server. It uses the measurements of the
+// generator, the archive and the summary of the audit log. It does not split quantiles, because the
+// quantiles of parts do not add up. docs/reference/breakdown.md has the formula and the source of
 // each part.
 package breakdown
 
@@ -17,22 +17,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// leastShare and mostShare bound our share of the requests that the API servers counted for a
-// verb and a resource. Outside of them, the servers' metrics are not used. With a share s, the
-// mean of the servers is wrong by (1-s) times the difference between the mean of other clients'
-// requests and the mean of the run's requests. For example, at 80% it is wrong by half if theirs take 3.5
-// times as long. A share well over 1 means that some API servers were not scraped.
+// leastShare and mostShare bound our share: the run's own requests as a share of all requests that
+// the API servers counted for a verb and a resource. Outside the bounds, the servers' metrics are
+// not used. With a share s, the servers' mean is wrong by (1-s) times the difference between the
+// mean of other clients' requests and the mean of our requests. For example, at 80% it is wrong by
+// half if the requests of other clients take 3.5 times as long. A share well over 1 means that some
+// API servers were not scraped.
 const (
 	leastShare = 0.80
 	mostShare  = 1.20
 )
 
-// mentionShare is the minimum share of other clients' requests that a warning mentions.
+// mentionShare is the minimum difference of a share from 1 that gives a warning.
 const mentionShare = 0.02
 
-// Split splits the mean latency of the requests of each load and of measured changes, for
-// each phase. If there is no archive or no audit summary, the rows say what is missing. A
-// load without requests in a phase has no row. Split fails only if ctx ends.
+// Split splits the mean latency of the requests of each load and of each measured change, for each
+// phase. Without an archive or an audit summary, warnings in the rows say what is missing. A load
+// without requests in a phase has no row. Split fails only if ctx ends.
 func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error) {
 	outages, _ := timeline.Of(rec.Timeline).Outages()
 	var rows []result.Breakdown
@@ -49,7 +50,6 @@ func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error
 	return rows, nil
 }
 
-// window is one phase with its data.
 type window struct {
 	phase result.Phase
 	loads []result.Requests
@@ -70,16 +70,16 @@ func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown
 
 type row struct{ result.Breakdown }
 
-// part adds a part to the row. Instead of a negative part, which shows that the measurements do
-// not fit together, it adds 0 and a warning.
+// part adds a part to the row. A negative time shows that the measurements do not fit together;
+// part then adds 0 and a warning.
 func (b *row) part(name string, seconds float64, of, source, note string) {
 	const noticeable = -1e-6
 	if seconds < noticeable {
 		switch name {
 		case result.PartWire:
-			b.warn("wire is negative: the server's mean is over requests that were slower than these, or its handlers continued after the answer; it is shown as 0")
+			b.warn("the wire time is negative and shown as 0: the server's mean includes slower requests than these, or its handlers continued after the answer")
 		default:
-			b.warn("%s is negative: clocks or counters were read out of step; it is shown as 0", name)
+			b.warn("the time of %s is negative and shown as 0: clocks or counters were not read at the same time", name)
 		}
 	}
 	b.Parts = append(b.Parts, result.BreakdownPart{Name: name, Seconds: max(seconds, 0), Of: of, Source: source, Note: note})
@@ -89,7 +89,7 @@ func (b *row) warn(format string, args ...any) {
 	b.Warnings = append(b.Warnings, fmt.Sprintf(format, args...))
 }
 
-// The sets of requests over which a mean is taken.
+// The sets of requests that the mean of a part covers.
 const (
 	ofOurs      = "our requests"
 	ofCall      = "verb and resource"
@@ -106,7 +106,7 @@ func (w window) split(r result.Requests) result.Breakdown {
 		Count: r.Latency.Count, ClientMean: r.Latency.Mean, ClientP99: r.Latency.P99,
 	}}
 	if w.phase.Interrupted {
-		b.warn("the phase was interrupted: requests in flight at its end are counted on one side only")
+		b.warn("the phase was interrupted: requests in flight at its end are counted only by the client or only by the server")
 	}
 	b.part(result.PartLag, r.Lag.Mean, ofOurs, clientSource, "")
 	if r.Connect.Count > 0 {
@@ -117,9 +117,9 @@ func (w window) split(r result.Requests) result.Breakdown {
 	return b.Breakdown
 }
 
-// fit sets Unexplained to the mean minus all parts. If the parts add up to more than the mean,
-// because some of them are means over other requests too, fit scales the parts of the API
-// server down by a common factor.
+// fit sets Unexplained to the mean latency minus all parts. If the parts add up to more than the
+// mean, because some are means over other requests too, fit scales down all parts of the API server
+// by the same factor.
 func (b *row) fit() {
 	left, server := b.ClientMean, 0.0
 	ours := func(name string) bool {
@@ -135,7 +135,7 @@ func (b *row) fit() {
 	left = max(left, 0)
 	if server > left {
 		if server-left > noticeableShare*b.ClientMean {
-			b.warn("the API server's parts add up to %.3g ms, but only %.3g ms of the mean is left for them: they are means over other requests too, so they are scaled down", server*1e3, left*1e3)
+			b.warn("the API server's parts add up to %.3g ms, but only %.3g ms of the client's mean remains for them: the parts are scaled down, because they are means that include other requests", server*1e3, left*1e3)
 		}
 		for i := range b.Parts {
 			if !ours(b.Parts[i].Name) {
@@ -186,9 +186,9 @@ func (w window) splitService(b *row, r result.Requests) {
 	w.serverParts(b, c, all, perSent(r, handled(r)))
 }
 
-// audited returns the mean time of our requests at the API server according to the audit
-// log, and the number of audited requests per sent request. ok is false if the audit log
-// cannot be used.
+// audited returns the mean time of our requests at the API server according to the audit log, and
+// the number of audited requests per sent request. ok is false if the audit log has no usable data
+// on these requests.
 func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest float64, ok bool) {
 	class, found := w.audit.ClassOf(w.phase.Name, c.audit, r.Resource, r.Tenant)
 	if !found {
@@ -205,7 +205,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 			continue
 		}
 		if o.Verb != r.Verb {
-			b.warn("the audit log cannot tell %s from %s: it is not used", r.Verb, o.Verb)
+			b.warn("the audit log cannot tell %s from %s, so it is not used", r.Verb, o.Verb)
 			return 0, 0, false
 		}
 		ours += max(answered(o), o.Pages)
@@ -214,13 +214,13 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	share := float64(class.Server.Count) / float64(max(ours, 1))
 	switch {
 	case share < leastShare || share > mostShare:
-		b.warn("the audit log has %d requests, we had answers to %d: it is not used", class.Server.Count, ours)
+		b.warn("the audit log has %d requests, but loadgen received %d answers, so the log is not used", class.Server.Count, ours)
 		return 0, 0, false
 	case share < 1-mentionShare || share > 1+mentionShare:
-		b.warn("the audit log has %d requests, we had answers to %d", class.Server.Count, ours)
+		b.warn("the audit log has %d requests, but loadgen received %d answers", class.Server.Count, ours)
 	}
 	if rows > 1 {
-		b.warn("the audit log's figures are over %d loads or variants together", rows)
+		b.warn("the audit log's figures cover %d loads or variants together", rows)
 	}
 	b.ServerP99, b.ServerSource, b.Slow = &class.Server.P99, "audit", class.Slow
 	return class.Server.Mean, perSent(r, max(answered(r), r.Pages)), true
@@ -249,13 +249,13 @@ func (w window) refusal(b *row, c call, all total) string {
 	b.OurShare = &share
 	switch {
 	case share < leastShare:
-		return fmt.Sprintf("only %.0f%% of %.0f such requests were ours, so the server's mean includes too many requests of other clients", share*100, all.count)
+		return fmt.Sprintf("only %.0f%% of %.0f such requests came from loadgen, so the server's mean includes too many requests of other clients", share*100, all.count)
 	case share > mostShare:
-		return fmt.Sprintf("the API servers counted %.0f of our %d requests: not all of them were scraped", all.count, ours)
+		return fmt.Sprintf("the API servers counted %.0f of loadgen's %d requests: not all API servers were scraped", all.count, ours)
 	case share < 1-mentionShare:
-		b.warn("%.1f%% of the requests in the server's means came from other clients", (1-share)*100)
+		b.warn("the server's mean times include requests of other clients: %.1f%% of the requests", (1-share)*100)
 	case share > 1+mentionShare:
-		b.warn("the API servers counted %.0f of our %d requests", all.count, ours)
+		b.warn("the API servers counted %.0f of loadgen's %d requests", all.count, ours)
 	}
 	if rows > 1 {
 		b.warn("the server's means cover %d loads, variants or tenants, because metrics cannot tell them apart", rows)
@@ -274,15 +274,15 @@ func answered(r result.Requests) int64 {
 	return n
 }
 
-// handled returns the number of requests that reached a handler, as far as statuses show.
-// It excludes refusals by authentication, authorization, and priority and fairness, because
-// the request histograms do not count them.
+// handled returns the number of requests that reached a handler, judged by their status codes. It
+// excludes requests refused by authentication, authorization, or priority and fairness, because the
+// request histograms do not count them.
 func handled(r result.Requests) int64 {
 	return max(answered(r)-r.Outcomes["401"]-r.Outcomes["403"]-r.Outcomes["429"], 0)
 }
 
-// perSent returns the number of requests at the server per sent request. The number is less
-// than one if some requests never arrived, and more than one if lists have several pages.
+// perSent returns the number of requests at the server per sent request. It is less than one if
+// some requests never arrived, and more than one if lists have several pages.
 func perSent(r result.Requests, at int64) float64 {
 	return float64(max(at, r.Pages)) / float64(r.Latency.Count)
 }

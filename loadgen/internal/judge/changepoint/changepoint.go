@@ -1,6 +1,7 @@
-// Package changepoint finds changes in the history of a figure. It uses E-divisive means (Matteson and James, A
-// nonparametric approach for multiple change point analysis of multivariate data, 2014), with Welch's t-test instead of
-// permutations, like Apache Otava (Hunter). It is meant for histories; package paired judges a single change.
+// Package changepoint finds the changes of a figure in its values over many runs. It uses E-divisive means (Matteson
+// and James, A nonparametric approach for multiple change point analysis of multivariate data, 2014), with Welch's
+// t-test instead of permutations, like Apache Otava (Hunter). It is meant for long histories; to compare two
+// versions, use package paired.
 package changepoint
 
 import (
@@ -15,7 +16,7 @@ import (
 type Options struct {
 	Alpha  float64 // maximum two-sided p-value of a change
 	Change float64 // minimum change of the mean: 0.05 is 5%
-	Window int     // maximum number of values on each side by which a change is judged
+	Window int     // maximum number of values on each side of a change that the test uses
 }
 
 // Default returns Otava's options, with a minimum change of 5%.
@@ -24,8 +25,8 @@ func Default() Options { return Options{Alpha: 0.001, Change: 0.05, Window: 50} 
 // Point is a change in a history.
 type Point struct {
 	Index         int     // index of the first value after the change
-	Before, After float64 // means of the values on each side
-	P             float64
+	Before, After float64 // means of the values before and after the change
+	P             float64 // two-sided p-value of the change
 }
 
 // Change returns the relative change of the mean: 0.05 is an increase by 5%.
@@ -93,14 +94,14 @@ func (o Options) judge(values []float64, from, at, to int) Point {
 	return p
 }
 
-// split returns the index at which the two parts of a series differ most, by their energy distance weighted with their
-// sizes. ok is false if the series is too short.
+// split returns the index at which the two parts of a series differ most. The measure is their energy distance,
+// weighted with their sizes. ok is false if the series is too short.
 func split(x []float64) (at int, ok bool) {
 	n := len(x)
 	if n < LeastValues {
 		return 0, false
 	}
-	// left, right and across are sums of |xi-xj|, which are updated as the split moves on by one value.
+	// left, right and across are sums of |xi-xj|, updated each time the split moves by one value.
 	left, right, across := 0.0, 0.0, 0.0
 	for i := range n {
 		for j := i + 1; j < n; j++ {

@@ -22,8 +22,8 @@ type alert struct {
 	known func(metric string) bool
 }
 
-// book holds the rulesets whose alerts a gate may name: first the rules given with the gates, then the shipped rules. Each
-// ruleset is replayed only once, for all gates that name one of its alerts.
+// book holds the rulesets whose alerts gates may name: first the rules given with the gates, then the shipped rules.
+// Each ruleset is replayed only once, for all gates that name one of its alerts.
 type book struct {
 	extra *alerting.Ruleset
 	// shipped returns the shipped rules. They are read at the first call, because most scenarios name no alert.
@@ -74,7 +74,7 @@ func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error
 		for _, rules := range all {
 			known = append(known, rules.Alerts()...)
 		}
-		hint := "docs/reference/alerts.md lists them; rules of yours: `loadgen gate --rules`, `loadgen run --abort-rules`"
+		hint := "docs/reference/alerts.md lists them; to use your own rules, run `loadgen gate --rules` or `loadgen run --abort-rules`"
 		return s.Errorf(path+".alert", strictyaml.Hint(c.Alert, known, hint), "unknown alert %q", c.Alert)
 	}
 	rules := all[at]
@@ -97,7 +97,8 @@ func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error
 	return nil
 }
 
-// replays returns the history of the alerts that gates name, from one replay of each ruleset.
+// replays evaluates each ruleset once over the archive, and returns the histories of the alerts that gates name.
+// Without an archive, the map is empty.
 func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*alerting.Ruleset]alerting.History, error) {
 	names := map[*alerting.Ruleset][]string{}
 	for _, c := range gates {
@@ -114,7 +115,7 @@ func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*al
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
-		if err != nil { // such as an archive without scrapes
+		if err != nil { // for example because the archive has no scrapes
 			h.Failed = map[string]error{}
 			for _, name := range named {
 				h.Failed[name] = err
@@ -190,7 +191,7 @@ func (c Compiled) lookedBack(f alerting.Firing, phases map[string]result.Phase) 
 			in = ", in " + name
 		}
 	}
-	return fmt.Sprintf(" (fired at %s; looks back %s: from %s%s)", clock(f.Fired), span(back), clock(from), in)
+	return fmt.Sprintf(" (fired at %s; its rules look back %s, to %s%s)", clock(f.Fired), span(back), clock(from), in)
 }
 
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
@@ -201,7 +202,7 @@ func pending(h alerting.History, name string) string {
 			continue
 		}
 		if f.Resolved.IsZero() {
-			return ", but was pending at the end of the run"
+			return ", but was pending (not yet firing) at the end of the run"
 		}
 		return fmt.Sprintf(", but was pending for %s", show("seconds", f.Resolved.Sub(f.Pending).Seconds()))
 	}
@@ -210,8 +211,8 @@ func pending(h alerting.History, name string) string {
 
 func span(d time.Duration) string { return show("seconds", d.Seconds()) }
 
-// silenceDoubts returns the reasons why the alert's silence proves nothing, such as lost scrapes, and notes on the
-// data.
+// silenceDoubts is called for an alert that did not fire. It returns the reasons why the alert might have fired with
+// complete data, such as lost scrapes, and notes on the data.
 func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why []reading, notes []string, err error) {
 	for _, w := range windows {
 		if w.missing != "" {
@@ -256,9 +257,9 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 	return why, notes, nil
 }
 
-// harmless reports whether the lost scrape in the gap cannot have kept the alert from firing. For this, each range that
-// the alert reads must still hold two samples, and no pending alert may have been resolved in the gap. A Prometheus
-// server also evaluates rules over such gaps.
+// harmless reports whether the lost scrape in the gap cannot have kept the alert from firing: each range that the
+// alert reads still contains two samples, and no pending alert was resolved in the gap. A Prometheus server also
+// evaluates rules over such gaps.
 func (c Compiled) harmless(gap stretch, h alerting.History) bool {
 	between := gap.to.Sub(gap.from) // between the adjacent scrapes: two intervals
 	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {

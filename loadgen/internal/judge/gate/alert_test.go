@@ -114,7 +114,7 @@ func TestOneLostScrapeLeavesAlertsJudged(t *testing.T) {
 	a := l.Archive()
 	for _, alert := range []string{"EtcdWALFsyncVerySlow", "EtcdLeaderChanges", "EtcdNoLeader"} {
 		g := judged(t, "{name: g, alert: "+alert+", fires: false, over: [storm]}", a, m)
-		expect(t, alert, g, result.Pass, 0, "scrapes of etcd-1 lost in storm: 1, none next to another")
+		expect(t, alert, g, result.Pass, 0, "scrapes of etcd-1 lost in storm: 1, no two in a row")
 	}
 	expect(t, "one that fires", judged(t, "{name: g, alert: EtcdWALFsyncSlow, fires: true, over: [storm]}", a, m), result.Pass, 1, "fired 73 s into storm")
 	rules := parseRules(t, `
@@ -179,7 +179,7 @@ func TestAlertTellsHowFarItLooksBack(t *testing.T) {
 	a := l.Archive()
 	g := judged(t, "{name: g, alert: EtcdWALFsyncSlow, fires: false, over: [recovery]}", a, m)
 	fired := m.Phases[1].Start.Add(73 * time.Second).UTC()
-	want := "(fired at " + fired.Format(time.TimeOnly) + "; looks back 3m0s: from " + fired.Add(-3*time.Minute).Format(time.TimeOnly) + ", before the first phase)"
+	want := "(fired at " + fired.Format(time.TimeOnly) + "; its rules look back 3m0s, to " + fired.Add(-3*time.Minute).Format(time.TimeOnly) + ", before the first phase)"
 	if !strings.Contains(g.Detail, want) {
 		t.Errorf("detail %q, want %q in it", g.Detail, want)
 	}
@@ -276,7 +276,7 @@ groups:
 		{"Behind", "storm", result.NoData, "it looks 10m0s back"},
 		{"Namespaced", "storm", result.NoData, "no series of process_open_fds has a label namespace"},
 		{"NoSuchJobs", "storm", result.NoData, `nothing with job=~"kube-etcd.*" was scraped`},
-		{"NoSuchTarget", "storm", result.NoData, `no target fits up{instance="10.0.0.1:2379",job="etcd"}`},
+		{"NoSuchTarget", "storm", result.NoData, `no target matches up{instance="10.0.0.1:2379",job="etcd"}`},
 	} {
 		gates, err := CompileWith(parse(t, "{name: g, alert: "+c.alert+", fires: false, over: ["+c.over+"]}"), rules)
 		if err != nil {
@@ -329,7 +329,7 @@ func TestAlertAfterItsCause(t *testing.T) {
 		phase("calm", 4*time.Minute, 0), phase("storm", 22*time.Second, 18*time.Second), phase("recovery", 90*time.Second, 0),
 	}}
 	g := judged(t, "{name: g, alert: EtcdWALFsyncSlow, fires: false, over: [recovery]}", l.Archive(), m)
-	if g.Verdict != result.Fail || !strings.Contains(g.Detail, "into recovery") || !strings.Contains(g.Detail, "looks back 3m0s: from ") || !strings.Contains(g.Detail, ", in calm)") {
+	if g.Verdict != result.Fail || !strings.Contains(g.Detail, "into recovery") || !strings.Contains(g.Detail, "its rules look back 3m0s, to ") || !strings.Contains(g.Detail, ", in calm)") {
 		t.Errorf("%s: %q", g.Verdict, g.Detail)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// AllowNoData marks the gates whose missing data is ignored. A name is the name of a gate or of the alert that the gate
-// judges. AllowNoData fails if a name fits no gate.
+// AllowNoData sets that missing data of the named gates is ignored. A name is the name of a gate, or of the alert
+// that a gate is about. AllowNoData fails if a name matches no gate.
 func AllowNoData(gates []Compiled, names []string) error {
 	var errs []error
 	for _, name := range names {

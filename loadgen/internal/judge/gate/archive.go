@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// window is a part of the run over which a gate takes one value.
+// window is a part of the run for which a gate computes one value.
 type window struct {
 	name       string
 	phases     []string
@@ -223,8 +223,8 @@ func describe(set map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// explainQuantile adds to a reading the number of observations and the bucket of its quantile.
-// It marks a quantile beyond the last bucket, where the true value is unknown.
+// explainQuantile adds to a reading the number of observations and the bucket that contains the quantile. If that is
+// the last bucket, it marks the value as a lower bound, because the true value is unknown.
 func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w window, group map[string]string, r *reading) error {
 	expr := fill(c.objective.Histogram.buckets(), archive.Window(w.start, w.end), 1)
 	samples, err := a.Instant(ctx, expr, w.end)
@@ -256,7 +256,7 @@ func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w win
 			}
 			if math.IsInf(b.UpperBound, 1) {
 				r.atLeast = true
-				r.detail = fmt.Sprintf("%.0f observations, past the last bucket's %s", total, show(c.objective.Unit, low))
+				r.detail = fmt.Sprintf("%.0f observations; the quantile is past the last bucket, which ends at %s", total, show(c.objective.Unit, low))
 			}
 			return nil
 		}

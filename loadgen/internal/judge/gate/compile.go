@@ -124,7 +124,7 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 		c.objective, c.known = Objective{Name: "expr", Expr: g.Expr}, alerting.Known(s.Record.Drop)
 	}
 	if g.Together && c.objective.Expr == "" {
-		return fail("together", "leave it out", "objective %s is measured in each phase by itself", c.objective.Name)
+		return fail("together", "leave it out", "objective %s is always measured for each phase separately", c.objective.Name)
 	}
 	c.objective.Spans = c.objective.Spans || g.Together
 	bound, field := g.Max, "max"
@@ -206,11 +206,11 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 		}
 	}
 	if len(known) == 0 {
-		return s.Errorf(path+".objective", "add load: "+scenario.LoadExample(c.objective.Results)+" to a phase", "no load of the scenario fits objective %s", c.objective.Name)
+		return s.Errorf(path+".objective", "add load: "+scenario.LoadExample(c.objective.Results)+" to a phase", "the scenario has no load that objective %s can judge", c.objective.Name)
 	}
 	switch {
 	case c.Load != "" && !right:
-		return s.Errorf(path+".load", "loads it can judge: "+strings.Join(known, ", "), "no load %q fits objective %s", c.Load, c.objective.Name)
+		return s.Errorf(path+".load", "loads it can judge: "+strings.Join(known, ", "), "there is no load %q that fits objective %s", c.Load, c.objective.Name)
 	case len(c.expects) == 0:
 		return s.Errorf(path+".over", "name a phase with "+strings.Join(known, " or "), "no load that fits objective %s runs in %s", c.objective.Name, strings.Join(c.Over, ", "))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// customFigure reads the gate's figure in each phase.
+// customFigure reads the figure that the gate names (MEASUREMENT/FIGURE, from a custom measurement) in each phase.
 func customFigure(e evidence) finding {
 	measurement, name, _ := strings.Cut(e.Figure, "/")
 	var known []string
@@ -44,7 +44,7 @@ func customFigure(e evidence) finding {
 // bound without a unit fits any figure.
 func (e evidence) customReading(f result.CustomFigure) reading {
 	if u := e.objective.Unit; u != scenario.Number && string(u) != f.Unit {
-		return reading{missing: fmt.Sprintf("figure %s is in %s, and its bound in %s", e.Figure, nameUnit(scenario.Unit(f.Unit)), u)}
+		return reading{missing: fmt.Sprintf("figure %s is in %s, but its bound is in %s", e.Figure, nameUnit(scenario.Unit(f.Unit)), u)}
 	}
 	return reading{value: f.Value}
 }

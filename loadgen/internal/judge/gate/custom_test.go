@@ -29,7 +29,7 @@ func TestCustomFigures(t *testing.T) {
 		{gateCase{"figure: reconcile/p99, max: 500ms, over: [calm, recovery]", result.Pass, 0.4, "worst of 2: recovery"}, m},
 		{gateCase{"figure: reconcile/p99, max: 0.5", result.Fail, 0.9, "storm"}, m},
 		{gateCase{"figure: reconcile/cache, min: 1MB", result.Pass, 1e6, "worst of 3: calm"}, m},
-		{gateCase{"figure: reconcile/p99, max: 1MB", result.NoData, 0, "figure reconcile/p99 is in seconds, and its bound in bytes"}, m},
+		{gateCase{"figure: reconcile/p99, max: 1MB", result.NoData, 0, "figure reconcile/p99 is in seconds, but its bound is in bytes"}, m},
 		{gateCase{"figure: reconcile/p98, max: 1s", result.NoData, 0, "measurement reconcile has no figure p98; it has cache, p99"}, m},
 		{gateCase{"figure: lost/p99, max: 1s, over: [storm]", result.NoData, 0, "measurement lost in storm: no watch"}, m},
 		{gateCase{"figure: other/p99, max: 1s, over: [storm]", result.NoData, 0, "measurement other was not made in storm"}, m},
@@ -44,8 +44,8 @@ func TestCustomFigureErrors(t *testing.T) {
 	for gate, want := range map[string]string{
 		"objective: custom-figure, max: 1s":                                    "gates.g: objective custom-figure names no figure (write figure: MEASUREMENT/FIGURE, for example reconcile/p99)",
 		"objective: custom-figure, figure: p99, max: 1s":                       `gates.g.figure: "p99" is not a figure (write MEASUREMENT/FIGURE`,
-		"objective: wal-fsync, figure: reconcile/p99, max: 1s":                 "gates.g.figure: it belongs to objective custom-figure (leave it out, or write objective: custom-figure)",
-		"alert: etcdNoLeader, fires: false, figure: reconcile/p99":             "gates.g.figure: it belongs to objective custom-figure",
+		"objective: wal-fsync, figure: reconcile/p99, max: 1s":                 "gates.g.figure: only objective custom-figure has this field (leave it out, or write objective: custom-figure)",
+		"alert: etcdNoLeader, fires: false, figure: reconcile/p99":             "gates.g.figure: only objective custom-figure has this field",
 		"objective: custom-figure, figure: reconcile/p99, load: patch, max: 1": "gates.g.load: objective custom-figure is not about a load",
 	} {
 		s, err := scenario.Parse("lab.yaml", []byte(base+"  - {name: g, "+gate+"}\n"), nil)

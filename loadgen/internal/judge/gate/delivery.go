@@ -15,10 +15,11 @@ const (
 	// slowAnswer is the service time in seconds above which an answer is slow: the objective of SIG Scalability for mutating
 	// calls. If answers take longer, the cluster is the limit.
 	slowAnswer = 1.0
-	// leastMissing is the minimum number of missing arrivals that counts: a single one may be due to rounding.
+	// leastMissing is the number of missing arrivals from which they count as a shortfall. A single one may be due to
+	// rounding.
 	leastMissing = 2
-	// leastLate is the delay in seconds from which an action, or the answers at the end of a phase, count as late. It is longer
-	// than the pauses of the generator.
+	// leastLate is the delay in seconds from which an action, or an answer at the end of a phase, counts as late. It
+	// is longer than the pauses of the generator.
 	leastLate = 0.5
 )
 
@@ -60,7 +61,7 @@ func (d delivering) least(phase, load string) float64 {
 	return least
 }
 
-// traced returns the share of each status code in the trace of a replay, or false if the load is not a replay.
+// traced returns the share of each status code in the trace of a replay. ok is false if the load is not a replay.
 func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
 	i := slices.IndexFunc(d.m.Replays, func(r result.Replay) bool { return r.Load == load })
 	if i < 0 {
@@ -99,19 +100,19 @@ func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n i
 	return n
 }
 
-// young returns the number of arrivals at the end of a phase whose answers are not due yet. An answer is due after the
-// median service time of the phase, but after at least `least` and at most slowAnswer seconds.
+// young returns the number of arrivals at the end of a phase whose answers are not due yet. An answer is due after
+// the median service time of the phase, limited to the range from `least` to slowAnswer seconds.
 func young(r result.Requests, least float64) int64 {
 	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 }
 
-// owed returns the number of answers that were due by the end of the phase. least is the same as for young.
+// owed returns the number of answers that were due by the end of the phase. least has the same meaning as for young.
 func owed(r result.Requests, least float64) int64 {
 	return max(r.Offered-min(r.Backlog, young(r, least)), 0)
 }
 
-// requests returns a delivery for each load of requests in a phase. A delivery compares the number of answers that were
-// due with the number of answers that came, over all verbs, resources and tenants of the load.
+// requests returns a delivery for each load with requests in a phase. A delivery compares the number of answers that
+// were due with the number that arrived, over all verbs, resources and tenants of the load.
 func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	rows := rundir.Requests(p)
 	var names []string
@@ -134,7 +135,7 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 				refused := answeredAsTraced(r.Outcomes, shares)
 				done, failed = done+refused, failed-refused
 			}
-			overdue := max(r.Overdue-young(r, leastLate), 0) // answers that came after a load with an end had sent its last request
+			overdue := max(r.Overdue-young(r, leastLate), 0) // answers after the last request of a load that ends early
 			done -= min(done, overdue)
 			out.Asked, out.Done = out.Asked+asked, out.Done+done
 			out.AskedRate, out.DoneRate = out.AskedRate+r.OfferedRate, out.DoneRate+r.AchievedRate
@@ -154,8 +155,8 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// full returns the name of a load's limit on requests in flight if on average at least a quarter of the limit was in use.
-// Otherwise it returns "", because the load then did not wait for this limit.
+// full returns the name of a load's limit on requests in flight, or "" if on average less than a quarter of the limit
+// was in use. In that case, requests did not wait for the limit.
 func (d delivering) full(load string, inFlight float64) string {
 	if d.s == nil {
 		return "maxInFlight"
@@ -189,8 +190,8 @@ func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.P
 	return append(all, out)
 }
 
-// judgeShare names what kept a share below its minimum, and returns the reason (see work.limit). Both results are empty
-// if the share reached its minimum, or if the phase was interrupted or changed by the user.
+// judgeShare returns the limiting factor that kept a share below its minimum, and an explanation (see work.limit).
+// Both are empty if the share reached its minimum, or if the phase was interrupted or changed by the user.
 func judgeShare(out result.Delivery, w work, p result.Phase, during, late float64) (limit, why string) {
 	if out.Share >= out.Least || p.Interrupted || p.Steered() {
 		return "", ""
@@ -220,7 +221,7 @@ func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 		w.add(a.Service)
 		all = appendJudged(all, result.Delivery{Name: a.Name, Path: path, What: "rounds", Asked: a.RoundsDue, Done: a.Rounds, Least: least}, w, p)
 		if a.Cut {
-			w.cut = fmt.Sprintf("the phase ended after %d of its requests", a.Done)
+			w.cut = fmt.Sprintf("the phase ended after %d of the round's requests", a.Done)
 			all = appendJudged(all, result.Delivery{Name: a.Name, Path: path, What: "rounds", Asked: 1, Least: least}, w, p)
 		}
 		if a.Rate == 0 || a.Requests == 0 {
@@ -284,8 +285,8 @@ func (d delivering) overall(i int) (all []result.Delivery) {
 	return all
 }
 
-// undelivered returns a line for each load and action that did less than demanded: in failures if the cluster was the limit, else in
-// doubts.
+// undelivered returns a line for each load and action that did less work than demanded: in failures if the cluster
+// was the limit, otherwise in doubts.
 func undelivered(phases []result.Phase) (failures, doubts []string) {
 	for _, p := range phases {
 		for _, d := range p.Deliveries {

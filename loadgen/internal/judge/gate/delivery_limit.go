@@ -10,8 +10,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// work holds the observations of a load's or an action's requests.
+// work holds what was observed of the requests of a load or an action.
 type work struct {
+	// Numbers of requests: missing is the shortfall, backlog the overdue answers, late the requests that the generator delayed.
 	missing, errors, backlog, unsent, late float64
 	// all is the total time of the requests in seconds. slow is a lower bound of the time of requests slower than slowAnswer.
 	all, slow float64
@@ -55,10 +56,10 @@ func slowSeconds(l result.Latency) float64 {
 // least half of the total time.
 func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
 
-// limit names what kept the work below its minimum share `least`, and returns the reason. It applies the rule in
-// docs/reference/objectives.md. during is the time that the work took, and late is the excess over the time that it
-// should have taken, both in seconds. The generator was the limit if the work would have reached the share without the
-// generator's own delay.
+// limit returns the factor that kept the work below its minimum share `least`, and an explanation. It applies the
+// rule in docs/reference/objectives.md. during is the time that the work took, and late is the excess over the time
+// that it should have taken, both in seconds. The generator was the limit if the work would have reached the share
+// without the generator's own delay.
 func (w work) limit(p result.Phase, least, during, late float64) (limit, why string) {
 	half := w.missing / 2
 	stalled := p.StalledSeconds * during / max(p.Seconds(), during)
@@ -85,14 +86,15 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	case w.cut != "":
 		return result.LimitAsked, w.cut
 	case w.load && w.full == "":
-		return result.LimitAsked, w.took() + ": the objects that they needed were not there in time" + w.rest()
+		return result.LimitAsked, w.took() + ": the objects that the requests needed did not exist in time" + w.rest()
 	case w.full != "":
-		return result.LimitAsked, strings.TrimPrefix(fmt.Sprintf("%s: %s is too little for the rate%s", w.took(), w.full, w.rest()), ": ")
+		return result.LimitAsked, strings.TrimPrefix(fmt.Sprintf("%s: %s is too low for the rate%s", w.took(), w.full, w.rest()), ": ")
 	}
-	return result.LimitAsked, w.took() + ": a round takes longer than the time to the next"
+	return result.LimitAsked, w.took() + ": each round takes longer than the time until the next round is due"
 }
 
-// slowedBy returns the limit in a phase with slow answers: the machine if other programs kept it busy, else the cluster.
+// slowedBy returns the limit in a phase with slow answers: the machine if other programs kept it busy, otherwise the
+// cluster.
 func slowedBy(p result.Phase) string {
 	if busyIn(p) != "" {
 		return result.LimitMachine

@@ -109,7 +109,7 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		"refused on a busy machine": {func(p *result.Phase) {
 			p.Requests, p.Machine = []result.Requests{steady("made", 0, 100, 0, 0.002)}, &result.Machine{Busy: "other programs used 1.5 of 2 processors"}
 		}, 1, "limited by the cluster: 100 requests failed"},
-		"fast answers, and it is low": {requests(steady("made", 200, 0, 0, 0.2)), 3, "maxInFlight 5 is too little for the rate; 200 arrivals unsent"},
+		"fast answers, and it is low": {requests(steady("made", 200, 0, 0, 0.2)), 3, "maxInFlight 5 is too low for the rate; 200 arrivals unsent"},
 		"refused":                     {requests(steady("made", 0, 100, 0, 0.002)), 1, "100 requests failed, most with 429"},
 		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 answers were overdue when the arrivals ended"},
 		"its own delay": {func(p *result.Phase) {
@@ -133,7 +133,7 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		"a load under its own share":        {requests(steady("lax", 380, 0, 0, 2)), 1, "load lax in churn: 1/s of the 20/s"},
 		"rounds and requests in time":       {actions(patching(10, 10.05, 0.005)), 0, ""},
 		"evictions that a budget refuses":   {actions(result.Action{Name: "evict pods", Rate: 20, Rounds: 1, Requests: 30, Done: 0, Refused: 30, DueSeconds: 1.5, Seconds: 1.6, Service: lat(30, 0.01, 0.01, 0.01)}), 1, "limited by the cluster: 30 requests failed, most with 429"},
-		"an action that the phase cuts off": {actions(result.Action{Name: "create", Cut: true, Done: 1}), 3, "phases.churn.actions[0], create: 0 of the 1 rounds asked for (0%); limited by the asked rate: the phase ended after 1 of its requests"},
+		"an action that the phase cuts off": {actions(result.Action{Name: "create", Cut: true, Done: 1}), 3, "phases.churn.actions[0], create: 0 of the 1 rounds asked for (0%); limited by the asked rate: the phase ended after 1 of the round's requests"},
 		"refused while the generator was saturated": {func(p *result.Phase) {
 			p.Requests, p.Saturated = []result.Requests{steady("made", 0, 100, 0, 0.002)}, []string{"late"}
 		}, 1, "limited by the cluster: 100 requests failed"},

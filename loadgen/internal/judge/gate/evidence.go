@@ -22,14 +22,14 @@ type evidence struct {
 type reading struct {
 	of    string // source of the value, such as "phase storm" or "storm/patch"
 	phase string
-	// measuredIn lists the phases in which the value was measured. Nil means the field phase, if it is set (see
-	// Compiled.measuredIn).
+	// measuredIn lists the phases in which the value was measured. Nil means the phase in the field phase or, if that
+	// is empty, the phases that Compiled.measuredIn returns.
 	measuredIn []string
 	value      float64
 	// external is the value without the generator's own delay. Nil means that external is
 	// unknown or equal to value.
 	external *float64
-	// withheld means that there is a value that the gate does not judge. missing is the reason.
+	// withheld means that a value was measured but is not judged, for the reason in missing.
 	withheld bool
 	// missing is the reason why there is no value, or "". The field nothing is true if there was nothing to measure.
 	missing string
@@ -40,7 +40,7 @@ type reading struct {
 	// alike means that readings of several phases that lack a value for the same reason are reported in one text, which
 	// lists the phases.
 	alike bool
-	// failed makes the gate fail for any value, because a condition was not met.
+	// failed means that the gate fails with any value, because a condition was not met.
 	failed bool
 	// atLeast means that value is only a lower bound of the true value.
 	atLeast bool
@@ -83,8 +83,9 @@ func (r *reading) without(why string) {
 	}
 }
 
-// perLoad returns a finding with a reading for each measured row (such as a verb and a resource) of each expected load
-// in each phase. A load without rows in a phase gives a reading whose field nothing is true.
+// perLoad returns a finding with a reading for each expected load in each phase or, if the load has several measured
+// rows (such as a verb and a resource), for each row. A load without rows in a phase gives a reading whose field
+// nothing is true.
 func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) string, read func(T) reading) finding {
 	var f finding
 	measured := map[string]bool{}
@@ -109,8 +110,7 @@ func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) strin
 	return f
 }
 
-// requireLoads adds a reading without a value for each load that has no data in the whole
-// run.
+// requireLoads adds a reading without a value for each load that has no data in any phase.
 func (f *finding) requireLoads(e evidence, measured map[string]bool) {
 	for _, load := range loadsOf(e.expects) {
 		if !measured[load] {
@@ -135,7 +135,7 @@ func lack(name string, phases map[string]result.Phase) string {
 	p, reached := phases[name]
 	switch {
 	case len(phases) == 0:
-		return "no phase was measured: the run ended before its first, or was killed"
+		return "no phase was measured: the run ended before its first phase, or was killed"
 	case !reached:
 		return fmt.Sprintf("phase %s was never reached", name)
 	case p.Interrupted:
@@ -206,10 +206,10 @@ func (e evidence) ratioOf(noun string, read, external func(result.Requests) shar
 	return finding{readings: kept, whole: true}
 }
 
-// withholdGeneratorDelay withholds values of client objectives for which the generator may be the cause: the generator
-// was saturated in a phase of the value, or the value breaks the bound but meets it without the generator's own delay.
-// It also withholds values of phases that the user changed. Server-side metrics, and facts that a delay cannot cause,
-// keep their verdict.
+// withholdGeneratorDelay withholds values of client objectives that the generator may have caused: the generator was
+// saturated in a phase of the value, or the value breaks the bound but would meet it without the generator's own
+// delay. It also withholds values of phases that the user changed. It does not withhold server-side metrics, or facts
+// that a delay cannot cause.
 func (e evidence) withholdGeneratorDelay(f finding) finding {
 	if !e.objective.Client {
 		return f
@@ -231,7 +231,7 @@ func (e evidence) withholdGeneratorDelay(f finding) finding {
 			continue
 		}
 		u := e.objective.Unit
-		f.readings[i].missing, f.readings[i].withheld = fmt.Sprintf("%s: %s is %s %s, %s without the generator's own delay is not",
+		f.readings[i].missing, f.readings[i].withheld = fmt.Sprintf("%s: %s is %s %s, but without the generator's own delay it would be %s, which is not",
 			r.of, show(u, r.value), side(e.op), show(u, e.bound), show(u, *r.external)), true
 	}
 	return f

@@ -15,27 +15,26 @@ import (
 // fitness says to what extent a gate can use the scrapes of a target in a window.
 type fitness struct {
 	instance string
-	// why is the reason why the scrapes cannot be used at all, or "" if they can.
+	// why is the reason why the scrapes cannot be used at all. Empty means that they can.
 	why string
 	// fault is the kind of fault that made the target unreachable for a time, or lostAtEdge. It is "" if the target was
 	// reachable in the whole window.
 	fault string
-	// window is the length of the window. known is the part of the window whose counts are known: the time
-	// between the first and the last scrape of each process. The counts of a process after its last scrape are
-	// lost.
+	// window is the length of the window. known is the part of the window for which the counts are known: from the
+	// first to the last scrape of each process of the target. What a process counted after its last scrape is lost.
 	known, window time.Duration
-	// lost is the number of lost scrapes that do not matter.
+	// lost is the number of lost scrapes that are ignored.
 	lost int
 }
 
 // whole reports whether the counts of the target are known for the whole window.
 func (f fitness) whole() bool { return f.why == "" && f.known == f.window }
 
-// lostAtEdge is the value of fitness.fault if the scrape at the beginning or the end of a window was lost.
-// Counters are then unknown between that edge and the nearest scrape inside the window.
+// lostAtEdge is the value of fitness.fault if the scrape at the start or the end of a window was lost. Counters are
+// then unknown between that time and the nearest scrape inside the window.
 const lostAtEdge = "lost scrape"
 
-// stretch is the time between two scrapes.
+// stretch is the time range between two scrapes.
 type stretch struct{ from, to time.Time }
 
 // fit checks the scrapes of a target in a window. It excuses lost scrapes and restarts while a fault of the
@@ -105,8 +104,8 @@ func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instanc
 	return f, nil
 }
 
-// nearby is the maximum distance from a window at which the method fit looks for the adjacent scrapes. It is the
-// maximum of record.interval.
+// nearby is how far outside a window the method fit looks for the adjacent scrapes. It equals the maximum of
+// record.interval.
 const nearby = 5 * time.Minute
 
 // around returns the time between the scrapes before and after the lost scrape i. At the first and the last
@@ -138,8 +137,8 @@ const (
 	// gapCountSeenByAll is like gapCount, for events that every instance counts. The value is exact if the
 	// counts of one instance are known for the whole window.
 	gapCountSeenByAll gapRule = "countSeenByAll"
-	// gapAgainst is for values that missing data can only make worse. The measured value is judged, because the true value is at
-	// least as good.
+	// gapAgainst is for values that missing data can only make worse. The measured value is judged, because the true
+	// value is at least as good.
 	gapAgainst gapRule = "against"
 )
 
@@ -147,7 +146,7 @@ const (
 func lostNotes(targets []fitness, of string) (notes []string) {
 	for _, t := range targets {
 		if t.lost > 0 && t.why == "" {
-			notes = append(notes, fmt.Sprintf("scrapes of %s lost in %s: %d, none next to another", t.instance, of, t.lost))
+			notes = append(notes, fmt.Sprintf("scrapes of %s lost in %s: %d, no two in a row", t.instance, of, t.lost))
 		}
 	}
 	return notes
@@ -167,7 +166,7 @@ func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []stri
 		case t.fault == "":
 			continue
 		case t.whole():
-			notes = append(notes, fmt.Sprintf("%s did not answer for a time (%s) but has kept counting", t.instance, t.fault))
+			notes = append(notes, fmt.Sprintf("%s did not answer for a time (%s) but kept counting", t.instance, t.fault))
 			continue
 		}
 		spoken := (rule == gapShared || rule == gapCountSeenByAll) && slices.ContainsFunc(targets, func(other fitness) bool {
@@ -181,7 +180,7 @@ func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []stri
 		case gapCount, gapCountSeenByAll:
 			atLeast = atLeast || !spoken
 		}
-		notes = append(notes, fmt.Sprintf("the counts of %s are included for %s", t.instance, seen))
+		notes = append(notes, fmt.Sprintf("the counts of %s cover %s", t.instance, seen))
 	}
 	return "", notes, atLeast
 }

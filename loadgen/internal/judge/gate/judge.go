@@ -1,6 +1,7 @@
-// Package gate judges a run by gates. Each gate passes, fails, or has no data, which is never a pass.
-// The package reads only the archive and the measurements of the run, and uses neither network nor
-// clock. docs/reference/objectives.md defines the value of each gate, and when a gate has no value.
+// Package gate evaluates the gates (pass criteria) of a recorded run. Each gate passes, fails or has no
+// data; missing data is never a pass. The package reads only the archive and the measurements of the
+// run, and uses neither network nor clock. docs/reference/objectives.md defines the value of each gate,
+// and when a gate has no value.
 package gate
 
 import (
@@ -20,13 +21,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Judge judges a run by gates. If the run has no archive, the gates that read it have no data. Judge
-// fails if ctx ends or the archive cannot be read.
+// Judge evaluates the gates on a recorded run and derives the verdict of the run. Without an archive,
+// gates on scraped metrics have no data. Judge fails if ctx ends or the archive cannot be read.
 //
 // The verdict is fail if a gate failed, if a phase that a gate covers did not meet its condition, if
-// the cluster kept a load from its demanded work, or if a condition in abortOn ended the run.
-// Otherwise it is "no data" if anything could not be judged or there are no gates, and pass in all
-// other cases. A run whose environment failed always exits with 4.
+// the cluster prevented a load from doing the demanded work, or if a condition in abortOn ended the
+// run. Otherwise it is "no data" if anything could not be judged or there are no gates, and pass in all
+// other cases. If the environment failed, the exit code is 4 regardless of the verdict.
 func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.Result, error) {
 	outages, unexplained := timeline.Of(rec.Timeline).Outages()
 	run := rec.Run
@@ -74,7 +75,7 @@ func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.
 	return res, err
 }
 
-// judge judges one gate. histories holds the replays of the rules, for gates that name alerts.
+// judge evaluates one gate. histories holds the firings of each ruleset, for gates that name alerts.
 func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map[*alerting.Ruleset]alerting.History) (result.Gate, error) {
 	phases := rec.Phases()
 	if c.objective.measure != nil {
@@ -108,9 +109,9 @@ func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map
 	return g, nil
 }
 
-// weigh returns the reasons why the run fails, and the reasons why the run cannot pass, one line each.
-// lost is the number of scrapes of each target that were lost without a fault of the scenario as the
-// cause.
+// weigh returns failures, the reasons why the run fails, and doubts, the reasons why it cannot pass.
+// Each reason is one line. lost is the number of scrapes of each target that were lost although no
+// fault of the scenario explains it.
 func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Measurements, lost map[string]int64) (failures, doubts []string) {
 	var whole []string
 	if run.Aborted != "" {
@@ -160,7 +161,9 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 	whole = append(whole, run.LostWorkers...)
 	whole = append(whole, m.Generator.Saturated...)
 	for _, exit := range run.UnexpectedExits {
-		whole = append(whole, "unexpected exit: "+strings.TrimSpace(exit))
+		if exit = strings.TrimSpace(exit); !strings.Contains(run.Failure, exit) { // otherwise it is the reason of the failure
+			whole = append(whole, "unexpected exit: "+exit)
+		}
 	}
 	whole = append(whole, run.MissedFaults...)
 	for _, instance := range slices.Sorted(maps.Keys(lost)) {
@@ -171,7 +174,7 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 	if len(gates) == 0 {
 		whole = append(whole, "there are no gates: nothing was judged")
 	} else if !slices.ContainsFunc(judged, func(g result.Gate) bool { return !g.Allowed }) {
-		whole = append(whole, fmt.Sprintf("nothing was judged: the lack of data of all %d gates is allowed", len(judged)))
+		whole = append(whole, fmt.Sprintf("nothing was judged: all %d gates lack data, and --allow-no-data names all of them", len(judged)))
 	}
 	return failures, append(whole, doubts...)
 }

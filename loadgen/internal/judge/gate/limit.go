@@ -13,23 +13,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Limit is a figure that ends a run when it exceeds a bound.
+// Limit is a built-in metric for abortOn: a run ends early when the metric exceeds a bound.
 type Limit struct {
 	Name string
-	What string // description of the figure, as part of a sentence
+	What string // description of the metric, as part of a sentence
 	Unit scenario.Unit
-	// Client means that the limit uses the generator's own requests, whose counts are updated ten times a second. Other
-	// limits read recorded metrics.
+	// Client means that the limit uses the counts of the generator's own requests, which are updated ten times a
+	// second. Other limits read recorded metrics.
 	Client bool
 
-	expr   string // PromQL of a limit on recorded metrics; $range is the range of rates
+	expr   string // PromQL of a limit on recorded metrics; $range stands for the range of rates
 	client func(Client, float64) clientFigure
 }
 
 // clientFigure is the current value of a client limit, compared with its bound.
 type clientFigure struct {
 	value float64
-	text  string // shown instead of a value that is not known exactly
+	text  string // shown instead of value if the exact value is unknown
 	over  bool   // the value exceeds the bound
 	few   bool   // there are too few requests to decide
 }
@@ -41,8 +41,8 @@ type Client struct {
 	Overdue func(time.Duration) int64
 }
 
-// The minimum numbers of requests that a client limit needs: leastRecent within the last samples.Span or, for the error
-// budget, leastBudget since the start.
+// The minimum numbers of requests for which a client limit is evaluated: leastRecent within the last samples.Span or,
+// for the error budget, leastBudget since the start.
 const (
 	leastRecent = 10
 	leastBudget = 100
@@ -63,16 +63,16 @@ func Limits() []Limit {
 		{Name: "latency", What: "p99 of the loads' requests over the last 5 s, from the intended start and without the generator's own delay; requests that are open for longer than the bound count as slower", Unit: scenario.Seconds, Client: true, client: clientLatency},
 		{Name: "throttled", What: "share of the loads' requests over the last 5 s that were answered with 429", Unit: scenario.Ratio, Client: true, client: share(throttled, recent, leastRecent)},
 		{Name: "errors", What: "share of the loads' requests over the last 5 s that were answered with 5xx, lost, or not answered in time", Unit: scenario.Ratio, Client: true, client: share(errors, recent, leastRecent)},
-		{Name: "error-budget", What: "the same share of all requests since the first phase began, from 100 requests on", Unit: scenario.Ratio, Client: true, client: share(errors, total, leastBudget)},
+		{Name: "error-budget", What: "the share that `errors` counts, of all requests since the first phase began; no value below 100 requests", Unit: scenario.Ratio, Client: true, client: share(errors, total, leastBudget)},
 		{Name: "apiserver-latency", What: "p99 of the requests of all clients at the worst API server, without WATCH, CONNECT and streams to pods", Unit: scenario.Seconds,
 			expr: `max(histogram_quantile(0.99, sum by (instance, le) (rate(apiserver_request_duration_seconds_bucket{verb!~"WATCH|CONNECT",subresource!~"log|exec|attach|portforward|proxy"}[$range]))))`},
 		{Name: "apiserver-throttled", What: "share of the requests of all clients that API servers answered with 429", Unit: scenario.Ratio,
 			expr: `(sum(rate(apiserver_request_total{code="429"}[$range])) or vector(0)) / sum(rate(apiserver_request_total[$range]))`},
 		{Name: "apiserver-errors", What: "share of the requests of all clients that API servers answered with 5xx", Unit: scenario.Ratio,
 			expr: `(sum(rate(apiserver_request_total{code=~"5.."}[$range])) or vector(0)) / sum(rate(apiserver_request_total[$range]))`},
-		{Name: "etcd-size", What: "size of the largest etcd member's database, or without etcd's metrics the size that the API server sees", Unit: scenario.Size,
+		{Name: "etcd-size", What: "size of the largest etcd member's database; without etcd's metrics, the size that the API server reports", Unit: scenario.Size,
 			expr: `max(etcd_mvcc_db_total_size_in_bytes) or max(apiserver_storage_size_bytes)`},
-		{Name: "etcd-quota", What: "the same size as a share of the member's quota; it needs etcd's metrics", Unit: scenario.Ratio,
+		{Name: "etcd-quota", What: "the largest share of its quota that a member's database uses; needs etcd's metrics", Unit: scenario.Ratio,
 			expr: `max(etcd_mvcc_db_total_size_in_bytes / etcd_server_quota_backend_bytes)`},
 	}
 }
@@ -115,9 +115,9 @@ func compileLimit(a *scenario.Abort, fail func(field, hint, format string, args 
 	case !a.Max.Fits(l.Unit):
 		return nil, fail("max", "write it as "+l.Unit.Example(), "%s is not in %s, the unit of %s", a.Max, l.Unit, l.Name)
 	case a.Max.Value <= 0:
-		return nil, fail("max", "a bound over 0", "%s would end every run", a.Max)
+		return nil, fail("max", "a bound over 0", "a limit of %s would end every run", a.Max)
 	case l.Unit == scenario.Ratio && a.Max.Value >= 1:
-		return nil, fail("max", "less than 100%", "no share is over %s", a.Max)
+		return nil, fail("max", "less than 100%", "no share can be over %s, so this limit has no effect", a.Max)
 	}
 	return l, nil
 }

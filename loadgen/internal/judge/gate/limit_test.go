@@ -214,8 +214,8 @@ func TestFlagOfALimitIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"throtled=20%":       `--abort-on "throtled=20%": limit: unknown limit "throtled" (did you mean "throttled"?)`,
 		"throttled=2s":       "2s is not in ratio, the unit of throttled",
-		"throttled=100%":     "no share is over 100%",
-		"latency=0":          "0 would end every run",
+		"throttled=100%":     "no share can be over 100%, so this limit has no effect",
+		"latency=0":          "a limit of 0 would end every run",
 		"etcd-size=1":        "1 is not in bytes",
 		"alert=NoSuchAlert":  `unknown alert "NoSuchAlert"`,
 		"limit=throttled":    "limit throttled has no bound",

@@ -87,9 +87,9 @@ func TestOneLostScrapeIsOneSample(t *testing.T) {
 		lost int // of the scrapes of the phase, the first is 0
 		said string
 	}{
-		"in the phase": {3, "scrapes of etcd-1 lost in storm: 1, none next to another"},
-		"at its start": {0, "the counts of etcd-1 are included for 50 s of 60 s (lost scrape)"},
-		"at its end":   {6, "the counts of etcd-1 are included for 50 s of 60 s (lost scrape)"},
+		"in the phase": {3, "scrapes of etcd-1 lost in storm: 1, no two in a row"},
+		"at its start": {0, "the counts of etcd-1 cover 50 s of 60 s (lost scrape)"},
+		"at its end":   {6, "the counts of etcd-1 cover 50 s of 60 s (lost scrape)"},
 	} {
 		l := newLab(t, record.Options{})
 		scrape := func(i int) time.Time {

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// measured returns the functions that compute the objectives that the generator measures exactly, by name.
+// measured returns the functions for the objectives that the generator itself measures, by the name of the objective.
 func measured() map[string]func(evidence) finding {
 	count := func(get func(result.Watches) int64) func(evidence) finding {
 		return func(e evidence) finding {
@@ -106,8 +106,8 @@ func measured() map[string]func(evidence) finding {
 	}
 }
 
-// achieved returns the share of the answers due in a phase that came within the phase. It leaves out the arrivals that
-// the generator itself delayed; own is their number.
+// achieved returns the share of the answers due in a phase that arrived within the phase. own is the number of
+// arrivals that the generator itself delayed; achieved does not count them as due.
 func achieved(r result.Requests, own int64) share {
 	of := max(owed(r, 0)-own, 0)
 	return share{min(r.AnsweredInPhase(), of), of}
@@ -151,8 +151,8 @@ func (e evidence) sinceFailures(condition string, get func(result.Workload) *flo
 	return f
 }
 
-// sinceFailure reads the time from a node failure to a condition, as the tracker measured it. If a phase waited for the
-// condition without success, the reading fails with the time that the phase waited.
+// sinceFailure returns the time from a node failure to a condition, as the tracker measured it. If a phase waited for
+// the condition without success, the reading fails, and its value is the length of the phase.
 func sinceFailure(p result.Phase, condition string, get func(result.Workload) *float64) reading {
 	if p.Workload != nil {
 		if v := get(*p.Workload); v != nil {

@@ -275,6 +275,15 @@ func TestVerdictOfARun(t *testing.T) {
 	}
 }
 
+// An exit that made the environment fail is a reason once.
+func TestFailureIsReportedOnce(t *testing.T) {
+	r := result.Run{Failure: "the control plane ended: etcd-0 died\n  its last line", UnexpectedExits: []string{"etcd-0 died\n  its last line"}}
+	res, err := Judge(t.Context(), compiled(t, "{name: sent, objective: unsent, max: 0}"), &rundir.Recorded{Run: r, Measurements: told()})
+	if err != nil || strings.Count(strings.Join(res.Reasons, "\n"), "etcd-0 died") != 1 {
+		t.Errorf("%q, %v", res.Reasons, err)
+	}
+}
+
 // An expression states itself whether higher is better.
 func TestBetterOfAnExpression(t *testing.T) {
 	s := parse(t, "{name: sent, objective: unsent, max: 0}")

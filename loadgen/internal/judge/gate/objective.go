@@ -16,14 +16,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Objective is a built-in measure by which gates judge a run: a row of objectives.yaml.
+// Objective is a built-in metric that a gate can put a bound on: an entry of objectives.yaml.
 type Objective struct {
-	// Name is the name that a gate writes after `objective:`.
+	// Name is the name that a gate gives after `objective:`.
 	Name string
-	// Doc describes the value. Source names the origin of the value or its bound.
+	// Doc describes the value. Source names where the value or its bound comes from.
 	Doc, Source string
-	// Default is the suggested bound, such as "max: 1s". It is the bound that Source states, if
-	// Source states one.
+	// Default is the suggested bound, such as "max: 1s". If Source states a bound, it is that one.
 	Default string
 	// Unit is the unit of the value.
 	Unit scenario.Unit
@@ -36,13 +35,13 @@ type Objective struct {
 	Histogram *histogram
 	// Needs lists the components (jobs) whose metrics the objective reads.
 	Needs []string
-	// Gap is the rule for values of a window in which a fault made a target unreachable.
+	// Gap says how to judge a window in which a fault made a target unreachable.
 	Gap gapRule
 	// Spans means that consecutive phases form one window. Sums means that the values of the
 	// windows are added up.
 	Spans, Sums bool
-	// Client means that the generator measured the value from outside the cluster, so that
-	// the generator's own delay may be part of it.
+	// Client means that the generator measured the value from outside the cluster, so the value may
+	// include the generator's own delay.
 	Client bool
 	// Results is the kind of load results that the objective judges. Empty means that it
 	// needs no load.
@@ -70,7 +69,7 @@ type histogram struct {
 	By    []string
 }
 
-// virtual is a pattern of the resources that are not stored in etcd. The official objectives
+// virtual is a pattern of resources that are not stored in etcd. The official SLOs of Kubernetes
 // exclude these resources.
 const virtual = "(self|local)?subjectaccessreviews|selfsubjectrulesreviews|selfsubjectreviews|tokenreviews|bindings"
 
@@ -94,8 +93,8 @@ func (o Objective) largest() float64 {
 //go:embed objectives.yaml
 var objectivesYAML []byte
 
-// Objectives returns the built-in objectives: first those on scraped metrics, then those on
-// the generator's measurements, then those on faults.
+// Objectives returns the built-in objectives: first the objectives on scraped metrics, then on the
+// generator's measurements, then on faults.
 var Objectives = sync.OnceValue(func() (all []Objective) {
 	d := yaml.NewDecoder(bytes.NewReader(objectivesYAML))
 	d.KnownFields(true)
@@ -132,8 +131,8 @@ func names() []string {
 	return all
 }
 
-// lacks describes what the objective requires but the scenario lacks, with a hint on how to add
-// it. Both are empty if the scenario lacks nothing.
+// lacks describes what the objective requires but the scenario does not have, with a hint on how to
+// add it. Both are empty if nothing is missing.
 func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 	const noNodes = "set nodes.count"
 	needsFault := o.Requires == "fault" || o.Requires == "members"
@@ -163,7 +162,7 @@ func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 	return "", ""
 }
 
-// during returns the phases in which the objective may have something to measure.
+// during returns the phases in which the objective can have something to measure.
 func (o Objective) during(s *scenario.Scenario) []string {
 	switch o.Requires {
 	case "pods":
@@ -189,9 +188,9 @@ func withFault(s *scenario.Scenario) []string {
 // longest is the maximum length of a phase, in seconds.
 const longest = 24 * 3600
 
-// impossible returns the reason why a gate with the bound b cannot fail or cannot pass, and a
-// hint. Both are empty if the gate can do both. op is "<=" for max and ">=" for min. The
-// objective expr is not checked.
+// impossible returns the reason why a gate with the bound b can never fail or never pass, and a
+// hint. Both are empty if the bound is useful. op is "<=" for max and ">=" for min. The objective
+// expr is not checked.
 func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string) {
 	if o.Name == "expr" {
 		return "", ""

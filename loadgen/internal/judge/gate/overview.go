@@ -15,9 +15,9 @@ import (
 // keyMetric says how to read one of the four key metrics over the whole run.
 type keyMetric struct {
 	name  string
-	label string // distinguishes its rows
+	label string // label that distinguishes the rows
 	match string
-	// counter means that the rows hold increases. Otherwise they hold quantiles.
+	// counter means that the rows show increases. Otherwise they show quantiles.
 	counter bool
 }
 
@@ -123,8 +123,8 @@ func (t table[T]) sorted(name func(*T, string)) (all []T) {
 	return all
 }
 
-// componentCosts reads the resources that each process used from the first scrape to the last, from
-// its process_* metrics. It includes the generator.
+// componentCosts returns the resources that each process used from the first scrape to the last,
+// according to its process_* metrics. It includes the generator.
 func componentCosts(ctx context.Context, a *archive.Archive) ([]result.ComponentCost, error) {
 	costs := []result.ComponentCost{}
 	start, end, missing, err := wholeRun(ctx, a)

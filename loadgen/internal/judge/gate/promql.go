@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// vain is the error for valid PromQL that can never give a value.
+// vain is the error for valid PromQL that cannot give a value.
 type vain struct{ msg, hint string }
 
 func (e *vain) Error() string { return e.msg }
@@ -35,8 +35,8 @@ func parsed(expr string) (parser.Expr, error) {
 	return archive.NewParser().ParseExpr(fill(expr, "1m", 1))
 }
 
-// selectors parses PromQL and returns its selectors. It fails for PromQL that never gives a
-// value.
+// selectors parses PromQL and returns the matchers of its selectors. It fails for PromQL that
+// cannot give a value.
 func selectors(expr string) ([][]*labels.Matcher, error) {
 	root, err := parsed(expr)
 	if err != nil {
@@ -50,7 +50,7 @@ func selectors(expr string) ([][]*labels.Matcher, error) {
 		if v, ok := n.(*parser.VectorSelector); ok {
 			all = append(all, v.LabelMatchers)
 			if alerting.MetricOf(v.LabelMatchers) == "" {
-				err = fmt.Errorf("%s names no metric: the recorder keeps only what is named", v)
+				err = fmt.Errorf("%s names no metric: the recorder keeps only metrics that are named", v)
 			}
 		}
 		if v := inVain(n); v != nil && err == nil {
@@ -91,7 +91,8 @@ func inVain(n parser.Node) *vain {
 // ownPrefix is the prefix of the metrics that only Stormglass' own programs expose.
 const ownPrefix = "stormglass_"
 
-// notOurs returns an error if the metric has our prefix but does not exist.
+// notOurs returns an error if a metric has the prefix of Stormglass but Stormglass has no such
+// metric.
 func notOurs(metric string) *vain {
 	if !strings.HasPrefix(metric, ownPrefix) {
 		return nil
@@ -135,14 +136,14 @@ func withoutEdges(of parser.Expr) *vain {
 			if e.Without {
 				hint = "leave le out of without"
 			}
-			return &vain{fmt.Sprintf("%s drops the label le, by which histogram_quantile knows the buckets", e.Op), hint}
+			return &vain{fmt.Sprintf("%s drops the label le, which histogram_quantile needs to distinguish the buckets", e.Op), hint}
 		}
 		of = e.Expr
 	}
 }
 
-// onlyOf returns one of the metrics that the expression reads, if the names of all of them
-// have the suffix, or else "".
+// onlyOf returns one of the metrics that the expression reads, if all their names have the suffix.
+// Otherwise it returns "".
 func onlyOf(e parser.Expr, suffix string) string {
 	metric, all := "", true
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
@@ -166,9 +167,9 @@ func literal(e parser.Expr) (float64, bool) {
 	return n.Val, true
 }
 
-// Warnings returns warnings about the PromQL of a scenario, one line each: PromQL that reads
-// metrics which no component of the bundled control plane has (other targets may have them),
-// and PromQL that gives a value only by chance.
+// Warnings returns warnings about the PromQL of a scenario, one line each. It warns of metrics that
+// no component of the bundled control plane exposes (other targets may expose them), and of PromQL
+// that has a value only sometimes.
 func Warnings(s *scenario.Scenario) []string {
 	var all []string
 	known := map[string][]string{model.JobLabel: append(s.ControlPlane.Kinds(), "loadgen"), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}
@@ -206,7 +207,7 @@ func Warnings(s *scenario.Scenario) []string {
 		}
 		parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
 			if m, ok := n.(*parser.MatrixSelector); ok && m.RangeExpr == nil && m.Range < s.Record.Interval.D() {
-				warn("write $window", "a range of %s has two scrapes by chance only: they are %s apart", model.Duration(m.Range), s.Record.Interval)
+				warn("write $window", "a range of %s seldom contains two scrapes: they are %s apart", model.Duration(m.Range), s.Record.Interval)
 			}
 			return nil
 		})

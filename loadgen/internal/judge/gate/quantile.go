@@ -16,8 +16,8 @@ import (
 )
 
 // quantileOf returns the q-quantile of the distribution l as a reading. external is the same distribution without the
-// generator's own delay; it is empty for old runs. If l has fewer samples than the quantile needs, the value is the maximum,
-// so that no slow sample is left out.
+// generator's own delay; it is empty for old runs. If l has too few samples for the quantile, the value is the
+// maximum, so that no slow sample is ignored.
 func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
 	r := reading{value: ofEnough(l, q, get), nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
 	if tooFewFor(l.Count, q) {
@@ -33,8 +33,8 @@ func quantileOf(l, external result.Latency, q float64, get func(result.Latency) 
 	return r
 }
 
-// ofEnough returns the q-quantile that get reads, or the maximum if there are too few samples. Older versions rounded the
-// rank, so that a p99 of 51 to 99 samples left out the slowest sample.
+// ofEnough returns the q-quantile that get reads, or the maximum if there are too few samples. The maximum is needed
+// for runs of older versions: they rounded the rank, so their p99 of 51 to 99 samples ignored the slowest sample.
 func ofEnough(l result.Latency, q float64, get func(result.Latency) float64) float64 {
 	if tooFewFor(l.Count, q) {
 		return max(get(l), l.Max)
@@ -57,7 +57,7 @@ func upperBoundOf(l, external result.Latency) reading {
 		return *l.P99Upper
 	})
 	if !r.nothing && (l.P99Upper == nil || r.external != nil && external.P99Upper == nil) {
-		r.missing = fmt.Sprintf("%d requests are too few to bound a p99: 459 are the least", l.Count)
+		r.missing = fmt.Sprintf("%d requests are too few for a confidence bound of the p99: at least 459 are needed", l.Count)
 	}
 	if over, ok := latency.AllowedOver(l.Count); ok && l.Clamped > over { // the bound is past the histogram's range
 		r.atLeast = true
@@ -65,22 +65,22 @@ func upperBoundOf(l, external result.Latency) reading {
 	return r
 }
 
-// withhold withholds a scraped quantile that meets the bound although the true quantile may break it. A quantile of few
-// observations is interpolated within the bucket of the slowest observation, so it may be too low. others holds the
-// values of the expression from cautious, which uses the upper edge of that bucket.
+// withhold withholds a scraped quantile that meets the bound although the true quantile may break it. With few
+// observations, Prometheus interpolates within the bucket of the slowest observation, so the value may be too low.
+// others holds the values of the expression from cautious, which uses the upper edge of that bucket.
 func (c Compiled) withhold(r *reading, labels map[string]string, others []archive.Sample) {
 	for _, o := range others {
 		if r.missing != "" || !maps.Equal(o.Labels, labels) || math.IsNaN(o.V) || !c.holds(r.value) || c.holds(o.V) {
 			continue
 		}
 		u := c.objective.Unit
-		r.missing = fmt.Sprintf("%s: too few observations for a quantile of them (a p99 needs 100): %s is interpolated, and with the slowest at the upper edge of its bucket the value is %s, %s %s",
+		r.missing = fmt.Sprintf("%s: too few observations for the quantile (a p99 needs 100): %s is interpolated, but if the slowest observation is at the upper edge of its bucket, the value is %s, which is %s %s",
 			r.of, show(u, r.value), show(u, o.V), side(c.op), show(u, c.bound))
 	}
 }
 
-// cautiousValues evaluates the expression that cautious makes of expr. It returns nil if cautious leaves expr unchanged, or
-// for a figure.
+// cautiousValues evaluates the expression that cautious derives from expr. It returns nil if cautious leaves expr
+// unchanged, and for figures, which have no bound.
 func (c Compiled) cautiousValues(ctx context.Context, a *archive.Archive, expr string, w window) ([]archive.Sample, error) {
 	with := cautious(expr)
 	if c.boundless || with == expr {
@@ -93,9 +93,10 @@ func (c Compiled) cautiousValues(ctx context.Context, a *archive.Archive, expr s
 	return values, nil
 }
 
-// cautious changes PromQL so that histogram_quantile gives the upper edge of the bucket of the slowest observation, for
-// each group with fewer observations than the quantile needs. Prometheus interpolates within that bucket, so a bound
-// inside the bucket may seem to be met. Expressions that do not parse, and computed quantiles, stay unchanged.
+// cautious changes PromQL so that, for groups with fewer observations than the quantile needs, histogram_quantile
+// gives the upper edge of the bucket of the slowest observation. Prometheus interpolates within that bucket, so a
+// value above the bound could seem to meet it. Expressions that do not parse, and quantiles that are not constants,
+// stay unchanged.
 func cautious(expr string) string {
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -129,7 +130,7 @@ func isQuantile(n parser.Node) bool {
 	return known && q > 0 && q < 1
 }
 
-// counted returns an expression with rates replaced by counts.
+// counted returns an expression with rate replaced by increase, and irate by idelta.
 func counted(expr string) string {
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {

@@ -61,9 +61,9 @@ func TestScrapedQuantilesOfFewObservations(t *testing.T) {
 		detail       string
 	}{
 		{60, "16ms", result.Pass, "60 observations, the slowest of them between 8 ms and 16 ms"},
-		{60, "13ms", result.NoData, "with the slowest at the upper edge of its bucket the value is 16 ms, over 13 ms"},
+		{60, "13ms", result.NoData, "if the slowest observation is at the upper edge of its bucket, the value is 16 ms, which is over 13 ms"},
 		{60, "10ms", result.Fail, "60 observations"},
-		{99, "13ms", result.NoData, "too few observations for a quantile of them (a p99 needs 100)"},
+		{99, "13ms", result.NoData, "too few observations for the quantile (a p99 needs 100)"},
 		{101, "13ms", result.Pass, "101 observations, interpolated between"},
 	} {
 		l := newLab(t, record.Options{})

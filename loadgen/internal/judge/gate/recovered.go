@@ -10,12 +10,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// recovered returns the functions that compute the objectives on faults, by name: the effects of
-// faults, the time to recover, and losses.
+// recovered returns the functions for the objectives on faults, by the name of the objective: effects of faults, time
+// to recover, and losses.
 func recovered() map[string]func(evidence) finding {
 	return map[string]func(evidence) finding{
 		"error-window": perFaultLoad(func(l result.LoadRecovery) reading {
-			return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d failed, %d unsent; in %d tenths of a second answers were slow but none failed", l.Failed, l.Unsent, l.SlowSlots)}
+			return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d requests failed, %d were not sent; in %d intervals of 100 ms requests were slow but none failed", l.Failed, l.Unsent, l.SlowSlots)}
 		}),
 		"time-to-first-success": perFaultLoad(firstSuccess),
 		"time-to-objective":     perFaultLoad(backInside),
@@ -60,15 +60,15 @@ func recovered() map[string]func(evidence) finding {
 	}
 }
 
-// perHistory returns a function that reads one count of each history. A count of zero is evidence only
-// for the part of the history that could be judged.
+// perHistory returns a function that reads one count of each history of client operations. A count of zero is
+// accepted only if the whole history could be checked.
 func perHistory(count func(result.History) (int64, string)) func(evidence) finding {
 	return func(e evidence) finding {
 		f := finding{summed: true}
 		for _, load := range loadsOf(e.expects) {
 			i := slices.IndexFunc(e.m.Histories, func(h result.History) bool { return h.Load == load })
 			if i < 0 {
-				f.readings = append(f.readings, reading{of: load, missing: fmt.Sprintf("history %s was not kept", load)})
+				f.readings = append(f.readings, reading{of: load, missing: fmt.Sprintf("no history of load %s was recorded", load)})
 				continue
 			}
 			h := e.m.Histories[i]
@@ -146,8 +146,8 @@ func faultName(f result.FaultRecovery) string {
 	return name
 }
 
-// perFault returns a function that reads a figure that only some faults have, such as a failover. The finding lacks
-// data if no fault has the figure, or if a component that the figure is about had no leader after a fault.
+// perFault returns a function that reads a figure that only some faults have, such as a failover time. The finding
+// lacks data if no fault has the figure, or if a component for which about is true had no leader after a fault.
 func perFault(what string, about func(of string) bool, get func(result.FaultRecovery) *float64) func(evidence) finding {
 	return func(e evidence) finding {
 		f := eachFault(func(f result.FaultRecovery) []reading {
@@ -213,7 +213,7 @@ func firstSuccess(l result.LoadRecovery) reading {
 	case l.Failed == 0:
 		return reading{detail: "nothing failed"}
 	}
-	return reading{value: l.ErrorWindow, failed: true, detail: fmt.Sprintf("%d failed and none succeeded after that", l.Failed)}
+	return reading{value: l.ErrorWindow, failed: true, detail: fmt.Sprintf("%d requests failed, and none succeeded after that", l.Failed)}
 }
 
 func backInside(l result.LoadRecovery) reading {

@@ -9,33 +9,36 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// replayed returns the functions that compute the objectives on the fidelity of replays, by name.
+// replayed returns the functions for the objectives on how closely a replay follows its trace, by the name of the
+// objective.
 func replayed() map[string]func(evidence) finding {
 	return map[string]func(evidence) finding{
 		"replay-rate-error": perReplay(func(r result.Replay) reading {
 			if r.RateError == nil {
-				return reading{missing: fmt.Sprintf("no request in the trace of %s was due", r.Load)}
+				return reading{missing: fmt.Sprintf("no request in the trace of replay %s was due during the run", r.Load)}
 			}
-			return reading{value: *r.RateError, detail: fmt.Sprintf("%s; %d of %d sent in all", r.RateErrorOf, r.Sent, r.Due)}
+			return reading{value: *r.RateError, detail: fmt.Sprintf("%s; in total, %d of %d requests were sent", r.RateErrorOf, r.Sent, r.Due)}
 		}),
 		"replay-dispersion-error": perReplay(func(r result.Replay) reading {
 			if r.DispersionError == nil {
-				return reading{missing: fmt.Sprintf("replay %s ran for %s, which is too short for its dispersion", r.Load, show("seconds", r.Seconds))}
+				return reading{missing: fmt.Sprintf("replay %s ran for %s; its dispersion (burstiness) is compared only from 5 s on", r.Load, show("seconds", r.Seconds))}
 			}
-			return reading{value: *r.DispersionError, detail: fmt.Sprintf("%.3g sent, %.3g in the trace", r.DispersionSent, r.DispersionDue)}
+			return reading{value: *r.DispersionError, detail: fmt.Sprintf("dispersion (burstiness) %.3g as sent, %.3g in the trace", r.DispersionSent, r.DispersionDue)}
 		}),
 		"replay-not-found-error": shareError(notFound),
 		"replay-conflict-error":  shareError(conflict),
 	}
 }
 
-// Answers with these status codes show that the objects of a replay differ from the objects of its trace.
+// Answers with these status codes mean that an object is missing or in conflict. More of them than in the trace show
+// that the objects of the replay differ from those in the trace.
 const (
 	notFound = 404
 	conflict = 409
 )
 
-// shareError returns the difference between the shares of a status code in the answers and in the trace.
+// shareError returns a function that reads the absolute difference between the shares of a status code in the answers
+// and in the trace.
 func shareError(code int) func(evidence) finding {
 	return perReplay(func(r result.Replay) reading {
 		traced := slices.ContainsFunc(r.Kinds, func(k result.ReplayKind) bool { return len(k.TraceCodes) > 0 })
@@ -47,7 +50,7 @@ func shareError(code int) func(evidence) finding {
 			return reading{missing: fmt.Sprintf("no request of %s was answered", r.Load)}
 		}
 		s := result.ShareOf(r.Kinds, code)
-		return reading{value: math.Abs(s.Replay - s.Trace), detail: fmt.Sprintf("%s of the answers, %s in the trace", show(scenario.Ratio, s.Replay), show(scenario.Ratio, s.Trace))}
+		return reading{value: math.Abs(s.Replay - s.Trace), detail: fmt.Sprintf("%s of the replay's answers, %s in the trace", show(scenario.Ratio, s.Replay), show(scenario.Ratio, s.Trace))}
 	})
 }
 

@@ -83,10 +83,10 @@ gates:
 		missing, conflicts result.Verdict
 		detail             string
 	}{
-		"as traced":        {codes(960, 30, 10), codes(961, 29, 10), result.Pass, result.Pass, "2.9% of the answers, 3% in the trace"},
-		"more missing":     {codes(960, 30, 10), codes(940, 50, 10), result.Fail, result.Pass, "5% of the answers, 3% in the trace"},
-		"fewer conflicts":  {codes(900, 50, 50), codes(950, 50, 0), result.Pass, result.Fail, "5% of the answers, 5% in the trace"},
-		"failures":         {codes(970, 30, 0), map[string]int64{"200": 485, "404": 15, "reset": 500}, result.Pass, result.Pass, "3% of the answers, 3% in the trace"},
+		"as traced":        {codes(960, 30, 10), codes(961, 29, 10), result.Pass, result.Pass, "2.9% of the replay's answers, 3% in the trace"},
+		"more missing":     {codes(960, 30, 10), codes(940, 50, 10), result.Fail, result.Pass, "5% of the replay's answers, 3% in the trace"},
+		"fewer conflicts":  {codes(900, 50, 50), codes(950, 50, 0), result.Pass, result.Fail, "5% of the replay's answers, 5% in the trace"},
+		"failures":         {codes(970, 30, 0), map[string]int64{"200": 485, "404": 15, "reset": 500}, result.Pass, result.Pass, "3% of the replay's answers, 3% in the trace"},
 		"no codes traced":  {nil, codes(1, 0, 0), result.NoData, result.NoData, ""},
 		"nothing answered": {codes(1, 0, 0), nil, result.NoData, result.NoData, ""},
 	} {

@@ -21,7 +21,7 @@ func steered(p result.Phase) string {
 func SteeredNotes(phases []result.Phase) (notes []string) {
 	for _, p := range phases {
 		if why := steered(p); why != "" {
-			notes = append(notes, why+": gates over it are not judged")
+			notes = append(notes, why+": gates that cover this phase are not judged")
 		}
 	}
 	return notes

@@ -17,7 +17,7 @@ import (
 // Stop is a compiled condition that ends a run early.
 type Stop struct {
 	*scenario.Abort
-	// Every is the scrape interval, from which the range of rates in limits is derived.
+	// Every is the scrape interval. It determines the range of rates in limits.
 	Every time.Duration
 
 	compiled Compiled // for gates, alerts and expressions
@@ -26,11 +26,11 @@ type Stop struct {
 	follower *alerting.Follower
 
 	since time.Time // when the condition began to hold; zero if it does not hold
-	// Blind is the reason why the condition could not be evaluated last time. Empty means that it could.
+	// Blind is the reason why the last evaluation of the condition failed. Empty means that it succeeded.
 	Blind string
 }
 
-// Source answers PromQL over the data so far: an *archive.Archive, or a Prometheus that scrapes the cluster.
+// Source evaluates PromQL over the data so far: an *archive.Archive, or a Prometheus server that scrapes the cluster.
 type Source interface {
 	Instant(ctx context.Context, expr string, at time.Time) ([]archive.Sample, error)
 }
@@ -47,10 +47,10 @@ func Stops(s *scenario.Scenario) (stops []*Stop, err error) {
 	return stopsOf(s, func(i int) string { return fmt.Sprintf("abortOn[%d]", i) }, StopOptions{})
 }
 
-// StopOptions say which alerts a condition that is given by a flag may name.
+// StopOptions says which alerts a condition in a flag may name.
 type StopOptions struct {
 	Rules alerting.Ruleset // rules that take precedence over the shipped rules
-	// Elsewhere means that a Prometheus server evaluates the alerts, by rules that this program does not know.
+	// Elsewhere means that a Prometheus server evaluates the alerts, with rules that this program does not know.
 	Elsewhere bool
 }
 
@@ -111,7 +111,7 @@ func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book, e
 	case a.Gate != "":
 		i := slices.IndexFunc(s.Gates, func(g scenario.Gate) bool { return g.Name == a.Gate })
 		if i < 0 {
-			return nil, s.Errorf(path+".gate", "name one that is judged", "no gate %q", a.Gate)
+			return nil, s.Errorf(path+".gate", "name a gate of this scenario", "no gate %q", a.Gate)
 		}
 		g, at = s.Gates[i], "gates."+a.Gate
 	case a.Alert != "":
@@ -131,7 +131,7 @@ func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book, e
 	return stop, nil
 }
 
-// StopFamilies returns the names of the metrics that the conditions read.
+// StopFamilies returns the sorted names of the metrics that the conditions read.
 func StopFamilies(stops []*Stop) (all []string) {
 	for _, s := range stops {
 		reads := s.compiled.reads
@@ -146,7 +146,7 @@ func StopFamilies(stops []*Stop) (all []string) {
 	return slices.Compact(all)
 }
 
-// Text returns the condition with its bound and duration, in the format of ParseAbort.
+// Text returns the condition with its bound and duration, in the format that ParseAbort reads.
 func (s *Stop) Text() string {
 	a := s.Abort
 	text := strings.Replace(a.String(), " ", "=", 1)
@@ -213,8 +213,8 @@ func (s *Stop) Holds(ctx context.Context, a Source, phase string, start, at time
 	return s.sustained(why, phase, start, at), nil
 }
 
-// sustained returns the reason to end the run, or "" if the breach has not lasted long enough. why describes
-// the breach; an empty why means that the condition does not hold now.
+// sustained returns the reason to end the run, or "" if the condition has not held for long enough. why describes the
+// breach; an empty why means that the condition does not hold now.
 func (s *Stop) sustained(why, phase string, start, at time.Time) string {
 	switch {
 	case why == "":
@@ -249,7 +249,7 @@ func (s *Stop) fires(ctx context.Context, a Source, at time.Time) (string, error
 	}
 	recorded, ok := a.(*archive.Archive)
 	if !ok || s.compiled.alert == nil {
-		s.Blind = "nothing evaluates it"
+		s.Blind = "no source of metrics evaluates the alert"
 		return "", nil
 	}
 	if s.follower == nil {
@@ -281,7 +281,7 @@ func (s *Stop) breaks(ctx context.Context, a Source, expr string, u scenario.Uni
 		return "", nil
 	}
 	why := ""
-	s.Blind = "it gives no value"
+	s.Blind = "the expression gives no value"
 	for _, sample := range samples {
 		if math.IsNaN(sample.V) || math.IsInf(sample.V, 0) {
 			continue

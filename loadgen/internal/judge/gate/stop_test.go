@@ -93,7 +93,7 @@ func TestConditionWithoutDataIsBlind(t *testing.T) {
 	stop := stopping(t, "[{expr: 'max(no_such_metric_at_all)', max: 1}, {expr: 'max(up)', max: 5}]")
 	l := archivetest.New(t, record.Options{}, "etcd-0")
 	start := l.Boundary(0)
-	for i, want := range []string{"it gives no value", ""} {
+	for i, want := range []string{"the expression gives no value", ""} {
 		why, err := stop[i].Holds(t.Context(), archive.Evaluating(l.Recorder().Live()), "storm", start, l.Boundary(5*time.Second))
 		if err != nil || why != "" || stop[i].Blind != want {
 			t.Errorf("%q, %v, blind: %q, want %q", why, err, stop[i].Blind, want)

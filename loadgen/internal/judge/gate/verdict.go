@@ -22,7 +22,7 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	missing := c.missing(f, n)
 	breached := n > 0 && !c.unknown(worst) && (worst.failed || !c.holds(worst.value))
 	if (f.whole || f.summed && c.op == ">=") && len(missing) > 0 {
-		breached = false // the missing values could change the result
+		breached = false // the missing values could change the verdict
 	}
 	partly := c.boundless && !worst.failed && f.lacks() // the worst value may be among the missing ones
 	if partly {
@@ -89,13 +89,13 @@ func (c Compiled) holds(v float64) bool {
 	return v <= c.bound
 }
 
-// unknown reports whether the reading is a lower bound from which the verdict does not follow.
+// unknown reports whether the reading is a lower bound that does not decide the gate.
 func (c Compiled) unknown(r reading) bool {
 	return r.atLeast && !r.failed && c.holds(r.value) == (c.op == "<=")
 }
 
-// worst returns the reading that decides the gate: the worst one, or the sum of all. n is the number of readings
-// with a value.
+// worst returns the reading that decides the gate: the worst reading or, for a summed finding, the sum of all. n is
+// the number of readings with a value.
 func (c Compiled) worst(f finding) (worst reading, n int) {
 	var sum float64
 	least := false
@@ -167,7 +167,7 @@ func (c Compiled) missing(f finding, n int) []string {
 
 func (c Compiled) nothing() string {
 	if c.objective.Name == "expr" {
-		return "the expression gives no number (no series fits, a comparison has left none, or it divides nothing by nothing)"
+		return "the expression gives no number (no series matches, a comparison removed all series, or it divides 0 by 0)"
 	}
 	return "nothing was measured"
 }

@@ -1,7 +1,7 @@
-// Package paired decides from pairs of measurements whether B is worse than A, and with what certainty. It uses a
-// one-sided paired t-test of d = ln(B/A) at a few looks, which are fixed numbers of pairs. Each look has its own alpha. The
-// total error rate is at most the sum of these alphas, so a comparison may stop at any look. The tests of this package
-// simulate the error rates of the default plan.
+// Package paired decides from pairs of measurements of A and B whether B is worse than A. It applies a one-sided
+// paired t-test to d = ln(B/A) after a few fixed numbers of pairs, called looks. Each look has its own alpha. The
+// total error rate is at most the sum of these alphas, so a comparison may stop at any look. The tests of this
+// package simulate the error rates of the default plan.
 package paired
 
 import (
@@ -67,34 +67,34 @@ func IsLook(p result.Plan, pairs int) bool {
 // Judged is the result for one figure. Changes are shares: 0.05 is 5% worse.
 type Judged struct {
 	Answer result.Answer
-	Pairs  int // the number of judged pairs, as of the last look
-	// Change is the geometric mean of B/A, minus 1. Low and High bound it, each at the plan's confidence.
+	Pairs  int // number of pairs that were used: up to the last look
+	// Change is the geometric mean of B/A, minus 1. Low and High are one-sided bounds of the change, each at the
+	// confidence of the plan.
 	Change, Low, High float64
 	// Spread is the standard deviation of ln(B/A), or of the differences as shares of A.
 	Spread float64
-	// T is the statistic of the test. Critical is the value beyond which T shows a change.
+	// T is the test statistic. A change is significant if the absolute value of T exceeds Critical.
 	T, Critical float64
 }
 
-// LeastRuns is the minimum number of runs of each side to judge sets without pairs.
+// LeastRuns is the minimum number of runs of A and of B to judge runs that are not paired.
 const LeastRuns = 3
 
 // Figure holds the changes of one figure, in the order of the pairs. Positive is worse.
 type Figure struct {
-	// D holds ln(B/A) of each pair. If Differences is set, D holds B minus A, which also works for a figure that is 0 in
-	// some pairs.
+	// D holds ln(B/A) of each pair. If Differences is set, D holds B minus A, which is also defined for a figure that
+	// is 0 in some pairs.
 	D           []float64
 	Differences bool
 	// Level is the mean of A, by which a difference is divided to give a share. It is 1 if the differences are already
 	// shares.
 	Level float64
-	// Gone is the change if B is 0, which is the largest possible change in that direction: -1, or +1 if higher values of
-	// the figure are better. 0 means that there is no such bound, because the figure may be negative.
+	// Gone is the change if B is 0: -1, or +1 if higher values of the figure are better. It is the largest possible
+	// change in that direction. 0 means that the change is unlimited, because the figure can be negative.
 	Gone float64
 }
 
-// Judge judges figures by their pairs. It judges each figure at the last look for which the figure has enough pairs, with
-// the pairs up to that look.
+// Judge tests each figure at the last look for which the figure has enough pairs, with the pairs up to that look.
 func Judge(p result.Plan, figures []Figure) []Judged {
 	tests := make([]test, len(figures))
 	for i, f := range figures {
@@ -112,7 +112,8 @@ type Sets struct {
 	Level, Gone float64
 }
 
-// JudgeSets judges figures of runs that are not paired. A change of the machine between the sets counts as a change of B.
+// JudgeSets tests figures of runs that are not paired. It cannot tell a change of the machine between the two sets of
+// runs from a change of B.
 func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	tests := make([]test, len(figures))
 	for i, s := range figures {
@@ -122,8 +123,9 @@ func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	return holm(p, tests)
 }
 
-// holm judges several figures that share one alpha, by Holm's method: the figure with the smallest p-value gets the
-// smallest share of alpha. If there are at most as many figures as the plan allows, each one gets the whole alpha.
+// holm judges several figures that share one alpha, with the Holm method: the figure with the smallest p-value gets
+// the smallest share of alpha. If there are at most as many figures as the plan allows, each figure gets the whole
+// alpha.
 func holm(p result.Plan, tests []test) []Judged {
 	all, order := make([]Judged, len(tests)), make([]int, len(tests))
 	for i := range order {
@@ -171,7 +173,7 @@ func newTest(p result.Plan, d []float64) (t test) {
 	return t
 }
 
-// newWelch returns Welch's t-test of two sets of runs that are not paired. Its alpha is the sum of the alphas of the plan.
+// newWelch returns Welch's t-test of runs that are not paired. Its alpha is the sum of the alphas of the plan.
 func newWelch(p result.Plan, a, b []float64) (t test) {
 	t.n = min(len(a), len(b))
 	if t.n == 0 {
@@ -253,7 +255,7 @@ func (t test) judge(p result.Plan, share float64) Judged {
 	return j
 }
 
-// share returns a mean as a share of A. It is infinite for differences if the mean of A is 0.
+// share converts the mean of the test to a share of A. For differences, the share is infinite if the mean of A is 0.
 func (t test) share(mean float64) float64 {
 	switch {
 	case !t.differences:

@@ -13,7 +13,7 @@ import (
 // canceled is the outcome of requests that were pending when the generator stopped at the end of the run.
 const canceled = "canceled"
 
-// moment holds the counts of one load in one slot of samples.
+// moment holds the counts of one load in one time slot.
 type moment struct {
 	from, until time.Time
 	samples.RequestSlot
@@ -51,7 +51,7 @@ func (in run) loads(f span) []result.LoadRecovery {
 	return all
 }
 
-// watch computes the effect of one fault on one load, from the slots in order of time.
+// watch computes the effect of one fault on one load. It is fed the time slots in order.
 type watch struct {
 	fault span
 	r     result.LoadRecovery
@@ -60,14 +60,13 @@ type watch struct {
 	from, until time.Time
 	failedBy    time.Time // end of the first slot with a failure
 	succeeded   time.Time // end of the first slot with a success after that
-	good        time.Time // start of the current time inside the bound; zero if the load is outside the bound
-	back        time.Time // start of the first whole stretch inside the bound after the fault
+	good        time.Time // start of the current period inside the bound; zero outside the bound
+	back        time.Time // start of the first period of length stretch inside the bound after the fault
 	last        time.Time // end of the last slot
 	pending     tally     // counts of the slots since the last bad slot
 }
 
-// tally holds the counts of good slots, which become part of the error window if another bad slot
-// follows.
+// tally holds the counts of good slots. They become part of the error window if another bad slot follows.
 type tally struct {
 	succeeded int64
 	slowest   float64
@@ -119,11 +118,11 @@ func (w *watch) spoil(m moment) {
 	}
 }
 
-// hold records a slot in which the load was inside its bound. After the fault, the load counts as
-// recovered once such slots cover a time of length stretch.
+// hold records a slot in which the load was inside its bound. The load has recovered once such slots cover a time of
+// length stretch after the fault.
 func (w *watch) hold(m moment) {
 	if m.Succeeded == 0 {
-		return // only canceled requests, which say nothing
+		return // there are only canceled requests, which prove nothing
 	}
 	if w.r.Affected {
 		w.pending.succeeded += m.Succeeded
@@ -169,8 +168,8 @@ func (w *watch) result() result.LoadRecovery {
 	return r
 }
 
-// notBackFor returns how long the load was observed after the end of the fault without recovering, in seconds. It
-// returns nil if that is unknown.
+// notBackFor returns a lower bound for the time from the end of the fault to the recovery of the load, in seconds, if
+// the recovery was not observed. It returns nil if no bound is known.
 func (w *watch) notBackFor() *float64 {
 	if !w.ran || !w.fault.Over(w.last) {
 		return nil
@@ -194,12 +193,12 @@ func (w *watch) notBack() string {
 	case w.fault.End == nil:
 		return "the end of the fault was not observed"
 	case !w.last.After(*w.fault.End):
-		return next + " before the fault did"
+		return next + " before the fault ended"
 	case w.good.IsZero():
 		return "it was outside its bound until the end"
 	}
 	held := w.last.Sub(later(w.good, *w.fault.End))
-	return fmt.Sprintf("it held its bound for %.1f s when %s; %.0f s are needed", held.Seconds(), next, stretch.Seconds())
+	return fmt.Sprintf("it had been within its bound for only %.1f s when %s; %.0f s are needed", held.Seconds(), next, stretch.Seconds())
 }
 
 func relists(slots []samples.Slot, f span) result.RelistStorm {

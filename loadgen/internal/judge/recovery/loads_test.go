@@ -69,11 +69,11 @@ func TestLoadRecovery(t *testing.T) {
 		},
 		"ended too early to tell": {
 			letters: "..........xxxxxxxxxxxx" + well[:30], affected: true, window: 1.2, from: 0.0, until: 1.2,
-			first: 1.3, firstAfterEnd: 0.3, failed: 12, detail: "held its bound for 3.0 s when the load ended",
+			first: 1.3, firstAfterEnd: 0.3, failed: 12, detail: "been within its bound for only 3.0 s when the load ended",
 		},
 		"ended before the fault": {
 			letters: "..........xxxxx", affected: true, window: 0.5, from: 0.0, until: 0.5,
-			failed: 5, detail: "the load ended before the fault did",
+			failed: 5, detail: "the load ended before the fault ended",
 		},
 		"given up at the run's end": {
 			letters: "..........xx........" + well + "ccc", affected: true, window: 0.2, from: 0.0, until: 0.2,

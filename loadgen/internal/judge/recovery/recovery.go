@@ -1,7 +1,7 @@
 // Package recovery computes the effects of the faults of a run from its timeline and
-// samples: error windows, first successes, relists, handovers and restarts. It also judges
-// the signals of the scenario against their own noise. docs/reference/recovery.md defines
-// every figure.
+// samples: error windows, first successes, relists, changes of leader and restarts. It also
+// compares the signals of the scenario with their own noise. docs/reference/recovery.md
+// defines every figure.
 package recovery
 
 import (
@@ -31,14 +31,14 @@ const (
 	// the fault: client-go's reflectors wait up to 30 s before they try again
 	// (client-go/tools/cache/reflector.go, defaultBackoffMax).
 	stormWithin = 30 * time.Second
-	// settling is the time after a fault's end in which a change of leader is
-	// attributed to the fault. The defaults of Kubernetes are leases of 15 s and a
-	// retry every 2 s (component-base/config/options/leaderelectionconfig.go), so a
-	// change that comes later has another reason.
+	// settling is the time after a fault's end in which a change of leader is attributed to
+	// the fault. By default, Kubernetes leases last 15 s and are retried every 2 s
+	// (component-base/config/options/leaderelectionconfig.go), so a later change has
+	// another reason.
 	settling = 30 * time.Second
-	// settled is the time after a fault's end in which the end of a process is attributed to
-	// the fault. The times of the two events may differ, because they come from different
-	// sources.
+	// settled is the time after a fault's end in which the exit of a process is attributed
+	// to the fault. The times of the two events may differ slightly, because they come from
+	// different sources.
 	settled = time.Second
 )
 
@@ -50,8 +50,8 @@ type run struct {
 	bound func(load string) time.Duration
 }
 
-// Analyse returns the effects of the faults of a run, or nil if there was neither a fault
-// nor a change of leader nor a restart.
+// Analyse returns the effects of the faults of a run, or nil if there were no faults, no
+// changes of leader and no restarts.
 func Analyse(rec *rundir.Recorded) *result.Recovery {
 	in := run{rec, timeline.Of(rec.Timeline), bounds(rec.Scenario)}
 	changes, leaders := in.handovers()
@@ -93,8 +93,8 @@ func Analyse(rec *rundir.Recorded) *result.Recovery {
 	return r
 }
 
-// bounds returns the latency bound of each load: listBound if the load only lists,
-// else defaultBound.
+// bounds returns a function that returns the latency bound of a load: listBound if the load
+// only lists, otherwise defaultBound.
 func bounds(s *scenario.Scenario) func(load string) time.Duration {
 	lists := map[string]bool{}
 	if s != nil {
@@ -117,7 +117,7 @@ func bounds(s *scenario.Scenario) func(load string) time.Duration {
 // span is a fault and the time in which effects are attributed to it.
 type span struct {
 	timeline.Fault
-	next time.Time // when the next fault begins, which ends this span; zero if none exists
+	next time.Time // start of the next fault, which ends this span; zero without a next fault
 }
 
 // has reports whether a slot of samples that ends at the time until belongs to the fault.
@@ -125,8 +125,8 @@ func (f span) has(until time.Time) bool {
 	return until.After(f.Begin) && (f.next.IsZero() || !until.After(f.next))
 }
 
-// phaseAt returns the name of the phase at a time, or "" outside of all phases. At the
-// boundary of two phases it returns the later one.
+// phaseAt returns the name of the phase at a time, or "" outside of all phases. The
+// boundary of two phases belongs to the later one.
 func (in run) phaseAt(at time.Time) string {
 	for _, p := range slices.Backward(in.Measurements.Phases) {
 		if !at.Before(p.Start) && !at.After(p.End) {
@@ -138,8 +138,8 @@ func (in run) phaseAt(at time.Time) string {
 
 func seconds(d time.Duration) *float64 { return new(d.Seconds()) }
 
-// handovers returns the changes of leaders, and the last leader by kind. The first leader of a
-// kind does not count as a change.
+// handovers returns the changes of leader, and the last leader of each kind. The first
+// leader of a kind does not count as a change.
 func (in run) handovers() (all []result.Handover, last map[string]timeline.Leader) {
 	last = map[string]timeline.Leader{}
 	for _, l := range in.line.Leaders {
@@ -161,8 +161,8 @@ func (in run) handovers() (all []result.Handover, last map[string]timeline.Leade
 	return all, last
 }
 
-// leaderless returns, for each fault, the kinds that had no leader from the fault to the
-// end of the run.
+// leaderless returns, for each fault, the kinds of component whose leader exited because of
+// the fault and was not replaced before the end of the run.
 func (in run) leaderless(last map[string]timeline.Leader) map[string][]string {
 	lost := map[string][]string{}
 	stop := in.lastEnd()
@@ -185,9 +185,9 @@ func (in run) lastEnd() time.Time {
 	return time.Time{}
 }
 
-// hit returns the last time before until at which a leader was disturbed: its process ended, or
-// a fault on its process began that ended at most settling before until, or had not ended.
-// cause is the fault, or nil if the process ended by itself.
+// hit returns the last time before until at which the process of a leader exited or a fault
+// on it began. It ignores faults that ended more than settling before until. cause is the
+// fault, or nil if the process exited without a fault. lost is zero if there was neither.
 func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, cause *timeline.Fault) {
 	for i, f := range in.line.Faults {
 		if f.Hits(leader.Name) && !f.Begin.Before(leader.Since) && f.Begin.Before(until) && (f.End == nil || !f.End.Add(settling).Before(until)) {
@@ -200,9 +200,9 @@ func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, caus
 	return lost, cause
 }
 
-// restarts returns, for each process that ended, the time of its end and the time at which its
-// successor was ready. It skips processes that end after the last phase, because the plane
-// stops then.
+// restarts returns, for each process that exited, the time of the exit and the time at
+// which its successor was ready. It skips exits after the last phase, because the control
+// plane is stopped then.
 func (in run) restarts() (all []result.Restart) {
 	stop := in.lastEnd()
 	for _, x := range in.line.Exits {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// floorShare is the minimum noise of a signal, as a share of its largest absolute value in
-	// the steady and under samples. Without a minimum, any change of a constant signal would be
-	// infinitely many times its noise. With this one, no signal moves by more than 200 times
-	// its noise.
+	// floorShare is the minimum noise of a signal, as a share of its largest absolute value
+	// in the steady and under samples. Without a minimum, any change of a constant signal
+	// would be infinitely many times its noise. With this minimum, no signal moves by more
+	// than 200 times its noise.
 	floorShare = 0.01
-	// leastSamples is the minimum number of samples of a signal in a set of phases:
-	// two samples cannot be split into thirds.
+	// leastSamples is the minimum number of samples of a signal in a set of phases. Fewer
+	// cannot be split into thirds.
 	leastSamples = 3
 	// A signal has returned if its distance from the steady mean is at most
 	// returnNoises times its noise, or at most returnShare of its movement.
@@ -124,14 +124,14 @@ type query func(ctx context.Context, expr string, at time.Time) ([]float64, erro
 // always hold two scrapes, which a rate needs.
 const lookBack = 2.5
 
-// Signals samples the signals of the scenario and judges them. If there is no archive,
-// there are no samples. Signals fails only if ctx ends; if an expression does not give
-// exactly one number, the detail of the signal says so.
+// Signals samples the signals of the scenario and evaluates the samples. Without an
+// archive, there are no samples. Signals fails only if ctx ends. If an expression does not
+// give exactly one number, the detail of the signal says so.
 //
-// Within a phase an expression is evaluated once per scrape interval. At the first
-// evaluation, $window reaches back to the start of the phase, so that no sample covers
-// two phases. In a phase shorter than $window, the expression is evaluated once, at the
-// end of the phase and over its whole length.
+// In each phase, an expression is evaluated once per scrape interval. At the first
+// evaluation, $window begins at the start of the phase, so that no sample covers two
+// phases. In a phase shorter than $window, the expression is evaluated once, at the end of
+// the phase and over its whole length.
 func Signals(ctx context.Context, rec *rundir.Recorded) ([]result.Signal, error) {
 	return signals(ctx, rec, func(ctx context.Context, expr string, at time.Time) ([]float64, error) {
 		if rec.Archive == nil {
@@ -168,8 +168,8 @@ func signals(ctx context.Context, rec *rundir.Recorded, ask query) ([]result.Sig
 	return all, nil
 }
 
-// sample evaluates an expression in the phases with the given names. missing says why
-// expected samples are missing.
+// sample evaluates an expression in the phases with the given names. missing is the reason
+// why expected samples are missing, or "".
 func sample(ctx context.Context, expr string, names []string, rec *rundir.Recorded, ask query) (points []result.SignalPoint, missing string, err error) {
 	if len(names) == 0 {
 		return nil, "", nil
@@ -199,7 +199,7 @@ func sample(ctx context.Context, expr string, names []string, rec *rundir.Record
 		missing = "not all of the phases " + strings.Join(names, ", ") + " were reached"
 	}
 	if missing == "" && len(points) == 0 {
-		missing = "the expression gave no number there"
+		missing = "the expression gave no number in these phases"
 	}
 	return points, missing, nil
 }

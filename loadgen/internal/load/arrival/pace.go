@@ -1,7 +1,7 @@
 // Package arrival computes when the arrivals of an open-loop load are due. Its functions are pure: they use no
 // goroutine and no clock. The pacers are similar to vegeta's (tsenart/vegeta lib/pacer.go), but return the intended
-// time of each arrival instead of the time to wait. Latency is measured from the intended time, which a late dispatcher
-// must not change.
+// time of each arrival instead of the time to wait. Latency is measured from the intended time, so a late dispatcher
+// must not change it.
 package arrival
 
 import (
@@ -14,14 +14,15 @@ import (
 // Never is the time of an arrival that does not exist.
 const Never = time.Duration(math.MaxInt64)
 
-// MaxRate is the highest rate, in arrivals per second. It corresponds to the microsecond resolution of latencies.
+// MaxRate is the highest rate that a Pacer accepts, in arrivals per second. At this rate, arrivals are a microsecond
+// apart, which is the resolution of latencies.
 const MaxRate = 1e6
 
-// Pacer is a schedule of arrivals that depends only on its parameters. It is not safe for concurrent use. A call takes
-// constant time if its argument is not less than in the previous call.
+// Pacer is a schedule of arrivals that depends only on its parameters. It is not safe for concurrent use. A call
+// takes constant time unless its argument is smaller than in the previous call.
 type Pacer interface {
-	// At returns the intended time of arrival n since the start, or Never if there is no such arrival. Arrivals are
-	// numbered from 0. The time does not decrease with n.
+	// At returns the intended time of arrival n, relative to the start, or Never if there is no such arrival.
+	// Arrivals are numbered from 0. The time does not decrease with n.
 	At(n int64) time.Duration
 	// Due returns the number of arrivals whose intended time is at most elapsed.
 	Due(elapsed time.Duration) int64
@@ -37,9 +38,10 @@ func New(arrival string, rate float64, seed int64) (Pacer, error) {
 	return NewShaped(arrival, rate, Shape{}, seed)
 }
 
-// NewShaped returns the pacer of an arrival process whose rate, in arrivals per second, changes according to the shape. A
-// "constant" arrival is due when the integral of the rate reaches 0, 1, 2, ...; a "poisson" arrival when it reaches a point of
-// a Poisson process of rate 1 (inversion of the cumulative intensity: Çınlar 1975).
+// NewShaped returns the pacer of an arrival process whose rate changes according to the shape; rate is the rate at
+// the start, in arrivals per second. A "constant" arrival is due whenever the integral of the rate reaches 0, 1, 2,
+// ... A "poisson" arrival is due whenever the integral reaches a point of a Poisson process of rate 1 (inversion of
+// the cumulative intensity: Çınlar 1975).
 func NewShaped(arrival string, rate float64, s Shape, seed int64) (Pacer, error) {
 	if arrival != "constant" && arrival != "poisson" {
 		return nil, fmt.Errorf("unknown arrival %q; there are constant and poisson", arrival)
@@ -74,10 +76,10 @@ func possible(rate float64) error {
 	return nil
 }
 
-// constant is a Pacer with equal gaps of gap nanoseconds between arrivals. The gap is infinite at rate 0.
+// constant is a Pacer with equal gaps between arrivals. gap is in nanoseconds; it is infinite at rate 0.
 type constant struct{ gap float64 }
 
-// At returns n times the gap. Because it does not add up gaps, it is exact to a nanosecond for 100 days.
+// At returns n times the gap. Multiplying instead of adding up gaps keeps it exact to a nanosecond for 100 days.
 func (c constant) At(n int64) time.Duration {
 	if math.IsInf(c.gap, 1) {
 		return Never
@@ -89,7 +91,7 @@ func (c constant) Due(elapsed time.Duration) int64 {
 	if elapsed < 0 || math.IsInf(c.gap, 1) {
 		return 0
 	}
-	// The quotient may have a rounding error, so it is corrected by comparisons with At.
+	// Correct a rounding error of the quotient by comparing with At.
 	n := int64(float64(elapsed)/c.gap) + 1
 	for n > 0 && c.At(n-1) > elapsed {
 		n--
@@ -108,12 +110,12 @@ func toDuration(ns float64) time.Duration {
 	return time.Duration(math.Round(ns))
 }
 
-// times is a generator of arrival times: each call returns the next time in nanoseconds. Times never decrease. After
-// the last arrival it returns infinity.
+// times is a generator of arrival times: each call returns the next time, in nanoseconds since the start. Times never
+// decrease. After the last arrival, times returns infinity.
 type times func() float64
 
-// sequence is a Pacer for arrival times without a closed form. Each of its cursors moves forward when the argument
-// increases and restarts when it decreases.
+// sequence is a Pacer for arrival times that must be generated one after another. At and Due have a cursor each,
+// which moves forward when the argument increases and restarts when it decreases.
 type sequence struct{ at, due cursor }
 
 // newSequence returns a pacer over the times that begin generates. Each call of begin must generate the same times.
@@ -175,7 +177,7 @@ func evenly() func() float64 {
 
 // exponential returns a generator of the points of a Poisson process of rate 1.
 func exponential(seed int64) func() float64 {
-	// The second word distinguishes this random sequence from others with the same seed.
+	// The constant distinguishes this random sequence from others with the same seed.
 	source := rand.New(rand.NewPCG(uint64(seed), 0x706f6973736f6e))
 	sum := 0.0
 	return func() float64 {
@@ -184,7 +186,7 @@ func exponential(seed int64) func() float64 {
 	}
 }
 
-// warped converts the points of a process of rate 1 to arrival times, with the inverse of the cumulative rate.
+// warped converts the points of a process of rate 1 to arrival times. inverse is the inverse of the cumulative rate.
 func warped(points func() func() float64, inverse func(float64) float64) func() times {
 	return func() times {
 		next := points()

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// Shape describes how a rate changes over time, as scenario.Shape does. The zero value is a steady rate.
+// Shape describes how a rate changes over time, like scenario.Shape. The zero value is a steady rate.
 type Shape struct {
-	// Kind: "", "ramp", "step", "burst", "sine" or "replay".
+	// Kind is "", "ramp", "step", "burst", "sine" or "replay".
 	Kind string
 	// To is the final rate of a ramp or of steps, in arrivals per second.
 	To float64
 	// Over is the length of a ramp.
 	Over time.Duration
-	// Steps is the number of equal steps from the first rate to To.
+	// Steps is the number of equal steps from the rate at the start to To.
 	Steps int
 	// Every is the length of a step, the period of a sine, or the interval between bursts, which also precedes the
 	// first burst.
 	Every time.Duration
-	// Burst is the number of arrivals in a burst. They are all due at once.
+	// Burst is the number of arrivals in a burst. They are all due at the same time.
 	Burst int
 	// Amplitude is the amplitude of a sine as a fraction of the rate: greater than 0, at most 1.
 	Amplitude float64
-	// Times are the times of a replay's arrivals in seconds, in ascending order. Speed is the number by which they are
-	// divided.
+	// Times are the times of a replay's arrivals, in seconds in ascending order. They are divided by Speed.
 	Times []float64
 	Speed float64
 }
@@ -87,7 +86,8 @@ func linear(u, rate float64) float64 {
 	return u / rate
 }
 
-// inverseRamp returns the t up to over that solves from*t + slope*t*t/2 = u. Its formula does not subtract nearly equal
+// inverseRamp returns the time at which u arrivals are expected under a rate that changes from from to to over a time
+// over. During the ramp it solves from*t + slope*t*t/2 = u, with a formula that does not subtract nearly equal
 // numbers.
 func inverseRamp(u, from, to, over float64) float64 {
 	if full := (from + to) / 2 * over; u >= full {
@@ -101,8 +101,8 @@ func inverseRamp(u, from, to, over float64) float64 {
 	return 2 * u / (from + root)
 }
 
-// inverseSteps returns when u arrivals are expected under a rate that changes in steps. After the last step, the rate
-// to lasts forever.
+// inverseSteps returns the time at which u arrivals are expected under a rate that changes in steps. After the last
+// step, the rate stays at to.
 func inverseSteps(u, from, to float64, steps int, every float64) float64 {
 	for k := range steps {
 		rate := from + (to-from)*float64(k)/float64(steps)
@@ -114,7 +114,8 @@ func inverseSteps(u, from, to float64, steps int, every float64) float64 {
 	return float64(steps)*every + linear(u, to)
 }
 
-// inverseSine finds, by bisection, the t at which rate*t + rate*a*P/2pi*(1-cos(2pi*t/P)) reaches u.
+// inverseSine returns the time t at which rate*t + rate*a*P/2pi*(1-cos(2pi*t/P)) reaches u, where a is the amplitude
+// and P the period. It searches t by bisection.
 func inverseSine(u, rate, amplitude, period float64) float64 {
 	if rate == 0 {
 		return math.Inf(1)

@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// silence is the time without data after which the connection of a watch is checked with a PING. Connections of writers
-// are not checked, because their requests have a timeout.
+// silence is the time without data after which the connection of a watch is checked with an HTTP/2 PING. Connections
+// of clients need no check, because their requests have a timeout.
 const silence = 5 * time.Second
 
 func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2conn.Request, error) {
@@ -32,7 +32,8 @@ func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2co
 	return r, nil
 }
 
-// connection is a client's connection, which is replaced when it is lost. It is not safe for concurrent use.
+// connection is a client's connection to the API server. A lost connection is replaced by a new one. It is not safe
+// for concurrent use.
 type connection struct {
 	apiclient.Connection
 	to   *apiclient.Endpoint
@@ -91,7 +92,7 @@ func outcome(kind check.Kind, answer *h2conn.Response, err error) check.Outcome 
 	return check.Unknown
 }
 
-// isAbsent reports whether a 404 means that a ConfigMap does not exist, and not its namespace or the path.
+// isAbsent reports whether a 404 means that a ConfigMap does not exist, as opposed to its namespace or the path.
 func isAbsent(body []byte) bool {
 	var status metav1.Status
 	return json.Unmarshal(body, &status) == nil && status.Reason == metav1.StatusReasonNotFound &&
@@ -101,6 +102,6 @@ func isAbsent(body []byte) bool {
 // failed returns the error for an unsuccessful response.
 func failed(verb, what string, answer *h2conn.Response) error {
 	var status metav1.Status
-	_ = json.Unmarshal(answer.Body, &status) // on failure the message is empty
+	_ = json.Unmarshal(answer.Body, &status) // if it fails, the message is empty
 	return fmt.Errorf("%s %s: the API server answers %d %s: %s", verb, what, answer.Status, http.StatusText(answer.Status), status.Message)
 }

@@ -85,7 +85,7 @@ func (c *client) do(ctx context.Context, o check.Operation) bool {
 	return true
 }
 
-// exchange performs one operation and records its outcome.
+// exchange performs one operation with one request and records the outcome.
 func (c *client) exchange(ctx context.Context, o check.Operation) check.Operation {
 	l := c.load
 	ctx, cancel := context.WithTimeout(ctx, l.config.Timeout)
@@ -111,10 +111,10 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 	case o.Outcome == check.OK && o.Kind != check.CachedRead:
 		c.known[o.Register] = o.Version
 	case o.Kind == check.Write && o.Outcome != check.Refused:
-		c.known[o.Register] = 0 // the version may be another one now
+		c.known[o.Register] = 0 // the version may have changed
 	}
 	if o.Outcome == check.Unknown {
-		c.conn.close() // continue as another process, in Jepsen's terms
+		c.conn.close() // continue on a new connection, as another process in Jepsen's terms
 	}
 	l.record.end(o)
 	return o
@@ -136,8 +136,8 @@ func readAnswer(o *check.Operation, body []byte) {
 	o.Version, o.Value = version, is.value()
 }
 
-// sample adds a request to the samples, with the time since it was sent. good is true for 2xx answers and for
-// conflicts, which clients cause on purpose. Final reads are not sampled.
+// sample adds a request to the samples. took is the time since it was sent. good is true for 2xx answers and for
+// conflicts, which clients cause on purpose.
 func (l *Load) sample(answer *h2conn.Response, err error, good bool, took time.Duration) {
 	own := min(l.stalls.Late(time.Now()), took)
 	switch {

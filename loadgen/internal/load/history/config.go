@@ -18,7 +18,7 @@ const (
 	mostRegisters = 1000
 )
 
-// Config configures a history. A zero value means the default in brackets.
+// Config configures a history. For a field that is zero, the default in brackets applies.
 type Config struct {
 	// Name is the load's name. It is the prefix of the names of the ConfigMaps.
 	Name string
@@ -26,20 +26,22 @@ type Config struct {
 	Clients int
 	// Registers is the number of ConfigMaps that the clients use [5].
 	Registers int
-	// Rate is the number of arrivals per second, of all clients together [20]. Most arrivals that write perform a read
-	// before the write.
+	// Rate is the number of arrivals per second of all clients together [20]. Most arrivals that write a register
+	// first read it.
 	Rate float64
 	// Watchers is the number of watchers [3]. Each watches all registers, on its own connection. A negative number
-	// means none.
+	// means no watchers.
 	Watchers int
-	// Length is the length of the run. A run that would exceed MaxOperations is rejected. Zero means unknown.
+	// Length is the length of the run. A run that would exceed MaxOperations is rejected. Zero means that the length
+	// is unknown.
 	Length time.Duration
 	// Timeout is the time limit of an operation [5s]. After it, the outcome of the operation is unknown.
 	Timeout time.Duration
-	// Quiet is the wait before the final reads [2s]. In this time, writes that are still on the way can be executed.
+	// Quiet is the wait before the final reads [2s]. It gives the API server time to execute writes that are still in
+	// flight.
 	Quiet time.Duration
-	// Drain is the time limit for the watchers to reach the final state [30s]. Events that have not arrived by then
-	// count as missed, so Drain must be longer than a watch cache needs to reconnect to etcd.
+	// Drain is the time limit for the watchers to reach the final state [30s]. Events that arrive later count as
+	// missed, so Drain must be longer than a watch cache needs to reconnect to etcd.
 	Drain time.Duration
 	// JudgeWithin is the time limit for the searches for a linear order, for all registers together [60s].
 	JudgeWithin time.Duration
@@ -75,7 +77,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("load %s: rate: %g/s is out of range (over 0, at most 1000/s)", c.Name, c.Rate)
 	}
 	if all := mostPerArrival * c.Rate * c.Length.Seconds(); all > MaxOperations {
-		return c, fmt.Errorf("load %s: rate: %g/s for %v may be %.0f operations, and a history holds %d (lower the rate to %.1f/s)",
+		return c, fmt.Errorf("load %s: rate: %g/s for %v may be %.0f operations, but a history can record only %d (lower the rate to %.1f/s)",
 			c.Name, c.Rate, c.Length, all, MaxOperations, MaxOperations/mostPerArrival/c.Length.Seconds())
 	}
 	return c, nil

@@ -1,7 +1,7 @@
 // Package history records all operations of clients that write and read a few registers during faults, and all events
-// of watchers of the registers. All times are on one clock. At the end, package check searches the history for
-// acknowledged writes that were lost, reads that went backwards, and watch events that are missing, repeated or out of
-// order.
+// of watchers of the registers. All times are measured with one clock. At the end, package check searches the history
+// for acknowledged writes that were lost, reads that went backwards, and watch events that are missing, repeated or
+// out of order.
 //
 // A register is a ConfigMap with one value. Each update writes a unique value and names the resourceVersion that it
 // replaces. A client is a process in Jepsen's terms: it performs one operation at a time, on its own connection,
@@ -16,6 +16,6 @@
 //     client continues with another connection.
 //
 // A run calls Prepare, Run and, when all faults have ended, Finish. Finish reads the final state, waits for the
-// watchers, and judges the history. There is one result for the whole run and none for its phases, because a violation
-// often becomes visible in a later phase than its cause.
+// watchers, and judges the history. There is one result for the whole run instead of one per phase, because a
+// violation often becomes visible in a later phase than its cause.
 package history

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// retryAfter is the wait between attempts of a final read. drainLook is the interval at which the progress of the
-	// watchers is checked.
+	// retryAfter is the wait between attempts of a final read. drainLook is the interval of checks whether the
+	// watchers have reached the final state.
 	retryAfter = 200 * time.Millisecond
 	drainLook  = 20 * time.Millisecond
 	// maxReported is the maximum number of violations of each kind in a result.
 	maxReported = 20
 )
 
-// Finish reads the final state, waits for the watchers, ends them, and judges the history. It is called after Run, when
-// all faults have ended. It takes Quiet, the time of the final reads, and at most Drain plus JudgeWithin (longer if
-// there are violations). If ctx ends earlier, Finish judges the incomplete history within 5 s, and Unjudged lists what
-// is missing. It fails if the load has not run or the evidence cannot be written.
+// Finish reads the final state, waits for the watchers, stops them, and judges the history. Call it after Run, when
+// all faults have ended. It takes the time Quiet, the time of the final reads, and at most Drain plus JudgeWithin
+// (longer if there are violations). If ctx ends earlier, Finish judges the incomplete history within 5 s, and
+// Unjudged lists the missing parts. It fails if the load has not run or the evidence cannot be written.
 func (l *Load) Finish(ctx context.Context, step func(format string, args ...any)) error {
 	step("judging the history of %s", l.config.Name)
 	if err := l.finish(ctx); err != nil {
@@ -78,7 +78,7 @@ func (l *Load) finish(ctx context.Context) error {
 	return err
 }
 
-// hurried is the time limit for judging the history of an interrupted run.
+// hurried replaces JudgeWithin in an interrupted run, if it is shorter.
 const hurried = 5 * time.Second
 
 // judgeWithin returns the time limit for the search for a linear order.
@@ -139,7 +139,6 @@ func (l *Load) settled() bool {
 	return least >= newest
 }
 
-// result returns the result of the history, with the violations of a report.
 func (l *Load) result(report *check.Report) *result.History {
 	r := l.counts()
 	r.Linearizable, r.Unjudged = report.Linearizable, report.Unjudged
@@ -177,7 +176,7 @@ func (l *Load) counts() *result.History {
 // AddTo adds the result of the history to m.
 func (l *Load) AddTo(m *result.Measurements) { m.Histories = append(m.Histories, l.Results()) }
 
-// Results returns the result of the whole run. It contains no verdict before Finish has returned.
+// Results returns the result of the whole run. It contains a verdict only after Finish has returned.
 func (l *Load) Results() result.History {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Load is the load.Load that records a history.
+// Load is a load of kind "history".
 type Load struct {
 	load.Plain
 	config    Config
@@ -103,9 +103,9 @@ func (l *Load) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Run writes and reads the registers and watches them until ctx ends. It returns when the last operation has ended. The
-// watchers continue until Finish or Close. Run fails if it cannot list the registers for the version from which to
-// watch.
+// Run writes, reads and watches the registers until ctx ends. It returns when the last operation has ended. The
+// watchers continue until Finish or Close. Run fails if it cannot list the registers, because the list gives the
+// version at which the watches begin.
 func (l *Load) Run(ctx context.Context) error {
 	if l.first == nil {
 		return fmt.Errorf("load %s: it was not prepared", l.config.Name)
@@ -144,7 +144,7 @@ func (l *Load) Run(ctx context.Context) error {
 // earlier phase.
 const beginWithin = time.Minute
 
-// begin lists the registers, with retries. It returns the version from which to watch.
+// begin lists the registers, with retries, and returns the version at which the watches begin.
 func (l *Load) begin(ctx context.Context) (uint64, error) {
 	conn := connection{to: l.to, sent: l.sent}
 	defer conn.close()
@@ -159,13 +159,13 @@ func (l *Load) begin(ctx context.Context) (uint64, error) {
 			return version, nil
 		}
 		if time.Since(began) > beginWithin || !apiclient.Pause(ctx, retryAfter) {
-			return 0, fmt.Errorf("load %s: list the registers to watch from: %w", l.config.Name, err)
+			return 0, fmt.Errorf("load %s: list the registers before watching them: %w", l.config.Name, err)
 		}
 	}
 }
 
-// reader returns the number that identifies the load itself as a client. The numbers of the clients and of the watchers
-// precede it.
+// reader returns the client number for requests of the load itself. The numbers before it belong to the clients and
+// the watchers.
 func (l *Load) reader() int { return l.config.Clients + l.config.Watchers }
 
 // list lists all registers with a consistent read, and records the list as a read of each register.
@@ -189,7 +189,7 @@ func (l *Load) list(ctx context.Context, conn *connection, client int, final boo
 		return 0, err
 	}
 	if !final && !l.record.begin(len(states)) {
-		return version, nil // a state that is not recorded cannot reveal a violation
+		return version, nil // leaving out a read cannot cause a violation
 	}
 	for _, o := range states {
 		o.Client, o.Final, o.Call, o.Return = client, final, call, end
@@ -201,7 +201,7 @@ func (l *Load) list(ctx context.Context, conn *connection, client int, final boo
 // BeginPhase does nothing, because the result of a history covers the whole run.
 func (l *Load) BeginPhase(string, time.Time) {}
 
-// Live returns what happened since the last call.
+// Live returns the current state, with rates since the last call.
 func (l *Load) Live() load.Live {
 	all, well := l.record.ended()
 	l.mu.Lock()
@@ -219,7 +219,7 @@ func (l *Load) Live() load.Live {
 	return live
 }
 
-// Close ends the watchers. Finish calls Close too.
+// Close stops the watchers. Finish calls it too.
 func (l *Load) Close() {
 	l.mu.Lock()
 	stop := l.stopWatching

@@ -29,7 +29,7 @@ type metadata struct {
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
 }
 
-// version returns the resourceVersion as a number, which Kubernetes guarantees it to be (KEP-5504).
+// version returns the resourceVersion as a number. Kubernetes guarantees that it is one (KEP-5504).
 func (o *object) version() (uint64, error) {
 	v, err := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
 	if err != nil || v == 0 {
@@ -47,14 +47,14 @@ func (o *object) value() uint64 {
 	return v
 }
 
-// registers holds the names and paths of a load's objects.
+// registers contains the names and paths of a load's ConfigMaps.
 type registers struct {
 	namespace  string
 	labels     map[string]string
 	names      []string
 	numbers    map[string]int
 	collection string // path
-	selector   string // selects the load's objects: "&labelSelector=..."
+	selector   string // query parameter that selects the load's objects: "&labelSelector=..."
 }
 
 func newRegisters(t load.Target, c Config) (*registers, error) {
@@ -76,7 +76,7 @@ func newRegisters(t load.Target, c Config) (*registers, error) {
 func (r *registers) path(i int) string { return r.collection + "/" + url.PathEscape(r.names[i]) }
 
 // body returns the manifest of register i with the given value, for an update that replaces version. Version 0 means
-// that any version is replaced.
+// any version.
 func (r *registers) body(i int, value, version uint64) []byte {
 	o := object{
 		APIVersion: "v1", Kind: "ConfigMap",
@@ -106,7 +106,7 @@ type list struct {
 	Items    []object `json:"items"`
 }
 
-// readList returns the version of a list and the states of all registers. A register that is missing in the list has
+// readList returns the version of a list and the states of all registers. A register that is not in the list has
 // version 0.
 func (r *registers) readList(body []byte) (version uint64, states []check.Operation, err error) {
 	var l list

@@ -13,10 +13,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// recorder records operations. Their times are on one monotonic clock. It is safe for concurrent use.
+// recorder records operations, with their times since base on the monotonic clock. It is safe for concurrent use.
 type recorder struct {
 	base    time.Time
-	value   atomic.Uint64 // the last value that was written
+	value   atomic.Uint64 // the last value that a write used
 	skipped atomic.Int64
 
 	mu         sync.Mutex
@@ -60,7 +60,7 @@ func (r *recorder) end(o check.Operation) {
 	}
 }
 
-// ended returns the number of operations that have ended, and the number of those that succeeded.
+// ended returns the numbers of operations that have ended and that have succeeded.
 func (r *recorder) ended() (all, well int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

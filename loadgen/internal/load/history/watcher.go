@@ -16,12 +16,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
 )
 
-// Limits of the wait after a failed watch. The waits are shorter than in client-go, because a watcher must be connected
-// at the end of the history.
+// The first and the longest wait after a failed watch. They are shorter than in client-go, because a watcher must be
+// connected at the end of the history.
 const (
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 2 * time.Second
-	// answerTimeout is the time limit for the headers of a watch, and for a complete list.
+	// answerTimeout is the time limit for the response headers of a watch, and for a whole list.
 	answerTimeout = 30 * time.Second
 )
 
@@ -110,7 +110,7 @@ func (w *watcher) watch(ctx context.Context) listwatch.End {
 	return s.end
 }
 
-// known returns the version from which the watch resumes.
+// known returns the newest known version, from which the watch resumes.
 func (w *watcher) known() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +143,8 @@ func (w *watcher) add(e check.Entry) {
 	w.newest = max(w.newest, e.Version)
 }
 
-// established reports whether the watch has been established for at least the given time and every event was recorded.
+// established reports whether the watch has been established for at least enough, and no event was dropped because
+// the history was full.
 func (w *watcher) established(enough time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +159,7 @@ type watchStream struct {
 	headed  chan struct{} // closed when a watch is answered with 200
 	wrong   error         // reason for giving up the stream
 	end     listwatch.End // valid once done is closed
-	broke   bool          // the watch was established and did not end in order; valid once done is closed
+	broke   bool          // the watch was established and ended too early; valid once done is closed
 	done    chan struct{}
 }
 
@@ -198,7 +199,7 @@ func (s *watchStream) End(err error) {
 	}
 	s.watcher.mu.Lock()
 	s.end.Lived = time.Since(s.watcher.up)
-	// A watch ends in order if the server ends it after its timeout.
+	// The end is too early if there is an error, or before the timeout after which the server ends a watch.
 	s.broke = s.end.Up && (s.end.Err != nil || s.end.Lived < listwatch.ShortestWatch)
 	s.watcher.up = time.Time{}
 	s.watcher.mu.Unlock()
@@ -238,7 +239,7 @@ func (w *watcher) take(line []byte, at time.Duration) error {
 		w.events++
 		w.last = max(w.last, version)
 	default:
-		return fmt.Errorf("%w: an event of type %q", listwatch.ErrMalformed, e.Type)
+		return fmt.Errorf("%w: an event has the unknown type %q", listwatch.ErrMalformed, e.Type)
 	}
 	w.add(entry)
 	return nil

@@ -1,4 +1,4 @@
-// Package kind builds the loads of a scenario, of all kinds.
+// Package kind creates the loads of a scenario. It knows all kinds of loads.
 package kind
 
 import (
@@ -22,7 +22,7 @@ import (
 
 type maker func(*making, scenario.PlacedLoad) (load.Load, error)
 
-// makers holds the constructor of each kind of load.
+// makers returns the constructor of each kind of load.
 func makers() map[string]maker {
 	return map[string]maker{
 		"requests": paced(newRequests),
@@ -55,8 +55,8 @@ type making struct {
 	made     map[string]load.Load // by name
 }
 
-// Make builds the loads of a scenario, in the order of Scenario.Loads. They send nothing yet. dir is the directory for
-// the evidence of violations in histories. Errors name the place in the scenario file.
+// Make builds the loads of a scenario, in the order of Scenario.Loads. They send nothing yet. dir is the directory
+// for the evidence of violations in histories. Errors begin with the load's path in the scenario file.
 func Make(s *scenario.Scenario, target load.Target, dir string) ([]load.Load, error) {
 	return MakeSome(s, target, dir, func(string) bool { return true })
 }
@@ -67,7 +67,7 @@ func MakeSome(s *scenario.Scenario, target load.Target, dir string, some func(ki
 	m := &making{scenario: s, target: target, dir: dir, made: map[string]load.Load{}}
 	places := s.Loads()
 	all := make([]load.Load, len(places))
-	// Loads that name other loads are built after those, regardless of the order in the file.
+	// Build loads that refer to another load after all other loads, regardless of the order in the file.
 	for _, naming := range []bool{false, true} {
 		for i, at := range places {
 			if (at.Watches != "") != naming || !some(at.Kind) {
@@ -144,7 +144,7 @@ func newHistory(m *making, at scenario.PlacedLoad) (load.Load, error) {
 	})
 }
 
-// drainTimeout is the time without events, after the last write, after which missing deliveries count as lost.
+// drainTimeout is the time since the last event after which missing deliveries count as lost.
 const drainTimeout = 10 * time.Second
 
 // changes is a load that writes to the objects that another load watches.
@@ -164,11 +164,11 @@ func newChanges(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Lo
 	return &changes{requests, writes, watches}, err
 }
 
-// Settle waits until the watches have delivered the writes. It ignores the number of lost deliveries, which is in the
-// results of the watches.
+// Settle waits until the watches have delivered the writes. The number of lost deliveries is in the results of the
+// watches.
 func (c *changes) Settle(ctx context.Context) { _, _ = c.watches.Drain(ctx, drainTimeout) }
 
-// Parts returns the results of this share by phase.
+// Parts returns this worker's results by phase.
 func (c *changes) Parts() []load.Part {
 	all := c.Requests.Parts()
 	for i := range all {

@@ -7,9 +7,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Divides reports whether loads of a kind are divided among workers. The other kinds cannot be divided: a history is
-// judged by the order of all its operations, the requests of a trace depend on earlier requests, and a custom load is
-// code of the program that runs the scenario.
+// Divides reports whether loads of a kind are divided among workers. Three kinds are not: a history is judged by the
+// order of all its operations, the requests of a replayed trace depend on earlier requests, and a custom load is code
+// in the program that runs the scenario.
 func Divides(kind string) bool {
 	return slices.Contains([]string{"requests", "watches", "changes", "objects", "streams"}, kind)
 }
@@ -27,8 +27,8 @@ func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
 	return at
 }
 
-// MostWorkers returns the largest number of workers among which a load can be divided, and the name of the field that
-// limits it. 0 means that there is no limit.
+// MostWorkers returns the largest number of workers among which a load can be divided, and a description of the field
+// that limits it. most is 0 if there is no limit or the load is not divided.
 func MostWorkers(l *scenario.Load) (most int, of string) {
 	least := func(n int, what string) {
 		if most == 0 || n < most {

@@ -16,7 +16,7 @@ var (
 	errNotProtobuf = errors.New("the answer is not Kubernetes protobuf")
 )
 
-// answer checks the answer to one request piece by piece, and keeps the values in it that the load needs.
+// answer checks the answer to one request piece by piece, and keeps the values that the load needs from it.
 type answer struct {
 	action action
 	tenant int
@@ -24,7 +24,7 @@ type answer struct {
 	// Set by call.expect: the encodings that the request accepts, and the field that the load needs.
 	protobuf bool
 	gzip     bool  // the answer may be compressed
-	find     field // the field to find in protobuf; in JSON and CBOR all needed fields are found
+	find     field // the field to find in protobuf; in JSON and CBOR both fields are always kept
 
 	begun      bool
 	compressed bool // the answer is compressed and not checked
@@ -34,7 +34,7 @@ type answer struct {
 	value      []byte // value of the field to find
 }
 
-// longestHead is the number of bytes at the beginning of a protobuf answer in which a metadata field is searched.
+// longestHead is the number of bytes at the beginning of a protobuf answer that are searched for a metadata field.
 // Metadata is the first part of an object or list.
 const longestHead = longestValue + 4<<10
 
@@ -97,7 +97,7 @@ func (a *answer) writeProtobuf(p []byte) error {
 	return nil
 }
 
-// token returns the continue token in the metadata of the answer, or "" if none exists.
+// token returns the continue token in the metadata of the answer. It is empty if there is no token.
 func (a *answer) token() []byte {
 	if a.protobuf {
 		return a.value
@@ -126,15 +126,15 @@ var (
 )
 
 const (
-	// longestKey is the maximum length of a key, in bytes. It suffices for all needed keys, even if each letter is
-	// written as a \u escape.
+	// longestKey is the maximum length of an object key that is read, in bytes. It is long enough for the needed keys
+	// even if each letter is written as a \u escape.
 	longestKey = 128
 	// longestValue is the maximum length of a value that is kept, in bytes. Continue tokens of etcd have a few hundred
 	// bytes.
 	longestValue = 16 << 10
 )
 
-// tokens is a jsonscan.Scanner or a cborscan.Scanner.
+// tokens is implemented by jsonscan.Scanner and cborscan.Scanner.
 type tokens interface {
 	Next(p []byte) (n int, t jsonscan.Token, err error)
 	Keep()
@@ -143,14 +143,14 @@ type tokens interface {
 	Complete() bool
 }
 
-// document validates, in pieces of any size, one JSON document as encoding/json.Valid does (see the fuzz test), or one
-// CBOR item. It keeps metadata.continue and metadata.resourceVersion.
+// document validates one JSON document, with the same result as encoding/json.Valid (see the fuzz test), or one CBOR
+// item. It reads the document in pieces of any size, and keeps metadata.continue and metadata.resourceVersion.
 type document struct {
 	binary bool // the document is CBOR
 	json   jsonscan.Scanner
 	cbor   cborscan.Scanner
 	depth  int   // 1 in the outermost object, 2 in its metadata
-	field  field // the field whose value the scanner keeps
+	field  field // the field whose value the scanner currently keeps
 	// token and version are empty if the field is missing or not a string.
 	token, version []byte
 }
@@ -180,7 +180,7 @@ func (d *document) text() tokens {
 	return &d.json
 }
 
-// write reads the next piece. After an error, the document must be reset.
+// write reads the next piece. After an error, call reset.
 func (d *document) write(p []byte) error {
 	text := d.text()
 	for len(p) > 0 {
@@ -212,7 +212,8 @@ func (d *document) write(p []byte) error {
 	return nil
 }
 
-// key selects whether the value of a key is kept. If a key is repeated, the last value is kept.
+// key tells the scanner whether to keep the value of a key, or to read the object at the key. If a key is repeated,
+// the last value is kept.
 func (d *document) key(text tokens, key string) {
 	switch {
 	case d.depth == 1 && key == "metadata":
@@ -235,7 +236,7 @@ func (d *document) whole() error {
 	return errTruncated
 }
 
-// Field numbers (apimachinery, runtime and meta/v1, generated.proto).
+// Protobuf field numbers (apimachinery, runtime and meta/v1, generated.proto).
 const (
 	unknownRaw        = 2
 	itsMetadata       = 1 // number of the metadata field of every object and list
@@ -243,8 +244,9 @@ const (
 	objectMetaVersion = 6
 )
 
-// metadata finds a field in the metadata of an object or list. head is the beginning of the object's envelope. known
-// reports whether the result is final, so that more bytes would not change it.
+// metadata finds a field in the metadata of an object or list. head is the beginning of the protobuf message
+// runtime.Unknown that contains the object. known reports whether the result is final, so that more bytes would not
+// change it.
 func metadata(head []byte, f field) (value []byte, known bool) {
 	raw, rawWhole, ok := member(head, unknownRaw)
 	if !ok {
@@ -268,12 +270,11 @@ func metadata(head []byte, f field) (value []byte, known bool) {
 	return value, true
 }
 
-// mostBefore is the number of fields of a message that are searched for a needed field. It limits the work for an
-// answer.
+// mostBefore is the number of fields of a message among which member searches. It limits the work for an answer.
 const mostBefore = 8
 
-// member finds a field in the beginning of a message. It returns the part of the field's contents that has arrived.
-// whole reports whether this is the complete contents.
+// member finds a field in the beginning of a protobuf message. It returns the part of the field's contents that has
+// arrived; whole reports whether these are the complete contents.
 func member(b []byte, number protowire.Number) (contents []byte, whole, ok bool) {
 	for range mostBefore {
 		num, typ, n := protowire.ConsumeTag(b)

@@ -23,17 +23,17 @@ const (
 	jsonType       = "application/json"
 	cborType       = "application/cbor"
 	applyPatchType = "application/apply-patch+yaml"
-	// applyQuery makes an apply take ownership of the load's fields from other managers.
+	// applyQuery makes an apply take over the ownership of its fields from other field managers.
 	applyQuery = "?fieldManager=stormglass&force=true"
 )
 
-// Rate limit for the requests that create the objects of a load. These requests are not measured.
+// Rate limit for the requests of an asker.
 const (
 	setupRate  = 500 // per second
 	setupBurst = 50
 )
 
-// Limits for requests that are not measured. Such a request is retried while the server is overloaded or unreachable.
+// Limits for each request of an asker. It retries a request while the server is overloaded or unreachable.
 const (
 	setupTimeout  = time.Minute
 	setupAttempts = 8
@@ -42,8 +42,9 @@ const (
 	largestAnswer = 256 << 20
 )
 
-// asker sends the requests that are not measured, with client-go's authentication, on its own connections. It uses
-// net/http, which may send a request twice; that does no harm here.
+// asker sends the requests of a load that are not measured, for example to create its objects. It uses client-go's
+// authentication, its own connections, and net/http. Although net/http may send a request twice, this does no harm
+// here.
 type asker struct {
 	transport *http.Transport
 	client    http.RoundTripper
@@ -99,7 +100,8 @@ type reply struct {
 
 func (r reply) success() bool { return load.Outcome(r.status).Success() }
 
-// ask sends a query until it is answered, with retries. Its error names the method and the path.
+// ask sends a query and retries it until the server answers with another status than 429 or 5xx, for at most
+// setupAttempts attempts. Its error names the method and the path.
 func (a *asker) ask(ctx context.Context, q query) (reply, error) {
 	wait := setupBackoff
 	for attempt := 1; ; attempt++ {

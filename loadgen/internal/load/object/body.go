@@ -11,7 +11,7 @@ import (
 // slot is a placeholder in a body for a value that differs between objects.
 type slot string
 
-// Slots of a manifest. They are marked with private-use characters.
+// Slots of a manifest, marked with private-use characters.
 const (
 	mark          = "\ue000"
 	slotName      = slot(mark + "name" + mark)
@@ -23,7 +23,7 @@ const (
 // body is a manifest in JSON, split at its slots.
 type body []part
 
-// part is a text and the slot that follows the text. The last part of a body has no slot.
+// part is a text and the slot after it. The last part of a body has no slot.
 type part struct {
 	text []byte
 	slot slot
@@ -76,8 +76,8 @@ func (b body) append(dst []byte, v *values) []byte {
 
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 
-// payload is text that differs at every turn, because the API server does not write an update that changes nothing. Its
-// characters need no escaping in JSON and are valid base64.
+// payload is random text for objects. It differs for each turn, the number of the update, because the API server does
+// not write an update that changes nothing. Its characters need no escaping in JSON and are valid base64.
 type payload struct {
 	text []byte // twice the largest size
 }
@@ -91,10 +91,10 @@ func newPayload(largest int, seed int64) payload {
 	return payload{text}
 }
 
-// counted is the number of letters, at the beginning of a payload, that encode the turn.
+// counted is the number of letters at the beginning of a payload that encode the turn.
 const counted = 8
 
-// append appends size letters for a turn. If size is at least eight, no two turns have the same letters.
+// append appends size letters for a turn. If size is at least 8, the letters of any two turns differ.
 func (p payload) append(b []byte, size int, turn int64) []byte {
 	if size <= 0 {
 		return b

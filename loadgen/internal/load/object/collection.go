@@ -17,14 +17,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// removeMany deletes objects in one namespace with one request (deletecollection): all of the load's objects, or those
-// that selectors and a limit choose. Before the namespace is used again, the missing objects are recreated, which is
-// not measured.
+// removeMany is the action of a deletecollection. It deletes objects of the load in one namespace with one request:
+// all of them, or those that selectors and a limit choose. Before the next request to that namespace, the missing
+// objects are recreated by requests that are not measured.
 type removeMany struct {
 	call
 	set   *Set
 	paths []string // paths of the requests, by namespace
-	// whole holds the namespaces that requests may use. emptied holds the namespaces whose objects must be recreated.
+	// whole queues the namespaces in which all objects exist. emptied queues the namespaces whose objects must be
+	// recreated.
 	whole, emptied chan int
 }
 
@@ -47,7 +48,8 @@ func (o *operation) removeMany(x scenario.Operation, s *Set) *removeMany {
 	return d
 }
 
-// ownedQuery returns the query that selects a load's objects, restricted by selector.
+// ownedQuery returns the URL query that selects those objects of a load that match selector. An empty selector
+// matches all.
 func ownedQuery(loadName, selector string) string {
 	own := load.LoadLabel + "=" + loadName
 	if selector != "" {
@@ -116,7 +118,7 @@ func (s *Set) remakeIn(ctx context.Context, namespace int) {
 	})
 }
 
-// numbersIn returns the numbers of the set's objects that exist in a namespace.
+// numbersIn returns the numbers of the Set's objects that exist in a namespace.
 func (s *Set) numbersIn(ctx context.Context, namespace int) (map[int]bool, error) {
 	there := map[int]bool{}
 	query := query{method: http.MethodGet, accept: jsonType + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}

@@ -29,10 +29,12 @@ func TestDocumentsAreReadAtTheirPaths(t *testing.T) {
 	if n := s.count(http.MethodPost); n > 0 {
 		t.Errorf("%d objects were made", n)
 	}
-	refused := newStub(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) bool { refuse(w, 404, "not found"); return true })
-	op, err := NewOperation(refused.target(), newLoad(func(l *scenario.Load) { l.Verb, l.Resource = "get", "/openapi/v3/none" }))
-	must(t, err)
-	if err := op.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "/openapi/v3/none") {
-		t.Errorf("got %v", err)
+	for status, want := range map[int]bool{404: true, 403: false} { // whether the load starts
+		refused := newStub(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) bool { refuse(w, status, "no"); return true })
+		op, err := NewOperation(refused.target(), newLoad(func(l *scenario.Load) { l.Verb, l.Resource = "get", "/openapi/v3/none" }))
+		must(t, err)
+		if err := op.Prepare(t.Context()); (err == nil) != want || err != nil && !strings.Contains(err.Error(), "/openapi/v3/none") {
+			t.Errorf("%d: %v", status, err)
+		}
 	}
 }

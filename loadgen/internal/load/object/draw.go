@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// stream is a sequence of random choices for one purpose of one load. Each choice is a pure function of the seed and
-// its number (splitmix64).
+// stream is a sequence of random numbers for one purpose of one load. Each number is a pure function of the seed and
+// of its index (splitmix64).
 type stream uint64
 
 func newStream(seed int64, load, purpose string) stream {
@@ -23,13 +23,13 @@ func (s stream) at(n int64) uint64 {
 	return z ^ z>>31
 }
 
-// among returns choice n as an integer from 0 to k-1.
+// among returns random number n as an integer from 0 to k-1.
 func (s stream) among(n int64, k int) int {
 	hi, _ := bits.Mul64(s.at(n), uint64(k))
 	return int(hi)
 }
 
-// unit returns choice n as a number that is at least 0 and less than 1.
+// unit returns random number n as a float that is at least 0 and less than 1.
 func (s stream) unit(n int64) float64 { return float64(s.at(n)>>11) / (1 << 53) }
 
 // shares are the cumulative sums of weights, scaled so that the last sum is 1.
@@ -50,8 +50,7 @@ func newShares(weights []float64) shares {
 
 func even(k int) shares { return newShares(slices.Repeat([]float64{1}, k)) }
 
-// zipf returns shares in proportion to 1/i for i from 1 to k. The sizes of namespaces in clusters are often distributed
-// like this.
+// zipf returns k shares in proportion to 1, 1/2, 1/3, ... Namespaces in clusters often have such sizes.
 func zipf(k int) shares {
 	weights := make([]float64, k)
 	for i := range weights {

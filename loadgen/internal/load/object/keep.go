@@ -9,13 +9,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// version holds the resourceVersion of an object for its next update.
+// version is the resourceVersion of an object for its next update.
 type version struct {
 	number atomic.Uint64 // the newest resourceVersion seen
-	busy   atomic.Bool   // an update of the object is in flight, or the version is not known
+	busy   atomic.Bool   // an update of the object is in flight, or the version must be read again
 }
 
-// learn records the resourceVersion of an object.
+// learn records the resourceVersion of object i, if the Set keeps versions and it is newer.
 func (s *Set) learn(i int, number uint64) {
 	if s.versions == nil {
 		return
@@ -35,14 +35,15 @@ func (s *Set) learnFrom(i int, r reply) {
 	}
 }
 
-// reserve returns an object of this share for an update, the first free one from object i on. No two updates in flight
-// use the same object, because they would cause conflicts. It returns false if no object is free.
+// reserve reserves the first free object of this worker from object i on for an update, and returns its number. It
+// returns false if no object is free. Two updates in flight never use the same object, because they would cause
+// conflicts.
 func (s *Set) reserve(i int) (int, bool) {
 	own := s.share.Part(len(s.versions))
 	if own == 0 {
 		return 0, false
 	}
-	// Start with the first object of this share that is not before i.
+	// Start with this worker's first object that is not before i.
 	at := s.share.Part(i) % own
 	for range own {
 		i = s.share.Number(at)
@@ -56,17 +57,17 @@ func (s *Set) reserve(i int) (int, bool) {
 	return 0, false
 }
 
-// release makes an object available again after an update. If the update failed with anything but a 429, such as a
-// conflict or an unknown outcome, the object's version is read first.
+// release makes an object available for the next update. If the update failed, for example with a conflict or an
+// unknown outcome, the object's version is read first. This does not apply to a 429, which changes nothing.
 func (s *Set) release(i int, o load.Outcome) {
 	if o.Success() || o == http.StatusTooManyRequests {
 		s.versions[i].busy.Store(false)
 		return
 	}
-	s.stale <- i // does not block: there is room for every object
+	s.stale <- i // does not block: the channel has room for every object
 }
 
-// deletable prepares the set for deletes, which may take any of its objects.
+// deletable prepares the Set for deletes. All its objects may be deleted.
 func (s *Set) deletable() {
 	if s.whole != nil {
 		return
@@ -77,7 +78,7 @@ func (s *Set) deletable() {
 	}
 }
 
-// keep recreates deleted objects, and reads versions that are not known, until ctx ends.
+// keep recreates deleted objects and reads unknown versions until ctx ends.
 func (s *Set) keep(ctx context.Context) {
 	if s.gone == nil && s.stale == nil {
 		return
@@ -102,8 +103,8 @@ func (s *Set) keep(ctx context.Context) {
 	workers.Wait()
 }
 
-// remake recreates a deleted object. If that fails, the next request for the object is answered with 404 and counted as
-// such.
+// remake recreates a deleted object. If that fails, the next request for the object gets a 404, which is counted as
+// its outcome.
 func (s *Set) remake(ctx context.Context, i int) {
 	body := s.appendObject(nil, s.made, i, 0, 0)
 	r, err := s.asker.once(ctx, query{method: http.MethodPost, path: s.paths[s.home[i]], typ: jsonType, body: body})
@@ -112,8 +113,8 @@ func (s *Set) remake(ctx context.Context, i int) {
 	}
 }
 
-// refresh reads the version of an object. If that fails, the next update is answered with a conflict and counted as
-// such.
+// refresh reads the version of an object. If that fails, the next update gets a conflict, which is counted as its
+// outcome.
 func (s *Set) refresh(ctx context.Context, i int) {
 	r, err := s.asker.once(ctx, query{method: http.MethodGet, path: string(s.AppendPath(nil, i))})
 	if err == nil && r.success() {

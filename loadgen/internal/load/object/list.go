@@ -17,15 +17,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// list is the action that lists a collection, either in one namespace per request or in all namespaces at once.
+// list is the action that lists a collection. Each request reads one namespace or all namespaces together.
 type list struct {
 	call
-	prefix string // path prefix of a server behind a gateway
+	prefix string // path of an API server behind a gateway, such as /k8s/clusters/c1
 	draw   stream
 	pages  bool
-	exact  *exactVersion // nil if requests name no exact version
-	// Paths with queries, by namespace. first is for the first page. open is the part that the paths of the other pages
-	// have in common.
+	exact  *exactVersion // nil if the lists are not at an exact version
+	// Paths with queries, by namespace: first for the first page; open for the other pages, without the continue
+	// token.
 	first, open []string
 }
 
@@ -93,7 +93,7 @@ func (l *list) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// done requests the next page with the continue token, which contains the resourceVersion and the match rule.
+// done requests the next page, if there is one. The continue token contains the resourceVersion and the match rule.
 func (l *list) done(r *request.Request, a *answer, o load.Outcome) bool {
 	if o == http.StatusGone && l.exact != nil {
 		l.exact.outdated()
@@ -132,7 +132,8 @@ func appendEscaped(b, value []byte) []byte {
 // renewPause is the minimum time between two renewals of an exact version.
 const renewPause = time.Second
 
-// exactVersion is the resourceVersion for lists at an exact version. It is read with a list, and again after a 410.
+// exactVersion is the resourceVersion for lists with resourceVersionMatch=Exact. It is read with a list, and again
+// after a 410.
 type exactVersion struct {
 	asker   *asker
 	name    string

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// accountsWithin is the time limit for the ServiceAccounts of new namespaces. Without its ServiceAccount, the API
-// server refuses a pod.
+// accountsWithin is the time limit for the ServiceAccounts of new namespaces. The API server refuses a pod until its
+// ServiceAccount exists.
 const (
 	accountsWithin = 30 * time.Second
 	accountsPoll   = 100 * time.Millisecond
@@ -39,8 +39,8 @@ func (s *Set) makeAll(ctx context.Context) error {
 	return nil
 }
 
-// makeNamespaces creates the namespaces of the load, except the run's namespace. If it may not create namespaces, they
-// must exist already.
+// makeNamespaces creates the namespaces of the load, except the run's namespace. If the client may not create
+// namespaces, they must exist already.
 func (s *Set) makeNamespaces(ctx context.Context) error {
 	if !s.resource.namespaced {
 		return nil
@@ -64,7 +64,7 @@ func (s *Set) makeNamespaces(ctx context.Context) error {
 	})
 }
 
-// what returns the name of object i for error messages, such as configmaps "load-0".
+// what returns the resource and name of object i for error messages, such as configmaps "load-0".
 func (s *Set) what(i int) string { return fmt.Sprintf("%s %q", s.name, fmt.Sprint(s.stem, i)) }
 
 func (s *Set) make(ctx context.Context, i int) error {
@@ -72,7 +72,7 @@ func (s *Set) make(ctx context.Context, i int) error {
 	r, err := s.create(ctx, s.home[i], "", body)
 	verb := "create"
 	if err == nil && r.status == http.StatusConflict {
-		// The object exists from an earlier run, or from a request whose answer was lost. An apply needs no
+		// The object was created by an earlier run, or by a request whose answer was lost. Apply it, which needs no
 		// resourceVersion.
 		verb = "apply"
 		r, err = s.asker.ask(ctx, query{
@@ -89,7 +89,7 @@ func (s *Set) make(ctx context.Context, i int) error {
 	return nil
 }
 
-// create creates an object in a namespace of the set, with retries as in asker.create.
+// create creates an object in a namespace of the Set, with the retries of asker.create.
 func (s *Set) create(ctx context.Context, namespace uint16, options string, body []byte) (reply, error) {
 	return s.asker.create(ctx, query{method: http.MethodPost, path: s.paths[namespace] + options, typ: jsonType, body: body})
 }
@@ -106,7 +106,8 @@ func (a *asker) create(ctx context.Context, q query) (reply, error) {
 	}
 }
 
-// awaitCreate waits until objects can be created in each namespace. It creates no objects.
+// awaitCreate waits until objects can be created in each namespace. It creates the namespaces and, as a dry run,
+// pods.
 func (s *Set) awaitCreate(ctx context.Context) error {
 	if err := s.makeNamespaces(ctx); err != nil {
 		return err
@@ -126,8 +127,8 @@ func (s *Set) awaitCreate(ctx context.Context) error {
 	})
 }
 
-// learnUpdates finds out, with a dry run, whether an update must name a resourceVersion. Updates of leases and of
-// custom resources must.
+// learnUpdates finds out, with a dry run, whether an update must contain the object's resourceVersion, for example
+// for leases and custom resources. If so, the Set keeps versions.
 func (s *Set) learnUpdates(ctx context.Context) error {
 	own := s.share.Index
 	r, err := s.asker.ask(ctx, query{
@@ -151,7 +152,7 @@ func (s *Set) learnUpdates(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("update %s: %w", s.what(own), err)
 	}
-	if !r.success() && r.status != http.StatusConflict { // a conflict shows that updates are allowed
+	if !r.success() && r.status != http.StatusConflict { // a conflict also shows that updates are allowed
 		return failed("update", s.what(own), r)
 	}
 	return nil

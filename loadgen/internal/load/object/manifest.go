@@ -10,10 +10,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// PayloadAnnotation is the annotation that holds the payload of objects without a field for it.
+// PayloadAnnotation is the annotation for the payload of objects that have no field for it.
 const PayloadAnnotation = "stormglass.dev/payload"
 
-// place is where an object holds its payload.
+// place is the place of the payload in an object.
 type place uint8
 
 const (
@@ -21,10 +21,11 @@ const (
 	inData             // data.payload, as text
 	inSecret           // data.payload, in base64
 	inSpec             // spec.payload
-	noPlace            // for reviews, which have neither payload nor metadata
+	noPlace            // for reviews: neither payload nor metadata
 )
 
-// manifest is the template for the objects of a resource. compile adds name, namespace, labels and payload.
+// manifest is a template for the objects of a resource. rest contains the other fields; compile adds name, namespace,
+// labels and payload.
 type manifest struct {
 	apiVersion, kind string
 	rest             map[string]any
@@ -42,7 +43,7 @@ func builtIn(resource string) (manifest, bool) {
 	case "secrets":
 		return manifest{"v1", "Secret", object{"type": "Opaque"}, inSecret}, true
 	case "services":
-		// A headless Service without a selector, for which controllers write no IPAddress and no EndpointSlice.
+		// Controllers write no IPAddress and no EndpointSlice for a headless Service without a selector.
 		return manifest{"v1", "Service", object{"spec": object{"clusterIP": "None", "ports": []any{object{"port": 80}}}}, inAnnotation}, true
 	case "serviceaccounts":
 		return manifest{"v1", "ServiceAccount", nil, inAnnotation}, true
@@ -73,13 +74,13 @@ func podSpec() object {
 	}
 }
 
-// given converts the object in the scenario of the load to a manifest.
+// given converts the manifest that the scenario gives for a load's objects.
 func given(from any) (manifest, error) {
 	m, ok := from.(map[string]any)
 	if !ok {
 		return manifest{}, fmt.Errorf("the load's object is not a manifest")
 	}
-	// The copy through JSON leaves the object in the scenario unchanged.
+	// Copy the object through JSON, so that the scenario stays unchanged.
 	text, err := json.Marshal(m)
 	if err != nil {
 		return manifest{}, fmt.Errorf("the load's object cannot be written as JSON: %w", err)
@@ -135,8 +136,8 @@ func (m manifest) compile(labels map[string]string, loadName string, namespaced,
 	return compile(all)
 }
 
-// child returns a copy of the object at a key of an object, and stores the copy at the key. If the key is missing, it
-// stores and returns a new object.
+// child replaces the object at a key by a copy and returns the copy. If the key is missing, it stores and returns a
+// new object.
 func child(of object, key string) object {
 	c, _ := of[key].(object)
 	if c = maps.Clone(c); c == nil {
@@ -146,7 +147,7 @@ func child(of object, key string) object {
 	return c
 }
 
-// letters returns the number of letters in a payload of size bytes.
+// letters returns the number of letters to write for a payload of size bytes.
 func (p place) letters(size int) int {
 	if p == inSecret { // base64 without padding: a multiple of 4
 		return (size + 2) / 3 * 4
@@ -154,7 +155,8 @@ func (p place) letters(size int) int {
 	return size
 }
 
-// appendPatch appends a JSON merge patch that sets the payload. If key is not empty, the patch also sets an annotation.
+// appendPatch appends a JSON merge patch that sets the payload. Unless key is empty, the patch also sets the
+// annotation key to value. Key and value are not escaped.
 func (p place) appendPatch(b []byte, text payload, size int, turn int64, key string, value []byte) []byte {
 	b = append(b, '{')
 	if p == inAnnotation || key != "" {

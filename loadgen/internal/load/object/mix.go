@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// mix draws an operation and a tenant for each arrival of a load of requests.
+// mix draws an operation and a tenant for each arrival of a load of kind "requests".
 type mix struct {
 	asked   []scenario.Operation
 	weights shares
@@ -68,7 +68,7 @@ func (m *mix) draw(n int64) (which, tenant int) {
 	return which, tenant
 }
 
-// Count returns the number of requests among the first n arrivals of a load of requests, by verb and resource.
+// Count returns the number of requests by verb and resource among the first n arrivals of a load of kind "requests".
 func Count(seed int64, l scenario.Load, n int64) map[[2]string]int64 {
 	m, all := newMix(seed, l), map[[2]string]int64{}
 	if len(m.asked) == 1 {

@@ -10,16 +10,16 @@ import (
 // Need is an RBAC permission that a load needs.
 type Need struct {
 	Verb, Group, Resource string
-	// Name is the name of the only object that the permission is needed for. "" means all objects.
+	// Name is the name of the only object for which the permission is needed. Empty means all objects.
 	Name string
 	// Cluster means that the permission is needed in all namespaces, or that the resource is cluster-scoped. Otherwise
 	// the permission is needed only in the namespaces of Load.NamespacesIn.
 	Cluster bool
 }
 
-// Needs returns the permissions that a load of requests or watches needs. Tenants need only the permissions for the
-// measured requests. The load's own identity needs all permissions, with two exceptions: those to create namespaces
-// that exist already, and those to get and create the definition of widgets if it exists already.
+// Needs returns the permissions that a load of kind "requests" or "watches" needs. Tenants need only the permissions
+// for the measured requests. The load's own identity needs all permissions, with two exceptions: to create namespaces
+// if they exist already, and to get and create the CustomResourceDefinition of widgets if it exists already.
 func Needs(l scenario.Load) []Need {
 	var all []Need
 	add := func(need Need) {
@@ -69,7 +69,8 @@ func measured(x scenario.Operation) string {
 	return x.Verb
 }
 
-// verbsOf returns the RBAC verbs that one operation needs, or a load of watches with its changes.
+// verbsOf returns the RBAC verbs that one operation needs, or a load of kind "watches" and the loads of kind
+// "changes" that write its objects.
 func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 	var verbs []string
 	switch {

@@ -30,18 +30,19 @@ type operation struct {
 
 // action creates the requests of one operation of the mix.
 type action interface {
-	// next fills in the path and the body of arrival n, and prepares a for the answer. It returns false if no object is
-	// free.
+	// next fills in the path and the body of the request for arrival n, and prepares a for the answer. It returns
+	// false if no object is free.
 	next(n int64, r *request.Request, a *answer) bool
 	// done is called at the end of a request. If it returns true, r is sent again with the contents that done has set.
 	done(r *request.Request, a *answer, o load.Outcome) bool
-	// background does work next to the requests until ctx ends.
+	// background does work between requests, such as recreating deleted objects, until ctx ends.
 	background(ctx context.Context)
 	// template returns the request template for a tenant.
 	template(tenant int) *request.Template
 }
 
-// NewOperation returns the operation of a load of requests, which may be a mix of operations. It sends nothing.
+// NewOperation returns the operation of a load of kind "requests", which may be a mix of operations. It sends
+// nothing.
 func NewOperation(t load.Target, l scenario.Load) (request.Operation, error) {
 	o, err := newOperation(t, l)
 	if err != nil {
@@ -70,7 +71,7 @@ func newOperation(t load.Target, l scenario.Load) (*operation, error) {
 	return o, nil
 }
 
-// add adds one operation to the mix. If there is no set for the operation's resource, it creates one.
+// add adds one operation to the mix, with a Set for its resource unless there is one.
 func (o *operation) add(t load.Target, x scenario.Operation) error {
 	if !slices.Contains(scenario.Verbs, x.Verb) {
 		return fmt.Errorf("unknown verb %q; there are %s", x.Verb, strings.Join(scenario.Verbs, ", "))
@@ -114,7 +115,7 @@ func (o *operation) Prepare(ctx context.Context) error {
 			return err
 		}
 		if s.manifest == nil {
-			s.count = 0 // the load's own object is of another resource of the mix
+			s.count = 0 // the load's manifest is for another resource of the mix
 		}
 		if err := s.makeAll(ctx); err != nil {
 			return err
@@ -142,8 +143,8 @@ func (o *operation) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Background renews bearer tokens, names of existing objects and versions, and recreates deleted objects, until ctx
-// ends.
+// Background renews the bearer token, the names of existing objects and the known versions, and recreates deleted
+// objects, until ctx ends.
 func (o *operation) Background(ctx context.Context) {
 	defer o.asker.close()
 	var all sync.WaitGroup
@@ -200,7 +201,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	return true
 }
 
-// call holds what all actions have in common: a request template for each tenant, and how answers are read.
+// call contains the common parts of all actions: a request template for each tenant, and the encoding of answers.
 type call struct {
 	templates []*request.Template
 	protobuf  bool
@@ -212,8 +213,8 @@ func (c *call) template(tenant int) *request.Template { return c.templates[tenan
 
 func (c *call) background(context.Context) {}
 
-// expect prepares a for an answer in the encoding that the request accepts. find is the field of the answer that the
-// load needs.
+// expect prepares a for an answer in the encoding that the request accepts. find is the field that the load needs
+// from the answer.
 func (c *call) expect(a *answer, find field) {
 	a.protobuf, a.json.binary, a.gzip, a.find = c.protobuf, c.cbor, c.gzip, find
 }

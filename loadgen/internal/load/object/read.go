@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// accept returns the Accept header of an operation. It contains no alternative, so that the server cannot answer in
-// another encoding.
+// accept returns the Accept header of an operation. It names only one encoding, so that the server cannot answer in
+// another one.
 func accept(o scenario.Operation) string {
 	media := jsonType
 	switch o.Encoding {
@@ -46,7 +46,7 @@ func accept(o scenario.Operation) string {
 	return media
 }
 
-// action returns the action of one operation. Its resource must have been found and its objects created.
+// action returns the action of one operation. Call it after the resource was found and its objects were created.
 func (o *operation) action(ctx context.Context, x scenario.Operation, s *Set) (action, error) {
 	picks := newStream(o.seed, o.load.Name, "object of "+x.Resource)
 	own := s.count > 0 && o.load.OwnObjects(x)
@@ -92,7 +92,8 @@ func (g *getOwn) next(n int64, r *request.Request, a *answer) bool {
 
 func (g *getOwn) done(*request.Request, *answer, load.Outcome) bool { return false }
 
-// Settings for reading the names of existing objects.
+// Settings for reading the names of existing objects: the time between lists, the time while no object is known, the
+// maximum number of names, and the name that is requested while no object is known.
 const (
 	renewNames   = 10 * time.Second
 	renewNoNames = time.Second
@@ -100,8 +101,8 @@ const (
 	noSuchObject = "stormglass-no-such-object"
 )
 
-// getAny is the action that reads an existing object in the run's namespace or, if the run has no namespace, in any
-// namespace.
+// getAny is the action that reads an existing object, which the load did not create, in the run's namespace. If the
+// run has no namespace, it reads in all namespaces.
 type getAny struct {
 	call
 	set   *Set
@@ -115,7 +116,7 @@ func (g *getAny) prepare(ctx context.Context) error {
 	return g.renew(ctx)
 }
 
-// renew lists one page of names. If the page is empty, it keeps the old names.
+// renew lists one page of names. If the page is empty, the old names stay in use.
 func (g *getAny) renew(ctx context.Context) error {
 	r, err := g.set.asker.ask(ctx, query{
 		method: http.MethodGet, path: g.set.resource.collection(g.set.namespace) + "?limit=" + strconv.Itoa(mostNames),

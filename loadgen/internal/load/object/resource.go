@@ -34,8 +34,8 @@ func (r *resource) collection(namespace string) string {
 	return r.root + "/namespaces/" + url.PathEscape(namespace) + "/" + r.plural
 }
 
-// can returns an error if the resource does not support the verb. If subresource is not empty, the subresource must
-// support the verb instead.
+// can returns an error if the API server does not support the verb for the resource or, if subresource is not empty,
+// for the subresource.
 func (r *resource) can(verb, subresource string) error {
 	if verb == "apply" {
 		verb = "patch"

@@ -12,9 +12,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Set holds the objects of one resource that a load uses, named LOAD-0 to LOAD-(n-1). They have the target's labels and
-// load.LoadLabel, are spread over namespaces, and each have their own payload size. The Set is empty if the load uses
-// existing objects.
+// Set manages the objects of one resource that a load creates and uses, named LOAD-0 to LOAD-(n-1). They have the
+// target's labels and load.LoadLabel, are spread over namespaces, and each has its own payload size. The Set is empty
+// if the load uses existing objects.
 type Set struct {
 	asker     *asker
 	load      scenario.Load
@@ -22,12 +22,12 @@ type Set struct {
 	namespace string // the run's namespace
 	labels    map[string]string
 	share     load.Share
-	count     int  // number of objects of all shares
+	count     int  // number of objects of all workers
 	updates   bool // some operation is an update
 	creates   bool // some operation is a create
 	cluster   bool // watches cover all namespaces
 
-	stem, newStem string // names without the number at the end
+	stem, newStem string // prefixes of the names of own and of new objects
 	namespaces    []string
 	spread        shares
 	sizes         []int // in letters; set by Prepare
@@ -48,7 +48,7 @@ type Set struct {
 	stale    chan int  // objects whose version must be read again
 }
 
-// NewSet returns the Set of a load of watches. It sends nothing.
+// NewSet returns the Set of a load of kind "watches". It sends nothing.
 func NewSet(t load.Target, l scenario.Load) (*Set, error) {
 	a, err := newAsker(t.Config)
 	if err != nil {
@@ -92,7 +92,7 @@ func newSet(a *asker, t load.Target, l scenario.Load, name string) (*Set, error)
 	return s, nil
 }
 
-// own sets up the set for objects that the load creates itself.
+// own prepares the Set for objects that the load creates before it starts.
 func (s *Set) own() error {
 	if s.namespace == "" {
 		return errors.New("no namespace for the load's objects")
@@ -103,7 +103,7 @@ func (s *Set) own() error {
 	return nil
 }
 
-// Prepare finds the resource, and creates the objects. Objects that exist already are applied.
+// Prepare finds the resource and creates the objects. It updates objects that exist already.
 func (s *Set) Prepare(ctx context.Context) error {
 	defer s.asker.close()
 	if err := s.find(ctx); err != nil {
@@ -158,7 +158,8 @@ func (s *Set) find(ctx context.Context) error {
 	return s.compile()
 }
 
-// givenManifest returns the manifest in the scenario of the load, if its group matches the group of the resource.
+// givenManifest returns the manifest that the scenario gives for the load's objects. It returns nil if the scenario
+// gives no manifest or the manifest's group differs from the resource's group.
 func (s *Set) givenManifest() (*manifest, error) {
 	if s.load.Object == nil {
 		return nil, nil
@@ -183,7 +184,7 @@ func (s *Set) compile() (err error) {
 	for _, size := range s.load.Sizes {
 		n := s.manifest.payload.letters(int(size.Size))
 		if s.manifest.payload == inAnnotation && n > scenario.AnnotationLimit {
-			return fmt.Errorf("%s have their payload in an annotation, of at most %d bytes; the size is %d", s.name, scenario.AnnotationLimit, n)
+			return fmt.Errorf("%s have their payload in an annotation of at most %d bytes, but the size is %d", s.name, scenario.AnnotationLimit, n)
 		}
 		s.sizes = append(s.sizes, n)
 	}
@@ -198,7 +199,8 @@ func (s *Set) compile() (err error) {
 	return nil
 }
 
-// Len returns the number of objects that the load creates itself. 0 means that the load uses existing objects.
+// Len returns the number of objects that the load creates before it starts. 0 means that the load uses existing
+// objects.
 func (s *Set) Len() int { return s.count }
 
 // Collection returns the path of the collection to watch. Call it only after Prepare.
@@ -209,19 +211,19 @@ func (s *Set) Collection() string {
 	return s.resource.collection(s.namespace)
 }
 
-// AppendPath appends the path of object i, without the prefix of a gateway. Call it only after Prepare.
+// AppendPath appends the path of object i, without the path prefix of a gateway. Call it only after Prepare.
 func (s *Set) AppendPath(b []byte, i int) []byte {
 	b = append(append(b, s.paths[s.home[i]]...), '/')
 	return strconv.AppendInt(append(b, s.stem...), int64(i), 10)
 }
 
-// AppendPatch appends a JSON merge patch for object i that sets the payload of the given turn. Unless key is empty, the
-// patch also sets an annotation, whose key and value are not escaped. Call it only after Prepare.
+// AppendPatch appends a JSON merge patch for object i that sets the payload of the given turn. Unless key is empty,
+// the patch also sets the annotation key to value. Key and value are not escaped. Call it only after Prepare.
 func (s *Set) AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte {
 	return s.manifest.payload.appendPatch(b, s.payload, s.sizeOf(int64(i)), turn+1, key, value)
 }
 
-// sizeOf returns the payload size, in letters, of the n-th object.
+// sizeOf returns the number of letters in the payload of the n-th object.
 func (s *Set) sizeOf(n int64) int {
 	if len(s.sizes) == 1 {
 		return s.sizes[0]
@@ -229,7 +231,7 @@ func (s *Set) sizeOf(n int64) int {
 	return s.sizes[s.sized.pick(s.drawSize.unit(n))]
 }
 
-// appendObject appends the body of object i with the payload of a turn. Objects are created at turn 0.
+// appendObject appends the body of object i with the payload of a turn. Creates use turn 0.
 func (s *Set) appendObject(b []byte, of body, i int, turn int64, version uint64) []byte {
 	v := values{
 		stem: s.stem, number: int64(i), namespace: s.namespaces[s.home[i]],
@@ -247,8 +249,8 @@ func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
 	return s.made.append(b, &v)
 }
 
-// collections returns the paths that lists read: the namespaces with the load's own objects if own is true, otherwise the
-// run's namespace.
+// collections returns the paths of lists: the namespaces with the load's own objects if own is true, and otherwise
+// the run's namespace.
 func (s *Set) collections(own bool) []string {
 	if own {
 		return s.paths

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client creates single objects with requests that are not measured and are retried. Replays of traces use it instead
-// of a Set, because each of their objects has its own name and resource.
+// Client creates single objects, with requests that are not measured and with retries. Replays of traces use it
+// instead of a Set, because each of their objects has its own name and resource.
 type Client struct{ asker *asker }
 
 // NewClient returns a Client. It sends nothing.
@@ -92,12 +92,12 @@ func (r *Resource) List(ctx context.Context, namespace string, most int) (names 
 type Created struct {
 	Status  int
 	Version uint64 // the object's version; 0 if unknown
-	// Refusal is the reason, in one line, why the object was not created, or nil if it was created.
+	// Refusal is the reason why the object was not created, in one line. It is nil if the object was created.
 	Refusal error
 }
 
 // Create tries to create an object in a namespace. It retries while the API server refuses a pod because its
-// ServiceAccount does not exist yet. It returns an error only if a request is not answered.
+// ServiceAccount does not exist yet. It returns an error only if the API server does not answer.
 func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dryRun bool) (Created, error) {
 	path := r.found.collection(namespace)
 	if dryRun {
@@ -119,13 +119,13 @@ func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dr
 	return made, nil
 }
 
-// NamespaceSlot is a placeholder in the fields of a manifest for the namespace of the object.
+// NamespaceSlot is a placeholder for the object's namespace in the fields of a manifest.
 const NamespaceSlot = string(slotNamespace)
 
-// Payload is text that fills objects. The text differs at every turn.
+// Payload is text that fills objects. It differs for each turn, the number of the update.
 type Payload = payload
 
-// NewPayload returns a Payload for sizes of up to largest bytes.
+// NewPayload returns a Payload for objects with payloads of up to largest bytes.
 func NewPayload(largest int, seed int64) Payload { return newPayload(inSecret.letters(largest), seed) }
 
 // Template renders the objects of a resource.
@@ -135,8 +135,8 @@ type Template struct {
 	made, versioned body
 }
 
-// Template returns a template of the resource's built-in manifest. If none exists, rest is the manifest without
-// metadata. The objects get the labels.
+// Template returns a template for the resource's objects: the built-in manifest or, if the resource has no built-in
+// manifest, rest, which is a manifest without metadata. Objects get the labels.
 func (r *Resource) Template(rest map[string]any, labels map[string]string, loadName string, text Payload) (*Template, error) {
 	m, ok := builtIn(r.found.name)
 	if !ok {
@@ -151,13 +151,13 @@ func (r *Resource) Template(rest map[string]any, labels map[string]string, loadN
 	return t, err
 }
 
-// Name is the name of an object: the namespace, and a stem followed by a number.
+// Name is the name of an object. It consists of the namespace, and of a stem followed by a number.
 type Name struct {
 	Namespace, Stem string
 	Number          int64
 }
 
-// Append appends an object with a payload of size bytes. If version is not 0, the object names this resourceVersion.
+// Append appends an object with a payload of size bytes. If version is not 0, the object has this resourceVersion.
 func (t *Template) Append(b []byte, name Name, size int, turn int64, version uint64) []byte {
 	from := t.made
 	if version > 0 {
@@ -188,13 +188,13 @@ func (t *Template) AppendJSONPatch(b []byte, size int, turn int64) []byte {
 	return append(t.payload.append(b, t.letters(size), turn), `"}}]`...)
 }
 
-// letters returns the number of letters in a payload of size bytes, but at most the size for which the text was
-// created.
+// letters returns the number of letters to write for a payload of size bytes, limited to the largest size of the
+// Payload.
 func (t *Template) letters(size int) int {
 	return min(t.manifest.payload.letters(size), len(t.payload.text)/2)
 }
 
-// Answer reads the answer to one request at a time.
+// Answer checks the answers to requests, one after another, and keeps the values that the load needs.
 type Answer struct{ is answer }
 
 // Begin prepares for the next answer. gzip means that the answer may be compressed.
@@ -212,7 +212,7 @@ func (a *Answer) Data(p []byte) error {
 	return a.is.write(p)
 }
 
-// Token returns the continue token of a list, or "" if none exists.
+// Token returns the continue token of a list. It is empty if there is no token.
 func (a *Answer) Token() []byte { return a.is.token() }
 
 // Version returns the resourceVersion in the metadata of the answer. It returns 0 if that is missing or not a number.

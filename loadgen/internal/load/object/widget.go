@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The custom resource widgets, which is defined if a run uses it.
+// The custom resource "widgets", which a load that uses it defines.
 const (
 	widgetGroup   = "load.stormglass.dev"
 	widgetVersion = "v1"
@@ -24,8 +24,8 @@ const (
 
 const (
 	definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	// definedWithin is the time limit for the API server to serve widgets after they were defined. It usually takes a
-	// second or two.
+	// definedWithin is the time limit for the API server to serve widgets after their definition was created. It
+	// usually takes a second or two.
 	definedWithin = time.Minute
 	definedPoll   = 100 * time.Millisecond
 )
@@ -49,8 +49,8 @@ func widgetDefinition(labels map[string]string) ([]byte, error) {
 	})
 }
 
-// defineWidgets makes the API server serve widgets. If there is no definition, it creates one with the given labels. It
-// waits until widgets are served. If it may not read definitions, widgets must be served already.
+// defineWidgets creates the CustomResourceDefinition of widgets with the given labels, unless it exists, and waits
+// until widgets are served. If the client may not read definitions, widgets must be served already.
 func defineWidgets(ctx context.Context, a *asker, labels map[string]string) error {
 	what := "customresourcedefinition " + scenario.WidgetResource
 	body, err := widgetDefinition(labels)
@@ -107,9 +107,9 @@ func defineOnce(ctx context.Context, a *asker, what string, body []byte) (done b
 		return c.Type == "Established" && c.Status == "True"
 	})
 	if crd.Metadata.DeletionTimestamp != nil || !established {
-		return false, nil // the cleanup of an earlier run may be removing the definition; create it again afterwards
+		return false, nil // an earlier run's cleanup may be deleting it; create it again afterwards
 	}
-	// The condition Established becomes true first. Discovery and the handler follow later.
+	// The API server sets the condition Established before it serves the resource and lists it in discovery.
 	r, err = a.ask(ctx, query{method: http.MethodGet, path: "/apis/" + widgetGroup + "/" + widgetVersion + "/widgets?limit=1"})
 	if err != nil {
 		return false, fmt.Errorf("list %s: %w", scenario.WidgetResource, err)
@@ -121,7 +121,8 @@ func defineOnce(ctx context.Context, a *asker, what string, body []byte) (done b
 	return err == nil, nil
 }
 
-// DefineWidgets makes the API server serve widgets, as Prepare of a load does. A new definition gets the labels.
+// DefineWidgets creates the CustomResourceDefinition of widgets with the given labels, unless it exists, and waits
+// until widgets are served.
 func DefineWidgets(ctx context.Context, config *rest.Config, labels map[string]string) error {
 	a, err := newAsker(config)
 	if err != nil {

@@ -36,7 +36,7 @@ func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, pic
 		if x.Subresource != "" {
 			return &change{writing: some(http.MethodPost, jsonType), query: below(x), body: given}, nil
 		}
-		// No objects are created beforehand, because the creates are the measured requests.
+		// Create no objects beforehand: the creates are the measured requests.
 		c := &create{some(http.MethodPost, jsonType)}
 		c.draw = newStream(o.seed, o.load.Name, "namespace of new "+x.Resource)
 		return c, s.awaitCreate(ctx)
@@ -67,7 +67,7 @@ type writing struct {
 	draw stream
 }
 
-// begin prepares a for the answer. If updates must name a resourceVersion, a reads it.
+// begin prepares a for the answer. If the Set keeps versions, a reads the object's new resourceVersion.
 func (w *writing) begin(a *answer) {
 	w.expect(a, noField)
 	if w.set.versions != nil {
@@ -131,8 +131,8 @@ func (u *update) done(r *request.Request, a *answer, o load.Outcome) bool {
 	return false
 }
 
-// change is the action that patches a part of an object, or applies the whole object as the owner of all its fields
-// (server-side apply).
+// change is the action that patches a part of an object, or applies the whole object with server-side apply, or
+// creates a subresource.
 type change struct {
 	writing
 	query string
@@ -148,8 +148,8 @@ func (c *change) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// remove is the action that deletes or evicts the object that was created the longest time ago. The object is then
-// recreated, which is not measured.
+// remove is the action that deletes or evicts the object that was created the longest time ago. A request that is not
+// measured then recreates the object.
 type remove struct {
 	writing
 	below string

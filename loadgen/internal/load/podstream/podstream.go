@@ -1,5 +1,5 @@
 // Package podstream opens streams to pods (logs, exec, attach and port-forward) through the API server and the
-// kubelets. It sends data to commands and ports, which must echo the data.
+// kubelets. For exec and port-forward it sends data, which the command or the port must echo.
 package podstream
 
 import (
@@ -37,7 +37,7 @@ type Caller struct {
 	config *rest.Config
 	client rest.Interface
 
-	listed chan struct{} // closed when pods holds all running pods
+	listed chan struct{} // closed when pods contains all running pods
 
 	mu   sync.Mutex
 	rng  *rand.Rand
@@ -124,8 +124,8 @@ func (c *Caller) draw(ctx context.Context) (types.NamespacedName, error) {
 // Do opens a stream and reads it to its end.
 func (c *Caller) Do(ctx context.Context) error { return c.Open(ctx, func() {}) }
 
-// Open opens a stream and reads it to its end, or for the duration Follow of the load. For logs and attach it calls
-// begun at the first byte.
+// Open opens a stream and reads it to its end or, if the load sets Follow, for that time. For logs and attach it
+// calls begun at the first byte.
 func (c *Caller) Open(ctx context.Context, begun func()) error {
 	pod, err := c.draw(ctx)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *Caller) Open(ctx context.Context, begun func()) error {
 }
 
 // follow calls read, which must read a stream to its end. If the load sets Follow, it ends the stream that long after
-// the first byte.
+// the first byte. A stream that then ends earlier is an error.
 func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Context, io.Writer) error) error {
 	if c.load.Follow == 0 {
 		return read(ctx, &firstWrite{do: begun})
@@ -166,7 +166,7 @@ func (c *Caller) follow(ctx context.Context, begun func(), read func(context.Con
 	return nil
 }
 
-// firstWrite is a Writer that discards all data. It calls do at the first byte.
+// firstWrite is an io.Writer that discards all data. It calls do at the first byte.
 type firstWrite struct {
 	do   func()
 	done bool
@@ -184,7 +184,7 @@ func (c *Caller) request(pod types.NamespacedName, subresource string) *rest.Req
 	return c.client.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource(subresource)
 }
 
-// tail is the number of existing log lines to request.
+// tail is the number of existing log lines that a stream of logs requests.
 const tail = 10
 
 func (c *Caller) logs(ctx context.Context, pod types.NamespacedName, to io.Writer) error {

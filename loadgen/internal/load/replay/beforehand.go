@@ -9,10 +9,11 @@ type Made struct {
 	Size   int32 // body size of the first request with a body in the trace, in bytes; 0 if unknown
 }
 
-// Beforehand returns the objects that must exist when a schedule begins, in the order of their first requests. Such an
-// object was read, updated, patched or deleted in the trace before it was created: its first conclusive answer shows
-// that it existed. A 404, or a create that succeeded, shows that the object did not exist. Entries for which counts
-// returns false are ignored.
+// Beforehand returns the objects that must exist when a schedule begins, in the order of their first requests. These
+// are the objects that were read, updated, patched or deleted in the trace before they were created. The first
+// conclusive answer in the trace decides (see presence): for example, a 404 or a successful create shows that the
+// object did not exist, and a successful read shows that it existed. Entries for which counts returns false are
+// ignored.
 func Beforehand(t *trace.Trace, all []Arrival, copies int, counts func(entry int32) bool) []Made {
 	decided := make([]bool, len(t.Objects)*copies)
 	sizes := make([]int32, len(t.Objects))

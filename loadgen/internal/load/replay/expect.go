@@ -8,14 +8,14 @@ import (
 )
 
 // Expected is the forecast for a replay of a certain length: the requests that it sends and the objects that it
-// creates. It assumes that the API server accepts the objects of the replay, and answers as in the trace.
+// creates. It assumes that the API server accepts the replay's objects, and answers as in the trace.
 type Expected struct {
 	Requests []ExpectedRequests // in the order of Load's results
 	LeftOut  map[string]int64   // number of requests that are not sent, by reason
 	// Made is the number of objects that are created before the replay, Created the number of objects that requests
 	// create. Both are by resource.
 	Made, Created map[string]int
-	// Last is the time of the last request in the schedule.
+	// Last is the time of the last request in the schedule, or of the first one after the given length.
 	Last time.Duration
 }
 
@@ -26,7 +26,7 @@ type ExpectedRequests struct {
 	Sent           float64 // mean size of the bodies, in bytes
 }
 
-// Expect returns the forecast for a replay of the given length. namespaced is described at Needs.
+// Expect returns the forecast for a replay of the given length. For namespaced see Needs.
 func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.Duration) Expected {
 	p := newPlan(t, o, make([]string, Namespaces(t, o.Copies)))
 	for i := range p.actions {
@@ -61,7 +61,7 @@ func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.D
 	return all
 }
 
-// target returns the resource to which the requests are sent.
+// target returns the name of the resource to which the requests are sent.
 func (act *action) target() string {
 	if act.fate == asConfigMap {
 		return configMaps

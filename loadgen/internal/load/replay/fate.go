@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// fate says what the replay does with the requests of one shape.
+// fate is how the replay treats the requests of one shape.
 type fate uint8
 
 const (
@@ -21,14 +21,15 @@ const (
 	reasonLacking     = "resources that the API server lacks"
 	reasonStream      = "streams of pods"
 	reasonBinding     = "bindings of pods"
-	reasonCollection  = "deletions of collections that the replay does not make"
-	reasonSubresource = "subresources of objects that the replay does not make"
+	reasonCollection  = "deletions of collections that the replay does not create"
+	reasonSubresource = "subresources of objects that the replay does not create"
 )
 
-// facts hold what the API server reports about a resource.
+// facts are the properties of a resource that the API server reports. lacking means that the API server does not
+// serve the resource.
 type facts struct {
 	lacking, namespaced bool
-	// refuses means that the API server refuses objects that the replay creates for this resource.
+	// refuses means that the API server refuses the objects that the replay would create for this resource.
 	refuses bool
 }
 
@@ -38,7 +39,7 @@ func (act *action) decide(f facts) {
 	act.touches = act.fate != leftOut && (act.shape.Writes() || f.namespaced && !f.refuses)
 }
 
-// fateOf returns what to do with the requests of a shape. If they are not sent, it also returns the reason.
+// fateOf returns how the requests of a shape are sent. If they are not sent, it also returns the reason.
 //
 // The replay writes no cluster-scoped objects, because it could not distinguish its own objects from existing ones.
 // Such a write is sent to a ConfigMap of the same name instead, which costs the API server and etcd about the same.

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// count holds the number of due and of sent requests in one group: one verb, resource and actor.
+// count is the number of due and of sent requests in one group, which has one kind, actor and copy.
 type count struct{ due, sent int64 }
 
-// rateError returns the largest difference between the sent and the due requests of a group, as a share of the due
-// requests, and the index of that group. If no requests were due, the index is -1.
+// rateError returns the largest difference between the sent and the due requests of any group, as a fraction of the
+// due requests, and the index of that group. If no requests were due, the index is -1.
 func rateError(groups []count) (worst float64, of int) {
 	of = -1
 	for i, c := range groups {
@@ -44,9 +44,9 @@ func dispersion(counts []int64) float64 {
 	return squares / float64(len(counts)-1) / mean
 }
 
-// dispersionError returns the difference between the dispersions of the sent requests and of the trace (due), as a
-// share of due. If due is less than 1, the dispersion of a Poisson process, the share is of 1, because for an even
-// trace any difference would be infinite.
+// dispersionError returns the difference between the dispersions of the sent and the due requests, as a fraction of
+// the dispersion of the due requests. If that is less than 1, the dispersion of a Poisson process, the fraction is of
+// 1, because for an evenly spaced trace any difference would be infinite.
 func dispersionError(due, sent float64) float64 { return math.Abs(sent-due) / max(due, 1) }
 
 // bins counts arrivals by second.
@@ -63,12 +63,12 @@ func (b *bins) add(at time.Duration) {
 	(*b)[i]++
 }
 
-// whole returns the counts of the given number of seconds.
+// whole returns the counts of the first seconds of the load.
 func (b bins) whole(seconds int) []int64 {
 	counts := make([]int64, seconds)
 	copy(counts, b)
 	return counts
 }
 
-// leastSeconds is the length, in seconds, of the shortest replay whose dispersion is compared.
+// leastSeconds is the minimum length, in seconds, of a replay whose dispersion is compared.
 const leastSeconds = 5

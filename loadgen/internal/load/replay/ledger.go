@@ -7,17 +7,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// ledger counts requests by group: kind, actor and copy. It is safe for concurrent use.
+// ledger counts the sent requests by group: kind, actor and copy. It is safe for concurrent use.
 type ledger struct {
 	actors, copies int
-	counts         []atomic.Int64 // requests sent, except those that never reached the API server
+	counts         []atomic.Int64 // requests sent, by group, without those that never reached the API server
 }
 
 func newLedger(kinds, actors, copies int) *ledger {
 	return &ledger{actors: actors, copies: copies, counts: make([]atomic.Int64, kinds*actors*copies)}
 }
 
-// index returns the index of a group.
 func (l *ledger) index(kind int, actor int32, copy int16) int {
 	return (kind*l.actors+int(actor))*l.copies + int(copy)
 }
@@ -27,12 +26,12 @@ func (l *ledger) group(i int) (kind, actor, copy int) {
 	return i / l.copies / l.actors, i / l.copies % l.actors, i % l.copies
 }
 
-// sent adds a request that is being sent to the count of its group.
+// sent counts a request that is being sent.
 func (l *ledger) sent(kind int, e *trace.Entry, a Arrival) {
 	l.counts[l.index(kind, e.Actor, a.Copy)].Add(1)
 }
 
-// ended removes a request from the count if it never reached the API server.
+// ended removes a request from the count if its outcome shows that it never reached the API server.
 func (l *ledger) ended(kind int, e *trace.Entry, a Arrival, o load.Outcome) {
 	if o == load.Refused || o == load.GoAway || o == load.Other {
 		l.counts[l.index(kind, e.Actor, a.Copy)].Add(-1)

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Load is the load.Load that replays a trace.
+// Load is a load of kind "replay".
 type Load struct {
 	*request.Requests
 	load    scenario.Load
@@ -41,7 +41,7 @@ var _ load.Load = (*Load)(nil)
 // New returns a load of kind "replay". It sends nothing yet.
 func New(t load.Target, l scenario.Load) (*Load, error) {
 	if l.Recorded == nil {
-		return nil, fmt.Errorf("load %s: its trace was not read (scenario.Read reads it)", l.Name)
+		return nil, fmt.Errorf("load %s: its trace was not read (use scenario.Read)", l.Name)
 	}
 	client, err := object.NewClient(t.Config)
 	if err != nil {
@@ -76,19 +76,19 @@ const (
 	pingAfter   = 30 * time.Second
 )
 
-// now returns the time since the load's start, without the time of pauses.
+// now returns the time since the load's start, not counting pauses.
 func (r *Load) now() time.Duration {
 	return r.target.Pause.State().Elapsed(time.Unix(0, r.start.Load()), time.Now())
 }
 
-// await waits until the time at has passed since the load's start, not counting pauses. It returns false if ctx ended
+// await waits until the time at has passed since the load's start, not counting pauses. It returns false if ctx ends
 // first.
 func (r *Load) await(ctx context.Context, at time.Duration) bool {
 	_, due := r.target.Pause.Await(ctx, time.Unix(0, r.start.Load()), at)
 	return due
 }
 
-// prepare adapts the plan to the cluster, creates the objects, and makes the headers of all users.
+// prepare adapts the plan to the cluster, creates the objects, and creates the request templates of all users.
 func (r *Load) prepare(ctx context.Context) error {
 	defer r.client.Close()
 	p := &preparer{
@@ -120,7 +120,7 @@ func (r *Load) prepare(ctx context.Context) error {
 	return nil
 }
 
-// largest returns the size of the largest body, in bytes.
+// largest returns the size of the largest payload that the replay needs, in bytes.
 func largest(t *trace.Trace) int {
 	most := defaultSize
 	for _, e := range t.Entries {

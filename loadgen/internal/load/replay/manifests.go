@@ -12,11 +12,10 @@ import (
 
 type fields = map[string]any
 
-// idle returns labels for two purposes: for the pod templates of workloads that have no pods, and for selectors that
-// match nothing.
+// idle returns the labels for the pod templates of workloads and for selectors that must match no existing object.
 func idle() fields { return fields{"stormglass.dev/replay": "none"} }
 
-// podTemplate returns the pod template for workloads. A pod that is created from it would stay Pending.
+// podTemplate returns the pod template for workloads. A pod created from it would stay Pending.
 func podTemplate(restart string) fields {
 	return fields{
 		"metadata": fields{"labels": idle()},
@@ -28,8 +27,8 @@ func podTemplate(restart string) fields {
 }
 
 // manifestOf returns the fields of objects of a resource, without metadata, for resources that have no built-in
-// manifest in package object. The fields are the minimum that the API server accepts, and the objects cause no pods.
-// For an unknown resource it returns an empty spec, which the API server may refuse, and false.
+// manifest in package object. The fields are the minimum that the API server accepts, and controllers create no pods
+// for the objects. For an unknown resource it returns an empty spec, which the API server may refuse, and false.
 func manifestOf(resource string) (fields, bool) {
 	workload := func(more fields) fields {
 		spec := fields{"replicas": 0, "selector": fields{"matchLabels": idle()}, "template": podTemplate("Always")}
@@ -50,7 +49,7 @@ func manifestOf(resource string) (fields, bool) {
 	case "replicationcontrollers":
 		return workload(fields{"selector": idle()}), true
 	case "jobs.batch":
-		// The explicit selector allows an update to send the same manifest.
+		// Set the selector explicitly, so that an update can send the same manifest.
 		return fields{"spec": fields{"suspend": true, "manualSelector": true, "selector": fields{"matchLabels": idle()}, "template": podTemplate("Never")}}, true
 	case "cronjobs.batch":
 		return fields{"spec": fields{"suspend": true, "schedule": "0 0 1 1 *", "jobTemplate": fields{"spec": fields{"template": podTemplate("Never")}}}}, true
@@ -95,8 +94,8 @@ func manifestOf(resource string) (fields, bool) {
 	return fields{"spec": fields{}}, false
 }
 
-// versioned reports whether updates of a resource must name a resourceVersion. That is so for custom resources and a
-// few built-in ones.
+// versioned reports whether updates of a resource must contain a resourceVersion. Custom resources and a few built-in
+// ones require it.
 func versioned(resource string) bool {
 	if slices.Contains([]string{"leases.coordination.k8s.io", "poddisruptionbudgets.policy", scenario.WidgetResource}, resource) {
 		return true
@@ -105,8 +104,8 @@ func versioned(resource string) bool {
 	return !known && !slices.Contains(scenario.Manifests, resource)
 }
 
-// fixedBody returns the body of a request that does not contain the object's manifest. It returns "" for other
-// requests.
+// fixedBody returns the body of a request that sends something else than the object's manifest, such as an eviction
+// or a review. It returns "" for other requests.
 func fixedBody(s trace.Shape, apiVersion, namespace, name string) string {
 	switch resource := s.GroupResource(); {
 	case s.Subresource == "eviction" && s.Verb == "create":

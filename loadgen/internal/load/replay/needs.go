@@ -8,9 +8,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Needs returns the permissions that the replay of a trace needs: for its users, and for the load itself, which
-// creates objects and lists existing ones. For each resource of the cluster, such as "deployments.apps",
-// namespaced holds whether the resource is namespaced.
+// Needs returns the RBAC permissions that the replay of a trace needs: for its users, and for the load itself, which
+// creates objects and lists existing ones. namespaced contains the resources that the cluster serves, such as
+// "deployments.apps", and whether each is namespaced.
 func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 	var all []object.Need
 	seen := map[object.Need]bool{}
@@ -41,9 +41,9 @@ func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 		add(object.Need{Verb: s.Verb, Group: s.Group, Resource: resource, Cluster: cluster})
 		switch {
 		case scenario.IsReview(s.GroupResource()):
-		case in: // objects are created beforehand or in a dry run
+		case in: // the load creates objects beforehand or in a dry run
 			add(object.Need{Verb: "create", Group: s.Group, Resource: s.Resource})
-		case s.Verb == "get": // existing objects are listed
+		case s.Verb == "get": // the load lists existing objects
 			add(object.Need{Verb: "list", Group: s.Group, Resource: s.Resource, Cluster: true})
 		}
 	}

@@ -22,24 +22,24 @@ type operation struct {
 	headers   []*request.Template // by actor, copy and class; nil if not used
 	prepare   func(context.Context) error
 
-	versions []atomic.Uint64   // newest version seen, by object and copy, for updates that must name it
-	newest   atomic.Uint64     // newest version in any answer, from which watches start
+	versions []atomic.Uint64   // newest version seen, by object and copy, for updates that must contain it
+	newest   atomic.Uint64     // newest version in any answer, at which watches begin
 	pages    map[pageKey]*page // for lists whose next pages are in the trace
 	mu       sync.Mutex
 	seconds  bins                 // number of requests sent; guarded by mu
 	now      func() time.Duration // time since the load's start
 	await    func(ctx context.Context, at time.Duration) bool
-	unset    atomic.Int64 // number of requests sent without the exact version that the trace has
-	restarts atomic.Int64 // number of next pages that had no token, for which the first page was requested
+	unset    atomic.Int64 // number of requests that had an exact version in the trace and were sent without one
+	restarts atomic.Int64 // number of requests for a next page that requested the first page, because there was no token
 }
 
-// pageKey identifies the lists whose requests are pages of the same list.
+// pageKey identifies a list that is read in pages. Requests with the same key are pages of the same list.
 type pageKey struct {
 	chain, actor, namespace, object int32
 	copy                            int16
 }
 
-// page holds the continue token for the next page of a list.
+// page is the continue token for the next page of a list.
 type page struct {
 	mu    sync.Mutex
 	token []byte
@@ -94,7 +94,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// count counts a request that is being sent, by the second of its time.
+// count counts a request that is sent at the given time, by second.
 func (o *operation) count(at time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,8 +139,8 @@ func (p *page) take() []byte {
 	return append([]byte(nil), p.token...)
 }
 
-// pageOf returns the page that holds the continue token of a list. It returns nil if the trace contains no next page of
-// the list.
+// pageOf returns the page with the continue token of a list. It returns nil if the trace contains no next page of the
+// list.
 func (o *operation) pageOf(act *action, e *trace.Entry, a Arrival) *page {
 	if act.shape.Verb != "list" || act.shape.Limit == 0 && !act.shape.Paged {
 		return nil
@@ -162,12 +162,11 @@ func (o *operation) keepPages() {
 	}
 }
 
-// object returns the index in versions of the object of an entry.
+// object returns the index in versions for the object of an entry.
 func (o *operation) object(e *trace.Entry, a Arrival) int {
 	return int(e.Object)*o.options.Copies + int(a.Copy)
 }
 
-// header returns the request template for an arrival.
 func (o *operation) header(e *trace.Entry, a Arrival, act *action) *request.Template {
 	return o.headers[o.headerIndex(e, a, act)]
 }
@@ -207,7 +206,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 	return false
 }
 
-// raise sets number to the maximum of its value and to.
+// raise sets number to to if to is greater.
 func raise(number *atomic.Uint64, to uint64) {
 	for old := number.Load(); to > old && !number.CompareAndSwap(old, to); old = number.Load() {
 	}

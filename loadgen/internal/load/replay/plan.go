@@ -19,20 +19,20 @@ type action struct {
 	fate  fate
 	why   string // reason for not sending the requests; "" if they are sent
 	kind  int    // index in plan.kinds
-	// touches means that the requests use objects that the replay creates. Otherwise they only read: existing objects,
+	// touches means that the requests use objects that the replay creates. Other requests only read existing objects,
 	// or objects of a resource for which the API server refuses the replay's objects.
 	touches bool
 
 	resource  *object.Resource // resource to which the requests are sent; ConfigMaps for asConfigMap
 	template  *object.Template // for writes
-	versioned bool             // updates must name a resourceVersion
+	versioned bool             // updates must contain a resourceVersion
 	class     int              // index in plan.classes
 	names     []string         // names of existing objects, for reads of cluster-scoped objects
 	query     string           // the part common to all requests
 	chain     int32            // first shape of the lists that may be pages of the same list, see chains
 }
 
-// class holds the headers that requests have in common, apart from the headers of their user.
+// class is the method and the headers of requests, without the headers that depend on the user.
 type class struct {
 	method, contentType string
 	gzip                bool
@@ -63,8 +63,8 @@ func classOf(s trace.Shape, custom bool) class {
 	return class{method: http.MethodGet, gzip: s.Verb == "list" && s.Limit == 0 && !s.Paged}
 }
 
-// patchType returns the content type of a patch: the JSON form of the type in the trace. It returns the type of a merge
-// patch if the type in the trace is unknown or the resource does not accept it.
+// patchType returns the content type of a patch: the JSON form of the type in the trace, or the type of a merge patch
+// if the type in the trace is unknown or not supported by custom resources.
 func patchType(traced string, custom bool) string {
 	switch {
 	case strings.Contains(traced, "apply-patch"):
@@ -102,8 +102,8 @@ func queryOf(s trace.Shape) string {
 	return strings.Join(parts, "&")
 }
 
-// chains returns, for each shape, the index of the first shape that differs from it at most in Paged and
-// ResourceVersion. Lists whose shapes have the same index may be pages of the same list.
+// chains returns, for each shape, the index of the first shape that is equal except for Paged and ResourceVersion.
+// Lists whose shapes have the same index may be pages of the same list.
 func chains(shapes []trace.Shape) []int32 {
 	of := map[trace.Shape]int32{}
 	all := make([]int32, len(shapes))
@@ -118,7 +118,7 @@ func chains(shapes []trace.Shape) []int32 {
 	return all
 }
 
-// plan is a prepared replay: the actions by shape, and the schedules of requests and watches.
+// plan is a prepared replay: an action for each shape, and the schedules of requests and watches.
 type plan struct {
 	trace    *trace.Trace
 	options  Options
@@ -127,17 +127,17 @@ type plan struct {
 	requests int            // number of kinds of requests
 	classes  []class
 
-	namespaces []string // the run's namespaces by copy and namespace of the trace, followed by one for cluster-scoped objects
+	namespaces []string // the run's namespaces, by copy and namespace of the trace, and at the end one for cluster-scoped objects
 	all        []Arrival
 	sent       []Arrival // all requests except watches
 	watches    []Arrival
 
 	leftOut map[string]int64 // number of requests of the trace that are not sent, by reason
 	mapped  map[string]int64 // number of requests that are sent to ConfigMaps instead, by resource
-	refused []string         // errors with which the API server refused objects of resources
+	refused []string         // errors with which the API server refused the replay's objects
 }
 
-// newPlan returns a plan with the kinds of requests, which do not depend on the cluster.
+// newPlan returns a plan with the parts that do not depend on the cluster.
 func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
 	p := &plan{trace: t, options: o, namespaces: namespaces, leftOut: map[string]int64{}, mapped: map[string]int64{}}
 	known := map[request.Kind]int{}
@@ -182,7 +182,8 @@ func (p *plan) schedule() {
 	}
 }
 
-// beforehand returns the objects that must exist before the replay, and one entry of the trace for each object.
+// beforehand returns the objects that must exist before the replay. first maps each object to the first entry of the
+// trace that uses it.
 func (p *plan) beforehand() (made []Made, first map[int32]int32) {
 	touches := func(entry int32) bool { return p.actions[p.trace.Entries[entry].Shape].touches }
 	first = map[int32]int32{}
@@ -194,8 +195,8 @@ func (p *plan) beforehand() (made []Made, first map[int32]int32) {
 	return Beforehand(p.trace, p.all, p.options.Copies, touches), first
 }
 
-// Namespaces returns the number of namespaces that a replay uses: one per copy for each namespace of the trace, and one
-// for cluster-scoped objects.
+// Namespaces returns the number of namespaces that a replay uses: one for each namespace of the trace and copy, and
+// one for cluster-scoped objects.
 func Namespaces(t *trace.Trace, copies int) int { return len(t.Namespaces)*copies + 1 }
 
 // namespace returns the run's namespace that replaces a namespace of the trace. For trace.None it returns "".
@@ -206,7 +207,8 @@ func (p *plan) namespace(of int32, copy int16) string {
 	return p.namespaces[int(copy)*len(p.trace.Namespaces)+int(of)]
 }
 
-// name returns the name of the object of an entry. A create without an object in the trace gets a new name.
+// name returns the name of the object of an entry. A create whose object is unknown in the trace gets a new name from
+// n, the number of the arrival.
 func (p *plan) name(a Arrival, e *trace.Entry, act *action, n int64) object.Name {
 	name := object.Name{Namespace: p.namespace(e.Namespace, a.Copy), Stem: "o", Number: int64(e.Object)}
 	if e.Object == trace.None {
@@ -292,7 +294,7 @@ func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 	if size == 0 {
 		size = defaultSize
 	}
-	refused := e.Code == http.StatusConflict // in the trace the update named an old version, and here it must be refused too
+	refused := e.Code == http.StatusConflict // in the trace the update was refused because its version was old, so send an old version here too
 	switch class := &p.classes[act.class]; {
 	case act.shape.Verb == "create":
 		return act.template.Append(b, name, size, n+1, 0)
@@ -313,7 +315,8 @@ func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 // defaultSize is the payload size, in bytes, for bodies whose size is not in the trace.
 const defaultSize = 1 << 10
 
-// watchTimeout returns the timeoutSeconds for a watch. It is longer than the time for which the watch is held.
+// watchTimeout returns the timeoutSeconds for a watch that is held for the given number of seconds. It is longer than
+// that, so that the server does not end the watch first.
 func watchTimeout(seconds float64) int64 {
 	return int64(max(seconds, listwatch.ShortestWatch.Seconds())) + 60
 }

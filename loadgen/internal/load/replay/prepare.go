@@ -80,7 +80,8 @@ func (p *preparer) resource(name, version string) *object.Resource {
 	return p.resources[name+" "+version]
 }
 
-// lacking returns an error if the trace uses resources that the API server does not serve, unless drop is set.
+// lacking returns an error if the trace uses resources that the API server does not serve. If drop is set, it returns
+// nil.
 func (p *preparer) lacking() error {
 	if p.drop {
 		return nil
@@ -105,7 +106,7 @@ func (p *preparer) lacking() error {
 		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.trace.Entries)))
 }
 
-// action decides how the requests of a shape are sent. named means that some of the requests name an object.
+// action decides how the requests of a shape are sent. named means that at least one of the requests names an object.
 func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	s := act.shape
 	name, version := s.GroupResource(), apiVersion(s)
@@ -146,7 +147,7 @@ func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	return nil
 }
 
-// mostNames is the maximum number of existing cluster-scoped objects, per shape, whose names reads use.
+// mostNames is the maximum number of names of existing cluster-scoped objects that the reads of one shape use.
 const mostNames = 500
 
 // namedShapes reports, for each shape of the trace, whether any of its requests names an object.
@@ -158,7 +159,8 @@ func namedShapes(t *trace.Trace) []bool {
 	return named
 }
 
-// try creates the template of a resource and checks, with a dry run, whether the API server accepts its objects.
+// try creates the template of a resource, once, and checks with a dry run whether the API server accepts its objects.
+// refusal is the API server's reason if it does not.
 func (p *preparer) try(ctx context.Context, name, version string) (refusal, err error) {
 	key := name + " " + version
 	if p.templates[key] != nil {
@@ -183,8 +185,8 @@ func (p *preparer) try(ctx context.Context, name, version string) (refusal, err 
 	return made.Refusal, nil
 }
 
-// make creates the objects that must exist before the replay. It calls learn with the version of each object, and
-// returns the number of objects.
+// make creates the objects that must exist before the replay, and returns their number. It calls learn with the
+// version of each object.
 func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16, version uint64)) (int, error) {
 	made, first := p.beforehand()
 	if err := p.tryPods(ctx); err != nil {
@@ -203,7 +205,7 @@ func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16
 		switch {
 		case err != nil:
 			return fmt.Errorf("create %s: %w", act.shape.GroupResource(), err)
-		case answer.Refusal != nil && answer.Status != http.StatusConflict: // a conflict means that the object was created, but the answer was lost
+		case answer.Refusal != nil && answer.Status != http.StatusConflict: // a conflict means that the answer to the create was lost
 			return answer.Refusal
 		}
 		learn(m.Object, m.Copy, answer.Version)
@@ -211,7 +213,8 @@ func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16
 	})
 }
 
-// tryPods waits until pods can be created in each namespace. It does nothing if the replay creates no pods.
+// tryPods waits until pods can be created in each namespace, with dry runs. It does nothing if the replay creates no
+// pods.
 func (p *preparer) tryPods(ctx context.Context) error {
 	template := p.templates["pods v1"]
 	if template == nil {

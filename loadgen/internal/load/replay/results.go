@@ -72,7 +72,7 @@ func (r *Load) Replay() result.Replay {
 	return all
 }
 
-// tally returns, by kind, the number of due arrivals and their codes in the trace.
+// tally returns, by kind of request, the number of the given arrivals and their status codes in the trace.
 func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 	kinds := make([]result.ReplayKind, len(p.kinds))
 	for i, k := range p.kinds {
@@ -91,8 +91,8 @@ func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 	return kinds
 }
 
-// disperse compares the dispersions of due and of sent requests per second. It does nothing if the load ran for less
-// than leastSeconds.
+// disperse adds the dispersions of due and of sent requests per second to the result. It does nothing if the load ran
+// for less than leastSeconds.
 func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival) {
 	seconds := int(ran / time.Second)
 	if seconds < leastSeconds {
@@ -113,7 +113,7 @@ func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival)
 	all.DispersionError = &e
 }
 
-// result returns the results of the watches. ran is how long the load ran.
+// result returns the results of the watches. ran is the time for which the load ran.
 func (w *watches) result(ran time.Duration) result.ReplayWatches {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Options configures the schedule of a replay.
+// Options are the parameters of a replay's schedule.
 type Options struct {
-	// Name is the load's name. The shifts of copies are drawn from Name and Seed.
+	// Name is the load's name. The random shifts of copies depend on Name and Seed.
 	Name string
 	Seed int64
 	// Speed is the positive number by which the times of requests are divided.
 	Speed float64
-	// Copies is the number of copies of each actor, at least 1.
+	// Copies is how many times the replay contains each actor, at least 1.
 	Copies int
 }
 
@@ -39,11 +39,11 @@ type Arrival struct {
 // Schedule returns the arrivals of a replay in the order of their times. Entries for which keep returns false are not
 // included.
 //
-// The time of a request is its time in the trace divided by the speed. Lease renewals are an exception, because they
-// keep their intervals: their times are not divided; those after the end of a faster replay are not sent, and in a
+// The time of a request is its time in the trace divided by the speed. The times of lease renewals are not divided,
+// because clients renew leases at fixed intervals: renewals after the end of a faster replay are not sent, and in a
 // slower replay they are repeated from the beginning. Copy 0 of an actor follows the trace. Each further copy is
-// shifted by a random time, uniform over the length of the replay, and wraps around at the end. Actors that name the
-// same object are shifted by the same time if any of them writes the object, so that an object exists when another
+// shifted by a random time, uniform over the length of the replay, and wraps around at the end. Actors that use the
+// same object are shifted by the same time if any of them writes the object, so that the object exists when another
 // actor reads it.
 func Schedule(t *trace.Trace, o Options, keep func(entry int) bool) []Arrival {
 	period := compress(t.Last()+1, o.Speed)
@@ -75,8 +75,7 @@ func compress(at trace.Micros, speed float64) time.Duration {
 	return time.Duration(float64(at.D()) / speed)
 }
 
-// timesOf returns the times of an entry in the replay. There is one time, except for a lease renewal, which may have
-// none or several.
+// timesOf returns the times of an entry in the replay: exactly one, but none or several for a lease renewal.
 func timesOf(t *trace.Trace, e *trace.Entry, speed float64, period time.Duration) func(func(time.Duration) bool) {
 	return func(yield func(time.Duration) bool) {
 		if s := &t.Shapes[e.Shape]; !trace.RenewsLease(s.Verb, s.Group, s.Resource) {
@@ -88,8 +87,8 @@ func timesOf(t *trace.Trace, e *trace.Entry, speed float64, period time.Duration
 	}
 }
 
-// drawShifts returns the time by which each actor is shifted, by copy. Copy 0 is not shifted. All actors of a group are
-// shifted by the same time.
+// drawShifts returns the time by which each actor is shifted, by copy and actor. Copy 0 is not shifted. All actors of
+// a group are shifted by the same time.
 func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte("shift of " + o.Name)) // never fails
@@ -110,7 +109,7 @@ func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration
 	return shifts
 }
 
-// together returns the group of each actor. Actors that name the same object are in the same group if any of them
+// together returns the group of each actor. Actors that use the same object are in the same group if any of them
 // writes the object.
 func together(t *trace.Trace) []int {
 	parent := make([]int, len(t.Actors))
@@ -148,7 +147,7 @@ func together(t *trace.Trace) []int {
 	return parent
 }
 
-// pacer is an arrival.Pacer for a schedule. The arrivals must be set before the load runs.
+// pacer is an arrival.Pacer for a schedule. Set the arrivals before the load runs.
 type pacer struct{ arrivals []Arrival }
 
 // At returns the time of arrival n.

@@ -16,33 +16,33 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// errHeld ends a watch that has been held as long as in the trace.
+// errHeld is the error with which the load ends a watch that was held as long as in the trace.
 var errHeld = errors.New("held to its end")
 
 // watches opens the watches of the trace at their times and holds each as long as in the trace. This duration is not
-// divided by the speed, because it was chosen by the client. A watch whose duration is unknown is held until the end of
-// the load.
+// divided by the speed, because the client chose it. A watch whose duration is unknown is held until the end of the
+// load.
 type watches struct {
 	op      *operation
 	pool    *h2conn.Pool
 	timeout time.Duration
 
 	mu     sync.Mutex
-	open   map[*held]bool // watches that have not ended
+	open   map[*held]bool // watches in progress
 	ended  bool
 	counts result.ReplayWatches
 	bins   bins
 	opened *latency.Histogram
-	last   sync.WaitGroup // for waiting until all streams have ended
+	last   sync.WaitGroup // streams that have not ended
 }
 
-// held is one watch. It is the handler of the watch's stream.
+// held is one watch, and the handler of its stream.
 type held struct {
 	set      *watches
 	arrival  Arrival
 	length   time.Duration // 0 means until the end of the load
 	stream   h2conn.Stream
-	timer    *time.Timer // limits the wait for the answer, then the time for which the watch is held
+	timer    *time.Timer // timeout of the answer, and then the end of the watch
 	status   int
 	up       bool          // the watch was answered with 200; guarded by set.mu
 	answered time.Duration // time of the answer, since the load's start
@@ -57,7 +57,7 @@ func newWatches(op *operation, pool *h2conn.Pool, timeout time.Duration) *watche
 // lengthOf returns how long a watch is held. 0 means until the end of the load.
 func lengthOf(e *trace.Entry) time.Duration { return e.Took.D() }
 
-// run opens watches until ctx ends. Then it ends all watches and waits until they have ended.
+// run opens the watches at their times until ctx ends. Then it closes all watches and waits until they have ended.
 func (w *watches) run(ctx context.Context) {
 	defer w.end()
 	for n, a := range w.op.watches {
@@ -104,7 +104,8 @@ func (w *watches) start(ctx context.Context, n int64, a Arrival) {
 	}()
 }
 
-// opening starts the timeout of a watch whose request was sent. If the load has ended, it ends the watch instead.
+// opening starts the timeout of a watch whose request was sent. If the load has ended in the meantime, it ends the
+// watch instead.
 func (w *watches) opening(h *held) {
 	w.mu.Lock()
 	under := w.open[h] && !h.up
@@ -186,7 +187,7 @@ func (h *held) End(err error) {
 	}
 }
 
-// end ends all watches and waits until they have ended.
+// end closes all watches and waits until they have ended.
 func (w *watches) end() {
 	w.mu.Lock()
 	w.ended = true
@@ -195,7 +196,6 @@ func (w *watches) end() {
 	w.last.Wait()
 }
 
-// live returns the number of open watches.
 func (w *watches) live() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 )
 
 // Calls is an open-loop load that calls a load.Caller at each arrival, in a separate goroutine. Its results have the
-// same form as in Requests.
+// same form as the results of Requests.
 type Calls struct {
 	measured
 	target load.Target
@@ -25,7 +25,7 @@ type Calls struct {
 
 var _ load.Load = (*Calls)(nil)
 
-// NewCalls returns a load of calls. The defaults of l must be set. NewCalls makes no calls.
+// NewCalls returns a load that makes calls. The defaults of l must be set. It makes no calls yet.
 func NewCalls(t load.Target, l scenario.Load, caller load.Caller, pacer arrival.Pacer) (*Calls, error) {
 	kinds := []Kind{{Verb: "call", Resource: l.Name}}
 	all, err := newMetrics(t.Registerer, l.Name, kinds)
@@ -83,7 +83,8 @@ func (c *Calls) call(f *flight) {
 	c.engine.inFlight.Add(-1)
 }
 
-// outcomeOfCall returns the outcome of a call: 200 if err is nil, and the HTTP status for an error of client-go.
+// outcomeOfCall returns the outcome of a call that returned err. It is 200 if err is nil, and the HTTP status if err
+// is an API error.
 func outcomeOfCall(err error) load.Outcome {
 	if err == nil {
 		return 200

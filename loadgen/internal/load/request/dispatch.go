@@ -48,7 +48,7 @@ func (e *engine) dispatch(ctx context.Context) {
 			e.conn = nil // each round begins with the pool's next connection
 		}
 	}
-	<-ctx.Done() // ctx ends now or within a moment
+	<-ctx.Done() // ctx ends about now
 	e.ended.Store(true)
 	end := min(until, e.now())
 	// Arrivals that were due but not handled because the dispatcher was late count as offered and not sent.
@@ -84,12 +84,12 @@ func (e *engine) advance() {
 	e.due = e.next()
 }
 
-// arrive handles the arrival that is due. It returns the current time.
+// arrive sends or queues the request of the arrival that is due, or counts it as unsent. It returns the current time.
 func (e *engine) arrive() time.Duration {
 	e.round++
 	kind := e.op.KindOf(e.n)
 	if e.inFlight.Load() >= e.maxInFlight {
-		now := e.now() // the current time, so that a series of such arrivals notices the end of the load
+		now := e.now() // the current time, so that the caller notices the end of the load in a long series of such arrivals
 		e.unsent(kind, e.ownBacklog(now))
 		e.advance()
 		return now
@@ -114,7 +114,7 @@ func (e *engine) arrive() time.Duration {
 	return now
 }
 
-// takeUp counts the arrival that is due as offered, and its request as in flight.
+// takeUp assigns f to the arrival that is due, and counts it as offered and in flight.
 func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
 	f.stats, f.metrics = (*e.phases.At(e.start.Add(e.due)))[kind], e.metrics[kind]
 	f.stats.offered.Add(1)
@@ -124,8 +124,8 @@ func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
 	f.intended, f.taken = e.due, now
 }
 
-// take returns a flight for an arrival, if possible one that was used before. There are at most maxInFlight + 1
-// flights.
+// take returns a flight for an arrival. It reuses a flight that has ended if there is one. There are at most
+// maxInFlight + 1 flights.
 func (e *engine) take() *flight {
 	if len(e.spare) == 0 {
 		e.collect()
@@ -147,7 +147,8 @@ func (e *engine) collect() {
 	}
 }
 
-// unsent counts the arrival that is due as not sent. late means that the generator itself may be the cause.
+// unsent counts the arrival that is due as not sent. late means that a delay of the generator itself may be the
+// cause.
 func (e *engine) unsent(kind int, late bool) {
 	s := (*e.phases.At(e.start.Add(e.due)))[kind]
 	s.offered.Add(1)
@@ -160,8 +161,8 @@ func (e *engine) unsent(kind int, late bool) {
 	e.samples.Unsent()
 }
 
-// send opens the stream of a request. It returns false if there is no free stream now. If the request fails, send ends
-// it and returns true.
+// send opens a stream for a request. It returns false if no stream is free. If the request fails, send ends it and
+// returns true.
 func (e *engine) send(f *flight, now time.Duration) bool {
 	first := f.sent == 0
 	if first {
@@ -195,8 +196,8 @@ func (e *engine) send(f *flight, now time.Duration) bool {
 	}
 }
 
-// connection returns the connection for the next request. Consecutive requests use the same connection, up to the limit
-// together, because they are then sent in one TLS record and one system call.
+// connection returns the connection for the next request. Up to together consecutive requests use the same
+// connection, because they are then sent in one TLS record and one system call.
 func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	if e.conn != nil && e.together < together {
 		e.together++
@@ -210,7 +211,7 @@ func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	return e.conn, err
 }
 
-// give ends a request that could not be sent, with err.
+// give ends a request with err, because it could not be sent.
 func (e *engine) give(f *flight, err error) {
 	if f.sent == 0 {
 		f.sent = e.now()
@@ -218,8 +219,8 @@ func (e *engine) give(f *flight, err error) {
 	f.End(err)
 }
 
-// pump sends the queued requests: next pages of lists, and arrivals that found no free stream. If a dial has failed, it
-// ends all queued requests.
+// pump sends the queued requests: next pages of lists, and arrivals for which no stream was free. If a dial has
+// failed, it ends all queued requests.
 func (e *engine) pump() {
 	e.collect()
 	if e.queue.len() == 0 {
@@ -291,7 +292,7 @@ type sleep struct {
 	last   time.Duration // when the previous wake-up was due, so that a late wake-up does not lengthen the interval
 }
 
-// until sleeps until t, or until there is work.
+// until sleeps until t or until there is other work, but at least for the minimum interval.
 func (s *sleep) until(e *engine, t time.Duration) {
 	if e.queue.len() > 0 {
 		t = min(t, e.queue.head().deadline)
@@ -302,7 +303,7 @@ func (s *sleep) until(e *engine, t time.Duration) {
 	interval := max(shortestSleep, min(time.Duration(e.round)*sleepEach, longestSleep))
 	t = max(t, s.last+interval)
 	e.round = 0
-	// A freed stream is noticed only by the select below.
+	// Only the select below notices a freed stream.
 	if wait := t - e.now(); wait > 0 && (e.freed != nil || !s.wakeup.Wait(e.start, t)) {
 		s.timer.Reset(wait)
 		s.wakeup.Set(wait)

@@ -19,16 +19,17 @@ import (
 // together is the maximum number of consecutive requests on the same connection.
 const together = 8
 
-// batch is the maximum number of consecutive arrivals that are handled before queued requests are sent.
+// batch is the maximum number of arrivals that the dispatcher handles before it writes their requests to the
+// connections.
 const batch = 64
 
-// engine sends a request at each arrival of a schedule, independently of earlier requests: an open loop. One
-// dispatcher sleeps until the next arrival is due, makes the operation fill in the request, and opens a stream on a
-// connection of the pool. It never waits for the network. The read loops of the connections record the answers. A
-// sweeper cancels requests that have exceeded their timeout.
+// engine sends a request at each arrival of a schedule, independently of earlier requests (an open loop). One
+// dispatcher goroutine sleeps until the next arrival is due, has the operation fill in the request, and opens a
+// stream on a connection of the pool. It never waits for the network. The read loops of the connections record the
+// answers. A sweeper goroutine cancels requests that have exceeded their timeout.
 //
 // If no stream is free, the request waits in the dispatcher's queue; this wait is its connect time. If maxInFlight
-// requests are already in flight or waiting, the arrival counts as unsent and is not made up for.
+// requests are already in flight or waiting, the arrival counts as unsent. Its request is not sent later.
 //
 // Memory: up to maxInFlight flights, each with about 1 KB and the buffers of the operation, and four or five histograms
 // of about 150 KB for each phase and kind in which a request ended. (The histogram of connect times exists only if a
@@ -103,7 +104,7 @@ func newEngine(kinds []Kind, pacer arrival.Pacer, all []*metrics, maxInFlight in
 
 func (e *engine) now() time.Duration { return time.Since(e.start) }
 
-// wake wakes the dispatcher to look for work.
+// wake wakes the dispatcher.
 func (e *engine) wake() {
 	select {
 	case e.woken <- struct{}{}:
@@ -112,7 +113,7 @@ func (e *engine) wake() {
 	e.wakeup.Ring()
 }
 
-// of sets the fields that depend only on the target and on the load's name.
+// of sets the fields that depend on the target and the load's name.
 func (e *engine) of(t load.Target, name string) {
 	e.samples, e.stalls, e.share, e.pause = t.Samples.Requests(name), t.Stalls, t.Share, t.Pause
 	e.n = t.Share.First()
@@ -126,8 +127,8 @@ func (e *engine) begin(ctx context.Context) {
 	e.begun = e.start
 }
 
-// finish records the end of the time in which arrivals were due, which rates are relative to. If it is called several
-// times, the earliest end applies.
+// finish records the end of the time in which arrivals were due. Rates are relative to this time. If it is called
+// several times, the earliest end applies.
 func (e *engine) finish(end time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -142,8 +143,8 @@ func (e *engine) stop(end time.Duration) {
 	e.finish(end)
 }
 
-// runDry records that the schedule has no further arrivals. The time in which arrivals were due ends one mean gap after
-// the last arrival, so that n arrivals have n gaps. The wait for the last answers is not part of this time.
+// runDry records that the schedule has no further arrivals. The time in which arrivals were due ends one mean gap
+// after the last arrival, so that n arrivals have n gaps. It does not include the wait for the last answers.
 func (e *engine) runDry() {
 	if n := (e.n - e.share.First()) / e.share.Step(); n > 1 {
 		end := e.before + (e.before-e.first)/time.Duration(n-1)
@@ -156,7 +157,7 @@ func (e *engine) runDry() {
 	}
 }
 
-// close ends a load whose schedule has ended.
+// close closes over, when the schedule has ended and all requests have ended.
 func (e *engine) close() {
 	e.closing.Do(func() {
 		e.finish(e.now())
@@ -185,7 +186,7 @@ func (e *engine) awaitDue(ctx context.Context, timer *time.Timer) bool {
 	return false
 }
 
-// paused reports whether the load is paused. It also delays the next arrival by pauses that have ended since the
+// paused reports whether the load is paused. It also delays the next arrival by the pauses that have ended since the
 // previous call.
 func (e *engine) paused() bool {
 	if s := e.pause.State(); s != e.pauses {
@@ -208,7 +209,7 @@ func (e *engine) next() time.Duration {
 	return due + e.moved
 }
 
-// run sends requests until ctx ends, and returns when none is in flight.
+// run sends requests until ctx ends, and returns when all requests have ended.
 func (e *engine) run(ctx context.Context) {
 	e.begin(ctx)
 	e.wakeup = wakeup.New()
@@ -264,7 +265,7 @@ func (e *engine) results(loadName string) map[string][]result.Requests {
 	return byPhase
 }
 
-// parts returns the results of this share by phase.
+// parts returns this worker's results by phase.
 func (e *engine) parts(loadName string) []load.Part {
 	var all []load.Part
 	e.each(loadName, func(phase string, r result.Requests, s *stats) {
@@ -277,7 +278,7 @@ func (e *engine) parts(loadName string) []load.Part {
 	return all
 }
 
-// each calls f for every phase and kind of request that had arrivals, with their counts.
+// each calls f for every phase and kind of request that had arrivals. r contains the counts.
 func (e *engine) each(loadName string, f func(phase string, r result.Requests, s *stats)) {
 	e.mu.Lock()
 	begun, end := e.begun, e.end

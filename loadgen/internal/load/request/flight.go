@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 )
 
-// flight is an arrival and its requests, from the time at which the dispatcher handles the arrival until the end.
-// Flights are reused. Times are relative to the load's start.
+// flight is an arrival and its requests, from the time at which the dispatcher handles the arrival until the last
+// request ends. Flights are reused. Times are relative to the load's start.
 type flight struct {
 	Request
 	engine  *engine
@@ -30,8 +30,8 @@ type flight struct {
 	// flights.mu guards these fields.
 	place      place
 	prev, next *flight
-	pinned     bool  // the sweeper is about to cancel it
-	after      place // the list to put it in after that
+	pinned     bool  // the sweeper is about to cancel the flight
+	after      place // where to put the flight after that
 }
 
 type place int8
@@ -90,7 +90,7 @@ func (f *flight) End(err error) {
 	}
 }
 
-// account records the results of a flight that has ended.
+// account records the result of a flight that has ended.
 func (e *engine) account(f *flight, o load.Outcome, end time.Duration, own ownDelay) {
 	f.stats.record(f, o, end, own)
 	e.came(f.Kind, o, end)
@@ -113,8 +113,8 @@ func (e *engine) came(kind int, o load.Outcome, end time.Duration) {
 	}
 }
 
-// flights holds the open flights in the order of their deadlines, the flights whose next request must be sent, and the
-// free flights.
+// flights contains the open flights in the order of their deadlines, the flights whose next request must be sent, and
+// the free flights.
 type flights struct {
 	mu     sync.Mutex
 	open   flight // head of a circular list; open.next is the oldest flight
@@ -136,7 +136,7 @@ func (l *flights) track(f *flight) {
 	f.prev.next, f.next.prev = f, f
 }
 
-// settle moves a flight from the sweeper's list to another list. It is called when the flight's stream ends.
+// settle moves a flight from the sweeper's list to the list for to. It is called when the flight's stream ends.
 func (l *flights) settle(f *flight, to place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,8 +160,8 @@ func (l *flights) put(f *flight, to place) {
 	}
 }
 
-// expired returns an open flight whose deadline has passed, and pins it until unpin. If none exists, it returns the
-// time until the next deadline.
+// expired returns an open flight whose deadline has passed, and keeps it out of the other lists until unpin. If there
+// is no such flight, it returns the time until the next deadline.
 func (l *flights) expired(now, timeout time.Duration) (*flight, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,8 +187,8 @@ func (l *flights) openFor(d, now time.Duration) (n int64) {
 	return n
 }
 
-// unpin ends the pin of a flight that the sweeper has cancelled. If the flight was settled in the meantime, unpin adds
-// it to its new list.
+// unpin releases a flight that the sweeper has cancelled. If its stream has ended in the meantime, unpin adds the
+// flight to its new list.
 func (l *flights) unpin(f *flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +198,7 @@ func (l *flights) unpin(f *flight) {
 	}
 }
 
-// collect moves the free flights to spare, and the flights whose next request must be sent to again.
+// collect appends the free flights to spare, and the flights whose next request must be sent to again.
 func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,9 +223,10 @@ type ownDelay struct {
 
 func (d ownDelay) all() time.Duration { return d.lag + d.stalled }
 
-// failed reports whether the generator's own delay may have caused the failure of a request. A timeout may be caused by
-// a delay of more than half of the latency. Any other failure may be caused by a stall that was long enough for a burst
-// and lasted more than half of the latency after the lag. A refused connection is never caused by a delay.
+// failed reports whether the generator's own delay may have caused the failure of a request. A delay of more than
+// half of the latency may have caused a timeout. Another failure may have been caused by a stall that was long enough
+// for a burst of arrivals and lasted more than half of the latency after the lag. A delay never causes a refused
+// connection.
 func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	switch {
 	case o == load.TimedOut:
@@ -236,7 +237,8 @@ func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	return d.burst && 2*d.stalled > latency-d.lag
 }
 
-// ownDelay returns the generator's own delay of a flight that ends at end, after its answer had waited to be read.
+// ownDelay returns the generator's own delay of a flight that ended at end. waited is the time for which the answer
+// waited to be read.
 func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	late := e.stalls.Late(e.start.Add(end))
 	return ownDelay{
@@ -246,7 +248,8 @@ func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	}
 }
 
-// ownBacklog reports whether the generator's own stall may be the reason that the due arrival exceeds maxInFlight.
+// ownBacklog reports whether a stall of the generator may be the reason why maxInFlight requests are in flight when
+// the arrival is due.
 func (e *engine) ownBacklog(now time.Duration) bool {
 	return now-e.due >= stall.Long || e.stalls.Late(e.start.Add(now)) >= stall.Long
 }

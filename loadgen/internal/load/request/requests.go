@@ -30,7 +30,7 @@ type Requests struct {
 
 var _ load.Load = (*Requests)(nil)
 
-// New returns a load of requests. It sends nothing yet. Its errors name the load.
+// New returns a load that sends the requests of op. It sends nothing yet. Its errors contain the load's name.
 func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Requests, error) {
 	timeout := l.Timeout.D()
 	if l.MaxInFlight <= 0 || timeout <= 0 {
@@ -58,7 +58,7 @@ func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Re
 	return &Requests{measured: measured{name: l.Name, engine: engine}, op: op, pool: pool}, nil
 }
 
-// Prepare prepares the operation, and opens the connections.
+// Prepare prepares the operation and opens the connections.
 func (r *Requests) Prepare(ctx context.Context) error {
 	if err := r.op.Prepare(ctx); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (r *Requests) Over() <-chan struct{} { return r.engine.over }
 // Backlog returns the number of bytes of answers that were received but not read yet.
 func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
 
-// measured implements the methods for results with a load's engine.
+// measured implements the methods of load.Load that return results.
 type measured struct {
 	load.Plain
 	name   string
@@ -113,7 +113,7 @@ func (r *measured) Overdue(d time.Duration) int64 {
 // were due in the phase. The results are final after Run.
 func (r *measured) Results() map[string][]result.Requests { return r.engine.results(r.name) }
 
-// Parts returns the results of this share by phase.
+// Parts returns this worker's results by phase.
 func (r *measured) Parts() []load.Part { return r.engine.parts(r.name) }
 
 // AddTo adds the results to the phases of m.

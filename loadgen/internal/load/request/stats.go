@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// stats holds the results of one kind of request in one phase.
+// stats contains the results of one kind of request in one phase.
 type stats struct {
 	latency, external           *latency.Histogram
 	service, lag, connect       *latency.Histogram
@@ -27,10 +27,10 @@ type stats struct {
 	bytes      int64
 	pages      int64
 	outcomes   []outcomeCount
-	// ended counts the requests that ended in the phase, in whichever phase they were sent. answered counts those with
-	// a 2xx answer.
+	// ended counts the requests that ended in the phase, even if they were sent in an earlier phase. answered counts
+	// the requests among them with a 2xx answer.
 	ended, answered int64
-	// overdue counts the 2xx answers of the phase that arrived after the schedule had ended.
+	// overdue counts the 2xx answers in answered that arrived after the schedule had ended.
 	overdue int64
 }
 
@@ -41,8 +41,8 @@ type outcomeCount struct {
 	count   int64
 }
 
-// newStats returns stats whose histograms reach up to twice the timeout, because a latency may include a lag before the
-// timeout.
+// newStats returns empty stats. The histograms reach up to twice the timeout, because a latency may include a lag
+// before the timeout starts.
 func newStats(timeout time.Duration) *stats {
 	h := func() *latency.Histogram { return latency.New(2 * timeout) }
 	return &stats{latency: h(), external: h(), service: h(), lag: h(), connect: h()}
@@ -94,7 +94,7 @@ func (s *stats) count(o load.Outcome) {
 	s.outcomes = append(s.outcomes, outcomeCount{o, 1})
 }
 
-// sums returns the counts of the phase. length is the time in which arrivals were due in the phase, and before the
+// sums returns the counts of the phase. length is the time in which arrivals were due in the phase. before is the
 // number of requests that were open when the phase began.
 func (s *stats) sums(length time.Duration, before int64) result.Requests {
 	s.mu.Lock()
@@ -126,7 +126,7 @@ func (s *stats) part(sums result.Requests) load.RequestsPart {
 	}
 }
 
-// window collects the values for a live display since the previous call of live.
+// window collects the values for the live display since the previous call of live.
 type window struct {
 	offered, achieved atomic.Int64
 	latency           *latency.Histogram
@@ -145,8 +145,8 @@ func (w *window) live(now time.Time) load.Live {
 	}
 }
 
-// metrics holds the metrics of one verb and resource. Variants and tenants share these metrics, because each would add
-// a histogram.
+// metrics contains the Prometheus metrics of one verb and resource. Variants and tenants share them, because each set
+// of labels would add a histogram.
 type metrics struct {
 	total   *prometheus.CounterVec           // by code
 	byCode  atomic.Pointer[[]outcomeCounter] // nil before the first outcome
@@ -171,7 +171,7 @@ func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*me
 	}, append([]string{"code"}, labels...))
 	unsent := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "stormglass_requests_unsent_total",
-		Help: "Arrivals that could not be sent: no free slot under maxInFlight.",
+		Help: "Requests that were due and not sent, because maxInFlight requests were in flight or no object was free.",
 	}, labels)
 	flying := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "stormglass_requests_in_flight",
@@ -179,12 +179,12 @@ func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*me
 	}, labels)
 	bytes := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "stormglass_request_answer_bytes_total",
-		Help: "Bytes of answers' bodies, on the wire.",
+		Help: "Bytes of response bodies, as transferred.",
 	}, labels)
 	seconds := prometheus.NewHistogramVec(metricopts.Latency("stormglass_request_seconds",
 		"Latency of requests from their intended start to the last byte of the answer."), labels)
 	lag := prometheus.NewHistogramVec(metricopts.Latency("stormglass_request_lag_seconds",
-		"From the intended start of a request to its sending: the generator's own delay."), []string{"load"})
+		"Time from the intended start of a request until the generator began to process it: the generator's own delay."), []string{"load"})
 	err := errors.Join(load.Register(reg, &total), load.Register(reg, &unsent), load.Register(reg, &flying), load.Register(reg, &bytes), load.Register(reg, &seconds), load.Register(reg, &lag))
 	all := make([]*metrics, len(kinds))
 	for i, k := range kinds {

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Templates creates the request templates of a load, with the headers of its identity and of each kind of request.
-// Operations must call Renew in their method Background.
+// Templates creates the request templates of a load. A template consists of the headers of the load's identity and
+// the headers of one kind of request. Operations must call Renew in their method Background.
 type Templates struct {
 	to *apiclient.Endpoint
 
@@ -24,7 +24,7 @@ type Templates struct {
 	handles  []*Template
 }
 
-// Template is a request template. It is updated when the headers of the identity change.
+// Template is a request template that is updated when the headers of the identity change.
 type Template struct {
 	request h2conn.Request // without the identity
 	extra   http.Header
@@ -34,7 +34,7 @@ type Template struct {
 // Load returns the current value of the template, for Request.Template.
 func (t *Template) Load() *h2conn.Template { return t.current.Load() }
 
-// NewTemplates returns Templates with the current headers of the target's identity. It fails if the target's
+// NewTemplates returns Templates for the identity in the target's configuration. It fails if the target's
 // configuration is invalid.
 func NewTemplates(t load.Target) (*Templates, error) {
 	to, err := apiclient.New(t.Config, &apiclient.Roots{})
@@ -45,7 +45,7 @@ func NewTemplates(t load.Target) (*Templates, error) {
 	return s, s.renew()
 }
 
-// Prefix returns the prefix of all paths on a server behind a gateway. It does not end with a slash.
+// Prefix returns the prefix of all paths, which an API server behind a gateway has. It does not end with a slash.
 func (s *Templates) Prefix() string { return s.to.Prefix }
 
 // New returns a new template. If accept or contentType is empty, the header is omitted. Headers in extra replace
@@ -78,8 +78,8 @@ func (t *Template) remake(identity http.Header) {
 	t.current.Store(h2conn.NewTemplate(r))
 }
 
-// Renew renews the headers of the identity until ctx ends. If a renewal fails, the old headers stay in use, so that
-// answers with 401 are measured.
+// Renew regularly renews the headers of the identity until ctx ends. If a renewal fails, the old headers stay in use,
+// so that 401 answers are measured.
 func (s *Templates) Renew(ctx context.Context) {
 	for apiclient.Pause(ctx, apiclient.RenewEvery) {
 		_ = s.renew()

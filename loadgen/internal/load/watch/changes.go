@@ -13,20 +13,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Minimum and maximum size of the ledger's ring, in writes.
+// Minimum and maximum number of writes in the ledger's ring.
 const (
 	fewestSlots = 1 << 10
 	mostSlots   = 1 << 13
 )
 
-// Changes is the operation of a load of kind "changes": measured writes to the objects of a load of watches. Each write
-// is a merge patch with a stamp and a new payload, to the objects in turn. Every watch must deliver each acknowledged
-// write (see ledger). Deliveries belong to the phase in which Next created the write. The number of a write is the
-// number of its arrival.
+// Changes is the operation of a load of kind "changes": measured writes to the objects of a load of watches, one
+// object after another. Each write is a merge patch that sets a stamp and a new payload. Every watch must deliver
+// each acknowledged write (see ledger). Deliveries belong to the phase in which Next created the write. The number of
+// a write is the number of its arrival.
 type Changes struct {
 	watches   *Watches
 	ledger    *ledger
-	peers     map[int]*ledger // of the other workers' writes
+	peers     map[int]*ledger // for the writes of the other workers, by worker
 	tell      func(load.Ack)  // nil if there are no other workers
 	name      string
 	templates *request.Templates
@@ -36,17 +36,17 @@ type Changes struct {
 
 var _ request.Operation = (*Changes)(nil)
 
-// NewChanges returns the operation of a load of kind "changes". It writes to the objects of w, the load of watches that
-// l names. It sends nothing yet.
+// NewChanges returns the operation of a load of kind "changes", which writes to the objects of w. It sends nothing
+// yet.
 func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	if w == nil {
-		return nil, fmt.Errorf("load %s: there are no watches %q", l.Name, l.Watches)
+		return nil, fmt.Errorf("load %s: the scenario has no load of kind watches called %q", l.Name, l.Watches)
 	}
 	all, err := request.NewTemplates(t)
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
 	}
-	// The ring has room for the writes that start within twice the timeout.
+	// The ring has room for the writes of twice the timeout.
 	rate := max(float64(l.Rate), float64(l.Shape.EndRate()))
 	slots := max(fewestSlots, min(mostSlots, int64(rate*2*l.Timeout.D().Seconds())))
 	// The id contains the current time, so that stamps of an earlier run do not match.
@@ -107,8 +107,8 @@ func (c *Changes) Prepare(context.Context) error { return nil }
 // Background renews the bearer token until ctx ends.
 func (c *Changes) Background(ctx context.Context) { c.templates.Renew(ctx) }
 
-// Next creates the write of arrival n. It returns false if the write that would have to leave the ledger's ring is
-// still in flight.
+// Next creates the write of arrival n. It returns false if the old write whose place in the ring it needs is still in
+// flight.
 func (c *Changes) Next(n int64, r *request.Request) bool {
 	w := c.watches
 	objects := w.objects.Len()
@@ -167,7 +167,7 @@ func (c *Changes) Done(r *request.Request, o load.Outcome, end time.Time) bool {
 	}
 	late := w.stalls.Late(end)
 	if late < stall.LostTick {
-		late = 0 // timers cause less lateness than this; it would only blur latencies
+		late = 0 // timers alone cause this much lateness; including it would only blur latencies
 	}
 	early, earlySlow := c.ledger.ack(r.Key, a.rv, w.since(end), late)
 	w.early.Add(early + earlySlow)
@@ -192,20 +192,20 @@ func (c *Changes) Acknowledged() map[string]int64 {
 	return byPhase
 }
 
-// Objects are the objects that a load of watches watches and that Changes patches. Paths are percent-encoded and have
-// no query.
+// Objects are the objects that a load of kind "watches" watches and Changes patches. Paths are percent-encoded and
+// have no query.
 type Objects interface {
-	// Prepare creates the objects, or finds the resource of existing ones. Its errors name the verb and the object. The
-	// other methods may be called only after Prepare.
+	// Prepare creates the objects, or finds the resource of existing ones. Its errors contain the verb and the
+	// object. Call the other methods only after Prepare.
 	Prepare(ctx context.Context) error
-	// Len returns the number of objects with load.LoadLabel that the load created, or 0 if the load watches existing
-	// objects.
+	// Len returns the number of objects that the load created, which have load.LoadLabel. It is 0 if the load watches
+	// existing objects.
 	Len() int
 	// Collection returns the path of the collection to watch, which contains all objects that the load created.
 	Collection() string
 	// AppendPath appends the path of object i.
 	AppendPath(b []byte, i int) []byte
 	// AppendPatch appends a JSON merge patch for object i, with the payload of the given turn and an annotation. The
-	// key and value of the annotation must need no escaping.
+	// key and the value are not escaped.
 	AppendPatch(b []byte, i int, turn int64, key string, value []byte) []byte
 }

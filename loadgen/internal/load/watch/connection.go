@@ -13,17 +13,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// connection is an HTTP/2 connection of watches, with the counts of its read loop. The loop locks mu once for each
-// piece of data.
+// connection is an HTTP/2 connection for watches, with the counts of its read loop. To keep counting cheap, the loop
+// locks mu once for each piece of data.
 type connection struct {
 	set  *Watches
 	conn *h2conn.Conn
-	// arrived is when the kernel returned the current read. late is the maximum delay of that time by the generator
-	// itself.
+	// arrived is the time at which the kernel returned the current read. late is the maximum part of that time by
+	// which the generator itself was late.
 	arrived, late time.Duration
 	// fresh is the number of deliveries since the previous read. Only the read loop uses it.
 	fresh int64
-	// full is true if an attempt found no free stream on the connection and no stream has ended since.
+	// full is true if the last attempt to open a stream found no free stream, and no stream has ended since.
 	full atomic.Bool
 
 	mu    sync.Mutex
@@ -31,8 +31,8 @@ type connection struct {
 	run   run
 }
 
-// run counts consecutive deliveries with the same latency and lateness, such as the deliveries of one write that
-// arrived in one read.
+// run counts consecutive deliveries with the same latency and lateness, for example of one write to many watches in
+// one read.
 type run struct {
 	stats *deliveries
 	after time.Duration
@@ -40,14 +40,14 @@ type run struct {
 	n     int64
 }
 
-// timed is the connection's socket. It records the time at which each read returned, because the bytes of the read had
-// arrived by then.
+// timed is the connection's socket. It records the time at which each read returned. By then, all bytes of the read
+// had arrived.
 type timed struct {
 	net.Conn
 	connection *connection
 }
 
-// SyscallConn gives access to the socket, for reading the lengths of the kernel's queues.
+// SyscallConn returns the raw socket, for reading the lengths of the kernel's queues.
 func (t *timed) SyscallConn() (syscall.RawConn, error) {
 	if s, ok := t.Conn.(syscall.Conn); ok {
 		return s.SyscallConn()
@@ -79,8 +79,8 @@ func (l *connection) delivered(d delivery, slow bool) {
 	l.run = run{d.stats, d.after, late, 1}
 }
 
-// countSamples adds the deliveries since its previous call to the samples. While the read loop runs, only the loop may
-// call countSamples.
+// countSamples adds the deliveries since its previous call to the samples. While the read loop runs, only the read
+// loop may call it.
 func (l *connection) countSamples() {
 	if l.fresh > 0 {
 		l.set.samples.Delivered(l.fresh)
@@ -110,7 +110,7 @@ func (l *connection) take() tally {
 	return t
 }
 
-// over reports whether the connection has ended. Its counts no longer change then.
+// over reports whether the connection has ended and its counts no longer change.
 func (l *connection) over() bool {
 	select {
 	case <-l.conn.Done():
@@ -124,10 +124,10 @@ const (
 	// dialAgain is the minimum time between a failed dial and the next dial. Until then, attempts that need a new
 	// connection fail immediately.
 	dialAgain = time.Second
-	// ping is the silence on a connection after which it is checked with a PING, as in client-go.
+	// ping is the time without data after which a connection is checked with an HTTP/2 PING, as in client-go.
 	ping = 30 * time.Second
-	// sharedBuffer is the size of a shared connection's read buffer, in bytes. It keeps the number of reads low for a
-	// hundred watches.
+	// sharedBuffer is the size of a shared connection's read buffer, in bytes. It is large enough to keep the number
+	// of reads low for a hundred watches.
 	sharedBuffer = 64 << 10
 )
 
@@ -172,7 +172,7 @@ func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template,
 		opened := false
 		for _, l := range p.connections {
 			if !opened && !l.full.Load() {
-				// Set before the attempt, so that a stream that ends meanwhile resets it.
+				// Set full before the attempt, so that a stream that ends in the meantime resets it.
 				l.full.Store(true)
 				switch err := l.conn.TryOpen(s, t, path, nil, handler(l)); {
 				case err == nil:
@@ -190,7 +190,7 @@ func (p *shared) open(ctx context.Context, s *h2conn.Stream, t *h2conn.Template,
 			return nil
 		}
 		if dialled != nil {
-			dialled.conn.Close() // otherwise each attempt would leak a connection
+			dialled.conn.Close() // otherwise each attempt would leave a connection open
 			return fmt.Errorf("the API server allows no stream on a new connection")
 		}
 		l, err := p.dial(ctx)

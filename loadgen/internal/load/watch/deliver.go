@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// receipt describes one event with a stamp that one watch received.
+// receipt describes an event with a stamp that a watch received.
 type receipt struct {
 	watch int
-	slow  bool // the watch is slow on purpose; no latency includes its deliveries
+	slow  bool // the watch is slow on purpose; its deliveries are not part of the latencies
 	rv    uint64
 	at    time.Duration
 	older bool // the watch has already received a newer version
-	// late is the maximum delay of the event by the generator itself.
+	// late is the maximum delay of the event that the generator itself caused.
 	late time.Duration
 }
 
 // delivery is the result of matching a receipt with the recorded writes.
 type delivery struct {
 	// foreign means that the event is not the delivery of an acknowledged write: the write was not acknowledged, or
-	// another client changed the object and kept the stamp.
+	// another client changed the object and the stamp stayed.
 	foreign bool
-	// first means that this is the watch's first delivery of an acknowledged write. after is its latency. The caller
-	// must count it in stats.
+	// first means that this is the watch's first delivery of an acknowledged write. after is the delivery's latency.
+	// The caller must record it in stats.
 	first bool
 	after time.Duration
 	// ackLate is the part of after by which the generator itself may have delayed the acknowledgement.
 	ackLate time.Duration
 	stats   *deliveries
-	// duplicated and reordered are defined in result.Watches. They have been counted already.
+	// duplicated and reordered are defined in result.Watches. deliver has already counted them.
 	duplicated, reordered bool
 }
 
@@ -67,8 +67,8 @@ func (l *ledger) deliver(seq int64, a receipt) delivery {
 	return delivery{first: true, after: after, ackLate: w.ackLate, stats: w.stats, reordered: w.reorder(a)}
 }
 
-// deliverEarly records a delivery that arrived before the write was acknowledged. For a write of another worker (others
-// is true), it arrived before the notice of the acknowledgement. The caller holds mu.
+// deliverEarly records a delivery that arrived before the write was acknowledged or, for a write of another worker
+// (others is true), before the notice of the acknowledgement. The caller holds mu.
 func (w *write) deliverEarly(a receipt, others bool) delivery {
 	if w.rv != 0 && w.rv != a.rv {
 		return delivery{foreign: true}
@@ -89,14 +89,14 @@ func (w *write) deliverEarly(a receipt, others bool) delivery {
 	return delivery{reordered: w.reorder(a)}
 }
 
-// mark sets the bit of a watch. It returns false if the bit was already set.
+// mark records that a watch has delivered the write. It returns false if that was already recorded.
 func (w *write) mark(watch int) bool {
 	bit := uint64(1) << (watch % 64)
 	return w.seen[watch/64].Or(bit)&bit == 0
 }
 
 func (w *write) duplicate() delivery {
-	if w.state.Load() == givenUp { // given up a moment ago
+	if w.state.Load() == givenUp { // given up in the meantime
 		w.stats.late.Add(1)
 		return delivery{}
 	}

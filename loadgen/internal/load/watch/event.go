@@ -43,7 +43,7 @@ func kindOf(value []byte) eventKind {
 	return unknownEvent
 }
 
-// event holds the values that a scanner reads from one watch event, one object or one list.
+// event contains the values that a scanner reads from one watch event, one object or one list.
 type event struct {
 	kind eventKind
 	// rv is object.metadata.resourceVersion; 0 if absent or not a number.
@@ -61,7 +61,7 @@ type event struct {
 // key is a hash that distinguishes objects of one resource.
 func (e *event) key() uint64 { return e.name ^ bits.RotateLeft64(e.namespace, 32) }
 
-// eventSink receives the events that a scanner finds. If take returns an error, the scan ends.
+// eventSink receives the events that a scanner finds. If take returns an error, the scanner stops.
 type eventSink interface{ take(*event) error }
 
 // scanner finds the events in a stream that arrives in pieces of any size. It keeps only a few values of an event, so
@@ -69,7 +69,7 @@ type eventSink interface{ take(*event) error }
 type scanner interface {
 	// feed reads the next piece. After an error, the scanner must be reset.
 	feed(p []byte) error
-	// idle reports whether the stream may end at this point.
+	// idle reports whether the stream may end here, that is, between two events.
 	idle() bool
 	reset()
 }
@@ -78,15 +78,15 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", listwatch.ErrMalformed, fmt.Sprintf(format, args...))
 }
 
-// Maximum lengths of keys and values that are read, in encoded bytes, escapes included.
+// Maximum lengths of keys and values that are read, in encoded bytes including escapes.
 const (
 	longestKey   = 256
 	longestValue = 4096
 )
 
-var errLongValue = malformed("a value that must be short is too long")
+var errLongValue = malformed("a key or value exceeds its maximum length")
 
-// hash returns a hash of b, or 0 if b is empty. It multiplies and folds one word at a time.
+// hash returns a hash of b, or 0 if b is empty.
 func hash(b []byte) uint64 {
 	if len(b) == 0 {
 		return 0
@@ -123,7 +123,7 @@ func parseVersion(b []byte) (v uint64) {
 	return v
 }
 
-// level identifies the object that is being read. The constants are in the order of nesting.
+// level is the nesting level of the object that is being read, from the outside to the inside.
 type level uint8
 
 const (
@@ -145,7 +145,7 @@ const (
 	fieldNamespace
 	fieldStamp
 	fieldEnds
-	fieldDescend // the object of the next level
+	fieldDescend // the object at the next level
 	// fieldEncoding exists only in protobuf.
 	fieldEncoding
 	fieldKey   // of an annotation

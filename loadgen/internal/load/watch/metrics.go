@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// collector exposes the metrics of a load of watches, with the label "load". At each scrape it adds up the counts of
-// all connections.
+// collector exposes the metrics of a load of kind "watches", with the label "load". At each scrape it adds up the
+// counts of all connections.
 type collector struct{ set *Watches }
 
 func (c collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
@@ -27,19 +27,19 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	const counter = prometheus.CounterValue
 	t := c.set.totals()
-	value(counter, t.events, "stormglass_watch_events_total", "Watch events read, bookmarks and foreign ones included.")
+	value(counter, t.events, "stormglass_watch_events_total", "Watch events read, including bookmarks and events of other clients' writes.")
 	value(counter, t.bytes, "stormglass_watch_bytes_total", "Bytes of watch events read.")
 	value(counter, t.delivered, "stormglass_watch_delivered_total", "First deliveries of measured writes.")
 	value(counter, t.lost, "stormglass_watch_lost_total",
-		"Deliveries of acknowledged writes that were given up, after a drain or when the write left the ledger.")
+		"Deliveries of acknowledged writes that count as lost, because they did not happen before the end of the drain, or before the write was forgotten.")
 	value(counter, t.duplicated, "stormglass_watch_duplicated_total",
-		"Further deliveries of the same change to the same watch.")
+		"Repeated deliveries of the same change to the same watch.")
 	value(counter, t.reordered, "stormglass_watch_reordered_total", "Events older than one that the same watch has seen.")
 	value(counter, t.relists, "stormglass_watch_relists_total", "Watches that had to list again (410).")
 	value(counter, t.reconnects, "stormglass_watch_reconnects_total",
 		"Watches that ended and were resumed by resourceVersion.")
 	value(counter, t.malformed, "stormglass_watch_malformed_total",
-		"Watch streams given up because they contained something other than events.")
+		"Watch streams closed by the load generator because they contained data other than events.")
 	value(prometheus.GaugeValue, c.set.open.Load(), "stormglass_watches_open", "Watches that are established.")
 	delivery := desc("stormglass_watch_delivery_seconds", "From a write's acknowledgement to its delivery on a watch.")
 	out <- exposedMetric{delivery, c.set.exposed, c.set.load.Name}
@@ -70,23 +70,23 @@ func (m exposedMetric) Write(out *dto.Metric) error {
 	return nil
 }
 
-// exposed is a histogram with the buckets of metricopts.Latency: classic buckets from 1 ms to 64 s, each twice the one
-// before, and native buckets with a factor of 1.1. Unlike a histogram of client_golang, it can record many equal values
-// at once.
+// exposed is a Prometheus histogram with the buckets of metricopts.Latency: classic buckets from 1 ms to 64 s, each
+// twice as wide as the previous one, and native buckets with a factor of 1.1. Unlike a histogram of client_golang, it
+// can record the same value many times in one call.
 type exposed struct {
 	since time.Time
 
 	mu      sync.Mutex
 	count   uint64
 	sum     float64                            // seconds
-	zero    uint64                             // of the native histogram
+	zero    uint64                             // zero bucket of the native histogram
 	native  [nativeHigh - nativeLow + 1]uint64 // by bucket
 	classic [classicBuckets]uint64             // not cumulative
 }
 
 const (
-	// Bucket i of schema 3 holds values above 2^((i-1)/8) and up to 2^(i/8) seconds. Of all schemas with a factor of at
-	// most 1.1, schema 3 is the coarsest. The buckets cover 1 us to 18 hours.
+	// Bucket i of schema 3 contains values above 2^((i-1)/8) and up to 2^(i/8) seconds. Schema 3 is the coarsest
+	// schema with a factor of at most 1.1. The buckets cover 1 us to 18 hours.
 	nativeSchema = 3
 	nativeLow    = -160
 	nativeHigh   = 128
@@ -126,7 +126,7 @@ func (h *exposed) observe(d time.Duration, n int64) {
 
 func classicEdge(i int) float64 { return math.Ldexp(0.001, i) }
 
-// nativeBucket returns the index of the bucket for a value, corrected for rounding errors of the logarithm.
+// nativeBucket returns the index of the native bucket for a value. It corrects rounding errors of the logarithm.
 func nativeBucket(v float64) int {
 	edge := func(i int) float64 { return math.Exp2(float64(i) / (1 << nativeSchema)) }
 	i := int(math.Ceil(math.Log2(v) * (1 << nativeSchema)))

@@ -11,22 +11,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Time limits for a server that does not answer a request, or does not end a watch after its timeout. client-go waits
-// forever.
+// Time limits for the server to answer a request, and to end a watch after its timeout. client-go waits forever.
 const (
 	answerTimeout = time.Minute
 	endGrace      = time.Minute
 )
 
-var errOverdue = errors.New("the API server did not answer, or did not end the watch, when it should have")
+var errOverdue = errors.New("the API server did not answer in time, or did not end the watch after its timeout")
 
-// requests holds what all requests of the watches have in common.
+// requests contains the common parts of all requests of the watches.
 type requests struct {
-	path      string // of the collection, with its prefix
+	path      string // path of the collection, including a gateway's prefix
 	selector  string // "&labelSelector=...", or empty
 	watchType string // Accept headers
 	listType  string
-	encoding  string // as in a scenario
+	encoding  string // scenario.Load.Encoding
 }
 
 func (r *requests) newEvents(sink eventSink) scanner {
@@ -67,8 +66,8 @@ func newRequests(prefix string, w *Watches) requests {
 	return r
 }
 
-// accept returns the Accept headers for watches and lists, as in client-go's typed and metadata clients. Unlike those,
-// the headers contain no alternative, so that the server cannot answer in another encoding unnoticed.
+// accept returns the Accept headers for watches and lists, as in client-go's typed and metadata clients. In contrast
+// to them, each header names only one encoding, so that the server cannot answer in another one unnoticed.
 func accept(encoding, form string) (watch, list string) {
 	as := func(kind string) string {
 		if form != "metadata" {

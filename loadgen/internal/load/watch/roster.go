@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 )
 
-// roster records for each watch whether it has been established, and from which version.
+// roster records for each watch whether it has been established, and the version at which it started.
 type roster struct {
 	count int
 
@@ -26,7 +26,7 @@ func newRoster(count int) *roster {
 
 func (r *roster) size() int { return r.count }
 
-// join records that a watch was established for the first time, from version rv.
+// join records that a watch was established for the first time, at version rv.
 func (r *roster) join(watch int, rv uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,26 +59,26 @@ func (r *roster) each(rv uint64, f func(word int, owing uint64)) {
 	}
 }
 
-// deliveries holds the counts and latencies of all deliveries of one phase's writes.
+// deliveries contains the counts and latencies of all deliveries of one phase's writes.
 type deliveries struct {
 	delivery, external *latency.Histogram
-	// expected and delivered count the deliveries of writes that left the ring. Deliveries of writes in the ring are counted
-	// there.
+	// expected and delivered count the deliveries of writes that have left the ring. The ledger counts the deliveries
+	// of writes in the ring.
 	expected, delivered         atomic.Int64
 	duplicated, reordered, late atomic.Int64
 	beforeAck                   atomic.Int64
 
 	once    sync.Once
-	slowest []atomic.Int64 // by watch: its slowest delivery plus 1 ns, or 0 without a delivery
+	slowest []atomic.Int64 // by watch: latency of the slowest delivery plus 1 ns, or 0 without a delivery
 	mu      sync.Mutex
-	lost    []int64 // by watch, for writes that left the ring
+	lost    []int64 // by watch: lost deliveries of writes that have left the ring
 }
 
 func newDeliveries() *deliveries {
 	return &deliveries{delivery: latency.New(longestDelivery), external: latency.New(longestDelivery)}
 }
 
-// ready allocates the counts by watch. It is called at each write of the phase and allocates only once.
+// ready allocates the counts by watch at its first call. It is called for each write of the phase.
 func (d *deliveries) ready(watches int) {
 	d.once.Do(func() {
 		d.mu.Lock()
@@ -104,14 +104,14 @@ func (d *deliveries) lose(word int, watches uint64) {
 	addEach(d.lost, word, watches)
 }
 
-// addEach increments the count of each of 64 watches whose bit is set.
+// addEach increments the counts of the watches whose bits are set. word is the index of a group of 64 watches.
 func addEach(counts []int64, word int, watches uint64) {
 	for ; watches != 0; watches &= watches - 1 {
 		counts[64*word+bits.TrailingZeros64(watches)]++
 	}
 }
 
-// perWatch returns the distribution of the slowest delivery of each watch, and the number of lost deliveries of each
+// perWatch returns the distribution of the slowest delivery of each watch, and the number of lost deliveries by
 // watch. In a phase without writes, both are empty.
 func (d *deliveries) perWatch() (slowest *latency.Histogram, lost []int64) {
 	slowest = latency.New(longestDelivery)

@@ -13,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
-// Run opens the watches and holds them until ctx ends. It fails if the list before the first watches fails. At the end
-// it records the number of open watches, and closes the ledgers and the connections. Call Drain before ctx ends,
-// otherwise events that are still on the way count as lost.
+// Run opens the watches and keeps them open until ctx ends. It fails if the list before the first watches fails. At
+// the end it records the number of open watches, and closes the ledgers and the connections. Call Drain before ctx
+// ends. Otherwise events that have not arrived yet count as lost.
 func (w *Watches) Run(ctx context.Context) error {
 	defer w.closeConnections()
 	w.mu.Lock()
@@ -32,7 +32,7 @@ func (w *Watches) Run(ctx context.Context) error {
 		}
 		w.see(rv)
 	}
-	// The watches continue after ctx has ended, until the open watches are counted.
+	// The watches stay open after ctx has ended, until the number of open watches is recorded.
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var helpers sync.WaitGroup
@@ -76,7 +76,7 @@ func (w *Watches) end() {
 	w.running.end = time.Now()
 }
 
-// begin adds each watch to the openers' queue at its intended time.
+// begin adds each watch to the openers' queue when it is due.
 func (w *Watches) begin(ctx context.Context) {
 	start := load.StartOf(ctx)
 	for i := range w.watchers {
@@ -97,7 +97,7 @@ func (w *Watches) begin(ctx context.Context) {
 	}
 }
 
-// state returns the request of a watch that knows no version to resume from.
+// state returns the kind of request with which a watch without a known version reads the state.
 func (w *Watches) state() listwatch.Question {
 	if w.load.Start == "watchList" && !w.listFirst.Load() {
 		return listwatch.WatchList
@@ -121,11 +121,11 @@ func (w *Watches) closeConnections() {
 	w.gather()
 }
 
-// eachOpeners is the number of openers if each watch has its own connection: an opener waits for the network while it
-// dials. With shared connections there is only one opener.
+// eachOpeners is the number of openers if each watch has its own connection. There are several, because an opener
+// waits for the network while it dials. With shared connections there is one opener.
 const eachOpeners = 16
 
-// opener opens the streams of watches, one at a time.
+// opener opens the streams of watches, one after another.
 type opener struct {
 	set        *Watches
 	fast, slow *shared
@@ -194,7 +194,7 @@ const (
 	giveBack  = 100 * time.Millisecond
 )
 
-// endOverdue ends overdue streams until ctx ends. It checks all watches at an interval, because a timer for each stream
+// endOverdue regularly ends overdue streams until ctx ends. It checks all watches, because a timer for each stream
 // would cost more.
 func (w *Watches) endOverdue(ctx context.Context) {
 	for apiclient.Pause(ctx, lookAfter) {
@@ -213,11 +213,11 @@ func (w *Watches) overdue(now time.Duration) {
 	}
 }
 
-// slowDown makes slow watches read their number of bytes per second, until ctx ends.
+// slowDown makes slow watches read at their number of bytes per second, until ctx ends.
 func (w *Watches) slowDown(ctx context.Context) {
 	begin, given := w.now(), int64(0)
 	for apiclient.Pause(ctx, giveBack) {
-		// The amount is computed from the clock, because ticks may be late.
+		// Compute the amount from the clock, because ticks may be late.
 		due := int64(float64(w.load.Slow.BytesPerSecond) * (w.now() - begin).Seconds())
 		for i := range w.watchers {
 			v := &w.watchers[i]

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// tokens is a jsonscan.Scanner or a cborscan.Scanner.
+// tokens is implemented by jsonscan.Scanner and cborscan.Scanner.
 type tokens interface {
 	Next(p []byte) (n int, t jsonscan.Token, err error)
 	Keep()
@@ -31,8 +31,8 @@ type jsonScanner struct {
 
 func newJSONEvents(sink eventSink) *jsonScanner { return newJSON(sink, levelEvent) }
 
-// newJSONObjects returns a scanner for plain objects and lists. Of an event's values it sets rv, code (for a Status)
-// and stamp.
+// newJSONObjects returns a scanner for plain objects and lists. It sets only the fields rv, code (of a Status) and
+// stamp of an event.
 func newJSONObjects(sink eventSink) *jsonScanner { return newJSON(sink, levelObject) }
 
 func newJSON(sink eventSink, root level) *jsonScanner {
@@ -97,8 +97,8 @@ func (s *jsonScanner) feed(p []byte) error {
 	return nil
 }
 
-// key handles the key of a field. If the field is needed, the scanner keeps its value and drops the value of an earlier
-// field with the same key.
+// key handles an object key. If the value is needed, the scanner will keep it, instead of an earlier value of the
+// same key.
 func (s *jsonScanner) key(text []byte) {
 	s.field = fieldOf(s.level, text)
 	switch s.field {

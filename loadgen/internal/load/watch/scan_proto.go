@@ -19,9 +19,9 @@ type protoScanner struct {
 	count uint8               // number of its bytes read so far
 	field field
 	need  uint64 // remaining bytes of a string, or of data to skip
-	entry field  // which annotation the key names
+	entry field  // field for the annotation's key
 	named bool   // the key was read
-	// partial holds the pieces of the current string that have arrived.
+	// partial contains the part of the current string that has arrived.
 	partial []byte
 }
 
@@ -57,7 +57,8 @@ func newProtoEvents(sink eventSink) *protoScanner {
 	return s
 }
 
-// newProtoList returns a scanner for one list. It reports the list's version as soon as the version has been read.
+// newProtoList returns a scanner for one list. It reports an event with the list's version as soon as the version has
+// been read.
 func newProtoList(sink eventSink) *protoScanner {
 	s := &protoScanner{sink: sink, root: protoEnvelope}
 	s.reset()
@@ -192,7 +193,7 @@ func (s *protoScanner) tag(v uint64) error {
 	return nil
 }
 
-// content begins the content of a field, which is n bytes long.
+// content begins to read the content of a field, which is n bytes long.
 func (s *protoScanner) content(n uint64) error {
 	if n > s.left[s.level] {
 		return malformed("a field of %d bytes where %d are left", n, s.left[s.level])
@@ -242,7 +243,7 @@ func (s *protoScanner) content(n uint64) error {
 	return s.ended()
 }
 
-// kept reads the next bytes of a string whose value is needed.
+// kept reads the next bytes of a needed string. It returns the number of bytes read.
 func (s *protoScanner) kept(p []byte) (int, error) {
 	n := int(min(s.need, uint64(len(p))))
 	token := p[:n]

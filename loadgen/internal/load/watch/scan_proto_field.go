@@ -1,6 +1,6 @@
 package watch
 
-// protoLevel identifies the message that is being read. The constants are in the order of nesting.
+// protoLevel is the nesting level of the message that is being read, from the outside to the inside.
 type protoLevel uint8
 
 const (
@@ -13,7 +13,7 @@ const (
 	protoLevels
 )
 
-// protoFields maps the numbers of the needed fields in generated.proto to their meanings, by message.
+// protoFields maps the numbers of the needed fields in generated.proto to their meaning, by message.
 var protoFields = [protoLevels][13]field{
 	protoEvent:     {1: fieldType, 2: fieldDescend},
 	protoExtension: {1: fieldDescend},
@@ -41,7 +41,7 @@ func (s *protoScanner) keep(token []byte) error {
 	switch s.field {
 	case fieldEncoding:
 		if len(token) > 0 {
-			return malformed("encoding %q of an object", token)
+			return malformed("an object has the content encoding %q", token)
 		}
 	case fieldKey:
 		s.named, s.entry = true, annotation(token)

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// tally holds the counts of one or more read loops since the previous call of take.
+// tally contains the counts of one or more read loops since the previous call of take.
 type tally struct {
 	events, bookmarks, bytes int64
 	// delivered counts first deliveries of acknowledged writes.
@@ -24,14 +24,14 @@ func (t *tally) add(o tally) {
 	t.delivered += o.delivered
 }
 
-// rare holds counts that change too rarely to be kept per connection.
+// rare contains counts that change so rarely that they are not kept per connection.
 type rare struct {
 	malformed, reconnects, relists atomic.Int64
-	// duplicated and reordered count events other than measured writes.
+	// duplicated and reordered count events that are not deliveries of measured writes.
 	duplicated, reordered atomic.Int64
 }
 
-// watchStats holds the statistics of one phase.
+// watchStats contains the statistics of one phase.
 type watchStats struct {
 	*deliveries // of the phase's writes
 	rare
@@ -53,7 +53,7 @@ func newWatchStats() *watchStats {
 // share one count.
 const mostRefusals = 10
 
-// fail counts a failed attempt by its outcome and by the server's message, which is "" if none exists.
+// fail counts a failed attempt by its outcome and by the server's message. An empty message is not counted.
 func (s *watchStats) fail(o load.Outcome, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,8 @@ type totals struct {
 	relists, reconnects, malformed int64
 }
 
-// sums returns the counts of a phase, and the distribution of the slowest delivery of each watch. Call gather first, so
-// that the counts are current.
+// sums returns the counts of a phase, and the distribution of the slowest delivery of each watch. Call gather before,
+// so that the counts are current.
 func (w *Watches) sums(s *watchStats) (result.Watches, *latency.Histogram) {
 	slowest, lost := s.perWatch()
 	expected, delivered := s.expected.Load(), s.delivered.Load()

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// End receives the end of the stream, or of the attempt to open the stream.
+// End handles the end of the stream, or of a failed attempt to open the stream. It schedules the next attempt.
 func (v *watcher) End(err error) {
 	w := v.set
 	v.deadline.Store(0)
@@ -40,8 +40,8 @@ func (v *watcher) End(err error) {
 	v.timer.Store(time.AfterFunc(delay, func() { w.queue <- v }))
 }
 
-// verdict counts how an attempt ended. It returns the wait before the next attempt. up reports whether the watch was
-// open.
+// verdict counts how an attempt ended, and returns the wait before the next attempt. up reports whether the watch was
+// established.
 func (v *watcher) verdict(err error, up bool) time.Duration {
 	w, stats := v.set, v.set.phases.Now()
 	end := listwatch.End{Up: up, Events: v.events, Lived: w.now() - v.began, Err: err}
@@ -56,7 +56,7 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	switch {
 	case verdict == listwatch.Listed:
 		w.see(v.rv)
-		v.countRelist() // relisting stays true, so the next watch does not count as a reconnection
+		v.countRelist() // relisting stays true, so that the next watch does not count as a reconnection
 	case verdict == listwatch.Expired:
 		v.relisting = true
 	case verdict == listwatch.NoWatchList:
@@ -71,8 +71,7 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	return wait
 }
 
-// message returns the status and the server's message of a refusal. It returns "" if there was no refusal or the
-// refusal had no body.
+// message returns the status and the server's message of a refusal, or "" if there was no refusal or it had no body.
 func (v *watcher) message() string {
 	if v.refusal == nil || len(v.refused) == 0 {
 		return ""

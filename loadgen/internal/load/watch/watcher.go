@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 )
 
-// watcher is one watch, through all its reconnections. It is the handler of its streams and has no goroutine. The
-// opener's goroutine and the read loop use the fields in turn. The connection and the queue order their accesses.
+// watcher is one watch, including all its reconnections. It is the handler of its streams and has no goroutine. The
+// opener's goroutine and the read loop use the fields in turn; the connection and the queue order their accesses.
 type watcher struct {
 	set        *Watches
 	id         int
@@ -22,7 +22,7 @@ type watcher struct {
 	scan, watching scanner
 
 	rv  uint64 // newest version seen, from which the watch resumes
-	key uint64 // of the object with that version
+	key uint64 // hash of the object with that version
 	// intended is the intended start of the watch, from which its opening latency is measured.
 	intended time.Duration
 
@@ -32,7 +32,7 @@ type watcher struct {
 	machine   listwatch.Machine
 	asked     listwatch.Question
 	relisting bool // the state must be read again because of a 410
-	up        bool // counted as open
+	up        bool // established, and counted as open
 	listing   bool // the initial events of a WatchList are arriving
 	stream    *h2conn.Stream
 	began     time.Duration
@@ -45,8 +45,8 @@ type watcher struct {
 
 	// opening is held while an attempt is being made.
 	opening sync.Mutex
-	// current is the open stream, deadline the time limit for its answer or its end. The goroutines of Watches use
-	// these fields and the timer of a backoff.
+	// current is the open stream. deadline is the time limit for its answer or its end, 0 for no limit. timer is the
+	// timer of a wait before the next attempt. Other goroutines of Watches also use these fields.
 	current  atomic.Pointer[h2conn.Stream]
 	deadline atomic.Int64
 	timer    atomic.Pointer[time.Timer]
@@ -76,7 +76,7 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 	o.path = w.requests.appendPath(o.path[:0], v.asked, v.rv, timeout)
 	s := &h2conn.Stream{}
 	v.stream = s
-	// Set before the stream is opened, because the stream may end immediately.
+	// Set the deadline before the stream is opened, because the stream may end immediately.
 	v.deadline.Store(int64(v.began + h2conn.DialTimeout + answerTimeout))
 	if err := o.open(ctx, v, s, template.Load()); err != nil {
 		v.End(err)
@@ -116,7 +116,7 @@ func (v *watcher) established() {
 		v.listing = true
 		return
 	}
-	v.relisting = false // the list was counted when it was made
+	v.relisting = false // the relist has already been counted
 	if !v.joined {
 		v.join()
 	}
@@ -127,7 +127,7 @@ func (v *watcher) Data(p []byte) {
 	if v.failed != nil {
 		return
 	}
-	if v.refusal != nil { // keep the beginning of the message only, because the body may never end
+	if v.refusal != nil { // keep only the beginning of the message, because the body may never end
 		v.refused = append(v.refused, p[:min(len(p), keptRefusal-len(v.refused))]...)
 		if len(v.refused) == keptRefusal {
 			v.giveUp(v.refusal)
@@ -195,8 +195,8 @@ func (v *watcher) take(e *event) error {
 	return nil
 }
 
-// deliver records an event with a stamp in the ledger that the stamp names. It returns false if the event is not the
-// delivery of a measured write.
+// deliver records an event with a stamp in the ledger to which the stamp belongs. It returns false if the event is
+// not the delivery of a measured write.
 func (v *watcher) deliver(e *event) bool {
 	w := v.set
 	id, seq, ok := parseStamp(e.stamp)
@@ -234,7 +234,7 @@ func (v *watcher) foreign(e *event, key uint64) {
 	}
 }
 
-// listed handles the end of the initial events of a WatchList. Changes follow.
+// listed handles the end of the initial events of a WatchList. The events after it are changes.
 func (v *watcher) listed(rv uint64) {
 	v.listing, v.machine.Next = false, listwatch.Watch
 	v.rv, v.key = max(v.rv, rv), 0
@@ -253,7 +253,7 @@ func (v *watcher) countRelist() {
 	}
 }
 
-// join records that the watch must deliver all writes after its version.
+// join records that the watch must deliver all writes after its current version.
 func (v *watcher) join() {
 	w := v.set
 	v.joined = true

@@ -22,15 +22,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Upper ends of the histograms. The opening latency of a watch includes its retries, and a delivery may be delayed by a
+// Upper ends of the histograms. The opening latency of a watch includes retries, and a delivery may be delayed by a
 // reconnection.
 const (
 	longestOpen     = 5 * time.Minute
 	longestDelivery = 5 * time.Minute
 )
 
-// Watches is a load.Load that opens watches at a rate and holds them. It opens only the watches of this worker's share.
-// It is safe for concurrent use.
+// Watches is a load of kind "watches". It opens watches at a rate and keeps them open. In a run with several workers,
+// it opens only this worker's share. It is safe for concurrent use.
 type Watches struct {
 	load.Plain
 	load      scenario.Load
@@ -49,8 +49,8 @@ type Watches struct {
 	share     load.Share
 	pause     *load.Pause
 	stalls    *stall.Meter
-	// queue holds the watches whose streams must be opened. It has room for all watches, so that read loops never block
-	// on it.
+	// queue contains the watches whose streams must be opened. It has room for all watches, so that read loops never
+	// block on it.
 	queue chan *watcher
 
 	newest      atomic.Uint64 // newest known resourceVersion
@@ -149,7 +149,8 @@ func (w *Watches) BeginPhase(name string, at time.Time) {
 	w.phases.Begin(name, at)
 }
 
-// endPhase records how many watches were due and how many were open at the end of the phase. The caller holds mu.
+// endPhase records how many watches were due and how many were open at the end of the phase, unless the load has
+// ended before. The caller holds mu.
 func (w *Watches) endPhase() {
 	if w.running.end.IsZero() {
 		now := w.phases.Now()
@@ -157,12 +158,12 @@ func (w *Watches) endPhase() {
 	}
 }
 
-// openWithin is the time in which a due watch must open. It equals SIG Scalability's latency objective for
-// single-object requests.
+// openWithin is the time within which a due watch must be open. It equals SIG Scalability's latency objective for
+// requests for single objects.
 const openWithin = time.Second
 
-// dueBy returns how many watches must be open at the given time. The schedule starts with the load, even if the list
-// before the first watches has not been answered. The caller holds mu.
+// dueBy returns how many watches must be open at the given time. The schedule starts with the load, even while the
+// list before the first watches is not answered. The caller holds mu.
 func (w *Watches) dueBy(at time.Time) int {
 	if w.running.start.IsZero() {
 		return 0
@@ -182,10 +183,10 @@ func (w *Watches) gather() {
 	w.connectionsMu.Unlock()
 	var sum tally
 	for _, l := range connections {
-		over := l.over() // before take, so that no count is missed
+		over := l.over() // check before take, so that no count is missed
 		sum.add(l.take())
 		if over {
-			l.countSamples() // the read loop has ended and no longer does this
+			l.countSamples() // the read loop has ended and no longer does it
 			w.connectionsMu.Lock()
 			delete(w.connections, l)
 			w.connectionsMu.Unlock()
@@ -227,17 +228,17 @@ func (w *Watches) Backlog() int64 {
 
 const (
 	drainLook = 50 * time.Millisecond
-	// longestDrain is the maximum length of a drain, as a multiple of its quiet time. It ends a drain whose watches are
-	// refused again and again.
+	// longestDrain is the maximum length of a drain, as a multiple of its quiet time. It ends a drain whose watches
+	// are repeatedly refused.
 	longestDrain = 12
 )
 
-// progress is the state of a drain. If two successive states are equal, nothing arrived between them.
+// progress is a snapshot of a drain. If two successive snapshots are equal, nothing arrived between them.
 type progress struct{ awaited, open, events int64 }
 
-// drained returns the current progress. Events are included only while some watches are not open, because a watch that
-// opens may receive initial events first. When all watches are open, events may also be bookmarks or the writes of
-// other clients.
+// drained returns the current progress. It counts events only while some watches are not open, because such a watch
+// may first receive initial events. When all watches are open, events may also be bookmarks or writes of other
+// clients, which are not progress.
 func (w *Watches) drained() (now progress) {
 	for _, l := range *w.ledgers.Load() {
 		now.awaited += l.awaited()
@@ -249,9 +250,9 @@ func (w *Watches) drained() (now progress) {
 }
 
 // Drain waits until every expected event has been delivered, until no event has arrived for the quiet time, or until
-// longestDrain times the quiet time has passed. Call it after the last write. Events that are still missing then are
-// lost and no longer awaited. Drain returns their number. Time in which this process did not run is not quiet time,
-// because the process could not receive events.
+// longestDrain times the quiet time has passed. Call it after the last write. Events that are still missing then
+// count as lost and are no longer awaited. Drain returns their number. Time in which this process did not run does
+// not count as quiet, because the process could not receive events.
 func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, err error) {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
@@ -294,7 +295,7 @@ func (w *Watches) Results() map[string]result.Watches {
 	return byPhase
 }
 
-// Parts returns the results of this share by phase.
+// Parts returns this worker's results by phase.
 func (w *Watches) Parts() []load.Part {
 	var all []load.Part
 	w.each(func(name string, r result.Watches, s *watchStats, slowest *latency.Histogram) {
@@ -338,7 +339,7 @@ func (w *Watches) AddTo(m *result.Measurements) {
 	load.AddToPhases(m, w.Results(), func(p *result.Phase, seen result.Watches) { p.Watches = append(p.Watches, seen) })
 }
 
-// see records rv if it is the newest known version. New watches start from the newest known version.
+// see records rv if it is the newest known version. New watches start at the newest known version.
 func (w *Watches) see(rv uint64) {
 	for {
 		known := w.newest.Load()

@@ -19,15 +19,15 @@ import (
 )
 
 func main() {
-	after := flag.Duration("after", 0, "end after this `time`; 0: only on a signal")
+	after := flag.Duration("after", 0, "exit after this `time`; 0: exit only on a signal")
 	code := flag.Int("code", 0, "exit `code` when the program ends without a signal")
-	deaf := flag.Bool("deaf", false, "ignore signals to end")
+	deaf := flag.Bool("deaf", false, "ignore termination signals")
 	probes := flag.String("probes", "", "`address` at which probes are answered")
-	answer := flag.Duration("answer-after", 0, "answer probes after this `time`; 0: at once")
+	answer := flag.Duration("answer-after", 0, "answer probes after this `time`; 0: immediately")
 	fail := flag.Duration("fail-after", 0, "fail probes after this `time`; 0: never")
-	failFor := flag.Duration("fail-for", 0, "and pass them again after this `time`; 0: never")
-	check := flag.String("check", "", "be a probe: end with 0 if this `URL` answers with 200, else with 1")
-	allocate := flag.Int("allocate", 0, "at the end allocate this many `MiB`, and keep running")
+	failFor := flag.Duration("fail-for", 0, "after failing for this `time`, pass probes again; 0: never")
+	check := flag.String("check", "", "act as a probe: exit with 0 if this `URL` answers with 200, otherwise with 1")
+	allocate := flag.Int("allocate", 0, "instead of exiting, allocate this many `MiB` and keep running")
 	api := flag.Bool("api", false, "get the version of the API server, as the pod's service account")
 	report := flag.String("report", "", "`address` to which the pod's name, and its index in a Job, are written")
 	flag.Parse()
@@ -74,7 +74,7 @@ func must(err error) {
 	}
 }
 
-// serve answers probes with 200, or with 500 while they are to fail.
+// serve answers probes with 200, or with 500 during the configured failure.
 func serve(address string, after, fail, failFor time.Duration) {
 	time.Sleep(after)
 	var failing atomic.Bool

@@ -1,19 +1,20 @@
-// Package promimport records from a Prometheus that already scrapes the cluster, instead of scraping the cluster a
-// second time. It copies the samples into the run's archive. Judging therefore needs no network, and samples that were
-// not copied count as missing data.
+// Package promimport records metrics from a Prometheus that already scrapes the cluster, so that a run need not scrape
+// the cluster a second time. At the end of a run, it copies the samples into the run's archive. Samples that could not
+// be copied count as missing data.
 //
 // # Boundaries
 //
 // At a phase boundary, the run pauses the phase's load until the Prometheus has scraped every target once more. These
-// scrapes are copied a second time with the boundary's timestamp, so that all targets have samples of one moment, as in
-// package record. Activity of other clients between a scrape and the boundary counts as activity after the boundary.
+// scrapes are copied a second time with the timestamp of the boundary, so that all targets have samples at the same
+// time, as in package record. Requests of other clients between a scrape and the boundary therefore count as after the
+// boundary.
 //
 // # Reconstruction
 //
-// A query returns samples without the times of their scrapes, so these times are taken from the samples of up. A series
-// that is missing from a scrape gets a staleness marker. A counter that first appears gets a 0 at the previous scrape if
-// the process was the same. up is 0 where no scrape arrived for two and a half intervals, or where a part of the copy
-// failed.
+// A query does not show when a target was scraped, so these times are taken from the samples of the metric up. A series
+// that is missing from a scrape gets a staleness marker. A counter that appears for the first time gets a 0 at the
+// previous scrape if the process was the same. up is 0 where scrapes are missing for two and a half intervals, or where
+// samples could not be copied.
 //
 // Times are shifted by the difference between the two clocks, which is measured once.
 package promimport
@@ -50,16 +51,16 @@ type Config struct {
 	// HTTPConfig is a file with credentials and TLS settings, in the format of promtool's --http.config.file. Empty
 	// means no credentials.
 	HTTPConfig string
-	// Jobs maps our job names to values of the label job in the Prometheus, such as {"kube-apiserver": "apiserver"}. The
-	// default is the name in KubePrometheusStack, or our name if the Prometheus has our name instead. An empty value
-	// omits the job.
+	// Jobs maps the job names of this program to values of the label job in the Prometheus, such as {"kube-apiserver":
+	// "apiserver"}. The default is the name in KubePrometheusStack, or this program's name if the Prometheus has that name
+	// instead. An empty value leaves the job out.
 	Jobs map[string]string
-	// Ours is true if the Prometheus uses our job names, as `loadgen observe` and `loadgen run --observe` do.
+	// Ours means that the Prometheus uses this program's job names, as with `loadgen observe` and `loadgen run --observe`.
 	Ours bool
 	// Match is a list of PromQL matchers that select the series of the cluster, such as `cluster="prod",
 	// prometheus_replica="a"`. Empty means that all series belong to the cluster.
 	Match string
-	// Now returns the time on this machine. Nil means time.Now.
+	// Now returns the current time by this machine's clock. Nil means time.Now.
 	Now func() time.Time
 }
 
@@ -78,25 +79,25 @@ func KubePrometheusStack() map[string]string {
 type Source struct {
 	api   v1.API
 	url   string            // without a password, for messages
-	jobs  map[string]string // our jobs, by the Prometheus' label job
-	named map[string]string // values of the label job that the user gave, by our job
-	ours  bool              // the Prometheus' jobs have our names
+	jobs  map[string]string // our job names, by job name in the Prometheus
+	named map[string]string // job names in the Prometheus that the user gave, by our job name
+	ours  bool              // whether the Prometheus uses our job names
 	match []*labels.Matcher
 	clock func() time.Time // our clock
-	// ingestion is the maximum delay, caused by remote write, from a scrape until a query returns its samples.
+	// ingestion is the maximum time from a scrape until queries return its samples. With remote write, this takes a while.
 	ingestion time.Duration
 
 	targets []Target
 	ahead   int64 // how far the Prometheus' clock is ahead of our clock, in ms
 }
 
-// New returns the Source for a Config. It sends no request. Every error has a cause that the user can fix.
+// New returns the Source for a Config. It sends no request. Every error is one that the user can fix.
 func New(c Config) (*Source, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		shown := strconv.Quote(c.URL)
 		if strings.Contains(c.URL, "@") { // the URL may contain a password
-			shown = "what is given"
+			shown = "the given text"
 		}
 		return nil, fmt.Errorf("%s is not the URL of a Prometheus (write http://HOST:9090)", shown)
 	}
@@ -125,8 +126,8 @@ func New(c Config) (*Source, error) {
 	return s, nil
 }
 
-// Transport returns a RoundTripper that uses the credentials and TLS settings of a file in the format of promtool's
-// --http.config.file. Its errors are one line.
+// Transport returns a RoundTripper with the credentials and TLS settings in a file, which has the format of promtool's
+// --http.config.file. Errors have one line.
 func Transport(file string) (http.RoundTripper, error) {
 	h, err := httpConfig(file)
 	var transport http.RoundTripper
@@ -139,9 +140,8 @@ func Transport(file string) (http.RoundTripper, error) {
 	return transport, nil
 }
 
-// httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that are named in
-// this file, with paths relative to its directory: if one of them is a device, Prometheus' client would never stop
-// reading.
+// httpConfig reads a file in the format of promtool's --http.config.file. It also checks the files that this file
+// names, relative to its directory, because Prometheus' client would read a device forever.
 func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
@@ -160,7 +160,7 @@ func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	return c, checkNamed(&fields, dir)
 }
 
-// checkNamed checks the files that are named in fields called NAME_file and in lists called files (of headers).
+// checkNamed checks the files that are named in fields NAME_file and, for headers, in lists called files.
 func checkNamed(n *yaml.Node, dir string) error {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 {
@@ -188,8 +188,7 @@ func checkNamed(n *yaml.Node, dir string) error {
 	return nil
 }
 
-// theirJobs returns a map from the values of the label job in the Prometheus to our job names. It inverts named and adds
-// the defaults.
+// theirJobs returns our job names by job name in the Prometheus: the names in named, and the defaults for other jobs.
 func theirJobs(named map[string]string) (map[string]string, error) {
 	jobs := KubePrometheusStack()
 	for ours, theirs := range named {
@@ -205,7 +204,7 @@ func theirJobs(named map[string]string) (map[string]string, error) {
 			continue
 		}
 		if other := all[theirs]; other != "" {
-			return nil, fmt.Errorf("job %q is named for %s and for %s (tell them apart by relabelling, or leave one out: %s=)", theirs, other, ours, ours)
+			return nil, fmt.Errorf("job %q is given as the job of %s and of %s (relabel one of them, or leave one out: %s=)", theirs, other, ours, ours)
 		}
 		all[theirs] = ours
 	}
@@ -231,7 +230,7 @@ func parseMatch(text string) ([]*labels.Matcher, error) {
 	return matchers, nil
 }
 
-// selector returns a PromQL selector for the series of the cluster that also match more.
+// selector returns a PromQL selector with the matchers that select the cluster and those in more.
 func (s *Source) selector(more ...*labels.Matcher) string {
 	var parts []string
 	for _, m := range append(more, s.match...) {

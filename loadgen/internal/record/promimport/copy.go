@@ -22,8 +22,8 @@ import (
 // a minute has 300,000 samples, or about 20 MB.
 const chunk = 5 * time.Minute
 
-// copy copies the scrapes between the boundaries into the archive. A missing scrape counts as failed. copy returns an
-// error only if our own storage fails.
+// copy copies the samples between the first and the last boundary into the archive. A missing scrape counts as failed.
+// An error means that writing the archive failed.
 func (r *Recorder) copy(ctx context.Context) error {
 	r.mu.Lock()
 	boundaries := r.boundaries
@@ -40,7 +40,7 @@ func (r *Recorder) copy(ctx context.Context) error {
 	}
 	types, err := r.source.types(ctx)
 	if err != nil {
-		r.o.Log("%s does not know the types of its metrics: %s", r.source.url, oneLine(err)) // most types follow from the names
+		r.o.Log("%s does not return the types of its metrics: %s", r.source.url, oneLine(err)) // most types follow from the names
 	}
 	for _, t := range r.source.withNew(found) {
 		var of []boundary
@@ -72,7 +72,7 @@ func (s *Source) types(ctx context.Context) (map[string]model.MetricType, error)
 }
 
 // withNew returns the targets of the Source and the targets that appeared during the run. A target that appeared during
-// a phase has no scrape at the start of the phase, so gates on it have no data.
+// a phase has no scrape at the phase's start, so its gates have no data for this phase.
 func (s *Source) withNew(found map[key][]history) []Target {
 	all := slices.Clone(s.targets)
 	known := map[key]bool{}
@@ -91,8 +91,8 @@ func (s *Source) withNew(found map[key][]history) []Target {
 	return all
 }
 
-// merged returns the scrapes of a target in chronological order. A target has several histories if its other labels,
-// such as the name of its pod, changed.
+// merged returns the scrapes of a target in chronological order. A target has several histories if another of its
+// labels changed, such as the name of its pod.
 func merged(all []history) []tick {
 	var ticks []tick
 	for _, h := range all {
@@ -108,7 +108,7 @@ type copier struct {
 	types   map[string]model.MetricType
 	moments []moment
 
-	series map[string]*copied // by their labels in the Prometheus
+	series map[string]*copied // by labels in the Prometheus
 	before before
 }
 
@@ -116,8 +116,8 @@ type copier struct {
 type copied struct {
 	past
 	labels labels.Labels // in the archive
-	counts bool
-	round  int // the last round that had the series
+	counts bool          // whether the series is cumulative
+	round  int           // number of the latest part that had the series
 }
 
 func (c *copier) run(ctx context.Context) error {
@@ -151,7 +151,8 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// parts divides moments into one part for each query. Moments with the same source scrape are in the same part.
+// parts divides moments into parts, each copied with one query. Moments with samples of the same scrape are in the same
+// part.
 func parts(moments []moment) [][]moment {
 	var all [][]moment
 	begin := 0
@@ -166,7 +167,7 @@ func parts(moments []moment) [][]moment {
 	return all
 }
 
-// fetch queries the samples of all scrapes in a part, and the durations of the scrapes, including failed ones.
+// fetch queries the samples of all scrapes in a part, and the durations of these scrapes.
 func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (model.Matrix, error) {
 	var first, last int64
 	for _, m := range part {
@@ -206,7 +207,7 @@ func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, 
 	return app.Commit()
 }
 
-// each calls add with the samples of every series in a part.
+// each calls add with the samples of each series in a part.
 func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) bool, round int, add func(labels.Labels, []point) error) error {
 	seconds := map[int64]float64{} // durations of the scrapes, by their time in the Prometheus
 	for _, s := range matrix {
@@ -268,7 +269,7 @@ func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) b
 	return nil
 }
 
-// started returns the start time of the target's process at each moment, or 0 if it is unknown.
+// started returns the start time of the target's process at each moment, in seconds since 1970, or 0 if unknown.
 func started(part []moment, matrix model.Matrix) []float64 {
 	all := make([]float64, len(part))
 	for _, s := range matrix {
@@ -285,7 +286,7 @@ func started(part []moment, matrix model.Matrix) []float64 {
 	return all
 }
 
-// archived returns the labels of a series for the archive, with our job and instance labels of the target.
+// archived returns the labels of a series in the archive: as in the Prometheus, but with our job and instance names.
 func (c *copier) archived(m model.Metric) labels.Labels {
 	b := labels.NewScratchBuilder(len(m))
 	for name, v := range m {

@@ -180,9 +180,9 @@ func TestSettings(t *testing.T) {
 	for want, c := range map[string]Config{
 		`"127.0.0.1:9090" is not the URL of a Prometheus (write http://HOST:9090)`:                                    {URL: "127.0.0.1:9090"},
 		`"ftp://x" is not the URL of a Prometheus (write http://HOST:9090)`:                                           {URL: "ftp://x"},
-		`what is given is not the URL`:                                                                                {URL: "ftp://me:secret@x"},
+		`the given text is not the URL`:                                                                               {URL: "ftp://me:secret@x"},
 		`job "kubelet" is not a component (use one of etcd, kube-apiserver, kube-controller-manager, kube-scheduler)`: {URL: here, Jobs: map[string]string{"kubelet": "kubelet"}},
-		`job "apiserver" is named for etcd and for kube-apiserver`:                                                    {URL: here, Jobs: map[string]string{"etcd": "apiserver"}},
+		`job "apiserver" is given as the job of etcd and of kube-apiserver`:                                           {URL: here, Jobs: map[string]string{"etcd": "apiserver"}},
 		`every job is left out`:           {URL: here, Jobs: map[string]string{"etcd": "", "kube-apiserver": "", "kube-controller-manager": "", "kube-scheduler": ""}},
 		`"cluster=prod" are not matchers`: {URL: here, Match: "cluster=prod"},
 		`"job=\"x\"" matches job`:         {URL: here, Match: `job="x"`},

@@ -15,14 +15,14 @@ import (
 // liveTimeout is the timeout of a query during a run.
 const liveTimeout = 5 * time.Second
 
-// Live queries the Prometheus during a run, to evaluate the conditions that end the run. Verdicts never use it.
+// Live queries the Prometheus during a run, to evaluate conditions that end the run. Gates use only the archive.
 type Live struct{ source *Source }
 
 // Live returns a Live for the source.
 func (s *Source) Live() Live { return Live{s} }
 
-// Instant evaluates PromQL on the series of the cluster. The expression uses our job names. The result has the labels of
-// the Prometheus.
+// Instant evaluates a PromQL expression on the series of the cluster. The expression uses our job names, the result has
+// the labels of the Prometheus.
 func (l Live) Instant(ctx context.Context, expr string, at time.Time) ([]archive.Sample, error) {
 	theirs := expr
 	if !l.source.ours {
@@ -34,8 +34,8 @@ func (l Live) Instant(ctx context.Context, expr string, at time.Time) ([]archive
 	return l.ask(ctx, theirs, at)
 }
 
-// Firing reports whether an alert of the Prometheus' rules fires for the cluster. If the alert fires, summary contains
-// its severity.
+// Firing reports whether an alert of the Prometheus' own rules fires for the cluster. summary contains the alert's
+// severity, if known.
 func (l Live) Firing(ctx context.Context, alert string, at time.Time) (fires bool, summary string, err error) {
 	series := l.source.selector(archive.Equal(model.MetricNameLabel, "ALERTS"), archive.Equal("alertname", alert), archive.Equal("alertstate", "firing"))
 	found, err := l.ask(ctx, series, at)
@@ -72,8 +72,8 @@ func (l Live) ask(ctx context.Context, expr string, at time.Time) ([]archive.Sam
 	return nil, fmt.Errorf("%s: returns a %s, not a vector or a scalar", expr, v.Type())
 }
 
-// Alerts returns the sorted names of the alerts in the Prometheus' rules. It returns an error if the server supports
-// only the query API, not the API for rules.
+// Alerts returns the sorted names of the alerts in the Prometheus' rules. It returns an error if the server does not
+// support the API for rules.
 func (s *Source) Alerts(ctx context.Context) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -15,27 +15,27 @@ import (
 
 type boundary struct {
 	at int64 // time of the boundary's samples in the archive, in ms by our clock
-	// seen is the scrape for which the run waited at the boundary, in ms by the Prometheus' clock; 0 if the target had
-	// no such scrape.
+	// seen is the time of the scrape that the run waited for at the boundary, in ms by the Prometheus' clock, or 0 if that
+	// scrape is missing.
 	seen int64
 }
 
 // moment is one scrape of a target, as stored in the archive.
 type moment struct {
 	at int64 // time of the samples in the archive, in ms by our clock
-	of int64 // source scrape of the samples, in ms by the Prometheus' clock; 0 if none
+	of int64 // time of the scrape, in ms by the Prometheus' clock; 0 if the scrape is missing
 	up bool
 }
 
-// patience is the number of intervals after which a scrape counts as missing.
+// patience is the number of scrape intervals after which a scrape counts as missing.
 const patience = 2.5
 
-// moments returns the scrapes of one target, in chronological order, from shortly before the first boundary to the last.
-// The result contains the target's own scrapes, shifted by the difference of the clocks; the boundaries, each with the
-// scrape for which the run waited; and a missing scrape for each interval of a gap that is too long.
+// moments returns the scrapes of one target, in chronological order, from shortly before the first boundary to the
+// last. The result contains the target's scrapes, shifted by the difference between the clocks; the boundaries, each
+// with the scrape that the run waited for; and, in gaps that are too long, a missing scrape for each interval.
 //
-// The scrape for which the run waited is always before its boundary, and later scrapes are after it, even if the
-// difference of the clocks says otherwise. That difference is only accurate to a few milliseconds.
+// The scrape that the run waited for always comes before its boundary, and later scrapes come after it. The shifted
+// times may contradict this, because the difference between the clocks is only accurate to a few milliseconds.
 func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Duration) []moment {
 	if len(boundaries) == 0 {
 		return nil
@@ -75,7 +75,8 @@ func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Durati
 	return all
 }
 
-// filled adds missing scrapes, one per interval, to every gap between first and end that is longer than patience.
+// filled adds missing scrapes, one per interval, to each gap between first and end that is longer than patience
+// intervals.
 func filled(all []moment, first, end, every int64) []moment {
 	var out []moment
 	before := first
@@ -95,35 +96,35 @@ func filled(all []moment, first, end, every int64) []moment {
 
 // point is one sample of a series in the archive.
 type point struct {
-	at int64
+	at int64 // ms since 1970
 	v  float64
 }
 
 // past describes the earlier scrapes of a series.
 type past struct {
-	seen    bool // some scrape had the series
+	seen    bool // any scrape had the series
 	present bool // the last scrape had the series
 }
 
-// before is the last moment before the current part of the copy. It is zero if there is no earlier moment.
+// before is the last moment of the previous part of the copy, or zero in the first part.
 type before struct {
 	moment
 	started float64 // process_start_time_seconds at that moment; 0 if unknown
 }
 
 // place assigns the samples of a series to the moments of its target, and adds a zero or a staleness marker where the
-// series begins or ends. samples and moments are in chronological order. A sample belongs to the first moment with the
-// same or a later source scrape. If a moment has several samples, place uses the last one.
+// series begins or ends. samples and moments are in chronological order. A sample belongs to the first moment whose
+// scrape is not earlier. If a moment has several samples, place uses the last one.
 //
-// started holds the start time of the process at each moment, because a cumulative series only grows while the process
-// lives.
+// started holds the start time of the process at each moment. place uses it because a cumulative series starts again at
+// 0 with a new process.
 func place(samples []model.SamplePair, moments []moment, started []float64, b before, p *past, cumulative bool) []point {
 	var all []point
 	next := 0
-	var shown *model.SamplePair // sample of the scrape of
+	var shown *model.SamplePair // sample at the scrape of
 	var of int64
 	for i, m := range moments {
-		if m.of != of { // otherwise m is a boundary with the same source scrape
+		if m.of != of { // otherwise m is a boundary with the same scrape
 			shown, of = nil, m.of
 			for ; next < len(samples) && int64(samples[next].Timestamp) <= m.of; next++ {
 				shown = &samples[next]
@@ -145,8 +146,8 @@ func place(samples []model.SamplePair, moments []moment, started []float64, b be
 	return all
 }
 
-// counts reports whether the series only grows while its process lives. It uses the type of the metric family or, if the
-// type is unknown, the name of the series.
+// counts reports whether a series is cumulative. It uses the type of the metric family or, if the type is unknown, the
+// name of the series.
 func counts(series string, types map[string]model.MetricType) bool {
 	switch types[series] {
 	case model.MetricTypeCounter:

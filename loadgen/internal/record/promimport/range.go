@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// Range evaluates PromQL on the series of the cluster, at start, start+step, ... end. The expression and the result use
-// our job names.
+// Range evaluates a PromQL expression on the series of the cluster at start, start+step, ... end. Expression and result
+// use our job names.
 func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error) {
 	theirs := expr
 	if !s.ours {
@@ -43,11 +43,12 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 	return all, nil
 }
 
-// mostSplits is the maximum number of times that queries are split in half.
+// mostSplits is the maximum number of times that Range splits a query in half.
 const mostSplits = 100
 
-// unambiguous evaluates PromQL over a range. It skips steps at which a target exists twice, such as the moment when a
-// pod takes over the address of another pod. At such a step, matching the target with itself is an error.
+// unambiguous evaluates a PromQL expression over a range and skips the steps at which a target exists twice, for
+// example while a pod takes over the address of another pod. A query fails at such a step if it matches series of the
+// target one to one. unambiguous finds these steps by splitting the range in half.
 func (s *Source) unambiguous(ctx context.Context, expr string, r v1.Range, splits *int, add func(model.Matrix)) error {
 	matrix, err := s.matrix(ctx, expr, r)
 	switch {
@@ -72,7 +73,7 @@ func (s *Source) unambiguous(ctx context.Context, expr string, r v1.Range, split
 	return s.unambiguous(ctx, expr, half, splits, add)
 }
 
-// isAmbiguous reports whether a query failed because several series have the same labels for matching.
+// isAmbiguous reports whether a query failed because several series have the same matching labels.
 func isAmbiguous(err error) bool {
 	return strings.Contains(err.Error(), "duplicate") || strings.Contains(err.Error(), "multiple matches for labels")
 }
@@ -97,7 +98,7 @@ func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Mat
 // mostPoints is the maximum number of points of a series in one query. Prometheus refuses more than 11,000.
 const mostPoints = 10_000
 
-// add appends the samples of a matrix to the points of each series.
+// add appends the samples of a matrix to the series in all. of maps series to their indexes in all.
 func (s *Source) add(all []archive.Series, of map[model.Fingerprint]int, matrix model.Matrix) []archive.Series {
 	for _, stream := range matrix {
 		id := stream.Metric.Fingerprint()
@@ -126,8 +127,8 @@ func appendPoints(all []archive.Point, values []model.SamplePair) []archive.Poin
 	return all
 }
 
-// translate replaces our job names in an expression by the job names in the Prometheus, and restricts each selector to
-// the cluster.
+// translate replaces our job names in an expression by the job names in the Prometheus, and adds the matchers that
+// select the cluster to each selector.
 func (s *Source) translate(expr string) (string, error) {
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -149,8 +150,8 @@ func (s *Source) translate(expr string) (string, error) {
 	return root.String(), nil
 }
 
-// theirJob converts a matcher for our job names to a matcher for the job names in the Prometheus. If the user omitted
-// the component, the result matches nothing. Jobs that are not components keep their names.
+// theirJob converts a matcher for our job names to a matcher for the job names in the Prometheus. If the user left the
+// component out, the result matches nothing. Jobs that are not components have the same name in the Prometheus.
 func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 	var names []string
 	for theirs, name := range s.jobs {

@@ -19,8 +19,8 @@ const (
 	copyTimeout = 4 * time.Minute
 )
 
-// Recorder records the metrics of a run from a Prometheus, and scrapes the generator's own metrics. It has the methods
-// of record.Recorder that a run uses.
+// Recorder records the metrics of a run from a Prometheus, and scrapes the generator's own metrics. A run uses it like
+// a record.Recorder.
 type Recorder struct {
 	source *Source
 	own    *record.Recorder
@@ -32,15 +32,15 @@ type Recorder struct {
 	failed     error          // error of our own storage
 }
 
-// boundaryScrapes is a boundary and the scrape of each target for which the run waited. The times of the scrapes are in
-// ms by the Prometheus' clock.
+// boundaryScrapes is a boundary and the time of the scrape of each target that the run waited for. at is in ms by our
+// clock, the scrapes are in ms by the Prometheus' clock.
 type boundaryScrapes struct {
 	at      int64
 	scrapes map[key]int64
 }
 
 // Record creates the archive in dir, as record.Open does. Call Find first. The Recorder scrapes only o.Registry. From
-// the Prometheus, it copies those samples of the targets that a record.Recorder would keep.
+// the Prometheus, it copies the samples that a record.Recorder with the same options would keep.
 func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 	own, err := record.Open(dir, nil, o)
 	if err != nil {
@@ -52,11 +52,11 @@ func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 	return &Recorder{source: s, own: own, o: o, scrapes: result.Scrapes{Failed: map[string]int64{}}}, nil
 }
 
-// Own returns the recorder of the generator's own metrics.
+// Own returns the recorder that scrapes the generator's own metrics.
 func (r *Recorder) Own() *record.Recorder { return r.own }
 
 // Run scrapes the generator until ctx ends. It then copies the samples between the first and the last boundary. Samples
-// that cannot be copied count as lost. Run returns an error only if our own storage fails.
+// that cannot be copied count as lost. An error means that writing the archive failed.
 func (r *Recorder) Run(ctx context.Context) error {
 	err := r.own.Run(ctx)
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyTimeout)
@@ -68,9 +68,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return err
 }
 
-// ScrapeNow waits until the Prometheus has scraped every target once more, and returns the time after these scrapes: the
-// boundary of a phase. A target that is not scraped in time counts as lost when the samples are copied. An error means
-// that ctx ended or storing failed.
+// ScrapeNow records the boundary of a phase. It waits until the Prometheus has scraped each target once more, and
+// returns the time after these scrapes. A target that is not scraped in time counts as lost. An error means that ctx
+// ended or storing failed.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	began := r.source.clock()
 	asked, err := r.source.now(ctx)
@@ -79,7 +79,7 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 		asked = began.Add(r.source.Ahead())
 		r.o.Log("%s does not return its time: %s", r.source.url, oneLine(err))
 	}
-	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // the latest time that the Prometheus' clock can show
+	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // the latest possible time by the Prometheus' clock
 	at, err := r.own.ScrapeNow(ctx)
 	if err != nil {
 		return at, err
@@ -90,8 +90,8 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	return at, nil
 }
 
-// await waits until the Prometheus has scraped every target after asked (by the Prometheus' clock), and returns the
-// times of those scrapes. The wait is limited to the time after which a scrape counts as missing.
+// await waits until the Prometheus has scraped each target after asked, a time by the Prometheus' clock, and returns
+// the times of these scrapes. It waits at most until the scrapes count as missing.
 func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	every := r.source.Interval()
 	window := time.Duration(patience*float64(every)) + r.source.ingestion
@@ -113,7 +113,7 @@ func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 		case late == "":
 			return scrapes
 		case ctx.Err() != nil:
-			r.o.Log("%s shows no scrape of %s since %s", r.source.url, late, asked.Format(time.TimeOnly))
+			r.o.Log("%s has no samples of %s since %s", r.source.url, late, asked.Format(time.TimeOnly))
 			return scrapes
 		case err != nil && !told:
 			told = true
@@ -126,7 +126,7 @@ func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	}
 }
 
-// without returns the instance of a target without a scrape, or "" if all targets have one.
+// without returns the instance of a target without a scrape, or "" if there is no such target.
 func (s *Source) without(scrapes map[key]int64) string {
 	for _, t := range s.targets {
 		if scrapes[t.key] == 0 {

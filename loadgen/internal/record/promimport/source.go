@@ -43,13 +43,14 @@ type Target struct {
 // key identifies a target by its labels in the Prometheus.
 type key struct{ job, instance string }
 
-// tick is one scrape: its time by the Prometheus' clock, in ms, and whether the target answered.
+// tick is one scrape: its time in ms by the Prometheus' clock, and whether the target answered.
 type tick struct {
 	at int64
 	up bool
 }
 
-// Find finds the cluster's targets. Each error is one line with a hint.
+// Find finds the targets of the cluster and measures the difference between the clocks. Errors have one line with a
+// hint.
 func (s *Source) Find(ctx context.Context) error {
 	asked := s.clock()
 	now, err := s.now(ctx)
@@ -75,8 +76,8 @@ func (s *Source) Find(ctx context.Context) error {
 	return nil
 }
 
-// Ambiguous lists the clusters from which the user must select one. It considers the targets that the Prometheus scraped
-// in the 10 minutes before at. It returns "" if there is at most one cluster.
+// Ambiguous returns a text that asks the user to select one of several clusters, or "" if the targets belong to one
+// cluster. It considers the targets that the Prometheus scraped in the 10 minutes before at.
 func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, err error) {
 	if s.ours {
 		return "", nil
@@ -91,7 +92,7 @@ func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, 
 	return "", nil
 }
 
-// URL returns the URL of the Prometheus without secrets.
+// URL returns the URL of the Prometheus without password.
 func (s *Source) URL() string { return s.url }
 
 // Targets returns the targets, sorted by job and instance.
@@ -133,13 +134,13 @@ func (s *Source) now(ctx context.Context) (time.Time, error) {
 	return scalar.Timestamp.Time(), nil
 }
 
-// history is one series of up: the scrapes of one target.
+// history is the scrapes of one target, from one series of the metric up.
 type history struct {
 	labels model.Metric
 	ticks  []tick
 }
 
-// ups returns the scrapes of all targets that have one of our jobs, in the window that ends at to.
+// ups returns the scrapes of all targets with one of the jobs of s, in the window that ends at to.
 func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (map[key][]history, error) {
 	var jobs []string
 	for theirs := range s.jobs {
@@ -160,8 +161,8 @@ func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (m
 	return found, err
 }
 
-// samples returns the scraped samples of the series that satisfy all matchers, in the window that ends at to. The
-// window includes its end but not its start.
+// samples returns the samples of the series that satisfy all matchers, in the window that ends at to. The window
+// includes its end but not its start.
 func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration, matchers ...*labels.Matcher) (model.Matrix, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -180,13 +181,13 @@ func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration
 	return withValues(matrix), nil
 }
 
-// withValues removes series without values: native histograms, and the empty series that some servers return.
+// withValues removes series without float values: native histograms, and empty series that some servers return.
 func withValues(matrix model.Matrix) model.Matrix {
 	return slices.DeleteFunc(matrix, func(s *model.SampleStream) bool { return s == nil || len(s.Values) == 0 })
 }
 
-// incomplete is the error for a response that lacks part of the data, such as a response of Thanos while a store is
-// down. Its text is the warning in the response.
+// incomplete is the error for a response that lacks data, such as a response of Thanos while a store is down. Its text
+// is the server's warning.
 type incomplete string
 
 func (e incomplete) Error() string {
@@ -203,8 +204,8 @@ func checkComplete(warnings v1.Warnings) error {
 	return nil
 }
 
-// current removes the targets that are no longer scraped. It returns an error if two targets have the same job and
-// instance at the same time, for example targets of two replicas or clusters. The user must then select one.
+// current removes targets that are no longer scraped from found. It returns an error if two targets have the same job
+// and instance at the same time, because they belong to two replicas or clusters and the user must select one.
 func current(found map[key][]history, now time.Time) error {
 	for _, k := range sortedKeys(found) {
 		all := slices.DeleteFunc(found[k], func(h history) bool {
@@ -234,7 +235,7 @@ func overlap(a, b history) bool {
 	return end-begin > 2*max(interval(a.ticks), interval(b.ticks)).Milliseconds()
 }
 
-// clusterLabel is the label that conventionally names the cluster of a series in Prometheus agents, Thanos and Mimir.
+// clusterLabel is the label that by convention names the cluster of a series, for example in Thanos and Mimir.
 const clusterLabel = "cluster"
 
 // oneCluster returns an error if the targets belong to several clusters. The user must then select one.
@@ -250,10 +251,10 @@ func oneCluster(found map[key][]history) error {
 	if len(all) < 2 {
 		return nil
 	}
-	return fmt.Errorf("it has %d clusters: %s (select one with --prometheus-match)", len(all), strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+	return fmt.Errorf("this Prometheus has %d clusters: %s (select one with --prometheus-match)", len(all), strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 }
 
-// differences returns the labels that differ between two sets, such as `cluster="a" and cluster="b"`.
+// differences returns the labels in which two sets differ, such as `cluster="a" and cluster="b"`.
 func differences(a, b model.Metric) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(a)) {
@@ -262,13 +263,12 @@ func differences(a, b model.Metric) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "they differ by a label that only one of them has"
+		return "they differ in a label that only one of them has"
 	}
 	return strings.Join(parts, ", ")
 }
 
-// name converts found to Targets. It makes their instances unique, because gates identify a target by its instance
-// alone.
+// name returns found as Targets. It makes their instances unique, because gates identify a target by its instance.
 func (s *Source) name(found map[key][]history) []Target {
 	shared := map[string]int{}
 	for k := range found {
@@ -319,8 +319,8 @@ func (s *Source) theirs(ctx context.Context) (names []string) {
 	return names
 }
 
-// NameJobs uses our name for a job instead of the usual name if the user has not named the job and the Prometheus has
-// only our name. The Prometheus of `loadgen observe` has our names.
+// NameJobs decides which job names the Prometheus uses. If it has only our name for a job, as the Prometheus of
+// `loadgen observe` does, that name replaces the default. Names that the user gave do not change.
 func (s *Source) NameJobs(ctx context.Context) {
 	if s.ours {
 		return
@@ -334,7 +334,7 @@ func (s *Source) NameJobs(ctx context.Context) {
 	}
 }
 
-// Scrapes reports whether the Prometheus has at least one of the jobs of this Source.
+// Scrapes reports whether the Prometheus scrapes at least one of the jobs.
 func (s *Source) Scrapes(ctx context.Context) bool {
 	return slices.ContainsFunc(s.theirs(ctx), func(name string) bool { _, ours := s.jobs[name]; return ours })
 }

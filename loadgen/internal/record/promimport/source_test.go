@@ -73,7 +73,7 @@ func TestOneCluster(t *testing.T) {
 		t.Error(err)
 	}
 	err := oneCluster(map[key][]history{{"kube-etcd", "a"}: of("prod-2"), {"kube-etcd", "b"}: of("prod-1")})
-	if want := `it has 2 clusters: cluster="prod-1", cluster="prod-2" (select one with --prometheus-match)`; err == nil || err.Error() != want {
+	if want := `this Prometheus has 2 clusters: cluster="prod-1", cluster="prod-2" (select one with --prometheus-match)`; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }

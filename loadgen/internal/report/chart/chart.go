@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Subject says what a chart shows, and how it is drawn.
+// Subject describes what a chart shows and how it is drawn.
 type Subject struct {
 	Title     string        `json:"-"`
 	Tells     string        `json:"-"`                  // one sentence that explains the chart
@@ -24,13 +24,13 @@ type Subject struct {
 	Key       string        `json:"-"`                  // the name of the key metric that the chart shows, or ""
 	Unit      scenario.Unit `json:"unit"`
 	Log       bool          `json:"log,omitempty"`                // a logarithmic axis: latencies span five decades
-	Dips      bool          `json:"-"`                            // low values matter, as for Ready nodes; otherwise high values do, as for latency
+	Dips      bool          `json:"-"`                            // low values matter, as for Ready nodes; else high values, as for latency
 	Level     float64       `json:"level,omitempty" yaml:"guide"` // a reference level, drawn as a line with its reason; 0 means none
 	LevelText string        `json:"-" yaml:"guideText"`
 }
 
-// Chart is a chart of lines over the time of a run. Draw sets Series and all fields after it. The JSON
-// form contains the data that a script needs to draw the chart.
+// Chart is a chart of lines over the time of a run. Draw sets Series and all fields after it. The JSON form contains
+// the data with which the page's script shows values.
 type Chart struct {
 	ID string `json:"-"`
 	Subject
@@ -53,8 +53,8 @@ func New(name string, of Subject) Chart { return Chart{ID: ID(Slug(name)), Subje
 // Mark is a label at a position in percent.
 type Mark struct{ At, Label string }
 
-// Draw draws lines, which must be sorted by peak, the highest first. when returns the text for the time of
-// a point of the axis.
+// Draw draws lines, which must be sorted by peak, the highest first. when returns the text for the time of a point on
+// the axis.
 func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	colour(lines)
 	d.scale = d.scaleOf(lines)
@@ -183,8 +183,8 @@ func peak(values []float64) (at int) {
 	return at
 }
 
-// SplitZero separates the lines that are always zero. It returns the other lines, and the names of the
-// zero lines as text, because a line along the axis would hide other lines.
+// SplitZero separates the lines that are always zero, because a line along the axis would hide other lines. It
+// returns the other lines, and the names of the zero lines as text.
 func SplitZero(lines []Line) (rest []Line, names string) {
 	var zero []string
 	for _, l := range lines {
@@ -232,8 +232,7 @@ func ByPeak(x, y Line) int {
 	return cmp.Or(cmp.Compare(y.Peak, x.Peak), cmp.Compare(x.Name, y.Name))
 }
 
-// SetFigure sets the number that is shown next to the name of the line: its last value if
-// dips is set, else its peak.
+// SetFigure sets the number next to the name of the line: the last value if dips is set, otherwise the peak.
 func (l *Line) SetFigure(u scenario.Unit, dips bool) {
 	v := l.Peak
 	if dips {

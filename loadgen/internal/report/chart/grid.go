@@ -52,9 +52,9 @@ func (g Grid) Fraction(t time.Time) float64 {
 	return min(max(g.At(t)/g.Seconds(), 0), 1)
 }
 
-// Sample returns the values of points on the grid. If several points fall on one grid point,
-// it keeps the largest value, or the smallest if dips is set, because a mean would hide the
-// extremes. A grid point without a finite value is a gap (NaN).
+// Sample returns the values of points on the grid. If several points fall on one grid point, it keeps the largest
+// value, or the smallest if dips is set, because a mean would hide the extremes. NaN marks a grid point without a
+// finite value.
 func (g Grid) Sample(points []Point, dips bool) []float64 {
 	values := make([]float64, g.N)
 	for i := range values {
@@ -83,8 +83,7 @@ func Round6(v float64) float64 {
 	return v
 }
 
-// Source answers range queries over the recorded metrics of a run. Several goroutines may
-// use it at the same time.
+// Source evaluates range queries over the recorded metrics of a run. It is safe for concurrent use.
 type Source interface {
 	// Range evaluates a PromQL expression at start, start+step, ... end. Series have points
 	// only at times with a value.

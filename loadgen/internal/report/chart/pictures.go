@@ -132,8 +132,7 @@ func (a axis) phases() {
 	a.y += high + 3
 }
 
-// barHigh is the height of a row of a track. leastName is the minimum width at which a
-// shortened name of a bar is useful.
+// barHigh is the height of a row of a track. leastName is the width from which a shortened name of a bar is useful.
 const barHigh, leastName = 17, 40
 
 func (a axis) bars(t Track) {
@@ -141,8 +140,7 @@ func (a axis) bars(t Track) {
 		fill := map[string]string{"fault": faultInk, "lead": "#99488f", "restart": "#5c636e"}[b.Class]
 		x, w, y := a.plotted(b.from), max(a.plotted(b.to)-a.plotted(b.from), 2.5), a.y+barHigh*float64(b.Row)
 		a.rect(min(x, a.x1-w), y+1, w, barHigh-3, fill, 1)
-		// A separate picture cannot show the name under the pointer, so show at least a
-		// shortened name.
+		// A picture in a file has no tooltip for the name, so show at least a shortened name.
 		in, after := w-8, a.plotted(b.room)-x-w-8
 		switch {
 		case max(in, after) < leastName:
@@ -158,8 +156,8 @@ func (a axis) bars(t Track) {
 // mostListed is the maximum number of marks that are explained on a sheet.
 const mostListed = 8
 
-// marks draws numbered marks for actions and events, except those that a bar shows. It
-// returns the marks to explain.
+// marks draws numbered marks for actions and events, except for events that a bar shows. It returns the marks that
+// the list must explain.
 func (a axis) marks() (listed []Event) {
 	const high = 16
 	lanes := 0

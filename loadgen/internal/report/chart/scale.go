@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// PlotWidth and plotHeight are the size of a plot in its own coordinates. These are not pixels, because the
-// page stretches the plot to fit; lines keep their width (vector-effect).
+// PlotWidth and plotHeight are the size of a plot in its coordinates. These are not pixels, because the page
+// stretches the plot to fit. Lines keep their width (vector-effect).
 const (
 	PlotWidth  = 1000.0
 	plotHeight = 100.0
@@ -35,8 +35,8 @@ func (s Scale) Share(v float64) float64 {
 // y returns the height of v in a plot, 0 at the top.
 func (s Scale) y(v float64) float64 { return plotHeight * (1 - s.Share(v)) }
 
-// newScale returns a scale that covers the values between low and high, with round
-// ticks. If the unit is a count, ticks are whole numbers.
+// newScale returns a scale that covers the values between low and high, with round ticks. For a count, the ticks are
+// whole numbers.
 func newScale(low, high float64, log bool, u scenario.Unit) Scale {
 	if log && high > 0 {
 		return logScale(low, high)
@@ -161,9 +161,9 @@ func Coordinate(v float64) string {
 // PercentAt formats a share from 0 to 1 as a number of percent.
 func PercentAt(f float64) string { return strconv.FormatFloat(f*100, 'f', 2, 64) }
 
-// CompactPath returns short SVG path data for values, which are one unit apart. The path has relative steps
-// in whole numbers, and is broken at gaps. A point without neighbours is a line of length 0, which shows as a
-// dot if line ends are round.
+// CompactPath returns short SVG path data for values that are one unit apart. The path has relative steps in whole
+// numbers, and is broken at gaps. A point without neighbours becomes a line of length 0, which shows as a dot if line
+// ends are round.
 func CompactPath(values []float64, y func(float64) int) string {
 	var b strings.Builder
 	lastX, lastY, pen := 0, 0, false

@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// The colours and fonts of separate pictures, which are the light colours of page/style.css. Each SVG element
-// sets them itself, because GitHub and mail readers show pictures without a style sheet.
+// The colours and fonts of pictures in files, which are the light colours of page/style.css. They are set on each SVG
+// element, because GitHub and mail readers show pictures without a style sheet.
 const (
 	paper      = "#ffffff"
 	ink        = "#1b1f24"
@@ -37,8 +37,7 @@ const (
 	smallSize   = 11.0
 )
 
-// sheet is a separate SVG picture that is written from the top down. y is the current
-// position.
+// sheet is an SVG picture for a file. It is written from the top down; y is the current position.
 type sheet struct {
 	body strings.Builder
 	y    float64
@@ -103,8 +102,8 @@ func escape(text string) string {
 	return b.String()
 }
 
-// widthOf estimates the width of a text, whose font is not known. The estimate is slightly too large, so that the
-// text is not cut off.
+// widthOf estimates the width of a text, because the font of the reader is unknown. The estimate is slightly too
+// large, so that the text is not cut off.
 func widthOf(text string, size float64) float64 {
 	return 0.58 * size * float64(terminal.TextWidth(text))
 }
@@ -137,7 +136,7 @@ func (s *sheet) head(title, note, tells string) {
 	s.y += 6
 }
 
-// svg writes the origin at the end of the sheet and returns the SVG.
+// svg writes the origin (the run that the picture shows) at the end of the sheet and returns the SVG.
 func (s *sheet) svg(title, summary, from string) []byte {
 	s.y += 8
 	s.line(sheetMargin, s.y, sheetWidth-sheetMargin, s.y, gridInk, 1, "")

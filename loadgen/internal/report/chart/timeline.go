@@ -6,15 +6,15 @@ import (
 	"github.com/stormglass/stormglass/internal/terminal"
 )
 
-// Timeline is the time axis of a run on a page or a picture, with phases, marks for actions and
-// events, and tracks of bars for faults, leaders and restarts.
+// Timeline is the time axis of a run on a page or in a picture. It has phases, marks for actions and events, and
+// tracks of bars for faults, leaders and restarts.
 type Timeline struct {
 	Grid
 	Bands     []Band
 	Events    []Event
 	TimeTicks []Mark
 	Tracks    []Track
-	Origin    string // the line that names the run, in a separate picture
+	Origin    string // the line that names the run, in a picture for a file
 }
 
 // Band is a phase on the time axis. Left and Width are in percent, X and W in
@@ -63,7 +63,7 @@ type Track struct {
 	Rows        int
 	Bars        []trackBar
 
-	ends []time.Time // for each row, the time from which it is free
+	ends []time.Time // for each row, the end of its last bar
 }
 
 // trackBar is a bar on a track. X, Y and W are in the coordinates of the drawing of the
@@ -94,7 +94,7 @@ func (t Track) Height() int { return 10 * t.Rows }
 const (
 	// mostRows is the maximum number of rows of a track. Further bars overlap in the last row.
 	mostRows = 6
-	// leastBar is the minimum width of a bar, at which it is visible.
+	// leastBar is the minimum width of a bar. A narrower bar would be hard to see.
 	leastBar = 3.0
 )
 
@@ -117,9 +117,8 @@ func (x *Timeline) AddBar(t *Track, class string, from, to time.Time, text, titl
 	})
 }
 
-// Label places the name of each bar inside the bar, or after the bar if there is room only
-// there. It leaves out names without room; the titles of the bars and the tables have all
-// names.
+// Label places the name of each bar inside the bar or, if it does not fit there, after the bar. It leaves out names
+// that do not fit in either place; the titles of the bars and the tables have all names.
 func (t *Track) Label() {
 	for i := range t.Bars {
 		b := &t.Bars[i]

@@ -49,7 +49,7 @@ func FormatDigits(u scenario.Unit, v float64, n int) string {
 	return Number(v, n)
 }
 
-// resolution is the shortest time, in seconds, that the histograms distinguish.
+// resolution is the shortest time, in seconds, that the histograms distinguish from zero.
 const resolution = 1e-6
 
 // Seconds formats a duration in seconds: "85 µs", "340 ms", "1.24 s", "2m 05s", "5m", "1h 02m".
@@ -187,8 +187,8 @@ func grafanaScaled(v, by float64, units ...string) string {
 	return three(v) + units[i]
 }
 
-// three formats v with three significant digits, and all digits before the point. It
-// shortens negligible values.
+// three formats v with three significant digits, but keeps all digits before the point. It shortens negligible
+// values.
 func three(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
@@ -204,7 +204,6 @@ func three(v float64) string {
 	return s
 }
 
-// Clean makes untrusted text safe to show. The result is one line, without control
-// characters, which could rewrite a terminal, and without characters that reverse the
-// reading order.
+// Clean makes untrusted text safe to show. The result is one line. It has no control characters, which could rewrite
+// a terminal, and no characters that reverse the reading direction.
 func Clean(s string) string { return terminal.Clean(s) }

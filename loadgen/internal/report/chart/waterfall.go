@@ -8,9 +8,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Waterfall shows the path of a change through the control plane. It has a bar for each hop, from the time of the
-// hop's first piece (an object, such as a pod) to its last. Times are in seconds since just before the change was
-// sent.
+// Waterfall shows the path of a change through the control plane. Each hop (step) has a bar, from the time of the
+// first object that reaches the hop, such as a pod, to the time of the last. Times are in seconds since just before
+// the change was sent.
 type Waterfall struct {
 	ID, Title, Where string
 	Note, Summary    string
@@ -26,8 +26,8 @@ type tick struct {
 	label string
 }
 
-// hopBar is the bar of a hop. X, Y and W are in the coordinates of the drawing, in
-// which a row has the height 10. X is empty if no piece arrived.
+// hopBar is the bar of a hop. X, Y and W are in the coordinates of the drawing, in which a row has the height 10. X
+// is empty if no object reached the hop.
 type hopBar struct {
 	Name, Text, Title string
 	X, W              string
@@ -49,7 +49,8 @@ const (
 	before
 )
 
-// hopLetter and hopPad give the width of a text, in the coordinates of a plot: hopLetter per letter, plus hopPad.
+// hopLetter and hopPad determine the width of a text in the coordinates of a plot: hopLetter for each letter, plus
+// hopPad.
 const hopLetter, hopPad = 9.5, 24
 
 // Inside reports whether the text is inside the bar.
@@ -58,7 +59,7 @@ func (b hopBar) Inside() bool { return b.side == inside }
 // Height returns the height of the drawing.
 func (w Waterfall) Height() int { return 10 * len(w.Bars) }
 
-// Rems returns the height of the drawing on the page in rem. Rows have the same height as in a track.
+// Rems returns the height of the drawing on the page, in the CSS unit rem. Rows have the same height as in a track.
 func (w Waterfall) Rems() string { return Coordinate(1.5 * float64(len(w.Bars))) }
 
 // Hop is a step of a waterfall.

@@ -1,7 +1,7 @@
-// Package panel draws the panels of the Grafana dashboards from the data of a run. It runs the queries of the panels on
-// the archive of the run. Check reports for each query whether it has data, or why it may have none. Moved compares the
-// lines of panels during a fault with the lines before it, to show whether a panel reveals the faults that it
-// documents. HTML draws all panels into a page, for readers without Grafana.
+// Package panel draws the panels of the Grafana dashboards from the recorded data of a run. It evaluates the queries
+// of the panels on the archive of the run. Check reports for each query whether it has data, or why missing data is
+// acceptable. Moved compares the lines of panels during a fault with the lines before it, to show whether a panel
+// reveals the faults that it documents. HTML draws all panels into a page, for readers without Grafana.
 package panel
 
 import (
@@ -28,8 +28,8 @@ type Span struct {
 	Scrape time.Duration
 }
 
-// mostPoints is the maximum number of points of a series. More are not needed, because a
-// panel is only a few hundred pixels wide.
+// mostPoints is the maximum number of points of a series. A panel is only a few hundred pixels wide, so more are not
+// needed.
 const mostPoints = 150
 
 // step returns the time between points, so that the span has at most `most` points. The step is
@@ -59,8 +59,8 @@ type answer struct {
 	err       error
 }
 
-// finite returns the number of points with finite values, and the number with infinite values.
-// It ignores NaN, which is the quantile of an empty histogram.
+// finite returns the number of points with finite values and the number with infinite values. It ignores NaN, which a
+// quantile of an empty histogram gives.
 func (a answer) finite() (numbers, infinite int) {
 	for _, s := range a.series {
 		for _, p := range s.Points {
@@ -106,7 +106,7 @@ func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) (
 				return err
 			}
 			start := span.Start
-			if a.panel.Kind == "table" { // a table shows the last values
+			if a.panel.Kind == "table" { // a table shows only the last values
 				start = span.End
 			}
 			if a.series, a.err = ranked(ctx, src, expr, start, span.End, step); a.err != nil && ctx.Err() != nil {
@@ -121,14 +121,13 @@ func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) (
 	return all, nil
 }
 
-// ranked evaluates expr as src does, but handles a topk or bottomk at the root of expr
-// itself, so that equal values are ranked by their labels. Prometheus ranks equal values by
-// the order of the series, which is random for a quotient, so the same archive would give
-// different lines each time.
+// ranked evaluates expr like src, except for a topk or bottomk at the root of expr: it ranks equal values by their
+// labels. Prometheus ranks equal values by the order of the series. For a quotient that order is random, so the same
+// archive would give different lines each time.
 func ranked(ctx context.Context, src chart.Source, expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
-		return src.Range(ctx, expr, start, end, step) // its error says more
+		return src.Range(ctx, expr, start, end, step) // src reports the error
 	}
 	rank, _ := parsed.(*parser.AggregateExpr)
 	if rank == nil || rank.Op != parser.TOPK && rank.Op != parser.BOTTOMK || rank.Without || len(rank.Grouping) > 0 {

@@ -14,12 +14,10 @@ type Checked struct {
 	Query            string // RefID of the query
 	// Numbers is the number of finite points in the answer.
 	Numbers int
-	// Excuse is the accepted reason why the answer has no numbers. Empty means that there is no
-	// such reason.
+	// Excuse is the documented reason why the answer may have no numbers. Empty means that there is no such reason.
 	Excuse string
-	// Problem says what is wrong: the query fails, its answer is infinite, or its answer is
-	// empty without an excuse that holds in this recording. Empty means that nothing is
-	// wrong.
+	// Problem describes what is wrong: the query fails, its answer is infinite, or its answer is empty and no excuse
+	// applies to this recording. Empty means that there is no problem.
 	Problem string
 }
 
@@ -28,16 +26,16 @@ func (c Checked) String() string {
 	return fmt.Sprintf("%s: %s %s: %s", c.Dashboard, c.Panel, c.Query, what)
 }
 
-// Check runs every query of every dashboard. Each query must have a finite answer. An empty
-// answer is excused by an accepted reason that the recording does not refute. Check fails if
-// the dashboards cannot be read, if the query that may refute a reason fails, or if ctx ends.
+// Check runs every query of every dashboard. Each query must have a finite answer. An empty answer is accepted if the
+// dashboard documents a reason for it and the recording does not contradict the reason. Check fails if the dashboards
+// cannot be read, if the query that tests a reason fails, or if ctx ends.
 func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) {
 	step := span.step(mostPoints)
 	answers, err := ask(ctx, src, span, step)
 	if err != nil {
 		return nil, err
 	}
-	refuted := map[string]bool{} // by the query that may refute a reason
+	refuted := map[string]bool{} // key: the query that tests a reason; true if the reason does not apply
 	var all []Checked
 	for _, a := range answers {
 		c := Checked{Dashboard: a.dashboard.UID, Panel: a.panel.Title, Query: a.query.RefID}
@@ -74,7 +72,7 @@ func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) 
 func happened(ctx context.Context, src chart.Source, span Span, expr string) (bool, error) {
 	series, err := src.Range(ctx, expr, span.Start, span.End, span.step(4*mostPoints))
 	if err != nil {
-		return false, fmt.Errorf("refute a reason: %w", err)
+		return false, fmt.Errorf("check whether a reason for missing data applies: %w", err)
 	}
 	numbers, infinite := answer{series: series}.finite()
 	return numbers+infinite > 0, nil

@@ -106,8 +106,8 @@ func (a artist) draw(answers []answer) picture {
 	return out
 }
 
-// nothing returns the text for a panel without data: the error of a query, or the reason why there may be no
-// data.
+// nothing returns the text for a panel without data: the error of a query, or the documented reason why there may be
+// no data.
 func nothing(answers []answer) string {
 	for _, a := range answers {
 		if a.err != nil {
@@ -141,7 +141,7 @@ func (l line) first() int {
 func (out *picture) byPeak(lines []line, most int) []line {
 	slices.SortStableFunc(lines, func(x, y line) int { return chart.ByPeak(x.Line, y.Line) })
 	if len(lines) > most {
-		out.Note = strings.TrimSpace(fmt.Sprintf("%s %d of %d lines: those with the highest peaks.", out.Note, most, len(lines)))
+		out.Note = strings.TrimSpace(fmt.Sprintf("%s The %d of %d lines with the highest peaks.", out.Note, most, len(lines)))
 		lines = lines[:most]
 	}
 	return lines
@@ -181,7 +181,7 @@ func (out *picture) chart(lines []line) {
 	}
 }
 
-// stack adds to each line the lines below it. A gap counts as 0.
+// stack adds the values of all lower lines to each line. A gap counts as 0.
 func stack(lines [][]float64) [][]float64 {
 	var all [][]float64
 	for i, l := range lines {
@@ -259,7 +259,7 @@ func (out *picture) timeline(lines []line) {
 
 var placeholder = regexp.MustCompile(`\{\{\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*\}\}`)
 
-// name fills in a legend with the labels of a series.
+// name replaces the placeholders in a legend by the labels of a series.
 func name(legend string, labels map[string]string) string {
 	s := chart.Clean(placeholder.ReplaceAllStringFunc(legend, func(m string) string {
 		return labels[placeholder.FindStringSubmatch(m)[1]]

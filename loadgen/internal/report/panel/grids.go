@@ -130,7 +130,7 @@ func (out *picture) heatmap(answers []answer, a artist) {
 			out.Cells = append(out.Cells, cells{shade, p})
 		}
 	}
-	out.Note = "A stronger colour means more of them in that time."
+	out.Note = "A stronger colour means more observations in that time."
 }
 
 // used returns all without the leading and trailing elements for which has returns false.
@@ -146,9 +146,8 @@ func used[B any](all []B, has func(B) bool) []B {
 	return all[first:last]
 }
 
-// high is the height of a drawing in its own coordinates. The width is the number of points
-// minus one. The page stretches a drawing to its place. Coordinates are whole numbers to keep
-// the page small; a unit is less than a pixel.
+// high is the height of a drawing in its coordinates. The width is the number of points minus one. The page stretches
+// a drawing to fit. Coordinates are whole numbers to keep the page small; one unit is less than a pixel.
 const high = 200
 
 // newAxis returns an axis with round ticks that covers the values of a panel.

@@ -19,28 +19,25 @@ type Mark struct {
 }
 
 const (
-	// visible is the minimum distance that a line must move to be visible, as a share of the
-	// height of the panel. It is about the height of a line of text.
+	// visible is the minimum distance that a line must move for a reader to notice, as a share of the height of the
+	// panel. It is about the height of a line of text.
 	visible = 0.1
-	// surely is the minimum share of value pairs that must differ in the same direction. A pair
-	// consists of a value during a cause and a value before it. The share is the U statistic of
-	// Mann and Whitney, divided by the number of pairs. In healthy runs, at times without any
-	// cause, 5 to 15% of panels move this much by chance (see Calm). Under a simpler rule, a
-	// highest value 10% above all values before, 30% of panels moved by chance.
+	// surely is the minimum share of value pairs that must differ in the same direction. A pair consists of a value
+	// during a cause and a value before it. The share is the Mann-Whitney U statistic divided by the number of pairs.
+	// In healthy runs, 5 to 15% of panels move this much by chance at times without any cause (see Calm). With a
+	// simpler rule, that the highest value is 10% above all values before, it was 30% of panels.
 	surely = 0.9
-	// flat is the maximum distance between the lowest and the highest value of a line at rest, as
-	// a share of the height of the panel. If a line was at rest, a short peak also counts as
-	// motion.
+	// flat is the maximum distance between the lowest and the highest value of a line at rest, as a share of the
+	// height of the panel. For a line at rest, a short peak also counts as motion.
 	flat = 0.02
 )
 
-// Motion says how a panel reacted to a cause that it is about.
+// Motion describes how a panel reacted to a cause (a fault or a load) that it claims to show.
 type Motion struct {
 	Dashboard, Panel, Claim string
-	// By is how far a line moved, as a share of the height of the panel, for the line that shows
-	// the cause best. This is the distance from its median before the cause to its median during
-	// the cause. For a line at rest, it may instead be the distance by which the values left
-	// their earlier range.
+	// By is how far the line that shows the cause best moved, as a share of the height of the panel: from its median
+	// before the cause to its median during the cause. For a line at rest, it may instead be the distance by which
+	// the values left their earlier range.
 	By float64
 	// Surely is the share of pairs of a value during the cause and a value before it that
 	// differ in the same direction, from 0.5 to 1.
@@ -59,10 +56,9 @@ func (m Motion) String() string {
 		m.Dashboard, m.Panel, 100*m.By, m.Claim, 100*m.Surely)
 }
 
-// Moved examines the panels that are about one of the causes in the run. It compares their
-// lines during the cause with their lines before the first fault. It leaves out causes that
-// begin with the run, because there is no time before them. It also leaves out panels without
-// any data, because Check reports these.
+// Moved examines the panels that claim to show one of the causes in the run. It compares their lines during the cause
+// with their lines before the first fault. It skips causes that begin with the run, because there is no time before
+// them, and panels without any data, because Check reports these.
 func Moved(ctx context.Context, src chart.Source, run Run) ([]Motion, error) {
 	if len(run.Causes) == 0 {
 		return nil, nil
@@ -112,18 +108,17 @@ func same(a, b answer) bool {
 type windows struct {
 	artist
 	before Mark
-	// under holds the times in which a cause may affect a rate: from the start of the cause
-	// until one range of a rate after its end. core holds the parts of these times in which
-	// the whole range of a rate lies within the cause. If a cause is shorter than two ranges,
-	// its core is instead its time in under, shortened by one scrape interval at each end.
+	// under holds the times in which a cause may affect a rate: from the start of the cause until one range of a rate
+	// after its end. core holds the parts of these times in which the whole range of a rate lies within the cause.
+	// For a cause shorter than two ranges, core is instead its time in under, shortened by one scrape interval at
+	// each end.
 	under, core []Mark
 }
 
-// watched returns the windows of a claim, or false if the run has no such cause, or too little
-// time before the cause and the first fault. The window before begins one range of a rate after
-// the start of a phase, because until then rates include the previous phase. It uses the last
-// phase for which the window is longer than the range of a rate; the start of the run counts as a
-// phase too.
+// watched returns the windows of a claim, or false if the run has no such cause or too little time before the cause
+// and the first fault. The window before the cause begins one range of a rate after the start of a phase, because
+// until then rates include the previous phase. watched uses the last phase for which this window is longer than the
+// range of a rate. The start of the run counts as the start of a phase.
 func watched(run Run, step time.Duration, claim string) (windows, bool) {
 	rate := run.window(step).Rate
 	w := windows{artist: artist{span: run.Span, step: step, points: run.points(step)}}
@@ -156,8 +151,7 @@ func watched(run Run, step time.Duration, claim string) (windows, bool) {
 // the panel.
 type stretches struct{ before, under, core []float64 }
 
-// motion returns the motion of the line of a panel that shows a cause best, or false if no line
-// has a value.
+// motion returns the motion of the line that shows a cause best, or false if no line of the panel has a value.
 func (w windows) motion(p dashboards.Panel, answers []answer) (Motion, bool) {
 	lines, any := w.heights(p, answers)
 	if !any {
@@ -233,9 +227,8 @@ func within(at time.Time, marks []Mark) bool {
 	return slices.ContainsFunc(marks, func(m Mark) bool { return !at.Before(m.Begin) && !at.After(m.End) })
 }
 
-// beyond compares each value with each earlier value. It returns the share of pairs in which the
-// later value is higher, or the share in which it is lower, whichever is larger. A pair of equal
-// values counts half for both.
+// beyond compares each value with each earlier value. It returns the share of pairs in which the later value is
+// higher, or the share in which it is lower, whichever is larger. A pair of equal values counts half for each.
 func beyond(values, before []float64) float64 {
 	over := 0.0
 	for _, v := range values {
@@ -271,11 +264,10 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// Calm measures how often Moved reports a motion by chance, without a cause. It divides the
-// longest phase in which nothing begins or ends into parts, and runs Moved on each part with an
-// invented cause. Each part begins with a time of length rest without a cause; then the cause
-// begins, and lasts for last. Calm returns the number of panels that seem to have moved (seen),
-// and the number of panels that it examined (looked).
+// Calm measures how often Moved reports a motion by chance. It divides the longest phase in which no fault and no
+// load begins or ends into parts, and runs Moved on each part with an invented cause. The cause begins at the time
+// rest after the start of the part and lasts for last. Calm returns the number of panels that seem to have moved
+// (seen) and the number of panels that it examined (looked).
 func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Duration) (seen, looked int, err error) {
 	claims, err := allClaims()
 	if err != nil {
@@ -305,7 +297,7 @@ func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Durati
 	return seen, looked, nil
 }
 
-// allClaims returns a cause for each claim of each panel.
+// allClaims returns an invented cause for each claim of each panel.
 func allClaims() ([]Cause, error) {
 	boards, err := dashboards.Load()
 	if err != nil {

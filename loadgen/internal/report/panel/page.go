@@ -20,14 +20,13 @@ var files embed.FS
 //go:embed panels.css
 var style string
 
-// Style returns the CSS that the output of HTML needs in addition to the report's own.
+// Style returns the CSS that the output of HTML needs in addition to the report's style sheet.
 func Style() string { return style }
 
-// MostBytes is the maximum size of the output of HTML. If a run needs more, HTML draws fewer points.
+// MostBytes is the maximum size of the output of HTML. For a larger output, HTML draws fewer points.
 const MostBytes = 1 << 20
 
-// leastPoints is the minimum number of points of a line. HTML does not go below it to meet
-// MostBytes.
+// leastPoints is the minimum number of points of a line, even if the output exceeds MostBytes.
 const leastPoints = 20
 
 type section struct {
@@ -57,9 +56,9 @@ type stretch struct {
 	Odd  bool
 }
 
-// HTML draws all dashboards, each folded, for the page of a report, which must include Style.
-// A nil src means that nothing was recorded; the page then says so. HTML fails only if the
-// dashboards cannot be read or ctx ends; the error of a query is shown in its panel.
+// HTML draws all dashboards, each collapsed, for the page of a report. The page must include Style. A nil src means
+// that nothing was recorded, which the output then says. HTML fails only if the dashboards cannot be read or ctx
+// ends. The error of a query is shown in its panel.
 func HTML(ctx context.Context, src chart.Source, run Run) (template.HTML, error) {
 	if src == nil || !run.End.After(run.Start) {
 		return render(view{Missing: "No metrics were recorded in this run, so there is nothing to draw."})

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Run holds the marks of a run that are drawn into every panel.
+// Run holds the time range of a run, and the phases and causes that are marked in every panel.
 type Run struct {
 	Span
 	Phases []Mark
@@ -35,8 +35,8 @@ func (r Run) Faults() []Mark {
 	return all
 }
 
-// RunOf returns the Run of a result and its timeline, with its faults as causes. scrape is the
-// interval between scrapes.
+// RunOf returns the Run of a result and its timeline. Its causes are the faults. scrape is the interval between
+// scrapes.
 func RunOf(r result.Result, events []result.Event, scrape time.Duration) Run {
 	run := Run{Span: Span{Start: r.Run.Started, End: r.Run.Ended, Scrape: scrape}}
 	phases := r.Measurements.Phases
@@ -52,8 +52,8 @@ func RunOf(r result.Result, events []result.Event, scrape time.Duration) Run {
 	return run
 }
 
-// Recorded returns the Run of a recorded run, with its faults and its loads as causes. The run
-// needs no result, so the recording of a killed run works too.
+// Recorded returns the Run of a recorded run. Its causes are the faults and the loads. It does not need a result, so
+// it also works for the recording of a killed run.
 func Recorded(rec *rundir.Recorded) (Run, error) {
 	if err := errors.Join(rec.Damage...); err != nil {
 		return Run{}, err
@@ -64,7 +64,7 @@ func Recorded(rec *rundir.Recorded) (Run, error) {
 	return run, nil
 }
 
-// Cause is an event of a run that a panel may be about: a fault, or a load in a phase.
+// Cause is an event of a run that a panel may claim to show: a fault, or a load in a phase.
 type Cause struct {
 	// Mark is the time of the cause. Its name is the kind of the fault or of the load.
 	Mark
@@ -76,8 +76,8 @@ type Cause struct {
 	Load bool
 }
 
-// is reports whether the claim of a panel is about the cause. A claim is the name of a cause,
-// which may be followed by a space and an element of Of: "kill", "kill etcd".
+// is reports whether the claim of a panel names the cause. A claim is the name of a cause, which may be followed by a
+// space and an element of Of: "kill", "kill etcd".
 func (c Cause) is(claim string) bool {
 	name, of, _ := strings.Cut(claim, " ")
 	return c.Name == name && (of == "" || slices.Contains(c.Of, of))
@@ -94,9 +94,8 @@ func kindsOf(components []string) []string {
 	return all
 }
 
-// causes returns the faults of a run with details from its scenario, and the loads of its
-// phases. It leaves out background loads, because there is no time without them to compare
-// with.
+// causes returns the faults of a run with details from its scenario, and the loads of its phases. It leaves out
+// background loads, because there is no time without them for comparison.
 func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	all := slices.Clone(run.Causes)
 	for _, ran := range phases {
@@ -120,7 +119,7 @@ func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	return all
 }
 
-// mayFail reports whether the faults of a kind have the field fails, as webhook faults do.
+// mayFail reports whether faults of a kind have the field fails, as webhook faults have.
 func mayFail(kind string) bool {
 	k, _ := control.FaultKindOf(kind)
 	return k.Has("fails")

@@ -23,11 +23,12 @@ type AuditOptions struct {
 	Stdin io.Reader
 	// Out is the path of the trace. The trace is compressed if the path ends in .gz.
 	Out string
-	// From and To limit the recorded time. Zero means no limit.
+	// From and To limit the recorded time. A zero time means no limit.
 	From, To time.Time
-	// KeepNames keeps the names of users, namespaces and objects instead of hashes.
+	// KeepNames keeps the names of users, namespaces and objects. By default, they are replaced by hashes.
 	KeepNames bool
-	// KeepSystem keeps the requests of controllers, the scheduler, kubelets and API servers.
+	// KeepSystem keeps the requests of controllers, the scheduler, kubelets and API servers. By default, they are left
+	// out.
 	KeepSystem bool
 }
 
@@ -48,13 +49,13 @@ func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
 		return nil, exitcode.UsageError(err)
 	}
 	if len(o.Logs) > 1 && !compared {
-		a.note("no service account is in two of the logs: whether they are of one cluster was not checked")
+		a.note("no service account occurs in two of the logs, so loadgen could not check that all logs come from the same cluster")
 	}
 	if a.beta > 0 {
 		a.note("events of audit.k8s.io/v1beta1, which has the same fields: %d", a.beta)
 	}
 	if !a.reads {
-		a.note("no event is of a get, list or watch: the audit policy leaves reads out, and the trace lacks them")
+		a.note("no event is a get, list or watch: the audit policy leaves out reads, so the trace has none")
 	}
 	return a.write(ctx, trace.Header{Source: fmt.Sprintf("%d audit logs, %d events", len(o.Logs), a.events)})
 }
@@ -66,10 +67,10 @@ type audit struct {
 	accounts *accounts
 	query    query
 	beta     int64
-	reads    bool // a request was a get, list or watch
+	reads    bool // whether a get, list or watch was found
 }
 
-// nothing returns the error for logs without events.
+// nothing returns the error for logs in which no audit event was found.
 func (a *audit) nothing() error {
 	what := "the logs are empty"
 	if len(a.notes) > 0 {
@@ -142,7 +143,7 @@ func (a *audit) readEvents(ctx context.Context, r *auditlog.Reader, log int) err
 	return nil
 }
 
-// add stores the fields of an event that are needed for a trace.
+// add stores those fields of an event that a trace needs.
 func (a *audit) add(log int, e *auditlog.Event) {
 	user := a.strings.number(e.User)
 	if len(e.UserUID) > 0 && bytes.HasPrefix(e.User, []byte("system:serviceaccount:")) {
@@ -164,7 +165,7 @@ func (a *audit) add(log int, e *auditlog.Event) {
 	a.records.add(rec)
 }
 
-// reason returns the reason why a request is left out, or "" if it is kept.
+// reason returns the reason why a request is left out of the trace, or "" if it is kept.
 func (a *audit) reason(e *auditlog.Event) string {
 	if len(e.Object.Resource) == 0 {
 		return forNoResource
@@ -182,7 +183,7 @@ func (a *audit) reason(e *auditlog.Event) string {
 	return systemSource(string(e.User), string(e.UserAgent))
 }
 
-// describe stores the fields of a kept request.
+// describe fills s and rec with the fields of a request that is kept.
 func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) {
 	number := a.strings.number
 	s.user, s.as, s.agent = user, number(e.As), number(e.UserAgent)
@@ -199,8 +200,8 @@ func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) 
 	rec.size = uint32(min(e.Body.Size, math.MaxUint32))
 }
 
-// patchType returns the content type of a patch, or "" if it is unknown. Audit events do not contain the content type,
-// so patchType derives it from the query and the body.
+// patchType returns the content type of a patch, or "" if it is unknown. Audit events do not contain it, so it is
+// derived from the query and the body.
 func patchType(e *auditlog.Event, q *query) string {
 	switch {
 	case q.forced, e.Body.Typed && q.manager: // only server-side apply uses force, or requires kind in the body
@@ -211,7 +212,7 @@ func patchType(e *auditlog.Event, q *query) string {
 	return ""
 }
 
-// interruptible is a reader whose Read returns when ctx ends.
+// interruptible is a reader whose Read also returns when ctx ends.
 type interruptible struct {
 	ctx  context.Context
 	from io.Reader

@@ -300,7 +300,7 @@ func TestLogsOfTwoClustersAreRefused(t *testing.T) {
 	recordAudit(t, AuditOptions{Logs: []string{write(t, at(0, "u1"), at(80, "u1"), at(85, "u2"), at(200, "u2"))}})
 
 	r, _ := recordAudit(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods"}), write(t, logged{id: "2", resource: "pods"})}})
-	if !noted(r, "whether they are of one cluster was not checked") {
+	if !noted(r, "could not check that all logs come from the same cluster") {
 		t.Errorf("notes %q", r.Header.Notes)
 	}
 }
@@ -324,15 +324,15 @@ func TestDamageIsCountedAndReported(t *testing.T) {
 func TestLogWithoutRequestsIsRefused(t *testing.T) {
 	refused(t, AuditOptions{Logs: []string{writeText(t, "")}}, "no audit event was found: the logs are empty")
 	refused(t, AuditOptions{Logs: []string{writeText(t, "hello\n")}}, "no audit event was found: audit.log: 1 of 1 lines are not JSON")
-	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods", user: "system:node:a"})}}, "no request is left for a trace: 1 of 1 request: kubelets 1 (100%)")
+	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods", user: "system:node:a"})}}, "all requests were left out, so there is nothing to record: 1 of 1 request: kubelets 1 (100%)")
 	refused(t, AuditOptions{Logs: []string{filepath.Join(t.TempDir(), "none.log")}}, "no such file")
-	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods"}, logged{id: "2", resource: "pods", at: 40 * 86400})}}, "a trace has at most 31 days")
-	refused(t, AuditOptions{Logs: []string{writeText(t, "\x1f\x8b\x08")}}, "its compressed data is cut or damaged")
+	refused(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods"}, logged{id: "2", resource: "pods", at: 40 * 86400})}}, "a trace covers at most 31 days")
+	refused(t, AuditOptions{Logs: []string{writeText(t, "\x1f\x8b\x08")}}, "the compressed data is truncated or damaged")
 }
 
 func TestPolicyWithoutReadsIsNoted(t *testing.T) {
 	r, _ := recordAudit(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods", verb: "create"})}})
-	if !noted(r, "the audit policy leaves reads out") {
+	if !noted(r, "the audit policy leaves out reads") {
 		t.Errorf("notes %q", r.Header.Notes)
 	}
 }

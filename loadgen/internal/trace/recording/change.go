@@ -6,11 +6,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 )
 
-// unknownUser is the user name of an actor for which only the program is known.
+// unknownUser is the user name of a client for which only the program is known.
 const unknownUser = "unknown"
 
-// change is a write that was derived from its effect on an object. actor is the program that wrote. reason is the reason
-// why the write is left out of the trace, or "".
+// change is a write that was inferred from an object's change, not from a log. actor is the program that wrote. reason
+// is why the write is left out of the trace, or "" if it is kept.
 type change struct {
 	at                                              int64 // microseconds since 1970
 	actor, verb, group, version, resource           string

@@ -33,9 +33,10 @@ type ClusterOptions struct {
 	Step func(string)
 }
 
-// Cluster counts the objects of a cluster, watches their changes during o.For, and records the changes as a trace. The
-// trace contains no reads, because watches do not show reads. Cluster lists the metadata of all objects in pages, some
-// complete objects of each resource to measure their sizes, and the pods to count them per node.
+// Cluster records the changes in a cluster during o.For as a trace. Its header contains a count of the cluster's
+// objects. The trace has only writes, because watches do not show reads. For the count, it lists the metadata of all
+// objects in pages. It also reads some complete objects of each resource to measure their sizes, and the pods to count
+// them per node.
 func Cluster(ctx context.Context, cfg *rest.Config, o ClusterOptions) (*Recording, error) {
 	resources, notes, err := watchable(cfg)
 	if err != nil {
@@ -59,7 +60,7 @@ func Cluster(ctx context.Context, cfg *rest.Config, o ClusterOptions) (*Recordin
 	}
 	c.to = time.Now()
 	c.note("only writes are seen: the trace lacks all reads (an audit log has them)")
-	c.note("the programs come from the objects' managedFields; users are unknown")
+	c.note("the actors are the programs in the objects' managedFields; users are unknown")
 	return c.write(ctx, trace.Header{Source: fmt.Sprintf("watches of %d resources for %s", len(starts), o.For), Snapshot: snapshot})
 }
 
@@ -223,8 +224,8 @@ func lastManager(object runtime.Object) (last metav1.ManagedFieldsEntry) {
 	return last
 }
 
-// managerSource returns the part of the control plane or of a node that made a change, or "" for another client. It
-// decides by the name of the field manager or, for a deletion, by the object and its controller.
+// managerSource returns the system component that made a change, or "" for another client. It derives the component
+// from the name of the field manager or, for a deletion, from the object and its controller.
 func managerSource(verb, manager string, object metav1.Object, resource schema.GroupResource) string {
 	switch manager {
 	case "kubelet":

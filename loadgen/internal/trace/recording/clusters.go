@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// accounts records the UIDs of service accounts to detect logs of several clusters. A service account keeps its UID
-// until it is recreated.
+// accounts records the UIDs of service accounts, to detect logs of different clusters. A service account keeps its UID
+// until it is deleted.
 type accounts struct {
 	seen map[accountUID]*sighting
-	// last is the account of the previous event, and at is its entry in seen. These two fields save a lookup for the
-	// next event of the same account.
+	// last is the account of the previous event, and at is its entry in seen. They save a lookup if the next event has the
+	// same account.
 	last accountUID
 	at   *sighting
 }
@@ -21,7 +21,7 @@ type accounts struct {
 // accountUID is a service account and one of its UIDs, as numbers in the string table.
 type accountUID struct{ user, uid uint32 }
 
-// sighting records where and when events of an account with one UID occurred.
+// sighting records where and when an account had one UID.
 type sighting struct {
 	logs        []int // indexes of the logs, ascending
 	first, last int64 // microseconds since 1970
@@ -46,13 +46,14 @@ func (a *accounts) note(log int, user, uid uint32, at int64) {
 	}
 }
 
-// overlap is the maximum time for which two UIDs of a service account may occur in one cluster at the same time. They
-// may occur together because kube-apiserver caches tokens for 10 seconds.
+// overlap is the maximum time for which two UIDs of a service account may occur in logs of one cluster. After an
+// account is recreated, its old UID remains valid for a short time, because kube-apiserver caches tokens for 10
+// seconds.
 const overlap = time.Minute
 
-// check returns an error if the logs come from several clusters. The logs do if a service account has two UIDs at the
-// same time, or if no service account that occurs in two logs has the same UID in both. compared is false if no two logs
-// contain the same service account.
+// check returns an error if the logs come from several clusters. That is certain if a service account has two UIDs at
+// the same time. It is assumed if service accounts occur in two logs and none of them has the same UID in both.
+// compared is false if no two logs contain the same service account.
 func (a *accounts) check(text func(uint32) string, logs []string) (compared bool, err error) {
 	byUser := map[uint32][]accountUID{}
 	for key := range a.seen {
@@ -102,7 +103,7 @@ func (a *accounts) check(text func(uint32) string, logs []string) (compared bool
 	return len(shared) > 0, nil
 }
 
-// pairOfLogs compares the service accounts that occur in two logs.
+// pairOfLogs is the result of comparing the service accounts in two logs. user and uids are the first difference.
 type pairOfLogs struct {
 	same  bool // whether an account has the same UID in both logs
 	count int  // number of accounts with different UIDs

@@ -10,15 +10,16 @@ import (
 // span is the time from the first to the last event of a log, in microseconds since 1970.
 type span struct{ from, to int64 }
 
-// Thresholds below which gaps in the logs are ignored.
+// Gaps in the logs are ignored if they are shorter than shortestGap. Times with logs of fewer API servers are ignored
+// if they sum to less than shortestShare, or to less than the fraction smallestShare of the total time.
 const (
 	shortestGap   = time.Minute
 	smallestShare = 0.05
 	shortestShare = 10 * time.Second
 )
 
-// coverage returns notes about gaps in the logs, and about times for which only some of several API servers have logs.
-// It cannot detect such times if a log was given twice.
+// coverage returns notes about times without any log, and about times with logs of only some of several API servers. It
+// does not report the latter if twice is set, because a log was given twice.
 func coverage(spans []span, twice bool) (notes []string) {
 	type edge struct {
 		at   int64
@@ -28,7 +29,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 	for _, s := range spans {
 		edges = append(edges, edge{s.from, 1}, edge{s.to, -1})
 	}
-	// If one log begins where another ends, there is no gap between them.
+	// Begins come before ends, so that there is no gap if one log begins when another ends.
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.step, a.step)) })
 	type stretch struct {
 		span
@@ -44,8 +45,8 @@ func coverage(spans []span, twice bool) (notes []string) {
 		}
 		logs += e.step
 	}
-	// The number of servers is the maximum number of logs that cover the same time. A number of logs counts only if it
-	// applies to a significant part of the total time.
+	// The number of servers is the largest number of logs that cover the same time, for a significant share of the total
+	// time.
 	times := map[int]int64{}
 	servers := 0
 	for _, s := range stretches {
@@ -71,7 +72,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 		}
 	}
 	if float64(fewer) >= smallestShare*float64(total) && fewer >= shortestShare.Microseconds() && servers > 1 && !twice {
-		notes = append(notes, fmt.Sprintf("logs of %d API servers overlap, but there are fewer in %.0f%% of the time: requests are missing then (record --from %s --to %s, or add the other logs)",
+		notes = append(notes, fmt.Sprintf("logs of %d API servers overlap, but fewer logs cover %.0f%% of the time, in which requests are missing (record --from %s --to %s, or add the other logs)",
 			servers, 100*float64(fewer)/float64(total), clock(from), clock(to)))
 	}
 	return notes

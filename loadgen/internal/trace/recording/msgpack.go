@@ -17,7 +17,7 @@ type unpacker struct {
 	depth int
 }
 
-// Limits of a value. If a value exceeds them, the file is damaged.
+// Limits of a value. A file that exceeds them is treated as damaged.
 const (
 	deepestValue  = 200
 	longestString = 16 << 20
@@ -77,7 +77,7 @@ func (u *unpacker) value() (any, error) {
 	return nil, fmt.Errorf("it has a value of type 0x%02x, which these traces do not use", c)
 }
 
-// number reads a big-endian number.
+// number reads a big-endian number of the given size in bytes.
 func (u *unpacker) number(bytes int) (uint64, error) {
 	var buf [8]byte
 	if _, err := io.ReadFull(u.from, buf[8-bytes:]); err != nil {
@@ -100,7 +100,7 @@ func (u *unpacker) signed(bytes int) (any, error) {
 	return int64(n<<shift) >> shift, err
 }
 
-// sized reads a size and then a value of that size.
+// sized reads a length, which has the given size in bytes, and then calls read with it.
 func (u *unpacker) sized(bytes int, read func(int) (any, error)) (any, error) {
 	n, err := u.number(bytes)
 	if err != nil {
@@ -150,13 +150,14 @@ func (u *unpacker) object(length int) (any, error) {
 	return all, nil
 }
 
-// mapLength reads the head of a map and returns its length. The caller then reads the keys and values.
+// mapLength reads the header of a map and returns its length. The caller then reads the keys and values.
 func (u *unpacker) mapLength() (int, error) { return u.head(0x80, 0xde) }
 
-// arrayLength reads the head of an array and returns its length. The caller then reads the values.
+// arrayLength reads the header of an array and returns its length. The caller then reads the values.
 func (u *unpacker) arrayLength() (int, error) { return u.head(0x90, 0xdc) }
 
-// head reads the head of a map or an array. The head has a short form, or a length of 16 or 32 bits.
+// head reads the header of a map or array: one byte for up to 15 elements, otherwise followed by a length of 16 or 32
+// bits.
 func (u *unpacker) head(short, long byte) (int, error) {
 	c, err := u.from.ReadByte()
 	switch {
@@ -168,7 +169,7 @@ func (u *unpacker) head(short, long byte) (int, error) {
 		n, err := u.number(2 << (c - long))
 		return int(n), err
 	}
-	return 0, fmt.Errorf("a value of type 0x%02x is where a map or a list belongs", c)
+	return 0, fmt.Errorf("found a value of type 0x%02x instead of a map or a list", c)
 }
 
 // cutOff converts an io.EOF within a value to io.ErrUnexpectedEOF.

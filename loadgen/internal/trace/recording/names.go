@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// names replaces names by hashes. Equal names get equal hashes. The hashes cannot be guessed, because the key is random
-// for each recording and is not stored. The zero value keeps all names.
+// names replaces names by hashes. Equal names get equal hashes. A name cannot be found by hashing guesses, because the
+// key is random for each recording and is not stored. The zero value keeps all names.
 type names struct {
 	mac      hash.Hash
 	encoding *base32.Encoding
@@ -36,8 +36,8 @@ func newNames() *names {
 // alphabet contains only characters that are valid in Kubernetes names.
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
-// hash returns a hash of name with 14 characters, which is a valid name for any Kubernetes object. It does not change an
-// empty name or the name of a namespace that every cluster has.
+// hash returns a hash of name with 14 characters, which is a valid name for any Kubernetes object. It keeps an empty
+// name and the names of namespaces that every cluster has.
 func (n *names) hash(name string) string {
 	if n.mac == nil {
 		return name
@@ -60,8 +60,8 @@ func (n *names) hash(name string) string {
 	return hashed
 }
 
-// object hashes the name of an object. It does not change names that contain the name of an API group, because the trace
-// contains the name of the group anyway.
+// object hashes the name of an object. It keeps names that contain an API group, because the trace contains the group
+// anyway.
 func (n *names) object(group, resource, name string) string {
 	if group == "apiextensions.k8s.io" && resource == "customresourcedefinitions" || group == "apiregistration.k8s.io" && resource == "apiservices" {
 		return name
@@ -69,8 +69,8 @@ func (n *names) object(group, resource, name string) string {
 	return n.hash(name)
 }
 
-// user hashes a user name. For service accounts and nodes, it hashes only the parts that are names. It does not change
-// other user names that begin with "system:".
+// user hashes a user name. In the names of service accounts and nodes, it hashes only the namespace, account or node.
+// It keeps other user names that begin with "system:".
 func (n *names) user(name string) string {
 	if n.mac == nil {
 		return name
@@ -88,7 +88,7 @@ func (n *names) user(name string) string {
 	return n.hash(name)
 }
 
-// labelSelector hashes the values in a label selector. If the selector is invalid, labelSelector hashes the whole text.
+// labelSelector hashes the values in a label selector or, if the selector is invalid, the whole text.
 func (n *names) labelSelector(text string) string {
 	if n.mac == nil || text == "" {
 		return text
@@ -116,7 +116,8 @@ func (n *names) labelSelector(text string) string {
 	return strings.Join(parts, ",")
 }
 
-// fieldSelector hashes the values in a field selector that are names.
+// fieldSelector hashes those values in a field selector that may be names. If the selector is invalid, it hashes the
+// whole text.
 func (n *names) fieldSelector(text string) string {
 	if n.mac == nil || text == "" {
 		return text
@@ -136,7 +137,7 @@ func (n *names) fieldSelector(text string) string {
 	return strings.Join(parts, ",")
 }
 
-// isKind reports whether all values of a field are defined by Kubernetes, so that they need no hash.
+// isKind reports whether the values of a field are predefined, such as phases and kinds, so that they need no hash.
 func isKind(field string) bool {
 	switch field {
 	case "status.phase", "type", "reason", "reportingComponent", "source", "spec.unschedulable", "spec.restartPolicy", "spec.schedulerName",

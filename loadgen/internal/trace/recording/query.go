@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// query holds the query parameters of a request that are needed for a trace.
+// query holds those query parameters of a request that a trace needs.
 type query struct {
 	labels, fields, revision     []byte
 	limit                        int64

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// Recording describes a written trace and its source.
+// Recording is the result of a recording: the trace that was written, and the size of its source.
 type Recording struct {
 	// Lines and Events are the numbers of lines and events in the source.
 	Lines  int64 `json:"lines,omitempty"`
@@ -27,16 +27,16 @@ type Recording struct {
 type recorder struct {
 	out       string
 	keepNames bool
-	// from and to limit the recorded time. Zero means no limit on that side.
+	// from and to limit the recorded time. A zero time means no limit.
 	from, to time.Time
 
 	strings *stringTable
 	records *records
-	spans   []span // one for each source
+	spans   []span // time that each log covers
 	lines   int64
 	events  int64
-	changes uint64
-	dropped map[string]int64
+	changes uint64           // number of calls of change
+	dropped map[string]int64 // number of requests that were left out, by reason
 	notes   []string
 }
 
@@ -48,7 +48,7 @@ func (rec *recorder) note(format string, args ...any) {
 	rec.notes = append(rec.notes, fmt.Sprintf(format, args...))
 }
 
-// micros returns t in microseconds since 1970. For the zero time it returns the smallest int64.
+// micros returns t in microseconds since 1970, or the smallest int64 for the zero time.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MinInt64
@@ -59,8 +59,8 @@ func micros(t time.Time) int64 {
 // window is the time that a trace covers, in microseconds since 1970.
 type window struct{ start, end int64 }
 
-// window returns the time that the trace covers: from --from to --to. By default, it starts when the request that ended
-// first was received, because the logs lack requests that ended before that. By default, it ends at the last event.
+// window returns the time that the trace covers: from --from to --to. The default start is when the first request to
+// end was received, because earlier requests may be missing in the logs. The default end is the last event.
 func (rec *recorder) window() (w window) {
 	first := int64(math.MaxInt64)
 	w.start, w.end = math.MaxInt64, math.MinInt64
@@ -86,16 +86,16 @@ func (rec *recorder) window() (w window) {
 	return w
 }
 
-// placed is a request with times relative to the window.
+// placed is the position of a request in the window. dropped is the reason why the request is left out, or "".
 type placed struct {
 	at, took  trace.Micros
 	dropped   string
-	carried   bool // a long-running request that was open when the window began
+	carried   bool // long-running, and open when the window began
 	unended   bool // the logs lack its end
-	stillOpen bool // a long-running request that was open when the window ended
+	stillOpen bool // long-running, and open when the window ended
 }
 
-// place returns the times of a request relative to the window, or the reason why the request is left out.
+// place returns the position of a request in the window.
 func (w window) place(r *record, s *shape) (p placed) {
 	p.dropped = s.dropped
 	at, end := r.at, r.end
@@ -128,7 +128,7 @@ type actor struct{ user, as, agent uint32 }
 
 func (s *shape) actor() actor { return actor{s.user, s.as, s.agent} }
 
-// write writes the trace of all records. h holds the header fields that depend on the source of the records.
+// write writes the recorded requests as a trace. h has those header fields that depend on the source.
 func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, error) {
 	duplicates := rec.records.pair()
 	w := rec.window()
@@ -149,10 +149,10 @@ func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, err
 		return nil
 	})
 	if w.end-w.start > trace.Longest.Microseconds() {
-		return nil, exitcode.Usagef("the source is from %s to %s, a trace has at most 31 days (record a part with --from and --to)", clock(w.start), clock(w.end))
+		return nil, exitcode.Usagef("the source covers %s to %s, but a trace covers at most 31 days (record a part with --from and --to)", clock(w.start), clock(w.end))
 	}
 	if kept == 0 {
-		return nil, exitcode.Usagef("no request is left for a trace: %s", dropped(rec.dropped))
+		return nil, exitcode.Usagef("all requests were left out, so there is nothing to record: %s", dropped(rec.dropped))
 	}
 	rec.notes = append(rec.notes, coverage(rec.spans, duplicates > 0)...)
 	for _, n := range []struct {
@@ -162,7 +162,7 @@ func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, err
 		{duplicates, "events that are in the logs more than once, and count once"},
 		{carried, "watches that were open before the trace begins, and begin with it"},
 		{open, "watches that were open at the trace's end, and run until then"},
-		{unended, "requests without an end in the logs, whose code and time are not known"},
+		{unended, "requests without an end in the logs, so that their status code and duration are unknown"},
 	} {
 		if n.count > 0 {
 			rec.note("%s: %d", n.what, n.count)
@@ -193,7 +193,7 @@ func count(yes bool) int64 {
 	return 0
 }
 
-// actors numbers the actors in descending order of their number of requests.
+// actors assigns an index to each actor, in descending order of requests.
 func (rec *recorder) actors(requests map[actor]int64, names *names) (of map[actor]int, all []trace.Actor) {
 	keys := make([]actor, 0, len(requests))
 	for key := range requests {
@@ -251,7 +251,8 @@ func (rec *recorder) writeRequests(ctx context.Context, h trace.Header, w window
 	return tally.Summary(h.Length), nil
 }
 
-// described returns a function that returns, from a cache, the fields that all requests of a shape have in common.
+// described returns a function that returns, for the index of a shape, the fields that all requests of the shape have
+// in common. The function caches them.
 func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) trace.Request {
 	made := map[uint32]trace.Request{}
 	text := rec.strings.string
@@ -275,5 +276,5 @@ func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) 
 	}
 }
 
-// mostMade is the maximum number of shapes in the cache of the function that described returns.
+// mostMade is the maximum number of shapes that this function caches.
 const mostMade = 1 << 14

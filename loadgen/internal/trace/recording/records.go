@@ -8,11 +8,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 )
 
-// record is an event or, after pair was called, a request. It is small and has no pointers.
+// record is an event of a log. pair merges the events of each request into one record. It has no pointers, to keep
+// garbage collection cheap.
 type record struct {
 	id uint64 // hash of the auditID
-	// at is the time at which the request was received, and end is the time of the stage. Both are in microseconds since
-	// 1970. After pair was called, end is zero if the request has not ended.
+	// at is when the request was received, and end is when it reached its stage, in microseconds since 1970.
 	at, end int64
 	// shape is an index into records.shapes. name and revision are indexes into the string table.
 	shape, name, revision uint32
@@ -21,9 +21,10 @@ type record struct {
 	stage                 auditlog.Stage
 }
 
-// shape holds the fields that many requests have in common, as indexes into the string table.
+// shape holds the fields that many requests have in common. Texts are indexes into the string table.
 type shape struct {
-	// dropped is the reason why the requests are left out. If it is set, all other fields except longRunning are empty.
+	// dropped is the reason why the requests are left out, or "". If it is set, all other fields except longRunning are
+	// empty.
 	dropped     string
 	longRunning bool
 
@@ -35,11 +36,11 @@ type shape struct {
 	paged, initialEvents, dryRun                bool
 }
 
-// buckets is the number of parts into which the records are divided by their id. All events of a request are in the same
-// part. When a part grows, only that part is copied.
+// buckets is the number of parts into which the records are divided by id. The events of a request are in the same
+// part. When a slice grows, only one part is copied.
 const buckets = 64
 
-// records holds all events of the logs.
+// records holds the events of all logs.
 type records struct {
 	parts   [buckets][]record
 	shapes  []shape
@@ -64,7 +65,7 @@ func (r *records) add(rec record) {
 	*part = append(*part, rec)
 }
 
-// shape returns the index of a shape. It adds the shape if the shape is new.
+// shape returns the index of a shape, and adds the shape if it is new.
 func (r *records) shape(s shape) uint32 {
 	number, ok := r.numbers[s]
 	if !ok {
@@ -138,7 +139,7 @@ func (r *records) each(visit func(*record) error) error {
 	return nil
 }
 
-// cursors is a heap of the unvisited records of each part, ordered by the first of these records.
+// cursors is a heap of the unvisited records of each part, ordered by their first record.
 type cursors [][]record
 
 func (c cursors) Len() int      { return len(c) }

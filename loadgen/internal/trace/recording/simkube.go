@@ -25,11 +25,12 @@ type SimKubeOptions struct {
 	KeepNames bool
 }
 
-// simKubeVersion is the version of SimKube's trace format, according to sk-core/src/trace in release 2.7.
+// simKubeVersion is the supported version of SimKube's trace format (sk-core/src/trace in release 2.7).
 const simKubeVersion = 2
 
-// SimKube converts a SimKube trace to Stormglass's trace format. The first apply of an object becomes a create, and
-// later ones become updates. If the file is invalid, SimKube returns a usage error.
+// SimKube converts a SimKube trace to a Stormglass trace. SimKube records objects that were applied or deleted; the
+// first apply of an object becomes a create, later ones become updates. If the file is invalid, SimKube returns a usage
+// error.
 func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	f, err := userfile.Open(o.File, math.MaxInt64)
 	if err != nil {
@@ -42,9 +43,9 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, exitcode.Usagef("SimKube trace %s: it ends within its data (the file is cut)", o.File)
+		return nil, exitcode.Usagef("SimKube trace %s: the data is incomplete (the file is truncated)", o.File)
 	case err != nil:
-		return nil, exitcode.Usagef("SimKube trace %s: %w (a .sktrace of version %d is read)", o.File, err, simKubeVersion)
+		return nil, exitcode.Usagef("SimKube trace %s: %w (loadgen reads .sktrace files of version %d)", o.File, err, simKubeVersion)
 	case s.events == 0:
 		return nil, exitcode.Usagef("SimKube trace %s: it has no event", o.File)
 	}
@@ -52,7 +53,7 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 		s.note("%d objects have no kind or name and are left out", s.skipped)
 	}
 	s.note("SimKube's times are whole seconds: all requests of a second are placed at its start")
-	s.note("resources are guessed from kinds, as kubectl's users would write them")
+	s.note("the names of resources are guessed from the kinds of the objects")
 	s.note("the lifecycles of pods are not carried over (scenarios say how long pods live)")
 	s.from, s.to = time.Unix(s.first, 0), time.Unix(s.last, 0)
 	return s.write(ctx, trace.Header{Source: fmt.Sprintf("SimKube trace, %d events", s.events)})
@@ -81,7 +82,7 @@ func (s *simKube) read(ctx context.Context) error {
 		}
 		if key == "events" {
 			if !version {
-				return errors.New("its version does not come first")
+				return errors.New("the version must be the first field")
 			}
 			if err := s.readEvents(ctx); err != nil {
 				return err
@@ -120,7 +121,7 @@ func (s *simKube) readEvents(ctx context.Context) error {
 			return fmt.Errorf("event %d has no ts", s.events+1)
 		}
 		if s.events > 0 && at < s.last {
-			return fmt.Errorf("event %d is before the one above it", s.events+1)
+			return fmt.Errorf("event %d is earlier than the previous event", s.events+1)
 		}
 		if s.events == 0 {
 			s.first = at

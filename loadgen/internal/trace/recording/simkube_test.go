@@ -119,11 +119,11 @@ func TestBadSimKubeTraceIsRefused(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"cut":               {good[:len(good)/2], "it ends within its data (the file is cut)"},
-		"empty":             {nil, "it ends within its data"},
-		"JSON":              {[]byte("{}"), "a value of type 0x7b is where a map or a list belongs"},
-		"another version":   {pack(nil, other), "its version is 3 (a .sktrace of version 2 is read)"},
-		"version last":      {pack(nil, swapped), "its version does not come first"},
+		"cut":               {good[:len(good)/2], "the data is incomplete (the file is truncated)"},
+		"empty":             {nil, "the data is incomplete"},
+		"JSON":              {[]byte("{}"), "found a value of type 0x7b instead of a map or a list"},
+		"another version":   {pack(nil, other), "its version is 3 (loadgen reads .sktrace files of version 2)"},
+		"version last":      {pack(nil, swapped), "the version must be the first field"},
 		"no event":          {pack(nil, []entry{{"version", 2}}), "it has no event"},
 		"deep":              {append(pack(nil, []entry{{"version", 2}})[:0], append([]byte{0x81, 0xa1, 'x'}, []byte(strings.Repeat("\x91", 1000))...)...), "it is nested too deeply"},
 		"a string too long": {[]byte{0x81, 0xa1, 'x', 0xdb, 0xff, 0xff, 0xff, 0xff}, "more than 16 MiB"},

@@ -18,14 +18,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// page is the maximum number of objects in one page of a list. sample is the maximum number of objects of a resource
-// that are read to measure their size.
+// page is the maximum number of objects in one page of a list. sample is the maximum number of complete objects of a
+// resource that are read.
 const (
 	page   = 500
 	sample = 50
 )
 
-// snapshot counts the objects of resources. If a resource cannot be listed, it adds a note and skips the resource.
+// snapshot counts the objects of all resources. It also returns from where to watch each resource. It skips a resource
+// that cannot be listed, and adds a note.
 func (c *clusterRecording) snapshot(ctx context.Context, resources []schema.GroupVersionResource) (*trace.Snapshot, []resourceStart, error) {
 	core, err := kubernetes.NewForConfig(c.cfg)
 	if err != nil {
@@ -57,7 +58,7 @@ func (c *clusterRecording) snapshot(ctx context.Context, resources []schema.Grou
 		}
 	}
 	if len(starts) == 0 {
-		return nil, nil, exitcode.Usagef("this identity may list nothing in the cluster (give it the ClusterRole view)")
+		return nil, nil, exitcode.Usagef("this identity is not allowed to list any resource in the cluster (give it the ClusterRole view)")
 	}
 	if s.PodsPerNode, err = podsPerNode(ctx, core, s.Nodes); err != nil && !apierrors.IsForbidden(err) {
 		return nil, nil, exitcode.Environmentf("list pods: %w", err)
@@ -94,7 +95,7 @@ func (c *clusterRecording) count(ctx context.Context, r schema.GroupVersionResou
 	}
 }
 
-// sizes measures the sizes of the first objects of a resource, ordered by name. It does not read Secrets.
+// sizes measures the sizes of the first objects in a list of a resource. It does not read Secrets.
 func (c *clusterRecording) sizes(ctx context.Context, client rest.Interface, r schema.GroupVersionResource, count *trace.ResourceCount) error {
 	if r.Group == "" && r.Resource == "secrets" {
 		return nil

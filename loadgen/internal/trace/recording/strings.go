@@ -2,19 +2,20 @@ package recording
 
 import "hash/maphash"
 
-// stringTable assigns numbers to strings. Its overhead is a few bytes for each string. Number 0 is the empty string.
+// stringTable assigns a number to each distinct string, with a few bytes of overhead per string. The empty string has
+// number 0.
 type stringTable struct {
 	seed  maphash.Seed
 	bytes []byte
 	ends  []uint32 // end of string i+1 in bytes
-	slots []uint32 // hash table with open addressing
+	slots []uint32 // hash table of numbers with open addressing; 0 is a free slot
 }
 
 func newStringTable() *stringTable {
 	return &stringTable{seed: maphash.MakeSeed(), slots: make([]uint32, 1024)}
 }
 
-// number returns the number of a string. If the string is new, number adds it to the table.
+// number returns the number of a string, and adds the string if it is new.
 func (t *stringTable) number(text []byte) uint32 {
 	if len(text) == 0 {
 		return 0
@@ -31,7 +32,7 @@ func (t *stringTable) number(text []byte) uint32 {
 	return t.slots[slot]
 }
 
-// slot returns the index of a string in the hash table, or the free index for it.
+// slot returns the index in slots of a string or, if it is new, of the free slot for it.
 func (t *stringTable) slot(text []byte) int {
 	mask := len(t.slots) - 1
 	at := int(maphash.Bytes(t.seed, text)) & mask
@@ -62,5 +63,5 @@ func (t *stringTable) text(number uint32) []byte {
 
 func (t *stringTable) string(number uint32) string { return string(t.text(number)) }
 
-// full reports whether the table is almost full: its offsets have only 32 bits.
+// full reports whether the table is almost full. Its offsets have only 32 bits.
 func (t *stringTable) full() bool { return len(t.bytes) > 3<<30 }

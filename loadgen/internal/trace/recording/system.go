@@ -22,8 +22,8 @@ const (
 	beforeStart    = "received before the trace begins"
 )
 
-// systemSource returns the part of the control plane or of a node that sent a request, or "" for another client. It uses
-// the user names of kubeadm and of managed clusters.
+// systemSource returns the system component that sent a request, or "" for another client. It recognizes the user names
+// of kubeadm and of managed clusters.
 func systemSource(user, agent string) string {
 	switch user {
 	case "system:kube-controller-manager":
@@ -65,8 +65,8 @@ func systemSource(user, agent string) string {
 }
 
 // isController reports whether a service account belongs to a controller of kube-controller-manager
-// (bootstrappolicy/controller_policy.go, and the names in older releases). The suffix -controller alone does not show
-// this, because add-ons use it too.
+// (bootstrappolicy/controller_policy.go, and the names in older releases). The suffix -controller is not sufficient,
+// because add-ons use it, too.
 func isController(account string) bool {
 	switch account {
 	case "attachdetach-controller", "bootstrap-signer", "certificate-controller", "clusterrole-aggregation-controller", "cronjob-controller",

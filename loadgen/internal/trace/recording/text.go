@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// mostRows is the maximum number of rows in a table. One more row sums up all other groups.
+// mostRows is the maximum number of rows in a table. An additional row sums up all remaining groups.
 const mostRows = 10
 
 // WriteText writes a recording as text for a terminal.
@@ -40,7 +40,8 @@ func WriteText(to io.Writer, r *Recording) error {
 	return err
 }
 
-// dropped returns the number of requests that were left out for each reason, with the percentage of all requests.
+// dropped returns a text with the number and percentage of requests that were left out for each reason. kept are the
+// numbers of requests that were kept.
 func dropped(reasons map[string]int64, kept ...int64) string {
 	total := int64(0)
 	for _, n := range reasons {

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 

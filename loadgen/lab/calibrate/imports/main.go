@@ -126,7 +126,7 @@ func (o options) try(ctx context.Context, e example) (row, error) {
 	}
 	last := lines[len(lines)-1]
 	var carried, of int
-	if _, err := fmt.Sscanf(last[strings.Index(last, ": ")+2:], "%d of %d parts carried over whole, %d remark", &carried, &of, &r.remarks); err != nil {
+	if _, err := fmt.Sscanf(last[strings.Index(last, ": ")+2:], "%d of %d parts imported completely, %d remark", &carried, &of, &r.remarks); err != nil {
 		return r, fmt.Errorf("read %q: %w", last, err)
 	}
 	r.parts = fmt.Sprintf("%d of %d", carried, of)

@@ -12,8 +12,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 	"github.com/stormglass/stormglass/loadgen/internal/ab"
+	"github.com/stormglass/stormglass/loadgen/lab/calibrate/runner"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 

@@ -11,15 +11,15 @@ type Report struct {
 	// Violations are the violations found, in the order of the checks. The history passes if Violations and Unjudged
 	// are empty.
 	Violations []result.Violation
-	// Linearizable is "yes", "no" or "unknown". It is "unknown" if a search took too long and no register was found to
-	// be wrong.
+	// Linearizable is "yes", "no" or "unknown". It is "unknown" if a search took too long and no register was found
+	// to be not linearizable.
 	Linearizable string
-	// Unjudged lists what could not be judged, one line for each reason.
+	// Unjudged has one line for each part of the history that could not be judged, with the reason.
 	Unjudged []string
 	// Hidden is the number of changes that relists skipped. CachedOld is the number of cached reads that returned an
-	// older version than the client knew. Kubernetes allows both.
+	// older version than the client already knew. Kubernetes allows both.
 	Hidden, CachedOld int64
-	// UnknownHappened is the number of writes of unknown outcome whose effect was observed.
+	// UnknownHappened is the number of writes whose outcome was unknown to the client and whose effect was observed.
 	UnknownHappened int64
 	// Pictures show the first few registers that are not linearizable.
 	Pictures []Picture
@@ -34,7 +34,8 @@ type Picture struct {
 const mostPictures = 3
 
 // Check judges a history. limit, which must be positive, is the time limit for all searches for a linear order
-// together. Check may take longer to find the first wrong operation.
+// together. If a register is not linearizable, Check takes longer, because it also searches for the first wrong
+// operation.
 func Check(h *History, limit time.Duration) Report {
 	s, wrong := observedStates(h)
 	r := Report{Violations: wrong, UnknownHappened: s.unknownHappened()}

@@ -3,7 +3,7 @@
 // replaces and writes a unique value. So every observed state identifies the write that made it, and the writes of a
 // register form a chain.
 //
-// The following is checked, each by a pure function:
+// The package checks the following, each by a pure function:
 //
 //   - linear.go: there is an order of a register's operations that agrees with
 //     their times and in which every answer is right (Herlihy and Wing 1990);
@@ -14,9 +14,9 @@
 //   - watchers.go: a watch delivers every change once and in order;
 //   - states.go: every observed state was made by a write.
 //
-// Versions are resourceVersions and are compared as numbers. Kubernetes guarantees that they can be compared since 1.35
-// (KEP-5504). Before, they were in fact etcd's revisions, which grow with each write.
+// Versions are resourceVersions and are compared as numbers. Kubernetes guarantees that they can be compared since
+// 1.35 (KEP-5504). In earlier releases they are etcd's revisions, which increase with each write.
 //
-// Report.Unjudged lists what could not be judged: a search that took too long, a register without a final read, or a
-// watcher that was not connected at the end. A history with an entry in Unjudged does not pass.
+// Report.Unjudged lists the parts of the history that could not be judged, for example because a search took too
+// long, a register has no final read, or a watcher was not connected at the end. Such a history does not pass.
 package check

@@ -13,11 +13,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// pictured is the maximum number of operations in a picture. The memory of a picture grows with their square.
+// pictured is the maximum number of operations in a picture. The memory for a picture grows with the square of that
+// number.
 const pictured = 60
 
-// explain finds, by binary search, the first operation of the last part that fits no linear order, and draws the
-// operations up to it. limit is the time limit of each search.
+// explain finds, by binary search, the first operation of the last part that does not fit into any linear order. It
+// returns a violation and an HTML page that shows the operations up to it, or nil instead of the page if none can be
+// drawn. limit is the time limit of each search.
 func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	part := parts[len(parts)-1]
 	begin, all := part.begin, slices.Clone(part.all)
@@ -48,8 +50,8 @@ func explain(parts []segment, limit time.Duration) (result.Violation, []byte) {
 	return wrong, draw(begin, all)
 }
 
-// until returns the part of a history until the return of its n-th operation. It includes the writes in flight at that
-// time, which may have happened. all must be sorted by return time.
+// until returns the operations that had returned when the n-th operation returned, and the writes in flight at that
+// time, which may have taken effect. all must be sorted by return time.
 func until(all []porcupine.Operation, n int) []porcupine.Operation {
 	some := slices.Clone(all[:n])
 	end := all[n-1].Return
@@ -63,7 +65,7 @@ func until(all []porcupine.Operation, n int) []porcupine.Operation {
 	return some
 }
 
-// draw returns an HTML page with the last operations. It returns nil if these operations alone do not show the
+// draw returns an HTML page with the last operations of all. It returns nil if these operations alone do not show the
 // violation.
 func draw(begin register, all []porcupine.Operation) []byte {
 	if cut := len(all) - pictured; cut > 0 {
@@ -79,7 +81,7 @@ func draw(begin register, all []porcupine.Operation) []byte {
 		}
 	}
 	for i := range all {
-		if all[i].Return == horizon { // it never returned: draw it in its own row, up to the right edge
+		if all[i].Return == horizon { // draw an operation that never returned in its own row, up to the right edge
 			all[i].ClientId, all[i].Return = rows, end+1
 			rows++
 		}

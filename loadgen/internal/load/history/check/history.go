@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// History holds all observations of clients and watchers. Times are relative to its start, on one monotonic clock.
+// History contains all operations of clients and all events of watchers. Times are relative to its start, on one
+// monotonic clock.
 type History struct {
 	Registers  []Register
 	Operations []Operation // in any order; a client's operations do not overlap
@@ -47,10 +48,10 @@ const (
 	Conflict
 	// Absent means that a write was refused because the object does not exist.
 	Absent
-	// Refused means that the operation was not executed, for a reason that says nothing about the register.
+	// Refused means that the operation was not executed, for a reason that does not depend on the register's state.
 	Refused
-	// Unknown means that the operation may have been executed, or may still be executed later. Return is then the time
-	// at which the client gave up.
+	// Unknown means that the operation may have been executed, or may still be executed later. Return is then when
+	// the client gave up.
 	Unknown
 )
 
@@ -62,7 +63,7 @@ func (o Outcome) String() string {
 // MarshalText writes the name.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// Foreign is the value of an object whose data is not the value of a register.
+// Foreign stands for the value of an object whose data is not a value that this load writes.
 const Foreign = math.MaxUint64
 
 // Operation is one read or write of a client.
@@ -71,7 +72,7 @@ type Operation struct {
 	Register int // index of the register
 	Kind     Kind
 	Outcome  Outcome
-	// Final marks a read that follows all writes and so returns the final state.
+	// Final marks a read after all writes, which returns the final state.
 	Final bool
 	// Call is the time just before the request was sent. Return is the time just after the answer arrived.
 	Call, Return time.Duration
@@ -85,10 +86,10 @@ type Operation struct {
 
 // Watcher is one client that watched all registers.
 type Watcher struct {
-	// Start is the version from which the watcher watched.
+	// Start is the version at which the watch began.
 	Start   uint64
 	Entries []Entry // in the order of their arrival
-	// Live means that the watch was established at the end of the history, so that events that are missing are really
+	// Live means that the watch was established at the end of the history. Events that are missing then are really
 	// lost.
 	Live bool
 }

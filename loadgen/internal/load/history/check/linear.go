@@ -7,13 +7,13 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// step is an operation in the form that the search for a linear order uses.
+// step is an operation, as input to the search for a linear order.
 type step struct {
 	kind     stepKind
 	expected uint64
 	made     state // the state that the write makes or the read returns
-	// perhaps marks a write that may not have happened. It has no effect if the register's version is not the expected
-	// one.
+	// perhaps marks a write that may not have been executed. If the register does not have the expected version, such
+	// a write has no effect.
 	perhaps bool
 }
 
@@ -32,7 +32,8 @@ const unobservedVersion = math.MaxUint64
 // horizon is the return time of an operation that never returned.
 const horizon = math.MaxInt64
 
-// register is the state of a register during the search. anything means that the state is not known.
+// register is the state of a register during the search. anything means that the state is unknown and matches every
+// operation.
 type register struct {
 	state
 	anything bool
@@ -87,11 +88,11 @@ func (s step) String() string {
 	case reads:
 		return "read " + s.made.String()
 	case conflicts:
-		return fmt.Sprintf("write over %d: conflict", s.expected)
+		return fmt.Sprintf("write over version %d: conflict", s.expected)
 	case vanished:
-		return fmt.Sprintf("write over %d: not found", s.expected)
+		return fmt.Sprintf("write over version %d: not found", s.expected)
 	}
-	text := fmt.Sprintf("write over %d: %s", s.expected, s.made)
+	text := fmt.Sprintf("write over version %d: %s", s.expected, s.made)
 	if s.perhaps {
 		text += " (perhaps)"
 	}

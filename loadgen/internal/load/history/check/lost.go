@@ -6,9 +6,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// lost finds acknowledged writes that are not in the chain of versions that leads to the final state of a register.
-// Such a write was undone, or another write replaced the same version. A register without a final read cannot be
-// judged.
+// lost finds acknowledged writes that are not in the chain of versions that leads to a register's final state. Such a
+// write was undone, or another write replaced the same version. lost cannot judge a register that has no final read.
 func lost(s *states) (wrong []result.Violation, unjudged []string) {
 	final := make([]*Operation, len(s.h.Registers))
 	acknowledged := make([][]*Operation, len(s.h.Registers))
@@ -52,8 +51,8 @@ func lost(s *states) (wrong []result.Violation, unjudged []string) {
 }
 
 // chain follows the writes that led to a state back to the first version of the register. It returns their values by
-// version. The values are complete above version low, at which chain found a state that no client wrote or that was
-// never observed.
+// version. The values are complete for versions above low. If low is not the first version, chain could not continue
+// there, because no client wrote that state or it was never observed.
 func (s *states) chain(register int, end state) (values map[uint64]uint64, low uint64) {
 	values = map[uint64]uint64{}
 	first := s.h.Registers[register].Version

@@ -8,11 +8,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// mostTogether is the maximum number of operations of one register that overlap without a gap. Searching that many
-// takes 50 MB.
+// mostTogether is the maximum length of a segment that is searched. Searching a segment of that length takes 50 MB.
 const mostTogether = 20_000
 
-// explainWithin is the time limit of each search in the binary search for the first wrong operation.
+// explainWithin is the time limit of each step of the binary search for the first operation that fits no linear
+// order.
 const explainWithin = 2 * time.Second
 
 // order checks that each register is linearizable. Checking registers separately suffices (Herlihy and Wing 1990,
@@ -27,7 +27,7 @@ func (r *Report) order(s *states, limit time.Duration) {
 	end := time.Now().Add(limit)
 	for i, at := range s.h.Registers {
 		all := steps(s, operations[i], newest[i])
-		// The time that one register does not use is available to the registers after it.
+		// A register that needs less than its share leaves the time to the registers after it.
 		share := time.Until(end) / time.Duration(len(s.h.Registers)-i)
 		parts := segments(register{state: state{at.Version, at.Value}}, all)
 		verdict, bad := judge(parts, share)
@@ -49,8 +49,8 @@ func (r *Report) order(s *states, limit time.Duration) {
 	}
 }
 
-// judge returns the verdict on all parts, and the index of the first part without a linear order. If a part is not
-// decided in time, the later parts are still judged.
+// judge returns the verdict on all parts of a register's history, and the index of the first part without a linear
+// order, or -1. If a part cannot be decided in time, judge still judges the later parts.
 func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult, bad int) {
 	end := time.Now().Add(limit)
 	verdict = porcupine.Ok
@@ -70,8 +70,8 @@ func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult,
 	return verdict, -1
 }
 
-// search searches for a linear order of operations. It raises limit to at least 1 ns, because porcupine has no time
-// limit if it is 0.
+// search searches for a linear order of operations. It raises limit to at least 1 ns, because porcupine takes 0 as no
+// limit.
 func search(begin register, all []porcupine.Operation, limit time.Duration) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(model(begin), slices.Clone(all), max(limit, 1))
 }

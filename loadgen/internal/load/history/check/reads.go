@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// backwards finds consistent reads that returned an older version than the client knew before the call. It also returns
-// the number of cached reads that did so, which Kubernetes allows.
+// backwards finds consistent reads that returned an older version than the client knew before the read. It also
+// returns the number of cached reads that did this, which Kubernetes allows.
 func backwards(s *states) (wrong []result.Violation, cachedOld int64) {
 	type pair struct{ client, register int }
 	known := map[pair]uint64{}
@@ -21,7 +21,7 @@ func backwards(s *states) (wrong []result.Violation, cachedOld int64) {
 		}
 		at := pair{o.Client, o.Register}
 		switch {
-		case o.Version >= known[at] || o.Kind == Write: // the linear order checks the versions of writes
+		case o.Version >= known[at] || o.Kind == Write: // search checks the versions of writes
 		case o.Kind == CachedRead:
 			cachedOld++
 		default:

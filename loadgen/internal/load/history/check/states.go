@@ -17,15 +17,15 @@ type observation struct {
 	at       time.Duration
 }
 
-// states holds all states of registers that were observed in an acknowledgement, a read or an event.
+// states contains all states of registers that were observed in the answer to a write or read, or in a watch event.
 type states struct {
 	h *History
 	// writes maps each written value to the index of the operation that wrote it.
 	writes map[uint64]int
-	// byValue holds the first observation of each value, byVersion the first observation of each version. Two objects
-	// never have the same version.
+	// byValue contains the first observation of each value, byVersion the first observation of each version. Two
+	// objects never have the same version.
 	byValue, byVersion map[uint64]observation
-	// all holds the observed states of a register at one version. There are several states at one version if the store
+	// all contains the observed states of each version of a register. There are several for one version if the store
 	// lost its last writes.
 	all map[place][]observation
 }
@@ -79,7 +79,8 @@ func observedStates(h *History) (*states, []result.Violation) {
 	return s, wrong
 }
 
-// add records an observation. If no write can have made the observed state, it returns the reason, otherwise "".
+// add records an observation. If no write can have made the observed state, it returns the reason; otherwise it
+// returns "".
 func (s *states) add(v observation) string {
 	if v.register < 0 || v.register >= len(s.h.Registers) {
 		return "it does not belong to a register"
@@ -111,9 +112,9 @@ func (s *states) add(v observation) string {
 	case again && first.version != v.version:
 		return fmt.Sprintf("that value was seen as version %d: it was written twice", first.version)
 	case w.Outcome == Conflict || w.Outcome == Absent || w.Outcome == Refused:
-		return fmt.Sprintf("its write by client %d was answered as not executed", w.Client)
+		return fmt.Sprintf("the API server answered that the write by client %d was not executed", w.Client)
 	case v.version <= w.Expected:
-		return fmt.Sprintf("its write replaced version %d", w.Expected)
+		return fmt.Sprintf("the write of this value replaced version %d, which is not older", w.Expected)
 	case v.at < w.Call:
 		return "it had not been written yet"
 	}
@@ -156,7 +157,7 @@ func (s *states) unknownHappened() (n int64) {
 	return n
 }
 
-// newest returns the highest version that was observed of each register.
+// newest returns the highest observed version of each register.
 func (s *states) newest() []uint64 {
 	high := make([]uint64, len(s.h.Registers))
 	for i, r := range s.h.Registers {

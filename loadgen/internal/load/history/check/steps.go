@@ -23,7 +23,7 @@ import (
 func steps(s *states, operations []Operation, newest uint64) []porcupine.Operation {
 	var all []porcupine.Operation
 	var unseen *porcupine.Operation
-	var told time.Duration // the last call whose answer shows a state
+	var told time.Duration // when the last operation that observed a state was called
 	add := func(o Operation, do step, end time.Duration) {
 		all = append(all, porcupine.Operation{
 			ClientId: max(o.Client, 0), Input: do, Call: int64(o.Call), Return: int64(max(end, o.Call)),
@@ -66,7 +66,7 @@ func steps(s *states, operations []Operation, newest uint64) []porcupine.Operati
 	return all
 }
 
-// segment is a part of a register's history. begin is the register's state at its start.
+// segment is a part of a register's history. begin is the register's state at the start of the part.
 type segment struct {
 	begin register
 	all   []porcupine.Operation

@@ -9,9 +9,9 @@ import (
 // span is the range of versions greater than from and at most to.
 type span struct{ from, to uint64 }
 
-// watched finds changes whose events a watcher missed, and events that arrived twice or after a newer version. Changes
-// that a relist skipped are only counted, as hidden, because the API allows this. If the watcher was not connected at
-// the end, changes after its last event cannot be judged.
+// watched checks the log of one watcher. It finds changes whose events the watcher missed, and events that arrived
+// twice or after a newer version. Changes that a relist skipped are only counted, as hidden, because the API allows
+// this. If the watcher was not connected at the end, changes after its last event cannot be judged.
 func watched(s *states, number int, happened []observation) (wrong []result.Violation, hidden int64, unjudged []string) {
 	w := s.h.Watchers[number]
 	tell := func(kind string, register int, version uint64, at float64, format string, args ...any) {

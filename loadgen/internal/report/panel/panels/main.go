@@ -1,7 +1,8 @@
 // Panels runs every query of every dashboard on the archive of a run. It reports
-// panels that have no data without a good reason, and panels that do not show a
-// fault that they are about. The latter is not an error, because the fault may have
-// no effect in a scenario (with long timers, a frozen leader stays leader).
+// panels without data for which no documented reason applies, and panels that do
+// not show a fault that they claim to show. The latter is not an error, because a
+// fault may have no effect in a scenario (with long timers, a frozen leader stays
+// leader).
 //
 //	go run ./loadgen/internal/report/panel/panels [-v] [-calm] RUN
 //
@@ -48,8 +49,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// tell prints the requested report on the run in dir, and returns the number of queries with a
-// problem.
+// tell prints the requested report on the run in dir. It returns the number of queries with a problem.
 func tell(ctx context.Context, dir string, quiet, verbose bool, out io.Writer) (wrong int, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -66,8 +66,8 @@ func tell(ctx context.Context, dir string, quiet, verbose bool, out io.Writer) (
 	return check(ctx, rec, run, verbose, out)
 }
 
-// calm prints how many panels of a run move by chance. The invented causes, and the times
-// before them, are as long as in the scenarios.
+// calm prints how many panels of a run move by chance. The invented causes, and the times before them, have the
+// lengths that are usual in the scenarios.
 func calm(ctx context.Context, rec *rundir.Recorded, run panel.Run, out io.Writer) error {
 	seen, looked := 0, 0
 	for _, d := range [][2]time.Duration{{30 * time.Second, 60 * time.Second}, {30 * time.Second, 140 * time.Second}, {60 * time.Second, 100 * time.Second}} {
