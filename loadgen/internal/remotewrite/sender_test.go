@@ -110,7 +110,7 @@ func TestAbsentReceiverMissesNothing(t *testing.T) {
 	rec.scrape()
 	stub.answers(nil)
 	got := x.finish()
-	x.await("is back")
+	x.await("works again")
 
 	want, n := rec.contents("run", "mine")
 	stub.mu.Lock()

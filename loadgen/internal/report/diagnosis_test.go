@@ -42,7 +42,7 @@ func TestDiagnosisSaysWhatIsNotKnownAndTheMachine(t *testing.T) {
 	}
 	for what, text := range map[string]string{"Markdown": markdown.String(), "terminal": terminal.String(), "alone": alone.String()} {
 		text = strings.Join(strings.Fields(text), " ")
-		for _, want := range []string{"fewer than 3 scrapes", "other programs used 1.04 of 2 processors (0.02 in the calm time)", "waited for disks in 30% of the time"} {
+		for _, want := range []string{"too short for 3 scrapes", "other programs used 1.04 of 2 processors (0.02 in the calm time)", "waited for disks in 30% of the time"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s has no %q:\n%s", what, want, text)
 			}

@@ -169,7 +169,7 @@ func TestFailedAlertTellsHowFarItLooksBack(t *testing.T) {
 	r.Gates[0] = gate("disk", "alert", result.Fail, ptr(1), "<=", 0, "count", "settle")
 	r.Gates[0].Detail = "EtcdWALFsyncSlow: fired 34.6 s into settle, and still did at the end of the run, 642 ms later: WAL fsync of etcd-0 is slow (fired at 03:01:43; its rules look back 3m0s, to 02:58:43, in flood)"
 	got := strings.Join(strings.Fields(summary(t, r, TerminalOptions{Width: 100, Dir: "runs/x"})), " ")
-	if !strings.Contains(got, "looks back 3m0s: from 02:58:43, in flood") {
+	if !strings.Contains(got, "look back 3m0s, to 02:58:43, in flood") {
 		t.Errorf("it is cut off:\n%s", got)
 	}
 }

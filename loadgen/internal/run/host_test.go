@@ -19,7 +19,7 @@ func TestOtherGenerator(t *testing.T) {
 		"this one":        {hostFacts(), Version(), ""},
 		"nothing known":   {result.Host{}, "", ""},
 		"more processors": {more, Version(), "on another machine with "},
-		"another model":   {result.Host{CPUs: hostFacts().CPUs, CPUModel: "Z80"}, "", "processors Z80"},
+		"another model":   {result.Host{CPUs: hostFacts().CPUs, CPUModel: "Z80"}, "", "processors (Z80)"},
 		"another loadgen": {hostFacts(), "v0.0.0-other", "with loadgen v0.0.0-other, but this is loadgen "},
 	} {
 		if got := OtherGenerator(c.host, c.version); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
