@@ -23,9 +23,9 @@ func TestProgramOfAnotherRelease(t *testing.T) {
 		"of this revision":    {"with Kubernetes v1.36.3 and etcd 3.6.14, built from 0123456789ab", "", ""},
 		"of another revision": {"with Kubernetes v1.36.3 and etcd 3.6.14, built from ba9876543210", "", "was built from revision ba9876543210 and this program from 0123456789ab"},
 		"of none":             {"with Kubernetes v1.36.3 and etcd 3.6.14", "", "was built from an unknown revision and this program from 0123456789ab"},
-		"of another release":  {"with Kubernetes v1.35.4 and etcd 3.6.14, built from 0123456789ab", "not of Kubernetes v1.36.3 and etcd 3.6.14", ""},
-		"of older code":       {"with Kubernetes v1.36.1 and etcd 3.6.14, built from 0123456789ab", "not of Kubernetes v1.36.3 and etcd 3.6.14", ""},
-		"of another program":  {"7", "not of Kubernetes v1.36.3 and etcd 3.6.14", ""},
+		"of another release":  {"with Kubernetes v1.35.4 and etcd 3.6.14, built from 0123456789ab", "but a program with Kubernetes v1.36.3 and etcd 3.6.14 is needed", ""},
+		"of older code":       {"with Kubernetes v1.36.1 and etcd 3.6.14, built from 0123456789ab", "but a program with Kubernetes v1.36.3 and etcd 3.6.14 is needed", ""},
+		"of another program":  {"7", "but a program with Kubernetes v1.36.3 and etcd 3.6.14 is needed", ""},
 	} {
 		script := "#!/bin/sh\necho controlplane version " + c.says + "\n"
 		if err := os.WriteFile(filepath.Join(dir, "controlplane-1.36"), []byte(script), 0o700); err != nil {

@@ -154,7 +154,7 @@ func selected(s *parser.VectorSelector, own map[string]string) (bool, error) {
 		switch {
 		case m.Name == model.MetricNameLabel, m.Type == labels.MatchRegexp && m.Value == ".*":
 		case !has:
-			return false, fmt.Errorf("%s: the rule of %s does not set %s", s, s.Name, m.Name)
+			return false, fmt.Errorf("%s: the recording rule %s does not set the label %s", s, s.Name, m.Name)
 		case !m.Matches(value):
 			return false, nil
 		}

@@ -153,7 +153,7 @@ func (r *renderer) checkJobs() error {
 	kept := map[string]string{}
 	for _, ours := range slices.Sorted(maps.Keys(r.Jobs)) {
 		if !slices.Contains(Jobs(), ours) {
-			return fmt.Errorf("job %q is in no rule and no dashboard (it is one of %s)", ours, strings.Join(Jobs(), ", "))
+			return fmt.Errorf("no rule and no dashboard uses job %q (write one of %s)", ours, strings.Join(Jobs(), ", "))
 		}
 	}
 	for _, ours := range Jobs() {

@@ -298,8 +298,8 @@ func TestDashboards(t *testing.T) {
 // Invalid options are refused in one line.
 func TestRefused(t *testing.T) {
 	for want, o := range map[string]render.Options{
-		`job "apiserver" is in no rule`:           {Jobs: map[string]string{"apiserver": "kube-apiserver"}},
-		`job "x" is given as the job of etcd and`: {Jobs: map[string]string{"etcd": "x", "kube-scheduler": "x"}},
+		`no rule and no dashboard uses job "apiserver"`: {Jobs: map[string]string{"apiserver": "kube-apiserver"}},
+		`job "x" is given as the job of etcd and`:       {Jobs: map[string]string{"etcd": "x", "kube-scheduler": "x"}},
 		"every job is left out": {Jobs: map[string]string{"etcd": "", "kube-scheduler": "", "kube-controller-manager": "", "cloud-controller-manager": "",
 			"loadgen": "", "kube-apiserver": ""}},
 		`cluster label "a-b" is not a label name`:    {ClusterLabel: "a-b"},

@@ -61,8 +61,8 @@ const (
 // integer.
 func (s *Scanner) Keep() { s.want = content }
 
-// Enter requests the members of the value of the key that Next returned last: the next calls of Next return them, if the value
-// is a map.
+// Enter is called after Next has returned a key. If the value of that key is a map, the following calls of Next return the
+// members of that map.
 func (s *Scanner) Enter() { s.want = members }
 
 // Text returns the text of the last token. It is valid until the next call of Next, and only as long as the piece that was

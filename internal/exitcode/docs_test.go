@@ -16,7 +16,7 @@ import (
 func meanings() map[int]string {
 	return map[int]string{
 		Pass:        "every gate passed",
-		Fail:        "a gate failed, or the cluster kept a load from its rate",
+		Fail:        "a gate failed, or the cluster prevented a load from reaching its rate",
 		Usage:       "bad usage or a bad scenario",
 		NoData:      "could not judge: no gates, no data, busy machine, generator saturated, a rate that could not be sent, interrupted",
 		Environment: "the environment failed",

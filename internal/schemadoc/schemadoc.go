@@ -34,7 +34,7 @@ type Page struct {
 	// Untyped lists the types that the page omits. For any other type, the page shows the name in parentheses after the
 	// field. The head of the page must explain this.
 	Untyped []string
-	// Documented requires a comment for every field. If it is false, fields without a comment share a line.
+	// Documented requires a comment for every field. If it is false, the page lists consecutive fields without a comment on one line.
 	Documented bool
 
 	structs  map[string]*ast.StructType

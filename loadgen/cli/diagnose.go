@@ -29,8 +29,8 @@ func newDiagnose() *cobra.Command {
 		Short: "Name the cause of a problem, from metrics alone",
 		Long: `Compare a period with a calm one and with objectives, find the symptoms that clients
 and users noticed, and name the mechanism that explains them: a disk with a slow fsync,
-a webhook, a link, a process that was killed or hangs, a client's limit. The timeline of
-faults is not read. A failed gate of a judged run counts as a symptom.
+a webhook, a link, a process that was killed or hangs, a client's limit. It does not use
+the run's record of injected faults. A failed gate of a judged run counts as a symptom.
 
 For a recorded run, the calm time is its first quarter (at most a minute), unless --calm
 sets it: FROM,TO as durations since the first scrape (0s,30s), times of day
@@ -58,7 +58,7 @@ cause or too little was recorded to tell.`,
 			case len(args) == 1 && url != "":
 				return exitcode.Usagef("--prometheus does not apply to a recorded run, which has its own metrics (leave out the directory or the flag)")
 			case len(args) == 0 && url == "" && !live:
-				return exitcode.Usagef("no metrics are named (name the directory of a run, --live or --prometheus URL)")
+				return exitcode.Usagef("there are no metrics to diagnose (give the directory of a run, --live or --prometheus URL)")
 			case live && len(args) == 1:
 				return exitcode.Usagef("--live does not apply to a recorded run, which is over (leave out the directory or the flag)")
 			case live && (o.Calm != "" || o.Under != ""):

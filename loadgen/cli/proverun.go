@@ -20,9 +20,8 @@ import (
 // windUp is the maximum time that an interrupted run may take to stop its plane and write its results.
 const windUp = 2 * time.Minute
 
-// start runs the scenario of a proof in a separate process: a generator that is
-// stopped for part of its time cannot stop itself. A run that fails its own gates
-// is still judged.
+// start runs the scenario of a proof in a separate process, because some proofs stall the generator (SIGSTOP, then SIGCONT),
+// and a stopped process cannot continue itself. A run that fails its own gates is still judged.
 func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof alertproof.Proof, dir string) (err error) {
 	own, err := os.Executable()
 	if err != nil {

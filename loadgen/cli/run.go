@@ -49,17 +49,17 @@ plane faults is refused.
 
 A scenario with variants describes an incident and its remedy. --variant all runs
 each variant in turn on its own control plane, and prints the figures of the scenario's
-compare section next to each other; the exit code is the worst of them. --variant NAME
-runs one variant. Without --variant the scenario runs unchanged.
+compare section next to each other. The exit code is that of the worst run. --variant
+NAME runs one variant. Without --variant the scenario runs unchanged.
 
 Hooks are commands that run on this machine with your permissions. Before you run a
 scenario from someone else, read them (validate lists them), or leave them out with
 --no-hooks.
 
 With --observe, Grafana, promtool and other Prometheus clients can query the run while
-it is active; the built-in alerts are evaluated over it. With --prometheus, the metrics
-are copied from the Prometheus that already scrapes your cluster instead of being
-scraped; metrics that it does not have count as no data.
+it is active; the built-in alerts are evaluated over it. With --prometheus, the run does
+not scrape: it copies the metrics from the Prometheus that already scrapes your cluster.
+Metrics that it lacks count as no data.
 
 With --remote-write, the samples of the run, including the generator's own, are sent
 to a Prometheus, Mimir or Thanos during the run, with the label run. Phases and faults
@@ -85,8 +85,8 @@ cluster, as a Job, with the RBAC that this scenario needs (docs/how-to/in-cluste
 
 On a terminal of at least 80 by 24, a page shows charts, phases and faults, and reacts
 to keys: p pauses the load, n ends the phase, q ends the run. --plain shows lines
-instead. --web serves the growing report, with the same buttons, to browsers on this
-machine. Figures of a phase that was paused or ended early are not judged (exit 3).
+instead. --web serves the report, as it grows, to browsers on this machine, with buttons
+to pause the load and to end the phase. Figures of a phase that was paused or ended early are not judged (exit 3).
 
 Ctrl-C (SIGINT, SIGTERM, SIGHUP) shuts the run down cleanly and still writes the report,
 marked interrupted; if there are variants, those already run are compared. After a

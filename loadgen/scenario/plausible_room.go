@@ -153,7 +153,7 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	case d.AntiAffinity == "required":
 		c.v.fail(d.made+".antiAffinity", fmt.Sprintf("write preferred, or at most %d replicas", fit), "required allows one pod on each node, but there are %d pods for %d nodes", pods, c.live())
 	default:
-		c.v.fail(d.path, fmt.Sprintf("at most %d, or more or larger nodes", fit), "%d pods of %q are more than %d nodes hold", pods, d.Name, c.live())
+		c.v.fail(d.path, fmt.Sprintf("at most %d; or add nodes, or make them larger", fit), "%d pods of %q are more than %d nodes hold", pods, d.Name, c.live())
 	}
 	return true
 }

@@ -114,7 +114,7 @@ func (a *Archive) recover(dir string, files []string) error {
 	}
 	a.closers = append(a.closers, func() error { return os.RemoveAll(copied) })
 	if err := copyArchive(copied, dir, files); err != nil {
-		return fmt.Errorf("copy the archive to recover it: %w", err)
+		return fmt.Errorf("the archive could not be copied, which is necessary to recover it: %w", err)
 	}
 	db, err := OpenStore(filepath.Join(copied, result.TSDBDir), 0)
 	if err != nil {

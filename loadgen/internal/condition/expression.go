@@ -228,8 +228,8 @@ func (x *expression) alone(path []string) error {
 	return fail(setsHint+"; CEL's all, exists and exists_one work too", "the expression names %s but does not count these objects", name)
 }
 
-// asked replaces a function call on a set, such as size or all, by a variable. It returns "" if the call is not on a
-// set.
+// asked replaces a call of size, all, exists or exists_one on a set of objects by a variable. It returns the name of the
+// variable, or "" if the call is not on such a set.
 func (x *expression) asked(call ast.CallExpr, info *ast.SourceInfo) (name string, err error) {
 	of, args := call.Target(), call.Args()
 	if call.FunctionName() == "size" && !call.IsMemberFunction() && len(args) == 1 {

@@ -34,7 +34,7 @@ func concrete(v any) (any, error) {
 	case !ok:
 		return v, nil
 	case s.drawn:
-		return nil, fmt.Errorf("a condition depends on a random value of %s", strings.Fields(s.expr)[0])
+		return nil, fmt.Errorf("a condition uses the result of %s, which the load draws at random", strings.Fields(s.expr)[0])
 	}
 	return s.value, nil
 }

@@ -248,8 +248,8 @@ func (a *Objects) selector(r Resource, s scenario.Selection) string {
 // after a deletion.
 var given = map[string]string{"configmaps": "kube-root-ca.crt", "serviceaccounts": "default"}
 
-// notGiven returns a field selector that excludes the objects in given from a selection. It returns "" if the selection
-// lists names.
+// notGiven returns a field selector that excludes the object that the controller manager creates in each namespace (see
+// given). It returns "" if the resource has no such object, or if the selection lists names.
 func notGiven(s scenario.Selection) string {
 	if name := given[s.Resource]; name != "" && len(s.Names) == 0 {
 		return "metadata.name!=" + name

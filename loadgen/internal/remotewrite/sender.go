@@ -30,8 +30,8 @@ const (
 type Options struct {
 	// Samples is the storage of the recording. It is read repeatedly while the recorder writes it.
 	Samples storage.Queryable
-	// Settled returns the time up to which the recorder adds no more samples, except the zeros of new counters (see
-	// record.Recorder.Settled).
+	// Settled returns the time up to which the recording is complete. Before it, the recorder only adds a 0 for each
+	// counter that appears later (see record.Recorder.Settled).
 	Settled func() time.Time
 	// From is the time of the earliest samples to send.
 	From time.Time

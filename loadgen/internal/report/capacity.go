@@ -210,8 +210,8 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	return err
 }
 
-// CapacityHTML writes capacity.html: curves over the load with a dot for each trial, and the interval of the
-// capacity. The page needs neither network nor scripts.
+// CapacityHTML writes capacity.html: charts of rates, latencies and CPU use against the load, with a dot for each trial,
+// and the confidence interval of the capacity. The page needs neither network nor scripts.
 func CapacityHTML(w io.Writer, c result.Capacity) error {
 	style, _, tmpl, err := loadPage()
 	if err != nil {

@@ -45,8 +45,8 @@ func (m *Meter) Ticked(due, now, next time.Time) {
 	m.state.Store(&s)
 }
 
-// Queued records the longest time that a goroutine waited to run in the tick before now. Data that is read next may
-// have waited as long.
+// Queued records wait, the longest time that any goroutine waited to run between the previous tick and now. Data that is
+// read next may have waited as long.
 func (m *Meter) Queued(wait time.Duration, now time.Time) {
 	last := m.state.Load()
 	if last == nil || wait < Noticeable || !now.Add(wait).After(last.until) {

@@ -156,7 +156,7 @@ func (w window) splitService(b *row, r result.Requests) {
 	c, known := callOf(r)
 	if !known {
 		b.UnexplainedNote = "connection, wire and API server together"
-		b.warn("the API server's metrics do not distinguish %s of %s", r.Verb, r.Resource)
+		b.warn("the API server's metrics do not show %s of %s separately from other requests", r.Verb, r.Resource)
 		return
 	}
 	audited, perRequest, exact := w.audited(b, r, c)

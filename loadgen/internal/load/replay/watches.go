@@ -69,7 +69,8 @@ func (w *watches) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// start opens a watch in a separate goroutine, which ends when the request was sent.
+// start opens a watch in a separate goroutine. The goroutine ends when the request has been sent or has failed; the watch
+// stays open.
 func (w *watches) start(ctx context.Context, n int64, a Arrival) {
 	e := &w.op.trace.Entries[a.Entry]
 	act := &w.op.actions[e.Shape]

@@ -106,7 +106,8 @@ type past struct {
 	present bool // the last scrape had the series
 }
 
-// before is the last moment of the previous part of the copy, or zero in the first part.
+// before is the last moment of the previous part (samples are copied in parts), with the start time of the target's process.
+// It is zero for the first part.
 type before struct {
 	moment
 	started float64 // process_start_time_seconds at that moment; 0 if unknown

@@ -88,11 +88,11 @@ func (s step) String() string {
 	case reads:
 		return "read " + s.made.String()
 	case conflicts:
-		return fmt.Sprintf("write over version %d: conflict", s.expected)
+		return fmt.Sprintf("write that expected version %d: conflict", s.expected)
 	case vanished:
-		return fmt.Sprintf("write over version %d: not found", s.expected)
+		return fmt.Sprintf("write that expected version %d: not found", s.expected)
 	}
-	text := fmt.Sprintf("write over version %d: %s", s.expected, s.made)
+	text := fmt.Sprintf("write that expected version %d: %s", s.expected, s.made)
 	if s.perhaps {
 		text += " (perhaps)"
 	}
