@@ -65,11 +65,7 @@ func (r *run) execute(parent, watched context.Context) {
 	}
 	r.tearDown()
 	r.display.beginStage(Ending)
-	limit := windUpTimeout
-	if r.target.isLost() {
-		limit = lostStopTimeout
-	}
-	windUp, cancelWindUp := r.windUp(limit)
+	windUp, cancelWindUp := r.windUp(windUpLimit(r.target.isLost(), lostStopTimeout))
 	defer cancelWindUp()
 	r.loads.stopAll()
 	r.loads.finish(ctx, r.step)

@@ -60,6 +60,14 @@ const (
 	lostCleanupTimeout = 15 * time.Second
 )
 
+// windUpLimit returns ifLost if the target is lost, otherwise windUpTimeout.
+func windUpLimit(lost bool, ifLost time.Duration) time.Duration {
+	if lost {
+		return ifLost
+	}
+	return windUpTimeout
+}
+
 // run is a run in progress, with its stages.
 type run struct {
 	journal

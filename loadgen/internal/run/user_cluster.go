@@ -155,11 +155,7 @@ func (u *userCluster) close(lost bool, _ []result.Phase) error { return u.discar
 // and the command that removes them.
 func (u *userCluster) discard(lost bool) error {
 	u.step("removing the objects of the run from the cluster")
-	limit := windUpTimeout
-	if lost {
-		limit = lostCleanupTimeout
-	}
-	ctx, cancel := u.windUp(limit)
+	ctx, cancel := u.windUp(windUpLimit(lost, lostCleanupTimeout))
 	defer cancel()
 	err := u.cluster.Cleanup(ctx, u.Step)
 	switch {

@@ -32,10 +32,11 @@ func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno sys
 	a.message.SetControllen(len(a.control))
 	n, _, errno = syscall.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&a.message)), 0)
 	a.piece.Base = nil
-	if errno == 0 {
-		rawRead()
+	if errno != 0 {
+		return n, errno
 	}
-	if errno == 0 && n > 0 {
+	rawRead()
+	if n > 0 {
 		a.waited = sinceStamp(a.control[:a.message.Controllen], time.Now())
 	}
 	return n, errno
