@@ -286,7 +286,7 @@ func (c metadataCollection) Delete(ctx context.Context, name string, o metav1.De
 	return c.ResourceInterface.Delete(ctx, name, o)
 }
 
-// clusterObjects removes the objects without a namespace that actions created.
+// clusterObjects removes the run's cluster-scoped objects of the kinds that actions create.
 func (c *cleaner) clusterObjects(ctx context.Context) error {
 	var errs []error
 	for _, k := range c.created {

@@ -25,6 +25,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/objects"
 )
 
 func named(namespace, name, runID string) metav1.ObjectMeta {
@@ -304,5 +305,29 @@ func TestPreviewRemovesNothing(t *testing.T) {
 	}
 	if want := "would " + strings.Replace(removed.String(), "removed", "remove", 1); c.removed.String() != want {
 		t.Errorf("it says %q, want %q\n%s", c.removed, want, strings.Join(lines, "\n"))
+	}
+}
+
+// An object without the run's label belongs to the run only if the run's creation is in its managedFields. A run that only
+// changed an object did not create it.
+func TestCreatedObjectsAreRecognized(t *testing.T) {
+	created := objects.Creator(Labels("r1"))
+	for name, c := range map[string]struct {
+		label, manager string
+		ofRun, ofAny   bool
+	}{
+		"labelled":                  {"r1", "", true, true},
+		"lost its label":            {"", created, true, true},
+		"labelled by another run":   {"r2", created, true, true},
+		"of another run":            {"r2", objects.Creator(Labels("r2")), false, true},
+		"of a run with a longer id": {"", created + "0", false, true},
+		"changed by the run":        {"", "stormglass", false, false},
+		"of others":                 {"", "kubectl-client-side-apply", false, false},
+	} {
+		o := &rbacv1.ClusterRole{ObjectMeta: named("", "x", c.label)}
+		o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager"}, {Manager: c.manager}}
+		if ofRun, ofAny := (&cleaner{runID: "r1"}).isCreated(o), (&cleaner{}).isCreated(o); ofRun != c.ofRun || ofAny != c.ofAny {
+			t.Errorf("%s: of r1 %v, of any run %v; want %v, %v", name, ofRun, ofAny, c.ofRun, c.ofAny)
+		}
 	}
 }
