@@ -52,8 +52,12 @@ func serve(p *Plane) (*server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, p.Status()) })
-	mux.HandleFunc("POST /v1/stop", func(w http.ResponseWriter, _ *http.Request) {
-		p.requestStop()
+	mux.HandleFunc("POST /v1/stop", func(w http.ResponseWriter, r *http.Request) {
+		cause := errAsked
+		if r.URL.Query().Get("now") != "" {
+			cause = errAskedNow
+		}
+		p.requestStop(cause)
 		w.WriteHeader(http.StatusAccepted)
 	})
 	mux.HandleFunc("POST /v1/etcd/restore", p.serveRestore)

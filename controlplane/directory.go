@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -147,6 +148,53 @@ func (d *directory) discard() {
 	d.release()
 	for i := len(d.made) - 1; i >= 0; i-- {
 		os.Remove(d.made[i]) // fails, intentionally, if it is not empty
+	}
+}
+
+// Delete deletes the files of a stopped plane, with all data and keys, and its directory. It keeps the directory if it
+// has files that no plane wrote, and returns their names. It fails with control.ErrInUse while a plane runs there.
+func Delete(path string) (foreign []string, err error) {
+	path, err = filepath.Abs(path)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if holder, err := control.ReadHolder(path); err != nil || holder.PID <= 0 { // stricter than IsPlaneDir, which accepts a cluster.json
+		return nil, &UnusableError{fmt.Errorf("%s: not a control plane's directory", path)}
+	}
+	lock, err := control.LockDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer lock.Close()
+	control.RemoveSocketDir(path)
+	entries, err := os.ReadDir(path)
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case slices.Contains(planeEntries(), name) || filepath.Ext(name) == ".sock":
+			err = errors.Join(err, os.RemoveAll(filepath.Join(path, name)))
+		case name != control.LockFile:
+			foreign = append(foreign, name)
+		}
+	}
+	if err == nil { // the lock marks the directory as a plane's until the rest is gone
+		err = os.Remove(filepath.Join(path, control.LockFile))
+	}
+	if err == nil && len(foreign) == 0 {
+		err = os.Remove(path)
+	}
+	return foreign, err
+}
+
+// planeEntries returns the names of the entries that a plane and its observer write to the plane's directory, except
+// sockets and the lock.
+func planeEntries() []string {
+	var l topology.Layout // without a directory, a path is a name
+	return []string{
+		l.Bin(), string(l.PKI()), l.Kubeconfigs(), l.Logs(), l.Data(""), control.AuditLogs, "prometheus", l.Config(), l.SchedulerConfig(),
+		l.AuditPolicy(), l.Authentication(), l.Authorization(), l.ABACPolicy(), l.CloudState(), portsFile, control.ClusterFile, control.StoppedFile,
 	}
 }
 

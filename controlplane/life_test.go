@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane"
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 	"github.com/stormglass/stormglass/internal/planetest"
 )
@@ -100,7 +103,18 @@ func TestLife(t *testing.T) {
 		}
 		squatters[url] = l
 	}
+	large := controlplane.LogFile(dir, "large")
+	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, process.MaxLog+1)); err != nil {
+		t.Fatal(err)
+	}
 	second := up()
+	t.Run("it rotates large logs", func(t *testing.T) {
+		eventually(t, time.Minute, "the log is empty and its copy is large", func() bool {
+			log, err := os.Stat(large)
+			rotated, rotatedErr := os.Stat(process.RotatedLog(large))
+			return err == nil && rotatedErr == nil && log.Size() == 0 && rotated.Size() > process.MaxLog
+		})
+	})
 	t.Run("it resumes its data and keys", func(t *testing.T) {
 		if _, err := client(t, second, "admin").CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
 			t.Errorf("lost: %v", err)
@@ -125,6 +139,23 @@ func TestLife(t *testing.T) {
 	for _, l := range squatters {
 		l.Close()
 	}
+	t.Run("a log line of its supervisor does not end it", func(t *testing.T) {
+		const pod = "kube-scheduler-control-plane"
+		controlPlanePod(t, client(t, second, "admin"), pod, "is Ready", podReady)
+		if code, _, err := do(t, http.DefaultClient, http.MethodGet, "http://"+forward(t, io.Discard, dir, pod, "10251"), ""); err == nil {
+			t.Errorf("port 10251 answers: %d", code)
+		}
+		eventually(t, time.Minute, "the supervisor's output has the line", func() bool {
+			text, err := os.ReadFile(controlplane.LogFile(dir, "supervisor-output"))
+			return err == nil && strings.Contains(string(text), "error forwarding port 10251 to pod "+pod)
+		})
+		eventually(t, 30*time.Second, "all components are ready", func() bool {
+			var status control.Status
+			stdout, _, code := run(t, "status", "--dir", dir, "--output", "json")
+			return code == 0 && json.Unmarshal([]byte(stdout), &status) == nil && status.SupervisorPID == second.SupervisorPID &&
+				!slices.ContainsFunc(status.Components, func(c control.ComponentStatus) bool { return !c.Ready })
+		})
+	})
 	t.Run("a component that dies is started again", func(t *testing.T) {
 		i := slices.IndexFunc(second.Components, func(c control.Component) bool { return c.Kind == control.KindScheduler })
 		if err := syscall.Kill(second.Components[i].PID, syscall.SIGKILL); err != nil {

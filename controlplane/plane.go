@@ -69,9 +69,9 @@ type Plane struct {
 	closing, lifetime         context.Context
 	beginClosing, endLifetime context.CancelFunc
 
-	stopAsked   context.Context // ends when a stop is requested through the control socket
-	requestStop context.CancelFunc
-	died        chan error // the reason why the plane must end: a component ended too early or cannot be started again, or a restore failed
+	stopAsked   context.Context         // ends when a stop is requested through the control socket
+	requestStop context.CancelCauseFunc // with errAsked or errAskedNow
+	died        chan error              // the reason why the plane must end: a component ended too early or cannot be started again, or a restore failed
 
 	// publishing is held while cluster.json is written, so that the newest version is written last. It is locked before
 	// mu. mu is not held during the write, because a fault may keep the disk busy and ending that fault needs mu.
@@ -85,7 +85,10 @@ type Plane struct {
 	connections connections
 }
 
-var errAsked = errors.New("asked to stop through the control socket")
+var (
+	errAsked    = errors.New("asked to stop through the control socket")
+	errAskedNow = errors.New("asked to stop now through the control socket")
+)
 
 // Start starts a plane and returns when the plane is ready. On an error, or if ctx ends first, it stops all processes
 // and removes the directory if it has created it; it keeps the logs if a component failed.
@@ -127,7 +130,7 @@ func newPlane(ctx context.Context, opts Options) (*Plane, error) {
 		opts: opts, dir: dir, layout: topology.Layout{Dir: dir.path}, died: make(chan error, 1),
 		started: time.Now(), state: control.Starting, since: time.Now(),
 	}
-	p.stopAsked, p.requestStop = context.WithCancel(context.WithoutCancel(ctx))
+	p.stopAsked, p.requestStop = context.WithCancelCause(context.WithoutCancel(ctx))
 	p.closing, p.beginClosing = context.WithCancel(context.WithoutCancel(ctx))
 	p.lifetime, p.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	host := &faultHost{plane: p}
@@ -162,6 +165,7 @@ func (p *Plane) start(ctx context.Context) (err error) {
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}
+	go p.components.RotateLogs(p.lifetime)
 	go leadership.FollowAll(p.opts.Config, p.layout).Report(p.lifetime, p.events.Append)
 	if err := p.launchRetrying(ctx); err != nil {
 		return err
@@ -262,10 +266,10 @@ func (p *Plane) Stop(cause error, now <-chan struct{}) {
 // Release unlocks the directory of a plane that has ended.
 func (p *Plane) Release() { p.dir.release() }
 
-// shutdownSignal returns the channel that, once closed, makes Stop kill the processes. It is now or, if an etcd member
-// has died, a closed channel, because an API server cannot shut down gracefully without a quorum.
+// shutdownSignal returns the channel that, once closed, makes Stop kill the processes. It is now, or a closed channel if a
+// client asked for that, or if an etcd member has died, because an API server cannot shut down gracefully without a quorum.
 func (p *Plane) shutdownSignal(now <-chan struct{}) <-chan struct{} {
-	if !p.components.Died(control.KindEtcd) {
+	if context.Cause(p.stopAsked) != errAskedNow && !p.components.Died(control.KindEtcd) {
 		return now
 	}
 	over := make(chan struct{})

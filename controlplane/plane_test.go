@@ -171,7 +171,8 @@ func TestStockTools(t *testing.T) {
 		{"kubectl api-resources", "deployments"},
 		{"kubectl apply --dry-run=server -f " + manifest, "configmap/dry created (server dry run)"},
 		{"kubectl version", "Server Version: v1.37.1"},
-		{"kubectl get --help", "Display one or many resources"}, // kubectl's own help
+		{"kubectl run privileged --image=none --privileged", "pod/privileged created"}, // as network and storage plugins run
+		{"kubectl get --help", "Display one or many resources"},                        // kubectl's own help
 		{"etcdctl endpoint health", "is healthy"},
 		{"etcdctl endpoint status -w table", "IS LEADER"},
 		{"etcdctl get /registry/namespaces/default --keys-only", "/registry/namespaces/default"},

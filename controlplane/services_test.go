@@ -2,6 +2,8 @@ package controlplane_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,6 +133,18 @@ func TestServices(t *testing.T) {
 	if _, stderr, code := run(t, "up", "--detach", "--dir", dir, "--config", config); code == 0 || !strings.Contains(stderr, "encrypted by kms-plugin") {
 		t.Errorf("a plane that cannot read its Secrets: exit %d, %s", code, stderr)
 	}
+
+	notes := filepath.Join(dir, "notes.txt")
+	if err := os.WriteFile(notes, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stdout := ok(t, "down", "--dir", dir, "--delete")
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "notes.txt" || !strings.Contains(stdout, "did not write: notes.txt\n") {
+		t.Errorf("after down --delete: %v %v, %q", left, err, stdout)
+	}
+	if _, stderr, code := run(t, "down", "--dir", dir, "--delete"); code != 2 || !strings.Contains(stderr, "not a control plane's directory") {
+		t.Errorf("down --delete of another directory: exit %d, %q", code, stderr)
+	}
 }
 
 // A scheduler places no pod while the extender that it requires fails.
@@ -184,6 +198,15 @@ func TestSchedulerExtender(t *testing.T) {
 	})
 	ok(t, "fault", "clear", "--dir", dir, "1")
 	eventually(t, time.Minute, "the pod is placed when the extender answers again", second)
+
+	ok(t, "down", "--dir", dir, "--delete")
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		entries, _ := os.ReadDir(dir)
+		t.Errorf("down --delete left %v: %v", entries, err)
+	}
+	if slices.ContainsFunc(pids(c), alive) {
+		t.Error("down --delete returned while a process lived")
+	}
 }
 
 // serviceRequests counts what a service was asked.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -90,6 +91,22 @@ func TestUpWarnsOfSettingsOfLastStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, stderr, code := run(t, "up", "--dir", dir); code != 4 || !strings.Contains(stderr, "controlplane: etcd.members: 9 is out of bounds (1, 3, 5 or 7; ") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// A command does not wait for a writer of a FIFO in the plane's directory.
+func TestPipesInThePlanesDirectory(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"config.json", "stopped.json"} {
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, stderr, code := run(t, "up", "--dir", dir); code != 4 || !strings.Contains(stderr, "config.json: it is a pipe, not a regular file") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if _, stderr, code := run(t, "status", "--dir", dir); code != 4 {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

@@ -41,6 +41,7 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		{[]string{"etcdctl", "--dir"}, 2, "--dir needs a value (write --dir DIR)"},
 		{[]string{"kubectl", "--dir=", "get", "ns"}, 2, "--dir is empty"},
 		{[]string{"etcdctl", "get", "--member"}, 2, "--member needs a value (write --member MEMBER)"},
+		{[]string{"etcd", "snapshot", "/nowhere/\x1b[2J\u202ex"}, 2, "controlplane: /nowhere/[2Jx: no such file or directory"},
 		{[]string{"etcd", "snapshot", "/nowhere/etcd.db"}, 2, "/nowhere/etcd.db: no such file or directory (name a file that can be written)"},
 		{[]string{"etcd", "restore", "/dev/zero"}, 2, "/dev/zero: it is a device or socket, not a regular file (pass a file that `controlplane etcd snapshot` has written)"},
 		{[]string{"up", "--dir", loadgen}, 2, loadgen + ": not a directory (choose another --dir)"},
@@ -52,6 +53,17 @@ func TestMistypedCommandsGetOneLineWithAHint(t *testing.T) {
 		if code != c.code || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || stdout != "" {
 			t.Errorf("controlplane %s: exit %d, want %d and %q:\n%s%s", strings.Join(c.args, " "), code, c.code, c.want, stdout, stderr)
 		}
+	}
+}
+
+// The status of a stopped plane comes from a file, whose text is printed without escape sequences.
+func TestStatusOfStoppedPlaneIsClean(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, control.StoppedFile), []byte(`{"dir": "/x", "cause": "\u001b[2J\u202eetcd-0 died"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, stderr, code := run(t, "status", "--dir", dir); code != 4 || strings.ContainsAny(stdout+stderr, "\x1b\u202e") || !strings.Contains(stdout, "\n[2Jetcd-0 died\n\nCOMPONENT ") {
+		t.Errorf("exit %d:\n%q\n%q", code, stdout, stderr)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
@@ -74,7 +75,7 @@ func (s settings) check(ctx context.Context, executable string, progress io.Writ
 		return nil, exitcode.EnvironmentError(err)
 	}
 	for _, w := range s.config.Warnings() {
-		fmt.Fprintf(progress, "warning: %v\n", s.at(w))
+		fmt.Fprintf(progress, "warning: %s\n", terminal.Clean(s.at(w).Error()))
 	}
 	return defaults, s.refusal(problems)
 }
@@ -101,12 +102,12 @@ func (s settings) refusal(problems []control.Problem) error {
 // lastConfig returns the config of the stopped plane in dir, or the default config if none exists.
 func lastConfig(dir string, progress io.Writer) (config control.Config, err error) {
 	file := controlplane.ConfigFile(dir)
-	data, err := os.ReadFile(file)
+	data, err := userfile.Read(file, userfile.Text)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
 		return config, nil // opening the directory reports whether it can be used
 	}
 	if err != nil {
-		return config, err
+		return config, fmt.Errorf("%s: %w", file, err)
 	}
 	if err := json.Unmarshal(data, &config); err != nil {
 		return config, fmt.Errorf("%s: %w (pass the settings with --config)", file, err)

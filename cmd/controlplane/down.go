@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/controlplane"
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
@@ -22,29 +26,55 @@ func downCommand() *cobra.Command {
 		Short: "Stop a control plane and wait until all its processes are gone",
 		Long: `Stop a control plane in order: scheduler and controller manager, API server,
 etcd. It returns when all processes are gone. Data and keys stay in the
-directory, and the next up resumes them.`,
+directory, and the next up resumes them.
+
+With --delete, kill the processes instead, which is quicker, and delete the directory.`,
 		Example: `  controlplane down
-  controlplane down --dir /tmp/plane`,
+  controlplane down --dir /tmp/plane --delete`,
 		Args: cobra.NoArgs,
 	}
 	dir := dirFlag(cmd)
+	remove := cmd.Flags().Bool("delete", false, "also delete the directory with all data, logs and keys")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		client, err := dial(*dir)
-		if errors.Is(err, control.ErrNotRunning) {
+		switch {
+		case errors.Is(err, control.ErrNotRunning):
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", *dir, control.ErrNotRunning)
+		case err != nil:
+			return err
+		default:
+			ctx, cancel := context.WithTimeout(cmd.Context(), downWithin)
+			defer cancel()
+			stop, begun := client.Stop, time.Now()
+			if *remove {
+				stop = client.StopNow
+			}
+			if err := stop(ctx); err != nil {
+				return exitcode.EnvironmentError(err)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: stopped after %.1f s\n", *dir, time.Since(begun).Seconds())
+		}
+		if !*remove {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), downWithin)
-		defer cancel()
-		begun := time.Now()
-		if err := client.Stop(ctx); err != nil {
-			return exitcode.EnvironmentError(err)
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: stopped after %.1f s\n", *dir, time.Since(begun).Seconds())
-		return nil
+		return deletePlane(cmd.OutOrStdout(), *dir)
 	}
 	return cmd
+}
+
+func deletePlane(stdout io.Writer, dir string) error {
+	foreign, err := controlplane.Delete(dir)
+	switch {
+	case errors.As(err, new(*controlplane.UnusableError)):
+		return err
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return exitcode.EnvironmentError(err)
+	case len(foreign) > 0:
+		fmt.Fprintf(stdout, "%s: deleted, except for files that the control plane did not write: %s\n", dir, strings.Join(foreign, ", "))
+	default:
+		fmt.Fprintf(stdout, "%s: deleted\n", dir)
+	}
+	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,6 +31,7 @@ import (
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/internal/version"
 )
 
@@ -85,7 +87,7 @@ environment failed.`,
 		return exitcode.Pass
 	}
 	if !errors.Is(err, errAlreadyTold) {
-		fmt.Fprintln(stderr, "controlplane:", err)
+		fmt.Fprintln(stderr, "controlplane: "+strings.Join(terminal.Problems(err), "\n"))
 	}
 	if exitcode.IsEnvironment(err) {
 		return exitcode.Environment

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -19,6 +18,8 @@ import (
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
+	"github.com/stormglass/stormglass/internal/terminal"
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 func statusCommand() *cobra.Command {
@@ -38,7 +39,14 @@ default, and how to reach it. It exits with 4 unless the plane is ready.`,
 			return err
 		}
 		w := cmd.OutOrStdout()
-		err = output.Write(w, status, func() error { return writeStatus(w, status, time.Now()) })
+		err = output.Write(w, status, func() error {
+			var text strings.Builder
+			if err := writeStatus(&text, status, time.Now()); err != nil {
+				return err
+			}
+			_, err := io.WriteString(w, terminal.CleanLines(text.String())) // stopped.json may contain any text
+			return err
+		})
 		if err == nil && status.State != control.Ready {
 			err = fmt.Errorf("the control plane is %s", status.State)
 		}
@@ -60,7 +68,7 @@ func readStatus(ctx context.Context, dir string) (control.Status, error) {
 	if !errors.Is(err, control.ErrNotRunning) {
 		return status, err
 	}
-	data, readErr := os.ReadFile(filepath.Join(dir, control.StoppedFile))
+	data, readErr := userfile.Read(filepath.Join(dir, control.StoppedFile), userfile.Text)
 	if readErr != nil {
 		return status, err
 	}

@@ -5,6 +5,7 @@ package commandline
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -50,7 +51,7 @@ func (s strict) checkArguments(c *cobra.Command) {
 	}
 	if !c.DisableFlagParsing { // otherwise the arguments belong to another program
 		c.Args = func(c *cobra.Command, args []string) error {
-			err := s.empty(c, args)
+			err := s.unusable(c, args)
 			if err == nil {
 				err = argumentError(c, args, check(c, args))
 			}
@@ -65,11 +66,15 @@ func (s strict) checkArguments(c *cobra.Command) {
 	}
 }
 
-// empty refuses flags and arguments with an empty value, such as --kubeconfig "$UNSET". Otherwise the command would
-// behave as if the flag had been left out, and might act on another cluster.
-func (s strict) empty(c *cobra.Command, args []string) error {
+// unusable refuses numbers that are not finite, and flags and arguments with an empty value, such as
+// --kubeconfig "$UNSET". Otherwise the command would behave as if the flag had been left out, and might act on another
+// cluster.
+func (s strict) unusable(c *cobra.Command, args []string) error {
 	var errs []error
 	c.Flags().Visit(func(f *pflag.Flag) {
+		if n, err := c.Flags().GetFloat64(f.Name); err == nil && (math.IsNaN(n) || math.IsInf(n, 0)) {
+			errs = append(errs, fmt.Errorf("--%s %g is not a finite number (write a number such as 1 or 0.5)", f.Name, n))
+		}
 		empty := f.Value.Type() == "string" && f.Value.String() == ""
 		if list, ok := f.Value.(pflag.SliceValue); ok {
 			empty = slices.Contains(list.GetSlice(), "") || len(list.GetSlice()) == 0

@@ -24,6 +24,7 @@ func program() *cobra.Command {
 	up.Flags().StringSlice("member", nil, "its `name`")
 	up.Flags().StringArray("rule", nil, "a rule")
 	up.Flags().Uint64("limit", 1, "a limit")
+	up.Flags().Float64("speed", 1, "a speed")
 	up.Flags().Bool("yes", false, "do it")
 	up.Flags().String("note", "", "may be empty")
 	fault := &cobra.Command{Use: "fault", RunE: ran} // shows help
@@ -82,6 +83,8 @@ func TestMistakesAreOneLineWithAHint(t *testing.T) {
 		"up --count 1.5":           `--count "1.5": is not a whole number`,
 		"up --limit=-1":            `--limit "-1": is not a whole number of 0 or more`,
 		"up --for 5":               `--for "5": is not a duration (write it as 30s or 5m)`,
+		"up --speed NaN":           "--speed NaN is not a finite number (write a number such as 1 or 0.5)",
+		"up --speed=-Inf":          "--speed -Inf is not a finite number (write a number such as 1 or 0.5)",
 		"up --yes=maybe":           `--yes "maybe": is neither true nor false`,
 		"up --observe=":            "--observe is empty (give it a value, or leave it out)",
 		"up --member=":             "--member is empty (give it a value, or leave it out)",

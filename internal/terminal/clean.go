@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 )
@@ -18,4 +19,26 @@ func Clean(s string) string {
 		return r
 	}, s)
 	return strings.TrimSpace(s)
+}
+
+// CleanLines cleans each line of a text. It keeps the line breaks and the indentation.
+func CleanLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		indent := len(line) - len(strings.TrimLeft(line, " \t"))
+		lines[i] = line[:indent] + Clean(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// mostLines is the maximum number of lines of an error that a program prints.
+const mostLines = 200
+
+// Problems returns the clean lines of an error. If there are more than mostLines, a last line counts the others.
+func Problems(err error) []string {
+	lines := strings.Split(strings.TrimSpace(CleanLines(err.Error())), "\n")
+	if more := len(lines) - mostLines; more > 0 {
+		lines = append(lines[:mostLines], fmt.Sprintf("%d more lines", more))
+	}
+	return lines
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
@@ -148,17 +149,25 @@ const (
 	maxLine   = 64 << 10
 )
 
-func (l *Log) lines() []string {
+func (l *Log) lines() (lines []string) {
 	info, err := os.Stat(l.path)
-	if err != nil || info.Size() <= l.offset {
-		return nil
+	if err == nil && info.Size() < l.offset { // rotated
+		lines = l.read(process.RotatedLog(l.path))
+		l.offset = 0
 	}
-	f, err := os.Open(l.path)
+	if err == nil && info.Size() > l.offset {
+		lines = append(lines, l.read(l.path)...)
+	}
+	return lines
+}
+
+// read returns the lines that end after l.offset in a file, and advances l.offset.
+func (l *Log) read(path string) (lines []string) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	var lines []string
 	for {
 		data, err := io.ReadAll(io.NewSectionReader(f, l.offset, tailBytes))
 		if err != nil || len(data) == 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
 func TestElectionsAreReadFromLogs(t *testing.T) {
@@ -83,6 +84,27 @@ func TestLines(t *testing.T) {
 		}
 	}
 	if want := "one two three four five"; strings.Join(got, " ") != want {
+		t.Errorf("lines: %v, want %s", got, want)
+	}
+}
+
+// No line is lost when the log is rotated.
+func TestLinesAcrossRotation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	tail := &Log{path: path}
+	var got []string
+	for _, texts := range []map[string]string{
+		{path: "one\ntw"},
+		{path: "four\n", process.RotatedLog(path): "one\ntwo\nthree\n"},
+	} {
+		for file, text := range texts {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got = append(got, tail.lines()...)
+	}
+	if want := "one two three four"; strings.Join(got, " ") != want {
 		t.Errorf("lines: %v, want %s", got, want)
 	}
 }

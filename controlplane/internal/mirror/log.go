@@ -35,9 +35,10 @@ func copyLog(ctx context.Context, path string, child, next *process.Child, o *co
 		return err
 	}
 	if next != nil {
-		end = next.Offset
+		end = next.From()
 	}
-	written := io.NewSectionReader(f, child.Offset, end-child.Offset)
+	from := child.From()
+	written := io.NewSectionReader(f, from, end-from)
 	var skip int64
 	if o.TailLines != nil {
 		for range lines(written) {
@@ -48,7 +49,7 @@ func copyLog(ctx context.Context, path string, child, next *process.Child, o *co
 	_, _ = written.Seek(0, io.SeekStart) // within bounds
 	var source io.Reader = written
 	if o.Follow && next == nil {
-		_, _ = f.Seek(child.Offset, io.SeekStart) // within bounds
+		_, _ = f.Seek(from, io.SeekStart) // within bounds
 		source = growing{ctx, f}
 	}
 	var since time.Time
@@ -95,7 +96,8 @@ func lines(r io.Reader) iter.Seq2[string, error] {
 	}
 }
 
-// growing reads a file while it grows: at the end of the file it waits for more data, until ctx ends.
+// growing reads a file while it grows: at the end of the file it waits for more data, until ctx ends. After a rotation it
+// continues at the beginning of the file.
 type growing struct {
 	ctx  context.Context
 	file *os.File
@@ -112,6 +114,10 @@ func (g growing) Read(p []byte) (int, error) {
 		case <-g.ctx.Done():
 			return 0, io.EOF
 		case <-tick.C:
+			at, _ := g.file.Seek(0, io.SeekCurrent)
+			if info, err := g.file.Stat(); err == nil && info.Size() < at {
+				_, _ = g.file.Seek(0, io.SeekStart) // within bounds
+			}
 		}
 	}
 }

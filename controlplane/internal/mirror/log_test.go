@@ -64,10 +64,10 @@ func TestLogOptions(t *testing.T) {
 	}
 }
 
-// TestLogIsFollowed reads whole lines when they are written, until the reader leaves.
+// TestLogIsFollowed reads whole lines when they are written, also after a rotation, until the reader leaves.
 func TestLogIsFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,12 @@ func TestLogIsFollowed(t *testing.T) {
 		w.Close()
 	}()
 	from := bufio.NewReader(r)
-	for _, line := range []string{"one\n", "two\n"} {
+	for _, line := range []string{"one\n", "two\n", "new\n"} {
+		if line == "new\n" {
+			if err := f.Truncate(0); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for _, part := range []string{line[:1], line[1:]} {
 			if _, err := f.WriteString(part); err != nil {
 				t.Fatal(err)

@@ -36,7 +36,7 @@ type Options struct {
 	// Addr is the address to serve at, as HOST:PORT. Public allows an address that other machines can reach.
 	Addr   string
 	Public bool
-	// Log is the file for the observer's messages. It is truncated when the observer starts.
+	// Log is the file for the observer's messages. It is truncated when the observer starts. The plane rotates it.
 	Log string
 }
 
@@ -58,7 +58,7 @@ func Find(executable string) (string, error) {
 
 // Start starts an observer and returns when it answers queries.
 func Start(ctx context.Context, o Options) (*Observer, error) {
-	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("observe: %w", err)
 	}

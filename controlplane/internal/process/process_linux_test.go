@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,6 +57,14 @@ func play(role string) int {
 		}
 		soft, hard := limits()
 		fmt.Println(soft, hard, os.Getenv("STORMGLASS_DESCRIPTORS"))
+	case "copy": // copies the lines of a fifo to its output
+		f, err := os.Open(arg)
+		if err != nil {
+			return 1
+		}
+		for in := bufio.NewScanner(f); in.Scan(); {
+			fmt.Println(in.Text())
+		}
 	case "deaf":
 		ignoreTerm()
 		fmt.Println("deaf")
@@ -144,6 +153,60 @@ func TestExitAndLastLines(t *testing.T) {
 	}
 	if strings.Contains(c.Output(), "earlier") {
 		t.Error("the output of an earlier start counts as this one's")
+	}
+}
+
+// A log above the limit moves to a copy while its process writes to it. The tail of the process's output spans both files.
+func TestLogsAreRotated(t *testing.T) {
+	dir := t.TempDir()
+	log, fifo := filepath.Join(dir, "a.log"), filepath.Join(dir, "fifo")
+	if err := os.WriteFile(log, []byte("earlier\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	to, err := os.OpenFile(fifo, os.O_RDWR, 0) // does not wait for a reader
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	s := spawner(t)
+	c, err := s.Start(spec("copy:"+fifo, log, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		line string
+		most int64
+		// output is the output of the process that can be read after the rotation, and files are the log and its copies.
+		output, files string
+	}{
+		{"one\n", 100, "one\n", "earlier\none\n||"},
+		{"two\n", 10, "one\ntwo\n", "|earlier\none\ntwo\n|"},
+		{"three\n", 100, "one\ntwo\nthree\n", "three\n|earlier\none\ntwo\n|"},
+		{"four\n", 10, "three\nfour\n", "|three\nfour\n|earlier\none\ntwo\n"},
+		{"five\n", 1, "five\n", "|five\n|three\nfour\n"},
+	} {
+		if _, err := to.WriteString(step.line); err != nil {
+			t.Fatal(err)
+		}
+		for tick := time.NewTicker(5 * time.Millisecond); !strings.HasSuffix(c.Output(), step.line); <-tick.C {
+		}
+		if err := s.RotateLogs(dir, step.most); err != nil {
+			t.Fatal(err)
+		}
+		var files []string
+		for _, f := range []string{log, process.RotatedLog(log), log + ".2"} {
+			text, err := os.ReadFile(f)
+			if err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			files = append(files, string(text))
+		}
+		if output, got := c.Output(), strings.Join(files, "|"); output != step.output || got != step.files {
+			t.Errorf("after %q: output %q, want %q; files %q, want %q", step.line, output, step.output, got, step.files)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,9 +35,10 @@ type Spawner struct {
 	pipe     *os.File // the read end, for children
 	alive    *os.File // the write end, which only this process holds
 
-	mu       sync.Mutex
-	closed   bool
-	children []*Child // all running children, and some that have ended
+	mu        sync.Mutex
+	closed    bool
+	children  []*Child                 // all running children, and some that have ended
+	rotations map[string]*atomic.Int64 // by log
 }
 
 // NewSpawner returns a Spawner. The caller must close it.
@@ -45,7 +47,7 @@ func NewSpawner() (*Spawner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the parent pipe: %w", err)
 	}
-	s := &Spawner{requests: make(chan func()), pipe: r, alive: w}
+	s := &Spawner{requests: make(chan func()), pipe: r, alive: w, rotations: map[string]*atomic.Int64{}}
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		for start := range s.requests {
@@ -84,7 +86,9 @@ func (s *Spawner) Start(spec Spec) (*Child, error) {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	defer log.Close()
-	offset, err := log.Seek(0, 2)
+	rotations := s.rotationsOf(spec.Log)
+	before := rotations.Load() // before offset is read: a rotation in between counts
+	offset, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
@@ -116,7 +120,10 @@ func (s *Spawner) Start(spec Spec) (*Child, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	c := &Child{Name: spec.Name, PID: cmd.Process.Pid, Started: time.Now(), Offset: offset, log: spec.Log, process: cmd.Process, done: make(chan struct{})}
+	c := &Child{
+		Name: spec.Name, PID: cmd.Process.Pid, Started: time.Now(), Offset: offset, log: spec.Log, rotations: rotations, before: before,
+		process: cmd.Process, done: make(chan struct{}),
+	}
 	s.children = append(slices.DeleteFunc(s.children, (*Child).Ended), c)
 	go c.wait(cmd)
 	return c, nil
@@ -147,13 +154,15 @@ type Child struct {
 	PID     int
 	Started time.Time
 
-	// Offset is the position in the log file at which the output of this child begins.
+	// Offset is the position in the log file at which the output of this child began. From is its current position.
 	Offset int64
 
-	log     string
-	process *os.Process
-	done    chan struct{}
-	exit    Exit
+	log       string
+	rotations *atomic.Int64 // of the log so far; nil: none
+	before    int64         // number of rotations before the start of this child
+	process   *os.Process
+	done      chan struct{}
+	exit      Exit
 }
 
 // Exit describes how a child ended.
@@ -234,9 +243,39 @@ func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 // Output returns the last 64 KiB of this child's output.
 func (c *Child) Output() string { return c.Tail(64 << 10) }
 
-// Tail returns the last bytes of this child's output, at most the given number.
+// rotated returns the number of rotations of the log since the start of this child.
+func (c *Child) rotated() int64 {
+	if c.rotations == nil {
+		return 0
+	}
+	return c.rotations.Load() - c.before
+}
+
+// From returns the position in the log file at which the output of this child begins: Offset, or 0 if the log was rotated
+// since the start of this child.
+func (c *Child) From() int64 {
+	if c.rotated() > 0 {
+		return 0
+	}
+	return c.Offset
+}
+
+// Tail returns the last bytes of this child's output, at most the given number. They may be in the log and its newest copy.
 func (c *Child) Tail(most int64) string {
-	f, err := os.Open(c.log)
+	last := tail(c.log, c.From(), most)
+	rotated, rest := c.rotated(), most-int64(len(last))
+	switch {
+	case rotated == 0 || rest <= 0:
+		return last
+	case rotated == 1:
+		return tail(RotatedLog(c.log), c.Offset, rest) + last
+	}
+	return tail(RotatedLog(c.log), 0, rest) + last
+}
+
+// tail returns the last bytes of a file after the position from, at most the given number.
+func tail(file string, from, most int64) string {
+	f, err := os.Open(file)
 	if err != nil {
 		return ""
 	}
@@ -245,7 +284,7 @@ func (c *Child) Tail(most int64) string {
 	if err != nil {
 		return ""
 	}
-	if _, err := f.Seek(max(c.Offset, size-most), io.SeekStart); err != nil {
+	if _, err := f.Seek(max(from, size-most), io.SeekStart); err != nil {
 		return ""
 	}
 	data, _ := io.ReadAll(io.LimitReader(f, most))

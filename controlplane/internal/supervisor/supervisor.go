@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/fault"
@@ -71,6 +72,18 @@ func New(p Plane) (*Supervisor, error) {
 
 // Close kills the processes that still run.
 func (s *Supervisor) Close() { s.spawner.Close() }
+
+// RotateLogs rotates the logs of the plane, including the supervisor's, until ctx ends. It reports each error once.
+func (s *Supervisor) RotateLogs(ctx context.Context) {
+	reported := ""
+	wait.UntilWithContext(ctx, func(context.Context) {
+		err := s.spawner.RotateLogs(s.plane.Layout.Logs(), process.MaxLog)
+		if err != nil && err.Error() != reported {
+			reported = err.Error()
+			s.plane.Progress("rotate the logs: %v", err)
+		}
+	}, process.RotateEvery)
+}
 
 // Launch starts processes of one kind at the same time and waits until all are ready.
 func (s *Supervisor) Launch(ctx context.Context, processes []topology.Process) error {

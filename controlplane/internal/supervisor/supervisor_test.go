@@ -31,12 +31,13 @@ const (
 	lasting = "exec sleep 1000"
 )
 
-// supervised is a plane of a scheduler and a controller manager that are scripts.
+// supervised is a plane of a scheduler, a controller manager and further components that are scripts.
 type supervised struct {
 	*Supervisor
 	events fault.Events
 	faults *fault.Manager
 	died   chan error
+	lines  chan string // for the user
 	// inService stands for the load balancer.
 	inService func(name string) bool
 }
@@ -54,14 +55,14 @@ func (faultHost) Available() error          { return nil }
 func (faultHost) NeighbourAvailable() error { return nil }
 
 // supervise starts the scripts as a plane that is ready, and stops it at the test's
-// end.
-func supervise(t *testing.T, schedulerScript, managerScript string) *supervised {
+// end. more are the names of further components, which run until they are ended.
+func supervise(t *testing.T, schedulerScript, managerScript string, more ...string) *supervised {
 	t.Helper()
 	lock, err := os.Create(filepath.Join(t.TempDir(), "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &supervised{died: make(chan error, 1)}
+	p := &supervised{died: make(chan error, 1), lines: make(chan string, 1000)}
 	host := &faultHost{}
 	p.faults = fault.NewManager(host, &p.events)
 	layout := topology.Layout{Dir: t.TempDir()}
@@ -70,7 +71,10 @@ func supervise(t *testing.T, schedulerScript, managerScript string) *supervised 
 	p.Supervisor, err = New(Plane{
 		Layout: layout, Order: control.Config{}.Components(), Lock: lock, Closing: closing, Lifetime: lifetime,
 		Events: &p.events, Faults: p.faults,
-		Progress:  func(format string, args ...any) { fmt.Fprintf(t.Output(), format+"\n", args...) },
+		Progress: func(format string, args ...any) {
+			fmt.Fprintf(t.Output(), format+"\n", args...)
+			p.lines <- fmt.Sprintf(format, args...)
+		},
 		Ready:     func(context.Context, topology.Process, time.Time) error { return errors.New("a script serves nothing") },
 		InService: func(name string) bool { return p.inService(name) },
 		Restarted: func() {},
@@ -97,7 +101,11 @@ func supervise(t *testing.T, schedulerScript, managerScript string) *supervised 
 			t.Fatal(err)
 		}
 	}
-	for name, script := range map[string]string{scheduler: schedulerScript, manager: managerScript} {
+	scripts := map[string]string{scheduler: schedulerScript, manager: managerScript}
+	for _, name := range more {
+		scripts[name] = lasting
+	}
+	for name, script := range scripts {
 		kind := control.ComponentKind(name)
 		if err := os.WriteFile(layout.Program(kind), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 			t.Fatal(err)
@@ -179,19 +187,35 @@ func TestExitBySignalUnderFault(t *testing.T) {
 	}
 }
 
-// A component that crashes is started again as by its kubelet, and the status counts it: the plane does not end.
+// A component of any kind that crashes is started again as by its kubelet, and the status counts it: the plane does not
+// end. After the next crash in succession, it is started only after the back-off.
 func TestExitBySignalWithoutFault(t *testing.T) {
-	p := supervise(t, lasting, lasting)
-	if err := p.Signal(scheduler, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
+	all := []string{"etcd-0", "kube-apiserver-0", scheduler, manager}
+	p := supervise(t, lasting, lasting, all[:2]...)
+	kill := func(name string) {
+		t.Helper()
+		if err := p.Signal(name, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]; exit.Expected || !strings.HasPrefix(exit.Detail, "ended by SIGKILL") {
-		t.Errorf("exit: %+v", exit)
+	for _, name := range all {
+		kill(name)
+		if exit := p.eventsOf(t, name, control.EventExit, 1)[0]; exit.Expected || !strings.HasPrefix(exit.Detail, "ended by SIGKILL") {
+			t.Errorf("exit: %+v", exit)
+		}
+		p.eventsOf(t, name, control.EventStart, 1)
+		for _, c := range p.Status() {
+			if want := p.count(c.Name, control.EventStart); c.Restarts != want || want > 1 || c.Name == name && want != 1 {
+				t.Errorf("after the end of %s, %s: %d restarts, %d starts", name, c.Name, c.Restarts, want)
+			}
+		}
 	}
-	p.eventsOf(t, scheduler, control.EventStart, 1)
-	for _, c := range p.Status() {
-		if want := map[bool]int{true: 1}[c.Name == scheduler]; c.Restarts != want {
-			t.Errorf("%s: %d restarts, want %d", c.Name, c.Restarts, want)
+	for _, name := range all {
+		kill(name)
+		for line := range p.lines {
+			if strings.HasPrefix(line, name+" ") && strings.Contains(line, "; restarts in 10s, as the kubelet would restart it") {
+				break
+			}
 		}
 	}
 	select {
