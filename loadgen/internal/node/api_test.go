@@ -71,6 +71,10 @@ func TestUsageOfASimulatedContainer(t *testing.T) {
 	if u = k.usageOf(pod, &pod.Spec.Containers[0]); u.cores != 0.25 || u.bytes != 64<<20 {
 		t.Errorf("its annotations ask for 250m and 64Mi: %v and %v", u.cores, u.bytes)
 	}
+	pod.Annotations[cpuUsage] = "1e1000"
+	if u = k.usageOf(pod, &pod.Spec.Containers[0]); u.cores > 0.75 {
+		t.Errorf("its annotation is not a quantity: %v cores", u.cores)
+	}
 }
 
 // TestContainerFollowsDemand reads a container's CPU time while its part of a demand changes between two looks.

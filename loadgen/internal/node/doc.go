@@ -74,8 +74,8 @@
 //
 // A node rejects a pod that does not fit. Unlike a real kubelet, it does not check extended resources, hugepages,
 // NoExecute taints and the operating system, and does not evict other pods for a critical pod. A pod waits for the
-// ConfigMaps, Secrets and claims of its volumes, unless its node is restricted (Config.Restricted). It does not wait for
-// ConfigMaps and Secrets of its environment variables.
+// ConfigMaps, Secrets and claims of its volumes, and for the ConfigMaps and Secrets of its environment variables, unless
+// its node is restricted (Config.Restricted) or shares its watches (fidelity "shared"). It does not check their keys.
 //
 // With fidelity "shared", one watch of pods and one of nodes serve all nodes, over a few connections with one identity.
 // This puts far less load on the API server's watches than real nodes would.

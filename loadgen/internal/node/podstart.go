@@ -37,8 +37,8 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// startPod fetches tokens, waits for volumes, reads claims and pulls images. The containers start at the time starts,
-// or now if that has passed, plus the duration of the image pulls.
+// startPod fetches tokens, waits for volumes, reads claims, pulls images and waits for the objects of environment
+// variables. The containers start at the time starts, or now if that has passed, plus the duration of the image pulls.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
 		if !k.fetchToken(life, p, t) {
@@ -56,7 +56,7 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 	there, pulled := k.pullImages(spec, now)
 	k.announceEvents(life, spec, pullingEvents(spec, pulled))
 	life.after(wait+there.Sub(now), func() {
-		if !k.in(p, starting) {
+		if !k.configure(life, p, spec) {
 			return
 		}
 		if p.lifecycle != nil {

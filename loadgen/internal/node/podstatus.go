@@ -86,7 +86,7 @@ const (
 func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := &corev1.PodStatus{
-		ObservedGeneration: pod.Generation, Phase: corev1.PodPending, StartTime: &at,
+		ObservedGeneration: pod.Generation, Phase: corev1.PodPending, StartTime: cmp.Or(pod.Status.StartTime, &at),
 		HostIP: host.String(), HostIPs: []corev1.HostIP{{IP: host.String()}},
 	}
 	reason, initialized := "ContainerCreating", corev1.PodCondition{Status: corev1.ConditionTrue}
@@ -102,6 +102,25 @@ func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.Pod
 		corev1.PodReady:                  {Status: corev1.ConditionFalse, Reason: notReady},
 		corev1.ContainersReady:           {Status: corev1.ConditionFalse, Reason: notReady},
 	})
+	return s
+}
+
+// unconfiguredStatus returns the status of a pod with a sandbox, in which the containers with a message in absent cannot
+// be created.
+func unconfiguredStatus(pod *corev1.Pod, host netip.Addr, now time.Time, absent map[string]string) *corev1.PodStatus {
+	s := creatingStatus(pod, host, now)
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; c.Type == corev1.PodReadyToStartContainers {
+			c.Status, c.Reason, c.Message = corev1.ConditionTrue, "", ""
+		}
+	}
+	for _, containers := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+		for i := range containers {
+			if message := absent[containers[i].Name]; message != "" {
+				containers[i].State.Waiting = &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: message}
+			}
+		}
+	}
 	return s
 }
 

@@ -1,12 +1,19 @@
 package node
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 type objectRef struct{ resource, namespace, name string }
+
+// absent returns the message of a kubelet that does not find the object.
+func (r objectRef) absent() string {
+	return fmt.Sprintf("%s %q not found", strings.TrimSuffix(r.resource, "s"), r.name)
+}
 
 // objectWatch is the watch of one ConfigMap or Secret. It exists while pods on the node refer to the object.
 type objectWatch struct {
@@ -83,27 +90,32 @@ func objectRefs(pod *corev1.Pod) []objectRef {
 		add("secrets", s.Name)
 	}
 	eachContainer(pod, func(_ int, c *corev1.Container, _ string) {
-		for _, from := range c.EnvFrom {
-			if from.ConfigMapRef != nil {
-				add("configmaps", from.ConfigMapRef.Name)
-			}
-			if from.SecretRef != nil {
-				add("secrets", from.SecretRef.Name)
-			}
-		}
-		for _, env := range c.Env {
-			if env.ValueFrom == nil {
-				continue
-			}
-			if ref := env.ValueFrom.ConfigMapKeyRef; ref != nil {
-				add("configmaps", ref.Name)
-			}
-			if ref := env.ValueFrom.SecretKeyRef; ref != nil {
-				add("secrets", ref.Name)
-			}
-		}
+		eachVariable(c, func(resource, name string, _ *bool) { add(resource, name) })
 	})
 	return out
+}
+
+// eachVariable calls f for each ConfigMap and Secret from which a container takes environment variables.
+func eachVariable(c *corev1.Container, f func(resource, name string, optional *bool)) {
+	for _, from := range c.EnvFrom {
+		if ref := from.ConfigMapRef; ref != nil {
+			f("configmaps", ref.Name, ref.Optional)
+		}
+		if ref := from.SecretRef; ref != nil {
+			f("secrets", ref.Name, ref.Optional)
+		}
+	}
+	for _, env := range c.Env {
+		if env.ValueFrom == nil {
+			continue
+		}
+		if ref := env.ValueFrom.ConfigMapKeyRef; ref != nil {
+			f("configmaps", ref.Name, ref.Optional)
+		}
+		if ref := env.ValueFrom.SecretKeyRef; ref != nil {
+			f("secrets", ref.Name, ref.Optional)
+		}
+	}
 }
 
 // eachObject calls f for each ConfigMap and Secret of a volume.

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,26 +39,87 @@ func (k *kubelet) mountVolumes(life *life, p *pod, pod *corev1.Pod) bool {
 	})
 }
 
+// configure waits until each ConfigMap and Secret that the pod's environment variables need exists. Meanwhile the
+// containers that need it report CreateContainerConfigError. It returns false if the pod ended first. On a restricted
+// node it returns true without a check. Unlike a kubelet, it does not check keys, and starts no container of the pod
+// before all objects exist.
+func (k *kubelet) configure(life *life, p *pod, pod *corev1.Pod) bool {
+	if k.plan.restricted() {
+		return true
+	}
+	var reported map[string]string
+	return k.until(life, p, func() time.Duration {
+		absent, known := k.unconfigured(pod)
+		switch {
+		case !known:
+			return volumeLoop
+		case len(absent) == 0:
+			return 0
+		}
+		for _, name := range slices.Sorted(maps.Keys(absent)) {
+			k.announceWarning(life, pod, "Failed", "Error: "+absent[name])
+		}
+		if !maps.Equal(absent, reported) {
+			reported = absent
+			k.write(life, func() {
+				if k.in(p, starting) {
+					_, _ = k.patchPodStatus(life.ctx, p, unconfiguredStatus(pod, k.hostIP, life.clock.Now(), absent)) // errors are counted
+				}
+			})
+		}
+		return requeued(backOffFirst, life.float())
+	})
+}
+
+// unconfigured returns, for each container that needs a ConfigMap or Secret that does not exist, a message that names it.
+// known is false while the API server has not answered.
+func (k *kubelet) unconfigured(pod *corev1.Pod) (absent map[string]string, known bool) {
+	known = true
+	eachContainer(pod, func(_ int, c *corev1.Container, _ string) {
+		eachVariable(c, func(resource, name string, optional *bool) {
+			ref := objectRef{resource, pod.Namespace, name}
+			switch there, answered := k.isThere(ref, optional); {
+			case !answered:
+				known = false
+			case !there && absent == nil:
+				absent = map[string]string{c.Name: ref.absent()}
+			case !there:
+				absent[c.Name] = ref.absent()
+			}
+		})
+	})
+	return absent, known
+}
+
+// isThere reports whether an object exists or is optional. known is false while the API server has not answered. The
+// ConfigMap clusterCA is not checked, because that would delay the start of nearly every pod: the first watch of a pod's
+// objects is often refused (see firstLook) and is opened again only after a second.
+func (k *kubelet) isThere(ref objectRef, optional *bool) (there, known bool) {
+	if ref.name == clusterCA || optional != nil && *optional {
+		return true, true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := k.objects[ref]
+	if o == nil { // the pod has ended, which closed the watch
+		return true, true
+	}
+	return o.found, o.known
+}
+
 // unmountable returns why a volume of a pod cannot be mounted, or an empty message if all can. known is false while the
-// API server has not answered. The ConfigMap clusterCA is not checked, because that would delay the start of nearly
-// every pod: the first watch of a pod's objects is often refused (see firstLook) and is opened again only after a
-// second.
+// API server has not answered.
 func (k *kubelet) unmountable(ctx context.Context, pod *corev1.Pod) (message string, known bool) {
 	known = true
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		eachObject(v, func(resource, name string, optional *bool) {
-			if name == clusterCA || optional != nil && *optional {
-				return
-			}
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			switch o := k.objects[objectRef{resource, pod.Namespace, name}]; {
-			case o == nil: // the pod has ended, which closed the watch
-			case !o.known:
+			ref := objectRef{resource, pod.Namespace, name}
+			switch there, answered := k.isThere(ref, optional); {
+			case !answered:
 				known = false
-			case !o.found:
-				message = fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s %q not found", v.Name, strings.TrimSuffix(resource, "s"), name)
+			case !there:
+				message = fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", v.Name, ref.absent())
 			}
 		})
 		claim := ""

@@ -14,16 +14,26 @@ func withVolume(source corev1.VolumeSource) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: source}} }
 }
 
-// failedMount returns the message of a pod's first Event FailedMount.
-func (s *stub) failedMount(pod string) string {
-	i := slices.IndexFunc(s.events, func(e corev1.Event) bool { return e.Reason == "FailedMount" && e.InvolvedObject.Name == pod })
+func withVariable(source *corev1.EnvVarSource) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "V", ValueFrom: source}} }
+}
+
+func withVariables(source corev1.EnvFromSource) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{source} }
+}
+
+// failed returns the message of a pod's first Event FailedMount or Failed.
+func (s *stub) failed(pod string) string {
+	i := slices.IndexFunc(s.events, func(e corev1.Event) bool {
+		return (e.Reason == "FailedMount" || e.Reason == "Failed") && e.InvolvedObject.Name == pod
+	})
 	if i < 0 {
 		return ""
 	}
 	return s.events[i].Message
 }
 
-func TestPodWaitsForTheObjectsOfItsVolumes(t *testing.T) {
+func TestPodWaitsForItsObjects(t *testing.T) {
 	s, _ := started(t, nil)
 	phase := corev1.PersistentVolumeClaimPhase("")
 	s.update(func() {
@@ -49,39 +59,48 @@ func TestPodWaitsForTheObjectsOfItsVolumes(t *testing.T) {
 		}
 	}
 	optional := true
-	settings := corev1.LocalObjectReference{Name: "settings"}
+	settings, variables := corev1.LocalObjectReference{Name: "settings"}, corev1.LocalObjectReference{Name: "variables"}
+	const unmounted, unconfigured = "Pending, ContainerCreating", "Pending, CreateContainerConfigError"
 	for name, test := range map[string]struct {
-		source  corev1.VolumeSource
-		message string
-		appear  func()
+		change         func(*corev1.Pod)
+		state, message string
+		appear         func()
 	}{
 		"config": {
-			corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: settings}},
+			withVolume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: settings}}), unmounted,
 			`MountVolume.SetUp failed for volume "v" : configmap "settings" not found`, appears("configmaps", "ConfigMap"),
 		},
 		"secret": {
-			corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: settings}}}}},
+			withVolume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: settings}}}}}), unmounted,
 			`MountVolume.SetUp failed for volume "v" : secret "settings" not found`, appears("secrets", "Secret"),
 		},
 		"claim": {
-			corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
+			withVolume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}), unmounted,
 			"Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[v], failed to process volumes=[v]: error processing PVC ns/data: " +
 				`failed to fetch PVC from API server: get persistentvolumeclaims: persistentvolumeclaims "data" not found`,
 			func() { phase = corev1.ClaimBound },
 		},
 		"optional": {
-			source: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "absent"}, Optional: &optional}},
+			change: withVolume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "absent"}, Optional: &optional}}),
+		},
+		"variable": {
+			withVariable(&corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: variables, Key: "k"}}), unconfigured,
+			`Error: secret "variables" not found`, appears("secrets", "Secret"),
+		},
+		"variables": {
+			withVariables(corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: variables}}), unconfigured,
+			`Error: configmap "variables" not found`, appears("configmaps", "ConfigMap"),
+		},
+		"optional-variables": {
+			change: withVariables(corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "absent"}, Optional: &optional}}),
 		},
 	} {
-		s.bind("sg-0", name, withVolume(test.source))
+		s.bind("sg-0", name, test.change)
 		if test.message != "" {
-			s.await(name+" is told", func() bool { return s.failedMount(name) != "" })
+			s.await(name+" is told", func() bool { return s.failed(name) != "" && tell(s.pods[name].Status) == test.state })
 			s.locked(func() {
-				if got := s.failedMount(name); got != test.message {
+				if got := s.failed(name); got != test.message {
 					t.Errorf("%s: message %q, want %q", name, got, test.message)
-				}
-				if got := tell(s.pods[name].Status); got != "Pending, ContainerCreating" {
-					t.Errorf("%s is %s", name, got)
 				}
 			})
 			s.update(test.appear)
