@@ -51,6 +51,9 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	if !m.owns(nodeName) {
 		return g, errors.New("the node is not in the worker's share")
 	}
+	if !m.mayAsk(nodeName) {
+		return g, errors.New("the worker has asked for these credentials too often")
+	}
 	ids := m.fleet.nodes.Identities
 	var c *rest.Config
 	if nodeName == "" {
@@ -70,6 +73,26 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	}
 	g.Cert, g.Key = c.CertData, c.KeyData
 	return g, nil
+}
+
+// mostAsks is the maximum number of requests of a worker for the credentials of one node. Each request may cost the
+// cluster a certificate. A worker asks once, and again only after an error.
+const mostAsks = 20
+
+// mayAsk counts a request for credentials, and reports whether the worker may still make it. After an error, each
+// kube-proxy asks again for the identity that all of them share.
+func (m *member) mayAsk(nodeName string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	most := mostAsks
+	if nodeName == "" {
+		most *= m.fleet.nodes.Spec.Count
+	}
+	if m.asks[nodeName] >= most {
+		return false
+	}
+	m.asks[nodeName]++
+	return true
 }
 
 // owns reports whether a node belongs to the worker's share. An empty name stands for the identity of the kube-proxies;

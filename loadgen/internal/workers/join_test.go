@@ -3,12 +3,14 @@ package workers
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -18,6 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -160,13 +163,75 @@ func TestStrangersTextIsNotShown(t *testing.T) {
 
 // A hello is given up once its time is over, even while bytes of it arrive.
 func TestSlowHelloIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		var sender sync.WaitGroup
+		sender.Go(func() {
+			for _, err := far.Write([]byte{0}); err == nil; _, err = far.Write([]byte{0}) {
+				time.Sleep(helloWithin / 2) // virtual
+			}
+		})
+		defer sender.Wait()
+		defer near.Close()
+		began := time.Now()
+		_, err := (&Fleet{peers: map[*link]bool{}}).serve(newLink(near))
+		if !isTimeout(err) || time.Since(began) != helloWithin {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+// A message that is too large is refused by its announced length, before it is read. It ends only its worker.
+func TestTooLargeMessageEndsItsWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		announced := func() *link {
+			near, far := net.Pipe()
+			go func() { _, _ = far.Write(binary.BigEndian.AppendUint32(nil, 500<<20)) }()
+			return newLink(near)
+		}
+		f := &Fleet{peers: map[*link]bool{}, members: make([]*member, 2), failing: make(chan struct{})}
+		if _, err := f.serve(announced()); err == nil || !strings.Contains(err.Error(), "a message of 524288000 bytes, the limit is 16384") {
+			t.Errorf("before it has joined: %v", err)
+		}
+		for i := range f.members {
+			f.members[i] = newMember(f, announced(), hello{Index: i, Name: "w"})
+		}
+		f.members[0].serve()
+		if lost := f.members[0].lost; lost == nil || !strings.Contains(lost.Why, "a message of 524288000 bytes, the limit is 67108864") {
+			t.Errorf("after it has joined: %v", lost)
+		}
+		if f.members[1].lost != nil {
+			t.Errorf("the other worker: %v", f.members[1].lost)
+		}
+		f.members[1].leave()
+	})
+}
+
+// Text of a worker is shown without control characters: its name, steps, errors, limits, and why it was lost.
+func TestTextOfWorkersIsCleaned(t *testing.T) {
+	const evil = "evil\x1b[2J\nloadgen: PASS"
+	var said []string
+	f := &Fleet{members: make([]*member, 1), failing: make(chan struct{}), step: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
 	near, far := net.Pipe()
 	defer far.Close()
-	l := newLink(near)
-	l.until = time.Now().Add(-time.Second)
-	go func() { _, _ = far.Write([]byte{0}) }() // ends with the pipe
-	if _, err := l.receive(largestHello, time.Hour); !isTimeout(err) {
-		t.Errorf("%v", err)
+	m := newMember(f, newLink(near), hello{Name: evil})
+	f.members[0] = m
+	m.take(message{Step: evil}, time.Now())
+	answer := m.ask(call{Verb: verbResults})
+	m.take(message{Reply: &reply{ID: 1, Error: evil, Results: &results{
+		Saturated: map[string][]string{"": {evil}}, Generator: result.Generator{Saturated: []string{evil}},
+	}}}, time.Now())
+	_, err := m.await(t.Context(), answer)
+	m.lose("has failed: " + evil)
+	said = append(said, fmt.Sprint(err), fmt.Sprint(f.Failed()), m.summary(m.results).Lost)
+	said = append(append(said, f.Saturation("")...), m.results.Generator.Saturated...)
+	for _, text := range said {
+		if strings.ContainsAny(text, "\x1b\n") || !strings.Contains(text, "evil") {
+			t.Errorf("%q", text)
+		}
+	}
+	if len(said) != 6 {
+		t.Errorf("%d texts: %q", len(said), said)
 	}
 }
 

@@ -55,6 +55,7 @@ type member struct {
 	live    map[string]load.Live
 	nodes   node.Live
 	tokens  map[string]string // the tokens of nodes as last sent to the worker
+	asks    map[string]int    // number of requests for credentials, by node
 	results results
 	metrics [][]byte
 	ready   chan reply // receives the reply to the welcome
@@ -63,7 +64,7 @@ type member struct {
 func newMember(f *Fleet, l *link, h hello) *member {
 	m := &member{
 		fleet: f, index: h.Index, name: shown(h.Name), link: l, out: make(chan message, mostPosted), gone: make(chan struct{}),
-		calls: map[int64]chan reply{}, next: 1, ready: make(chan reply, 1), tokens: map[string]string{},
+		calls: map[int64]chan reply{}, next: 1, ready: make(chan reply, 1), tokens: map[string]string{}, asks: map[string]int{},
 	}
 	m.ctx, m.end = context.WithCancel(context.Background())
 	return m
@@ -123,7 +124,7 @@ func (m *member) post(next message) {
 // lose disconnects the worker. Unless the run is ending, it marks the worker as lost and fails the run. Only the first
 // call of lose or leave has an effect.
 func (m *member) lose(why string) {
-	err := &LostError{Index: m.index, Name: m.name, Why: why}
+	err := &LostError{Index: m.index, Name: m.name, Why: shown(why)}
 	m.fleet.mu.Lock()
 	ending := m.fleet.ending
 	m.fleet.mu.Unlock()
@@ -207,6 +208,7 @@ func (m *member) take(got message, at time.Time) {
 }
 
 func (m *member) takeReply(r reply) {
+	r.Error = shown(r.Error)
 	if r.ID == 0 {
 		select {
 		case m.ready <- r:
@@ -222,6 +224,7 @@ func (m *member) takeReply(r reply) {
 	waiting := m.calls[r.ID]
 	delete(m.calls, r.ID)
 	if r.Results != nil {
+		r.Results.clean()
 		m.results = *r.Results
 	}
 	if r.Metrics != nil {

@@ -69,6 +69,15 @@ func AddCost(g *result.Generator, all []result.Worker) {
 	}
 }
 
+// clean makes the worker's lines about exceeded limits safe to show.
+func (r *results) clean() {
+	for _, lines := range append(slices.Collect(maps.Values(r.Saturated)), r.Generator.Saturated) {
+		for i := range lines {
+			lines[i] = shown(lines[i])
+		}
+	}
+}
+
 // Saturation returns a line for each resource limit that a worker exceeded in a phase. The phase "" means the time
 // outside of all phases.
 func (f *Fleet) Saturation(phase string) (lines []string) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -324,6 +325,33 @@ func TestCredentialsOfNodesComeFromTheCoordinator(t *testing.T) {
 	h2test.Await(t, "the renewed token", func() bool { return tokenOfNode(t, c) == "Bearer sg-2/1" })
 	if _, err = asked.For(t.Context(), "sg-9"); err == nil || err.Error() != "the account is forbidden" {
 		t.Errorf("an account that is refused: %v", err)
+	}
+}
+
+// issuer counts the certificates that it issues.
+type issuer struct {
+	signed
+	issued atomic.Int32
+}
+
+func (i *issuer) For(ctx context.Context, name string) (*rest.Config, error) {
+	i.issued.Add(1)
+	return i.signed.For(ctx, name)
+}
+
+// A worker that asks again and again gets few certificates for each of its nodes.
+func TestCertificatesOfAWorkerAreLimited(t *testing.T) {
+	ids := &issuer{}
+	asked, _ := asking(t, ids)
+	var err error
+	for range 3 * mostAsks {
+		_, err = asked.For(t.Context(), "sg-1")
+	}
+	if err == nil || !strings.Contains(err.Error(), "too often") || ids.issued.Load() != mostAsks {
+		t.Errorf("%d certificates: %v", ids.issued.Load(), err)
+	}
+	if _, err = asked.For(t.Context(), "sg-2"); err != nil {
+		t.Errorf("another node: %v", err)
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 	// its traces.
 	largestMessage = 512 << 20
 	// longestShown is the maximum number of bytes of a text from a peer that is shown to the user.
-	longestShown = 300
+	longestShown = 1000
 	// piece is the maximum number of bytes that one write sends or one read receives. writeWithin is the time limit for
 	// each write.
 	piece       = 64 << 10

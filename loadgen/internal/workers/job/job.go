@@ -16,7 +16,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -24,6 +23,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/manifest"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 const (
@@ -91,7 +91,7 @@ func (o Options) resources() (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
 	for item := range strings.SplitSeq(text, ",") {
 		name, value, ok := strings.Cut(item, "=")
-		quantity, err := resource.ParseQuantity(value)
+		quantity, err := scenario.ParseQuantity(value)
 		if !ok || err != nil || name != "cpu" && name != "memory" || quantity.Sign() <= 0 {
 			return nil, fmt.Errorf("--workers-resources %q: %q is not an amount of cpu or memory (write %s)", text, item, DefaultResources)
 		}
