@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -26,7 +28,17 @@ const appendAtMost = 100_000
 // must exist. A block appears in dir only when it is complete.
 func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, end int64) (blocks, samples int, err error) {
 	length := prometheusBlock.Milliseconds()
-	for from := start - start%length; from <= end; from += length {
+	windows := map[int64]bool{} // the windows with samples, which may be far apart
+	err = Stream(ctx, q, start, end, func(_ labels.Labels, points []promql.FPoint) error {
+		for _, p := range points {
+			windows[p.T-p.T%length] = true
+		}
+		return nil
+	}, Named())
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, from := range slices.Sorted(maps.Keys(windows)) {
 		n, err := writeWindow(ctx, dir, q, max(from, start), min(from+length-1, end))
 		if err != nil {
 			return blocks, samples, err

@@ -19,8 +19,12 @@ const (
 	// maxSteps is the maximum number of steps of a range query or a subquery, and thus the maximum number of points of one
 	// series in memory.
 	maxSteps = 100_000
+	// maxTotal is the maximum number of steps of all subqueries of an expression, and thus limits the time of the evaluation.
+	maxTotal = 1_000_000
 	// maxGrowth is the maximum factor by which label_join and label_replace may lengthen a label.
 	maxGrowth = 1_000
+	// maxAdded is the maximum number of bytes that the texts in calls of label_join and label_replace may add to a label.
+	maxAdded = 10_000
 	// defaultStep is the step of a subquery without a step. It is Prometheus' default evaluation interval.
 	defaultStep = time.Minute
 )
@@ -37,7 +41,7 @@ func (p bounded) ParseExpr(text string) (parser.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return root, cost{growth: 1}.check(root)
+	return root, cost{growth: 1, total: new(float64)}.check(root)
 }
 
 // NewRangeQuery is like the method of promql.Engine, but returns an error if the query exceeds a limit.
@@ -46,7 +50,7 @@ func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o
 	if err != nil {
 		return nil, err
 	}
-	c := cost{span: end.Sub(start), growth: 1}
+	c := cost{span: end.Sub(start), growth: 1, total: new(float64)}
 	if err := c.fits("the query", step); err != nil {
 		return nil, err
 	}
@@ -57,15 +61,22 @@ func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o
 }
 
 // cost is the effect of the outer nodes of an expression on an inner node. span is the time range over which the inner
-// node is evaluated. growth is the factor by which outer functions may lengthen its labels.
+// node is evaluated. growth is the factor by which outer functions may lengthen its labels, added the number of bytes that
+// their texts may add. total is the number of steps of the query and of all subqueries that were checked.
 type cost struct {
 	span   time.Duration
 	growth float64
+	added  float64
+	total  *float64
 }
 
 func (c cost) fits(what string, step time.Duration) error {
-	if steps := float64(c.span) / float64(step); steps > maxSteps {
+	steps := float64(c.span) / float64(step)
+	if steps > maxSteps {
 		return fmt.Errorf("%s has %.0f steps, the limit is %d: use a longer step", what, steps, maxSteps)
+	}
+	if *c.total += steps; *c.total > maxTotal {
+		return fmt.Errorf("the subqueries have more than %d steps in total: use longer steps", maxTotal)
 	}
 	return nil
 }
@@ -83,7 +94,11 @@ func (c cost) check(n parser.Node) error {
 			return err
 		}
 	case *parser.Call:
-		if c.growth *= growthOf(n); c.growth > maxGrowth {
+		factor, added := growthOf(n)
+		if c.added += c.growth * added; c.added > maxAdded {
+			return fmt.Errorf("the texts in calls of %s add over %d bytes to a label (use shorter texts)", n.Func.Name, maxAdded)
+		}
+		if c.growth *= factor; c.growth > maxGrowth {
 			return fmt.Errorf("nested calls of %s make labels over %d times as long (nest fewer calls)", n.Func.Name, maxGrowth)
 		}
 	}
@@ -95,15 +110,26 @@ func (c cost) check(n parser.Node) error {
 	return nil
 }
 
-// growthOf returns the maximum factor by which a function lengthens the longest label of its input.
-func growthOf(call *parser.Call) float64 {
+// growthOf returns the maximum factor by which a function lengthens the longest label of its input, and the maximum number
+// of bytes that its texts then add.
+func growthOf(call *parser.Call) (factor, added float64) {
 	switch call.Func.Name {
 	case "label_join":
-		return float64(max(1, len(call.Args)-3))
+		n := max(1, len(call.Args)-3)
+		return float64(n), float64((n - 1) * len(textOf(call.Args[2])))
 	case "label_replace":
-		if by, ok := call.Args[2].(*parser.StringLiteral); ok {
-			return float64(max(1, strings.Count(by.Val, "$")))
-		}
+		by := textOf(call.Args[2])
+		return float64(max(1, strings.Count(by, "$"))), float64(len(by))
 	}
-	return 1
+	return 1, 0
+}
+
+func textOf(e parser.Expr) string {
+	switch e := e.(type) {
+	case *parser.StringLiteral:
+		return e.Val
+	case *parser.ParenExpr:
+		return textOf(e.Expr)
+	}
+	return ""
 }

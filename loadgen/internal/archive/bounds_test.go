@@ -14,18 +14,24 @@ func TestExpressionsAreBounded(t *testing.T) {
 	for range 30 {
 		doubled = `label_join(` + doubled + `, "a", "", "a", "a")`
 	}
+	long := strings.Repeat("x", 9000)
 	for expr, want := range map[string]string{
-		`max_over_time(rate(x[1m])[1h:5s])`:                                         "",
-		`max_over_time(rate(x[1m])[1h:])`:                                           "",
-		`max_over_time(max_over_time(x[1h:1m])[1h:1m])`:                             "",
-		`label_replace(up, "a", "$1-$2", "b", "(.*)/(.*)")`:                         "",
-		`max_over_time(max_over_time(up[30d:1ms])[30d:1ms])`:                        "the subquery [30d:1ms] has 2592000000 steps",
-		`sum(max_over_time(up[30d:1s])) > 1`:                                        "the subquery [30d:1s] has 2592000 steps",
-		`max_over_time(max_over_time(up[20h:1s])[20h:1s])`:                          "the subquery [20h:1s] has 144000 steps",
-		`max_over_time(up[1y:])`:                                                    "the subquery [1y:1m] has 525600 steps",
-		doubled:                                                                     "nested calls of label_join make labels over 1000 times as long",
-		"up + " + strings.Repeat("0", maxExpr):                                      "the expression has 65541 bytes",
-		`label_replace(up, "a", "` + strings.Repeat("$1", 2000) + `", "b", "(.*)")`: "nested calls of label_replace",
+		`max_over_time(rate(x[1m])[1h:5s])`:                      "",
+		`max_over_time(rate(x[1m])[1h:])`:                        "",
+		`max_over_time(max_over_time(x[1h:1m])[1h:1m])`:          "",
+		`label_replace(up, "a", "$1-$2", "b", "(.*)/(.*)")`:      "",
+		`max_over_time(max_over_time(up[30d:1ms])[30d:1ms])`:     "the subquery [30d:1ms] has 2592000000 steps",
+		`sum(max_over_time(up[30d:1s])) > 1`:                     "the subquery [30d:1s] has 2592000 steps",
+		`max_over_time(max_over_time(up[20h:1s])[20h:1s])`:       "the subquery [20h:1s] has 144000 steps",
+		`max_over_time(up[1y:])`:                                 "the subquery [1y:1m] has 525600 steps",
+		strings.Repeat(`max_over_time(up[1d:1s]) + `, 11) + "1":  "",
+		strings.Repeat(`max_over_time(up[1d:1s]) + `, 600) + "1": "the subqueries have more than 1000000 steps in total",
+		doubled:                                "nested calls of label_join make labels over 1000 times as long",
+		"up + " + strings.Repeat("0", maxExpr): "the expression has 65541 bytes",
+		`label_replace(up, "a", "` + long + `", "", "")`:                                                                       "",
+		`label_replace(label_replace(up, "a", "` + long + `", "", ""), "b", "` + strings.Repeat("$1", 999) + `", "a", "(.*)")`: "the texts in calls of label_replace add over 10000 bytes",
+		`label_join(up, "a", ("` + long + `"), "b", "c", "d")`:                                                                 "the texts in calls of label_join add over 10000 bytes",
+		`label_replace(up, "a", "` + strings.Repeat("$1", 2000) + `", "b", "(.*)")`:                                            "nested calls of label_replace",
 	} {
 		_, err := NewParser().ParseExpr(expr)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

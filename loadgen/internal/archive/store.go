@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/compression"
 
@@ -91,9 +90,6 @@ func writeBlock(dir string, db *tsdb.DB) error {
 	_, err = compactor.Write(dir, tsdb.NewRangeHead(head, from, to), from, to+1, nil)
 	return err
 }
-
-// Both returns a storage with the series of a and b.
-func Both(a, b storage.Queryable) storage.Queryable { return Merge(a, b) }
 
 // startJitter is the maximum difference, in seconds, between two values of process_start_time_seconds of one process.
 // The value is computed from the kernel's boot time, which changes when the clock is adjusted.

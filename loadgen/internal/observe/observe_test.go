@@ -198,13 +198,17 @@ func TestString(t *testing.T) {
 func TestRefused(t *testing.T) {
 	lab, _ := storm(t)
 	s := start(t, observe.Config{Recorder: lab.Recorder()})
+	endless := url.QueryEscape("max_over_time(max_over_time(up[30d:1ms])[30d:1ms])")
 	for path, want := range map[string]string{
-		"GET /api/v1/query?query=up&time=1e300":            `400 invalid parameter "time"`,
-		"POST /api/v1/query?query=%zz":                     `400 error parsing form values`,
-		"POST /api/v1/write":                               `404 404 page not found`,
-		"POST /api/v1/admin/tsdb/delete_series?match[]=up": `404 404 page not found`,
-		"PUT /api/v1/query?query=up":                       `405 Method Not Allowed`,
-		"POST /-/quit":                                     `404 404 page not found`,
+		"GET /api/v1/query?query=" + endless:                                                                      `400 invalid parameter "query": the subquery [30d:1ms] has 2592000000 steps`,
+		"POST /api/v1/query_range?start=0&end=60&step=15&query=" + endless:                                        `400 invalid parameter "query": the subquery [30d:1ms] has 2592000000 steps`,
+		"GET /api/v1/query_range?start=0&end=86400&step=60&query=" + url.QueryEscape("max_over_time(up[1s:1ms])"): `400 invalid parameter "query": the subquery [1s:1ms] has 86401000 steps`,
+		"GET /api/v1/query?query=up&time=1e300":                                                                   `400 invalid parameter "time"`,
+		"POST /api/v1/query?query=%zz":                                                                            `400 error parsing form values`,
+		"POST /api/v1/write":                                                                                      `404 404 page not found`,
+		"POST /api/v1/admin/tsdb/delete_series?match[]=up":                                                        `404 404 page not found`,
+		"PUT /api/v1/query?query=up":                                                                              `405 Method Not Allowed`,
+		"POST /-/quit":                                                                                            `404 404 page not found`,
 	} {
 		method, target, _ := strings.Cut(path, " ")
 		at, err := url.Parse(s.URL() + target)

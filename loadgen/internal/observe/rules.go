@@ -55,7 +55,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	if e.db, err = archive.OpenStore(e.dir, c.Retention); err != nil {
 		return nil, err
 	}
-	e.samples = archive.Both(c.Samples, e.db)
+	e.samples = archive.Merge(c.Samples, e.db)
 	external, err := url.Parse(externalURL)
 	if err != nil {
 		return nil, err

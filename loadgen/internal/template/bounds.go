@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -28,9 +30,19 @@ const (
 	// mostProduct is the maximum product of the sizes of a function's two largest arguments, in bytes. It limits the size
 	// of the results of functions such as replace.
 	mostProduct = 256 << 20
+	// mostMatched replaces mostProduct for functions that match a regular expression, because a short expression can take
+	// microseconds per byte of the text.
+	mostMatched = 1 << 20
+	// mostCompared and mostComparedText are the maximum number of elements and the maximum size of the texts in an argument
+	// of a quadratic function.
+	mostCompared     = 10_000
+	mostComparedText = 1 << 20
 	// longest is the maximum total time since NewBounds or Begin.
 	longest = 20 * time.Second
 )
+
+// quadratic are the functions that take time proportional to the square of the size of their arguments.
+var quadratic = []string{"uniq", "mustUniq", "without", "mustWithout", "addf", "subf", "mulf", "divf"}
 
 // NewBounds returns Bounds whose time limit starts now.
 func NewBounds() *Bounds { return &Bounds{deadline: time.Now().Add(longest)} }
@@ -38,7 +50,8 @@ func NewBounds() *Bounds { return &Bounds{deadline: time.Now().Add(longest)} }
 // Begin starts the limits again. Call it before each execution of a template that is executed repeatedly.
 func (b *Bounds) Begin() { b.steps, b.deadline = 0, time.Now().Add(longest) }
 
-func (b *Bounds) step(n int) error {
+// Step counts n steps. It returns an error if there are too many steps, or if the time is over.
+func (b *Bounds) Step(n int) error {
 	if b.steps += n; b.steps > mostSteps {
 		return &Error{Msg: fmt.Sprintf("its loops and templates run more than %d iterations", mostSteps)}
 	}
@@ -55,13 +68,14 @@ const stepName = "stormglassStep"
 // and results.
 func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 	out := template.FuncMap{
-		"print": b.bound(fmt.Sprint), "println": b.bound(fmt.Sprintln), "printf": b.bound(printf),
-		"html": b.bound(template.HTMLEscaper), "js": b.bound(template.JSEscaper), "urlquery": b.bound(template.URLQueryEscaper),
-		stepName: b.turns,
+		"print": fmt.Sprint, "println": fmt.Sprintln, "printf": printf,
+		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 	}
-	for name, f := range all {
-		out[name] = b.bound(f)
+	maps.Copy(out, all)
+	for name, f := range out {
+		out[name] = b.bound(name, f)
 	}
+	out[stepName] = b.turns
 	return out
 }
 
@@ -69,7 +83,7 @@ func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 // counts one step.
 func (b *Bounds) turns(v ...any) (any, error) {
 	if len(v) == 0 {
-		return nil, b.step(1)
+		return nil, b.Step(1)
 	}
 	n := 1
 	switch of := reflect.ValueOf(v[0]); of.Kind() {
@@ -80,7 +94,7 @@ func (b *Bounds) turns(v ...any) (any, error) {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		n += int(min(of.Uint(), mostSteps))
 	}
-	return v[0], b.step(n)
+	return v[0], b.Step(n)
 }
 
 // wide matches a formatting verb whose width or precision has at least four digits or is an argument.
@@ -90,17 +104,23 @@ func printf(format string, args ...any) (string, error) {
 	if wide.MatchString(strings.ReplaceAll(format, "%%", "")) {
 		return "", fmt.Errorf("printf %.40q: the width is too large", format)
 	}
+	// A verb writes up to 5 bytes for each byte of a text, and up to about 1000 bytes, its width, for each element.
+	if verbs := 1 + strings.Count(format, "%"); !within(reflect.ValueOf(args), mostProduct/5/verbs, mostProduct/1000/verbs) {
+		return "", tooLarge()
+	}
 	return fmt.Sprintf(format, args...), nil
 }
 
-// bound wraps a function so that it panics if it exceeds a limit. text/template converts the panic to an error.
-func (b *Bounds) bound(f any) any {
+func tooLarge() error { return &Error{Msg: "the arguments of a function are too large"} }
+
+// bound wraps the function `name` so that it panics if it exceeds a limit. text/template converts the panic to an error.
+func (b *Bounds) bound(name string, f any) any {
 	of := reflect.ValueOf(f)
 	if of.Kind() != reflect.Func {
 		return f
 	}
 	return reflect.MakeFunc(of.Type(), func(args []reflect.Value) []reflect.Value {
-		if err := errors.Join(b.step(1), fits(args)); err != nil {
+		if err := errors.Join(b.Step(1), fits(name, args, of.Type().IsVariadic())); err != nil {
 			panic(err)
 		}
 		var out []reflect.Value
@@ -109,17 +129,26 @@ func (b *Bounds) bound(f any) any {
 		} else {
 			out = of.Call(args)
 		}
-		if len(out) > 0 && !within(out[0]) {
+		if len(out) > 0 && !within(out[0], mostRendered, mostElements) {
 			panic(&Error{Msg: fmt.Sprintf("a function returns a value of more than %d MiB or %d elements", mostRendered>>20, mostElements)})
 		}
 		return out
 	}).Interface()
 }
 
-// fits returns an error if the arguments of a function are so large that its result could be too large.
-func fits(args []reflect.Value) error {
+// fits returns an error if the arguments of a function are so large that its result could be too large, or that a call
+// could take too long.
+func fits(name string, args []reflect.Value, variadic bool) error {
+	// A variadic function may write all its arguments, which can be the same large value many times.
+	if variadic && !within(args[len(args)-1], 4*mostRendered, 4*mostElements) {
+		return tooLarge()
+	}
+	slow := slices.Contains(quadratic, name)
 	largest, second := 1, 1
 	for _, v := range args {
+		if slow && !within(v, mostComparedText, mostCompared) {
+			return &Error{Msg: fmt.Sprintf("%s of more than %d elements or %d MiB takes too long", name, mostCompared, mostComparedText>>20)}
+		}
 		for v.IsValid() && v.Kind() == reflect.Interface {
 			v = v.Elem()
 		}
@@ -133,15 +162,19 @@ func fits(args []reflect.Value) error {
 			}
 		}
 	}
-	if float64(largest)*float64(second) > mostProduct {
-		return &Error{Msg: "the arguments of a function are too large"}
+	most := float64(mostProduct)
+	if strings.HasPrefix(name, "regex") || strings.HasPrefix(name, "mustRegex") {
+		most = mostMatched
+	}
+	if float64(largest)*float64(second) > most {
+		return tooLarge()
 	}
 	return nil
 }
 
-// within reports whether a value is within the limits on text size and number of elements, counting nested values.
-func within(v reflect.Value) bool {
-	text, elements := mostRendered, mostElements
+// within reports whether a value contains at most `text` bytes of text and the given number of elements, including nested
+// values.
+func within(v reflect.Value, text, elements int) bool {
 	var take func(v reflect.Value, depth int) bool
 	take = func(v reflect.Value, depth int) bool {
 		if depth > 1000 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,11 @@ import (
 const (
 	beginValue, endValue   = "\ue000", "\ue001"
 	beginScalar, endScalar = "\ue002", "\ue003"
+	marks                  = beginValue + endValue + beginScalar + endScalar
 )
+
+// ownMarks matches marks in the text of a template: characters, and escapes of YAML strings.
+var ownMarks = regexp.MustCompile(`[` + marks + `]|\\(u|U0000)[eE]00[0-3]`)
 
 // Shape is the part that all renderings of a template have in common: its documents, with placeholders (slots) for the
 // values of actions. With a Shape, a rendering only computes the values. It need not be parsed as YAML, which takes
@@ -36,8 +41,12 @@ func Slot(i int) string { return beginValue + strconv.Itoa(i) + endValue }
 // Slots returns the number of slots, which is the number of values that actions insert.
 func (s *Shape) Slots() int { return len(s.static) - 1 }
 
-// NewShape renders the template and returns its Shape. It returns nil if a document is not a mapping or has aliases.
+// NewShape renders the template and returns its Shape. It returns nil if a document is not a mapping, has aliases or
+// contains marks.
 func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Shape, error) {
+	if ownMarks.MatchString(t.text) {
+		return nil, nil
+	}
 	if t.marked == nil {
 		var err error
 		if t.marked, err = mark(t.parsed); err != nil {
@@ -109,7 +118,8 @@ func shaped(n *yaml.Node) (any, bool) {
 		}
 		var v any
 		err := n.Decode(&v)
-		return v, err == nil
+		text, _ := v.(string)
+		return v, err == nil && !strings.ContainsAny(text, marks) // a !!binary scalar may contain marks
 	}
 	return nil, false // an alias
 }
@@ -195,7 +205,13 @@ func mark(parsed *template.Template) (*template.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	marked.Funcs(template.FuncMap{"stormglassMark": func(v any) string { return beginValue + fmt.Sprint(v) + endValue }})
+	marked.Funcs(template.FuncMap{"stormglassMark": func(v any) string {
+		text := fmt.Sprint(v)
+		if strings.ContainsAny(text, marks) {
+			text = " " // not simple, so that Values reports that the caller must use Documents
+		}
+		return beginValue + text + endValue
+	}})
 	for _, t := range marked.Templates() {
 		if t.Tree != nil {
 			tree := t.Tree.Copy()

@@ -89,6 +89,31 @@ func TestShapeGivesTheDocuments(t *testing.T) {
 	}
 }
 
+// A template whose text or values contain the characters that mark values is rendered without a Shape.
+func TestMarksInATemplate(t *testing.T) {
+	values := map[string]any{"n": 1}
+	for name, text := range map[string]string{
+		"text":     "a: \ue0007\ue001\nb: \ue002\ue003\nn: {{.n}}",
+		"escapes":  `{a: "\ue0007\uE001", b: "\U0000e002\ue003", n: "{{.n}}"}`,
+		"base64":   "a: !!binary 7oCC7oCD\nn: {{.n}}",
+		"a value":  `a: {{"x\xee\x80\x81\nb: \xee\x80\x80y"}}`,
+		"ordinary": "a: x\nn: {{.n}}",
+	} {
+		tmpl := mustParse(t, text)
+		shape, err := tmpl.NewShape(values, 1, 0)
+		fast := false
+		if err == nil && shape != nil {
+			_, fast, err = tmpl.Values(shape, values, 1, 0)
+		}
+		if err != nil || fast != (name == "ordinary") {
+			t.Errorf("%s: rendered with a shape: %v, %v", name, fast, err)
+		}
+		if got, err := tmpl.Documents(values, 1, 0); err != nil || got[0]["a"] == "" {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
 func throughJSON(t *testing.T, v any) (out any) {
 	t.Helper()
 	text, err := json.Marshal(v)

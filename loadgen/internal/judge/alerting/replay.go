@@ -146,7 +146,7 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 // load replaces the rule groups with the groups of s. A group that existed before keeps its
 // state and the time of its next evaluation; a new one is first evaluated at the time `from`.
 func (r *replay) load(s Ruleset, scraped storage.Queryable, from time.Time) error {
-	seen := archive.Both(scraped, r.store)
+	seen := archive.Merge(scraped, r.store)
 	opts := &rules.ManagerOptions{
 		QueryFunc: rules.EngineQueryFunc(r.engine, seen), NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
 		Appendable: r.store, Queryable: seen, ExternalURL: &url.URL{}, Logger: slog.New(slog.DiscardHandler), Metrics: rules.NewGroupMetrics(nil),
@@ -183,8 +183,10 @@ func (r *replay) group(g alerts.Group, opts *rules.ManagerOptions) (*group, erro
 			all = append(all, rules.NewRecordingRule(x.Record, expr, set))
 			continue
 		}
+		set = rules.FromMaps(cheapAll(g.Labels), cheapAll(x.Labels))
+		summary := labels.FromStrings("summary", cheap(x.Annotations["summary"])) // no other annotation is used
 		all = append(all, rules.NewAlertingRule(x.Alert, expr, time.Duration(x.For), time.Duration(x.KeepFiringFor), set,
-			labels.FromMap(x.Annotations), labels.EmptyLabels(), "", true, opts.Logger))
+			summary, labels.EmptyLabels(), "", true, opts.Logger))
 	}
 	made := rules.NewGroup(rules.GroupOptions{
 		Name: g.Name, File: g.File, Interval: every, Limit: g.Limit, Rules: all, Opts: opts, QueryOffset: (*time.Duration)(g.QueryOffset),

@@ -108,6 +108,37 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// A template that may need much memory or time stays unexpanded.
+func TestTemplatesAreBounded(t *testing.T) {
+	a, _ := recorded(t)
+	for text, want := range map[string]string{
+		`{{ with $labels.job }}{{ . | toUpper }}{{ end }} {{ if eq .Labels.job "etcd" }}{{ printf "%.4s" $labels.job }}{{ end }}`: "ETCD etcd",
+		`{{ reReplaceAll "(d)" "$1!" $labels.job }}, "{{ 0.5 | humanizePercentage }}"`:                                            `etcd!, "50%"`,
+		`{{ $x := "xxxxxxxx" }}` + strings.Repeat(`{{ $x = print $x $x }}`, 12) + `{{ $x }}`:                                      "",
+		`{{ print "x" "x" | reReplaceAll "x" "xxxxxxxx" | reReplaceAll "x" "xxxxxxxx" }}`:                                         "",
+		`{{ with print "x" "x" }}{{ with print . . }}{{ print . . }}{{ end }}{{ end }}`:                                           "",
+		`{{ define "a" }}x{{ end }}{{ template "a" }}{{ template "a" }}`:                                                          "",
+		`{{ range 5000 }}x{{ end }}`:       "",
+		`{{ printf "%9999d" 1 }}`:          "",
+		`{{ "%9999d" | printf }}`:          "",
+		`{{ (printf "%9999d" 1) }}`:        "",
+		strings.Repeat("{{ 1 }}", 1000):    "",
+		strings.Repeat("x", maxTemplate*2): "",
+	} {
+		rules := strings.NewReplacer("{{ $value | humanizePercentage }} of {{ $labels.job }} are slow", text, "severity: warning", "severity: '"+text+"'").Replace(testRules)
+		h, err := mustParse(t, rules).Only("Slow").Replay(t.Context(), a, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			want = text
+		}
+		if s := h.Of("Slow"); len(s) != 1 || s[0].Summary != want || s[0].Labels["severity"] != want {
+			t.Errorf("%.80s gives %v", text, s)
+		}
+	}
+}
+
 // An alert that looks back further than the length of the run resolves when the cause has
 // left its range, if nothing else happens.
 func TestCalm(t *testing.T) {
