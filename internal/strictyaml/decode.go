@@ -15,13 +15,13 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Decode fills the struct to which into points, by the `yaml` tags of its fields. It returns all errors, joined. A
-// field of an interface type accepts any YAML. A string accepts the text of any scalar. A struct that implements
-// encoding.TextUnmarshaler and has tagged fields accepts either one value or a mapping of its fields.
+// Decode fills the struct to which into points, by the `yaml` tags of its fields. It returns the errors of all fields,
+// joined by Join. A field of an interface type accepts any YAML. A string accepts the text of any scalar. A struct that
+// implements encoding.TextUnmarshaler and has tagged fields accepts either one value or a mapping of its fields.
 func (d *Document) Decode(into any) error {
 	c := decoder{doc: d}
 	c.value(d.root, reflect.ValueOf(into).Elem(), "")
-	return errors.Join(c.errs...)
+	return d.Join(c.errs)
 }
 
 const oneValueHint = "write one value; quote it if it contains special characters of YAML"
@@ -32,6 +32,10 @@ type decoder struct {
 }
 
 func (c *decoder) fail(n *yaml.Node, path, hint, format string, args ...any) {
+	if len(c.errs) >= MostErrors {
+		c.errs = append(c.errs, nil) // Join only counts it
+		return
+	}
 	e := &Error{File: c.doc.File, Line: n.Line, Field: path, Msg: fmt.Sprintf(format, args...), Hint: hint}
 	c.doc.place(e, n)
 	c.errs = append(c.errs, e)
@@ -266,9 +270,19 @@ func numberHint(text string) string {
 	return "write " + strconv.FormatFloat(f/100, 'g', 6, 64)
 }
 
+// longestPath is the length in bytes from which on a path in an error is cut. Without a limit, the paths of many fields
+// below a long key would need the product of both.
+const longestPath = 1024
+
 func join(path, name string) string {
-	if path == "" {
+	if len(name) > longestPath {
+		name = strings.ToValidUTF8(name[:longestPath], "") + "…"
+	}
+	switch {
+	case path == "":
 		return name
+	case len(path) > longestPath:
+		return path
 	}
 	return path + "." + name
 }
@@ -300,6 +314,9 @@ func Hint(name string, known []string, otherwise string) string {
 func Suggest(name string, known []string) string {
 	best, bestAt := "", 1+len(name)/3
 	for _, k := range known {
+		if len(name) >= 2*len(k) { // saves time: at least len(k) edits are needed
+			continue
+		}
 		if dist := edits(strings.ToLower(name), strings.ToLower(k)); dist <= bestAt && dist < len(k) {
 			if best == "" || dist < bestAt {
 				best, bestAt = k, dist

@@ -1,6 +1,8 @@
 package strictyaml_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
@@ -18,5 +20,49 @@ func TestSwitchWithoutAValue(t *testing.T) {
 	const want = "a.yaml:3: gates.B: it has no value (write true or false)"
 	if err := doc.Decode(&into); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// A large document with long names and many errors is reported in a few short lines.
+func TestErrorsAreBounded(t *testing.T) {
+	long := strings.Repeat("k", 1<<20)
+	var many, named strings.Builder
+	fmt.Fprintf(&many, "gates:\n  ? '%s'\n  :\n", long)
+	for i := range strictyaml.MostErrors + 50 {
+		fmt.Fprintf(&many, "    f%d: [x]\n", i)
+	}
+	named.WriteString("items:\n")
+	for i := range 1001 {
+		fmt.Fprintf(&named, "  - {name: n%d}\n", i)
+	}
+	named.WriteString("  - {name: last, size: x}\n")
+	for name, c := range map[string]struct {
+		text  string
+		lines int
+		want  string
+	}{
+		"below a long key":    {many.String(), strictyaml.MostErrors + 1, "\na.yaml: 50 more errors (correct the others first)"},
+		"in a long list":      {named.String(), 1, ": items[1001].size: "},
+		"aliases of one text": {"a: &a " + long + "\nb: [" + strings.Repeat("*a, ", 64) + "]\n", 1, "too large when its aliases are expanded"},
+	} {
+		var into struct {
+			Gates map[string]map[string]int `yaml:"gates"`
+			Items []struct {
+				Name string `yaml:"name"`
+				Size int    `yaml:"size"`
+			} `yaml:"items"`
+		}
+		doc, err := strictyaml.Parse("a.yaml", []byte(c.text))
+		if err == nil {
+			err = doc.Decode(&into)
+		}
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		got := err.Error()
+		if lines := 1 + strings.Count(got, "\n"); lines != c.lines || len(got) > 2000*lines || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %d lines, %d bytes: %.300s", name, lines, len(got), got)
+		}
 	}
 }

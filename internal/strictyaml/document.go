@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,6 +64,20 @@ func (e *Error) Error() string {
 // nested aliases from filling the memory.
 const maxNodes = 100_000
 
+// maxText is the maximum number of bytes in the names and values of a document, including those of all expanded aliases.
+const maxText = 64 << 20
+
+// MostErrors is the maximum number of errors that Join keeps.
+const MostErrors = 100
+
+// Join joins errors of the document. It keeps the first MostErrors errors, and counts the others.
+func (d *Document) Join(errs []error) error {
+	if more := len(errs) - MostErrors; more > 0 {
+		errs = append(slices.Clone(errs[:MostErrors]), &Error{File: d.File, Msg: fmt.Sprintf("%d more errors", more), Hint: "correct the others first"})
+	}
+	return errors.Join(errs...)
+}
+
 // Parse reads a file with one document. It refuses syntax errors, a second document that is not empty, and more than maxNodes
 // nodes.
 func Parse(file string, data []byte) (doc *Document, err error) {
@@ -97,16 +112,17 @@ func Parse(file string, data []byte) (doc *Document, err error) {
 	return d, nil
 }
 
-// checkAliases refuses merge keys, aliases within their own anchor, and documents of more than maxNodes nodes.
+// checkAliases refuses merge keys, aliases within their own anchor, and documents of more than maxNodes nodes or maxText bytes.
 func (d *Document) checkAliases() error {
-	budget := maxNodes
+	budget, text := maxNodes, maxText
 	within := map[*yaml.Node]bool{}
 	fail := func(n *yaml.Node, hint, format string, args ...any) error {
 		return &Error{File: d.File, Line: n.Line, Msg: fmt.Sprintf(format, args...), Hint: hint}
 	}
 	var walk func(n *yaml.Node) error
 	walk = func(n *yaml.Node) error {
-		if budget--; budget < 0 {
+		budget--
+		if text -= len(n.Value); budget < 0 || text < 0 {
 			return fail(n, "use fewer aliases", "the document is too large when its aliases are expanded")
 		}
 		of := n
@@ -165,8 +181,14 @@ func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 	return e
 }
 
+// mostNamed is the number of items of a list that errors call by their names. The search for a name is slow in a longer list.
+const mostNamed = 1000
+
 // itemPath returns the path of an item of a list. The path contains the name of the item if that is unique, otherwise its index.
 func itemPath(path string, list *yaml.Node, at int) string {
+	if at >= mostNamed {
+		return fmt.Sprintf("%s[%d]", path, at)
+	}
 	if name := itemName(list.Content[at]); plainName.MatchString(name) && position(list, name) == at {
 		return join(path, name)
 	}

@@ -23,6 +23,9 @@ const setsHint = `write count(pods where status.phase == "Running") >= 950, or a
 // be computed from Tallies. A test that cannot be evaluated, for example because a field is missing, is false. schema
 // may be nil.
 func Parse(text string, schema Schema) (*Condition, error) {
+	if len(text) > maxText {
+		return nil, tooLong(text)
+	}
 	x := &expression{schema: schema}
 	rest, err := x.replaceWhere(text)
 	if err != nil {

@@ -156,6 +156,7 @@ func TestExpressionsRefused(t *testing.T) {
 		`pods.exists(p, pods.exists(q, q == p))`:     `undeclared reference to 'pods'`,
 		`count(pods where nope(status.phase)) > 0`:   `undeclared reference to 'nope'`,
 		`count(pods where status.phase == "x") > nn`: `no resource "nn"`,
+		strings.Repeat("(", maxText+1):               `the expression has 16385 bytes (at most 16384)`,
 	} {
 		_, err := Parse(text, podSchema{})
 		switch {

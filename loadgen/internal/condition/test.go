@@ -34,8 +34,19 @@ const (
 // Forms shows an example of each way to write a test, for hints.
 const Forms = "condition=Ready, jsonpath={.status.phase}=Running or cel=object.status.replicas > 3"
 
+// maxText is the maximum length of an expression or a test in bytes. Parsing takes time in proportion to the square of the
+// length.
+const maxText = 16 << 10
+
+func tooLong(text string) *Error {
+	return fail(fmt.Sprintf("at most %d", maxText), "the expression has %d bytes", len(text))
+}
+
 // ParseTest parses a test for the objects of a resource. Forms shows how a test is written. schema may be nil.
 func ParseTest(resource, text string, schema Schema) (Test, error) {
+	if len(text) > maxText {
+		return Test{}, tooLong(text)
+	}
 	of := func(t Test, err error) (Test, error) {
 		t.Text = text
 		return t, err

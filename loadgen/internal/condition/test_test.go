@@ -94,6 +94,7 @@ func TestTestsRefused(t *testing.T) {
 		"cel=status.phase == 'x'":         "undeclared reference to 'status' (the variable is called object, as in object.status.phase)",
 		"cel=object.status.":              "is not valid CEL",
 		"cel=1":                           "must be true or false",
+		"cel=object.a" + strings.Repeat(" ", maxText): "the expression has 16396 bytes (at most 16384)",
 	} {
 		if _, err := ParseTest("pods", text, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

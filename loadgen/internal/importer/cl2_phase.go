@@ -204,7 +204,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 	text := strings.Join(parts, "---\n")
 	if p.want == p.have {
 		c.updates++
-		text = strings.Repeat("{{- $_ := randInt 0 2 }}\n", c.updates) + text // makes the random values of each update different
+		text = fmt.Sprintf("{{- $_ := randNumeric %d }}\n", c.updates) + text // makes the random values of each update different
 	}
 	made := c.template(t, file, text)
 	if p.want > p.have {

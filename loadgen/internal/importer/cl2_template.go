@@ -24,6 +24,9 @@ type cl2Templates struct {
 
 // render executes a template file with values. source is the text of the file.
 func (t cl2Templates) render(file string, values map[string]any) (text, source string, err error) {
+	if err := t.limits.Step(1); err != nil { // a template without loops and functions counts no steps itself
+		return "", "", fmt.Errorf("%s: %w", file, err)
+	}
 	name := path.Clean(strings.TrimPrefix(file, "/"))
 	data, err := fs.ReadFile(t.files, name)
 	if err != nil {
@@ -70,6 +73,9 @@ func decideByValues(tree *parse.Tree) {
 // maxIndexes is the number of indexes for which object renders the template to find differences between objects.
 const maxIndexes = 1000
 
+// maxVariants is the maximum number of different texts of a template that object returns, and holds in memory.
+const maxVariants = 20
+
 // indexExpr returns the template expression that computes an object's index from the load's replica number. Replica
 // numbers start at 1, indexes at first.
 func indexExpr(first int) string {
@@ -102,6 +108,9 @@ func (t cl2Templates) object(file, basename string, first, replicas int, values 
 		if !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
+		if len(texts) > maxVariants {
+			return "", fmt.Errorf("its text depends on the index in more than %d ways, which is too many", maxVariants)
+		}
 		indexes[text] = append(indexes[text], i)
 	}
 	if len(texts) < 2 {
@@ -110,7 +119,7 @@ func (t cl2Templates) object(file, basename string, first, replicas int, values 
 	if slices.Contains(texts, "") {
 		return "", fmt.Errorf("it renders nothing for some of the %d objects", replicas)
 	}
-	if replicas > maxIndexes || len(texts) > 20 {
+	if replicas > maxIndexes {
 		return "", fmt.Errorf("its text depends on the index in %d ways among %d objects, which is too many", len(texts), replicas)
 	}
 	slices.SortStableFunc(texts, func(a, b string) int { return len(indexes[a]) - len(indexes[b]) })

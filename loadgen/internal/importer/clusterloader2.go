@@ -99,7 +99,10 @@ func (c *cl2) load(src *source, file string, values map[string]any) (*yaml.Node,
 		return nil, fmt.Errorf("%s", below(filepath.Dir(c.src.file)).place(err))
 	}
 	src.lines = alignLines(original, text)
-	return src.parse([]byte(text))
+	src.bytes, src.values = c.src.bytes, c.src.values
+	root, err := src.parse([]byte(text))
+	c.src.bytes, c.src.values = src.bytes, src.values
+	return root, err
 }
 
 func (c *cl2) convert(f *fields) (*Result, error) {

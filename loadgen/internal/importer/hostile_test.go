@@ -25,6 +25,10 @@ func TestEndlessImportsAreRefused(t *testing.T) {
 	}
 	modules["m15.yaml"] = "steps: []\n"
 	clusterLoader := func(dir string) error { _, err := ClusterLoader2(dir, Options{}); return err }
+	kwok := func(dir string) error {
+		_, err := Kwok([]string{filepath.Join(dir, "config.yaml")}, Options{})
+		return err
+	}
 	kubeBurner := func(dir string) error {
 		_, err := KubeBurner(filepath.Join(dir, "config.yaml"), Options{})
 		return err
@@ -34,16 +38,42 @@ func TestEndlessImportsAreRefused(t *testing.T) {
 		read  func(dir string) error
 		want  string
 	}{
-		"tree of modules":           {modules, clusterLoader, "more than 1000 modules"},
-		"loop in a loop":            {map[string]string{"config.yaml": "#{{range Loop 1000000}}{{range Loop 1000000}}{{end}}{{end}}" + steps}, clusterLoader, "iterations"},
-		"loop that prints":          {map[string]string{"config.yaml": "#{{range Loop 1000000}}xxxxxxxxxxxxxxxxxxxxxxxx{{end}}" + steps}, clusterLoader, "iterations"},
-		"text joined to itself":     {map[string]string{"config.yaml": `#{{$x := "xxxxxxxx"}}` + strings.ReplaceAll(doubled, "print", "Concat") + steps}, clusterLoader, "16 MiB"},
-		"wide indentation":          {map[string]string{"config.yaml": `#{{YamlQuote "a\nb" 2000000000}}` + steps}, clusterLoader, "YamlQuote"},
-		"loop in a config":          {map[string]string{"config.yaml": "#{{range until 100000}}{{range until 100000}}{{end}}{{end}}" + jobs}, kubeBurner, "iterations"},
-		"repeated text":             {map[string]string{"config.yaml": `#{{repeat 2000000000 "xxxxxxxx"}}` + jobs}, kubeBurner, "repeat"},
-		"doubled text":              {map[string]string{"config.yaml": `#{{$x := "xxxxxxxx"}}` + doubled + jobs}, kubeBurner, "16 MiB"},
-		"long list":                 {map[string]string{"config.yaml": "{{range until 2000000000}}x{{end}}" + jobs}, kubeBurner, "until"},
+		"tree of modules":       {modules, clusterLoader, "more than 1000 modules"},
+		"loop in a loop":        {map[string]string{"config.yaml": "#{{range Loop 1000000}}{{range Loop 1000000}}{{end}}{{end}}" + steps}, clusterLoader, "iterations"},
+		"loop that prints":      {map[string]string{"config.yaml": "#{{range Loop 1000000}}xxxxxxxxxxxxxxxxxxxxxxxx{{end}}" + steps}, clusterLoader, "iterations"},
+		"text joined to itself": {map[string]string{"config.yaml": `#{{$x := "xxxxxxxx"}}` + strings.ReplaceAll(doubled, "print", "Concat") + steps}, clusterLoader, "16 MiB"},
+		"texts joined at once":  {map[string]string{"config.yaml": `#{{$x := "xxxxxxxx"}}` + strings.Repeat(`{{$x = Concat $x $x}}`, 20) + `{{len (Concat` + strings.Repeat(" $x", 20) + `)}}` + steps}, clusterLoader, "the arguments of a function are too large"},
+		"wide indentation":      {map[string]string{"config.yaml": `#{{YamlQuote "a\nb" 2000000000}}` + steps}, clusterLoader, "YamlQuote"},
+		"loop in a config":      {map[string]string{"config.yaml": "#{{range until 100000}}{{range until 100000}}{{end}}{{end}}" + jobs}, kubeBurner, "iterations"},
+		"repeated text":         {map[string]string{"config.yaml": `#{{repeat 2000000000 "xxxxxxxx"}}` + jobs}, kubeBurner, "repeat"},
+		"doubled text":          {map[string]string{"config.yaml": `#{{$x := "xxxxxxxx"}}` + doubled + jobs}, kubeBurner, "16 MiB"},
+		"long list":             {map[string]string{"config.yaml": "{{range until 2000000000}}x{{end}}" + jobs}, kubeBurner, "until"},
+		"list of an object":     {map[string]string{"config.yaml": jobs, "object.yaml": object + `x: "{{$l := list 1}}{{range until 30}}{{$l = concat $l $l}}{{end}}{{len $l}}"` + "\n"}, kubeBurner, "1000000 elements"},
+		"text of each index": {map[string]string{
+			"config.yaml": strings.Replace(steps, "replicasPerNamespace: 2", "replicasPerNamespace: 30", 1), "object.yaml": object + "x: \"{{range Loop .Index}}x{{end}}\"\n",
+		}, clusterLoader, "more than 20 ways"},
+		"aliases of a test": {map[string]string{
+			"config.yaml": "a: &a {basename: b, objectTemplatePath: object.yaml}\nb: &b {replicasPerNamespace: 2, objectBundle: [" + strings.Repeat("*a, ", 100) + "]}\n" +
+				"c: &c {name: s, phases: [" + strings.Repeat("*b, ", 100) + "]}\nsteps: [" + strings.Repeat("*c, ", 100) + "]\n",
+		}, clusterLoader, "more than 100000 values"},
+		"aliases of jobs": {map[string]string{
+			"config.yaml": "a: &a {objectTemplate: object.yaml, replicas: 1}\nb: &b {name: j, jobIterations: 1, objects: [" + strings.Repeat("*a, ", 1000) + "]}\njobs: [" + strings.Repeat("*b, ", 1000) + "]\n",
+		}, kubeBurner, "more than 100000 values"},
+		"aliases of a Stage": {map[string]string{
+			"config.yaml": "apiVersion: kwok.x-k8s.io/v1alpha1\nkind: Stage\na: &a [" + strings.Repeat("1, ", 1000) + "]\nspec: [" + strings.Repeat("*a, ", 1000) + "]\n",
+		}, kwok, "more than 100000 values"},
+		"alias of itself":           {map[string]string{"config.yaml": "jobs: &a [*a]\n"}, kubeBurner, "more than 100000 values"},
 		"doubled text of an object": {map[string]string{"config.yaml": jobs, "object.yaml": object + `x: {{$x := "xxxxxxxx"}}` + doubled + "\n"}, kubeBurner, "16 MiB"},
+		"modules of many values": {map[string]string{
+			"config.yaml": "steps: [{module: {path: m.yaml}}, {module: {path: m.yaml}}]\n", "m.yaml": "x: [" + strings.Repeat("1, ", 60_000) + "]\nsteps: []\n",
+		}, clusterLoader, "more than 100000 values"},
+		"modules of many bytes": {map[string]string{
+			"config.yaml": "steps: [{module: {path: m.yaml}}, {module: {path: m.yaml}}]\n", "m.yaml": "#" + strings.Repeat("x", 3<<20) + "\nsteps: []\n",
+		}, clusterLoader, "more than 4 MiB"},
+		// The number of the line would take a comparison of each line with all lines of the file.
+		"lines of a loop": {map[string]string{
+			"config.yaml": "#{{range until 2000}}\n#{{.}}{{end}}\n" + strings.Repeat("#"+strings.Repeat("x", 1000)+"\n", 1000) + "jobs: 5\n",
+		}, kubeBurner, "config.yaml: jobs: must be a list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -55,9 +85,21 @@ func TestEndlessImportsAreRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := c.read(dir); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want an error with %q", err, c.want)
+			if err := c.read(dir); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v, want one line with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// An import reports only the first errors of a file.
+func TestErrorsOfAnImportAreBounded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("jobs: ["+strings.Repeat("1, ", 1000)+"]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := KubeBurner(file, Options{})
+	if lines := strings.Split(fmt.Sprint(err), "\n"); len(lines) != maxErrors+1 || !strings.Contains(lines[maxErrors], "more than 100 errors") {
+		t.Errorf("%d errors; the last is %s", len(lines), lines[len(lines)-1])
 	}
 }

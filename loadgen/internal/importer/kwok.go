@@ -197,6 +197,9 @@ func (k *stages) readFile(file string, data []byte, others bool) error {
 			continue
 		}
 		src := &source{file: file}
+		if err := src.checkSize(doc.Content[0]); err != nil {
+			return err
+		}
 		f := src.fieldsOf(doc.Content[0], "")
 		if f.text("kind", "") == "Stage" {
 			k.all = append(k.all, newStage(f, k.item()))

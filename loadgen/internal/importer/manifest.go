@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -185,7 +183,7 @@ func quantity(v any) float64 {
 		}
 		return numberOf(v)
 	}
-	q, err := resource.ParseQuantity(text)
+	q, err := scenario.ParseQuantity(text)
 	if err != nil {
 		return 0
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // source is one configuration file.
@@ -17,13 +19,18 @@ type source struct {
 	// lines maps lines of the parsed text to lines of the file, if the file is a template. Its index is the parsed line
 	// counted from 0; its values count from 1, and 0 means unknown. nil means that the lines are the same.
 	lines []int
-	errs  []error // errors in the file's values
+	errs  []error // errors in the file's values, at most maxErrors and a last one that says so
+	// bytes and values are the sizes of the documents that were parsed so far, in this file and in earlier modules.
+	bytes, values int
 	// fold makes keys case-insensitive.
 	fold bool
 }
 
 // parse reads one YAML document. It returns nil for an empty document.
 func (s *source) parse(text []byte) (*yaml.Node, error) {
+	if s.bytes += len(text); s.bytes > userfile.Text {
+		return nil, fmt.Errorf("%s: it has more than %d MiB, with earlier modules (use smaller files)", s.file, userfile.Text>>20)
+	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, yamlError(s.file, text, err, s.lines)
@@ -31,7 +38,31 @@ func (s *source) parse(text []byte) (*yaml.Node, error) {
 	if len(doc.Content) == 0 {
 		return nil, nil
 	}
-	return doc.Content[0], nil
+	return doc.Content[0], s.checkSize(doc.Content[0])
+}
+
+const (
+	// maxNodes is the maximum number of values of all documents, counted again for each alias. A few lines with aliases of
+	// aliases can stand for billions of values.
+	maxNodes = 100_000
+	// maxErrors is the maximum number of errors that are reported for a file.
+	maxErrors = 100
+)
+
+// checkSize returns an error if a document and the documents before it have more than maxNodes values.
+func (s *source) checkSize(root *yaml.Node) error {
+	var fits func(n *yaml.Node) bool
+	fits = func(n *yaml.Node) bool {
+		if n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		s.values++
+		return s.values <= maxNodes && !slices.ContainsFunc(n.Content, func(child *yaml.Node) bool { return !fits(child) })
+	}
+	if !fits(root) {
+		return fmt.Errorf("%s: it has more than %d values, with those of its aliases and of earlier modules (use fewer)", s.file, maxNodes)
+	}
+	return nil
 }
 
 func (s *source) line(n *yaml.Node) int {
@@ -48,9 +79,14 @@ func (s *source) line(n *yaml.Node) int {
 
 func (s *source) fail(n *yaml.Node, path, format string, args ...any) {
 	r := Remark{File: s.file, Line: s.line(n), Field: path, Text: fmt.Sprintf(format, args...)}
-	if text := r.String(); !slices.ContainsFunc(s.errs, func(err error) bool { return err.Error() == text }) {
-		s.errs = append(s.errs, errors.New(text))
+	text := r.String()
+	if len(s.errs) > maxErrors || slices.ContainsFunc(s.errs, func(err error) bool { return err.Error() == text }) {
+		return
 	}
+	if len(s.errs) == maxErrors {
+		text = fmt.Sprintf("%s: there are more than %d errors (correct these first)", s.file, maxErrors)
+	}
+	s.errs = append(s.errs, errors.New(text))
 }
 
 // fields gives access to the fields of a mapping, and records which fields were read, so that unread ones can be

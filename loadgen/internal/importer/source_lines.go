@@ -37,20 +37,31 @@ func yamlError(file string, text []byte, err error, lines []int) error {
 	return errors.New(r.String())
 }
 
+// maxCompared limits the time of alignLines to a few seconds.
+const maxCompared = 1 << 30
+
 // alignLines returns, for each line of a rendered template, the number of the template line that it comes from, or 0 if
-// unknown. It compares the texts of lines in order, and tolerates that a template action renders to any text.
+// unknown. It compares the texts of lines in order, and tolerates that a template action renders to any text. After it has
+// compared about maxCompared bytes, all further lines are unknown.
 func alignLines(templateText, rendered string) []int {
 	from := strings.Split(templateText, "\n")
 	to := strings.Split(rendered, "\n")
 	lines := make([]int, len(to))
-	next := 0
+	next, left := 0, maxCompared
 	for i, line := range to {
+		if left < 0 {
+			break
+		}
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		at := slices.IndexFunc(from[min(next, len(from)):], func(t string) bool { return mayRender(t, line) })
+		renders := func(t string) bool {
+			left -= len(t) + len(line) + 64
+			return left >= 0 && mayRender(t, line)
+		}
+		at := slices.IndexFunc(from[min(next, len(from)):], renders)
 		if at < 0 { // the line may come from a loop
-			if at = slices.IndexFunc(from, func(t string) bool { return mayRender(t, line) }); at < 0 {
+			if at = slices.IndexFunc(from, renders); at < 0 {
 				continue
 			}
 			lines[i] = at + 1
