@@ -141,6 +141,34 @@ func TestBlocksStayOutOfRuns(t *testing.T) {
 	}
 }
 
+// Blocks are added to a directory, which keeps everything in it. An existing file is no place for blocks.
+func TestBlocksReplaceNothing(t *testing.T) {
+	r, data := open(t, day(t)), t.TempDir()
+	notes := filepath.Join(data, "notes")
+	if err := os.WriteFile(notes, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.WriteBlocks(t.Context(), data, recordings.Export{}); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, data)
+	if _, err := r.WriteBlocks(t.Context(), data, recordings.Export{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.WriteBlocks(t.Context(), notes, recordings.Export{}); exitcode.Of(err) != exitcode.Usage {
+		t.Errorf("blocks in a file: %v", err)
+	}
+	after := contents(t, data)
+	for name, text := range before {
+		if now, there := after[name]; !there || now != text {
+			t.Errorf("%s has changed", name)
+		}
+	}
+	if len(after) <= len(before) {
+		t.Errorf("%d files, %d before the second export", len(after), len(before))
+	}
+}
+
 // A partial export holds the samples from its start to its end.
 func TestExportOfAPart(t *testing.T) {
 	r := open(t, day(t))

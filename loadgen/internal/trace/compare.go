@@ -7,6 +7,8 @@ import (
 	"math"
 	"regexp"
 	"slices"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
 // CompareOptions describe how the trace was replayed.
@@ -142,6 +144,9 @@ func read(path string, speed float64) (*compared, error) {
 		users[i], ofReplay[i] = a.traced()
 	}
 	only := slices.Contains(ofReplay, true)
+	if !(float64(r.header.Length)/speed <= float64(Longest.Microseconds())) {
+		return nil, exitcode.Usagef("trace %s: at speed %g, the replay takes longer than 31 days (no recording is longer)", path, speed)
+	}
 	c := &compared{groups: map[comparedKey]int64{}}
 	var renewals []renewal
 	first, length := Micros(-1), Micros(0)

@@ -2,9 +2,13 @@ package trace
 
 import (
 	"cmp"
+	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
 // file writes a trace and returns its path.
@@ -82,6 +86,25 @@ func TestCompareTakesSpeedAndCopiesIntoAccount(t *testing.T) {
 	double := file(t, replayed, append(every(0, 0, 4, 0, 8, 0, 2, 2, 1), every(1, 7e6, 4, 0, 8, 0, 2, 2, 1)...)...)
 	if c, err := Compare(a, double, CompareOptions{Copies: 2}); err != nil || c.RateError != 0 || c.Replayed != 34 {
 		t.Errorf("two copies: %+v, %v", c, err)
+	}
+}
+
+// A speed at which the replay of a trace would not fit into a recording is refused, before its seconds are counted.
+func TestCompareRefusesEndlessReplays(t *testing.T) {
+	a := file(t, []Actor{{Name: "blue"}}, every(0, 0, 1, 1)...)
+	for _, speed := range []float64{1e-3, 1e-300, math.NaN()} {
+		if _, err := Compare(a, a, CompareOptions{Speed: speed}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "longer than 31 days") {
+			t.Errorf("speed %g: %v", speed, err)
+		}
+	}
+}
+
+// A trace may have been changed: its text is printed without escape sequences.
+func TestComparisonIsPrintedClean(t *testing.T) {
+	var text strings.Builder
+	c := Comparison{Groups: []GroupComparison{{Verb: "get", Resource: "pods/\u202ex", Actor: "\x1b]0;x\ablue"}}}
+	if err := c.WriteText(&text); err != nil || strings.ContainsAny(text.String(), "\x1b\a\u202e") || !strings.Contains(text.String(), "blue") {
+		t.Errorf("%q, %v", text.String(), err)
 	}
 }
 

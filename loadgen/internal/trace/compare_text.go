@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/stormglass/stormglass/internal/terminal"
 )
 
 // mostGroups is the maximum number of groups that WriteText writes.
@@ -22,7 +24,7 @@ func (c Comparison) WriteText(w io.Writer) error {
 		if i == mostGroups {
 			break
 		}
-		fmt.Fprintf(table, "%.2f%%\t%d\t%d\t%s\t%s\t%s\n", 100*g.Error, g.Requests, g.Replayed, g.Verb, g.Resource, g.Actor)
+		fmt.Fprintf(table, "%.2f%%\t%d\t%d\t%s\t%s\t%s\n", 100*g.Error, g.Requests, g.Replayed, g.Verb, terminal.Clean(g.Resource), terminal.Clean(g.Actor))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -165,7 +165,7 @@ func (h *Header) Check() error {
 		return fmt.Errorf("trace: format %d is unknown (this program reads %d)", h.Trace, Version)
 	case h.Start.IsZero():
 		return fmt.Errorf("start: the time is missing")
-	case h.Length < 0 || h.Length.D() > Longest:
+	case h.Length < 0 || h.Length > Micros(Longest/time.Microsecond): // D would overflow
 		return fmt.Errorf("length: %d is out of bounds (from 0 to %d: 31 days)", h.Length, Longest/time.Microsecond)
 	case h.Requests < 0:
 		return fmt.Errorf("requests: %d is negative", h.Requests)

@@ -69,6 +69,7 @@ type clusterRecording struct {
 	o      ClusterOptions
 	client metadata.Interface
 	cfg    *rest.Config
+	outage outage
 }
 
 func (c *clusterRecording) step(format string, args ...any) {
@@ -117,8 +118,9 @@ type seen struct {
 	object   *metav1.PartialObjectMetadata
 }
 
-// watchAll records the changes of all resources until For has passed.
+// watchAll records the changes of all resources until For has passed. It waits while the cluster cannot be reached.
 func (c *clusterRecording) watchAll(ctx context.Context, starts []resourceStart) error {
+	c.outage.tell = c.step
 	watching, stop := context.WithTimeout(ctx, c.o.For)
 	defer stop()
 	changes := make(chan seen, 1024)
@@ -140,12 +142,15 @@ func (c *clusterRecording) watchAll(ctx context.Context, starts []resourceStart)
 	for s := range changes {
 		c.add(s)
 	}
+	if away := c.outage.length(time.Now()); away > 0 {
+		c.note("the cluster could not be reached for %s: changes in that time have the time at which it answered again", away.Round(time.Second))
+	}
 	return ctx.Err()
 }
 
 // watch sends the changes of a resource to a channel until ctx ends or the watch fails.
 func (c *clusterRecording) watch(ctx context.Context, start resourceStart, to chan<- seen) error {
-	w, err := watchtools.NewRetryWatcherWithContext(ctx, start.revision, watcher{c.client.Resource(start.GroupVersionResource)})
+	w, err := watchtools.NewRetryWatcherWithContext(ctx, start.revision, watcher{c.client.Resource(start.GroupVersionResource), &c.outage})
 	if err != nil {
 		return err
 	}
@@ -175,10 +180,17 @@ func (c *clusterRecording) watch(ctx context.Context, start resourceStart, to ch
 }
 
 // watcher adapts a metadata.Getter to the interface that client-go's RetryWatcher requires.
-type watcher struct{ metadata.Getter }
+type watcher struct {
+	metadata.Getter
+	outage *outage
+}
 
 func (w watcher) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return w.Watch(ctx, o)
+	opened, err := w.Watch(ctx, o)
+	if ctx.Err() == nil {
+		w.outage.saw(time.Now(), unreachable(opened, err))
+	}
+	return opened, err
 }
 
 // add converts a change of an object to a request.

@@ -1,14 +1,21 @@
 package recording
 
 import (
+	"context"
+	"net"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
 
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
@@ -57,6 +64,60 @@ func TestChangesBecomeWritesOfTheirPrograms(t *testing.T) {
 	}
 	if want := map[string]int64{fromKubelets: 1, fromController: 2}; !reflect.DeepEqual(r.Header.Dropped, want) {
 		t.Errorf("left out %v, want %v", r.Header.Dropped, want)
+	}
+}
+
+// interrupted is a cluster that cannot be reached from 10 s to 10 s + away. Then its watches deliver a change.
+type interrupted struct {
+	metadata.Getter
+	began time.Time
+	away  time.Duration
+	watch watch.Interface // result of a watch in the meantime
+	err   error
+}
+
+func (c *interrupted) Resource(schema.GroupVersionResource) metadata.Getter { return c }
+
+func (c *interrupted) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	const until = 10 * time.Second
+	at, w := time.Since(c.began), watch.NewRaceFreeFake()
+	switch {
+	case at < until:
+		time.AfterFunc(until-at, w.Stop)
+	case at < until+c.away:
+		return c.watch, c.err
+	default:
+		w.Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "late", ResourceVersion: "11"}})
+	}
+	return w, nil
+}
+
+// A recording waits for a cluster that cannot be reached, says so once, and continues.
+func TestRecordingOutlastsAnOutage(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	const back, noted = "the cluster answers again, after 15s", "the cluster could not be reached for 15s: changes in that time have the time at which it answered again"
+	for name, c := range map[string]struct {
+		interrupted
+		said []string
+	}{
+		"refused": {interrupted{away: 15 * time.Second, err: refused}, []string{"the cluster cannot be reached: dial tcp: connection refused; the recording waits until it answers again", back}},
+		"reset":   {interrupted{away: 15 * time.Second, watch: watch.NewEmptyWatch()}, []string{"the cluster cannot be reached: connections end without an answer; the recording waits until it answers again", back}},
+		"a blink": {interrupted{away: 2 * time.Second, err: refused}, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var said []string
+			c.began = time.Now()
+			r := &clusterRecording{
+				recorder: newRecorder(filepath.Join(t.TempDir(), "out.trace"), true), client: &c.interrupted,
+				o: ClusterOptions{For: time.Minute, Step: func(line string) { said = append(said, line) }},
+			}
+			if err := r.watchAll(t.Context(), []resourceStart{{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "10"}}); err != nil {
+				t.Error(err)
+			}
+			if !slices.Equal(said, c.said) || r.events != 1 || (len(said) > 0) != (strings.Join(r.notes, "\n") == noted) {
+				t.Errorf("%s: said %q, noted %q, %d changes", name, said, r.notes, r.events)
+			}
+		})
 	}
 }
 

@@ -15,22 +15,31 @@ type unpacker struct {
 		io.ByteReader
 	}
 	depth int
+	left  int // number of elements that the current value may still have
 }
 
 // Limits of a value. A file that exceeds them is treated as damaged.
 const (
 	deepestValue  = 200
 	longestString = 16 << 20
+	// mostElements limits the memory of a value, which is up to a gigabyte: a list of zeros takes 16 times its size in the
+	// file. An event of a large cluster has less than a million elements.
+	mostElements = 8 << 20
+	stringUnit   = 64 // a string counts as one element for each 64 bytes
 )
 
 var (
 	errDeep = errors.New("it is nested too deeply")
 	errLong = errors.New("it has a string of more than 16 MiB")
+	errMany = fmt.Errorf("it has a value of more than %d elements", mostElements)
 )
 
 // value reads a value: nil, bool, int64, uint64, float64, string, []any or map[string]any. It skips map entries whose
 // key is not a string.
 func (u *unpacker) value() (any, error) {
+	if u.depth == 0 {
+		u.left = mostElements
+	}
 	if u.depth++; u.depth > deepestValue {
 		return nil, errDeep
 	}
@@ -109,9 +118,20 @@ func (u *unpacker) sized(bytes int, read func(int) (any, error)) (any, error) {
 	return read(int(n))
 }
 
+// claim counts elements of the current value before they are read.
+func (u *unpacker) claim(elements int) error {
+	if u.left -= elements; u.left < 0 {
+		return errMany
+	}
+	return nil
+}
+
 func (u *unpacker) text(length int) (any, error) {
 	if length > longestString {
 		return nil, errLong
+	}
+	if err := u.claim(length / stringUnit); err != nil {
+		return nil, err
 	}
 	text := make([]byte, length)
 	if _, err := io.ReadFull(u.from, text); err != nil {
@@ -121,7 +141,10 @@ func (u *unpacker) text(length int) (any, error) {
 }
 
 func (u *unpacker) array(length int) (any, error) {
-	var all []any // not allocated in advance, because a damaged length may be huge
+	if err := u.claim(length); err != nil {
+		return nil, err
+	}
+	var all []any // not allocated in advance, because a damaged length may be large
 	for range length {
 		v, err := u.value()
 		if err != nil {
@@ -133,6 +156,9 @@ func (u *unpacker) array(length int) (any, error) {
 }
 
 func (u *unpacker) object(length int) (any, error) {
+	if err := u.claim(2 * length); err != nil {
+		return nil, err
+	}
 	all := map[string]any{}
 	for range length {
 		key, err := u.value()

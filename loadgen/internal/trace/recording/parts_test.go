@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog/auditlogtest"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
 func TestCoverageTellsGapsAndMissingServers(t *testing.T) {
@@ -84,6 +85,19 @@ func TestSelectorsOfAllFormsAreHashed(t *testing.T) {
 	}
 	if name := h("web"); len(name) != 14 || strings.ToLower(name) != name || strings.ContainsAny(name, "=/+01") {
 		t.Errorf("%q is no name of Kubernetes", name)
+	}
+}
+
+// Names in logs may have escape sequences, which a terminal would obey.
+func TestRecordingIsPrintedClean(t *testing.T) {
+	r := &Recording{Header: trace.Header{Actors: []trace.Actor{{Name: "\x1b[2Jjane"}}, Notes: []string{"\x1b]0;x\aaudit\u202e.log: cut"}}}
+	r.Summary.Groups = []trace.Group{{Verb: "get", Resource: "pods", Requests: 1}}
+	var text strings.Builder
+	if err := WriteText(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); strings.ContainsAny(got, "\x1b\a\u202e") || !strings.Contains(got, "\nnote: ]0;xaudit.log: cut\n") || !strings.Contains(got, "[2Jjane") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,11 +27,14 @@ type SimKubeOptions struct {
 // simKubeVersion is the supported version of SimKube's trace format (sk-core/src/trace in release 2.7).
 const simKubeVersion = 2
 
+// longestSimKube is the maximum size of a trace in bytes. It limits the time for reading a sparse file.
+const longestSimKube = 4 << 30
+
 // SimKube converts a SimKube trace to a Stormglass trace. SimKube records objects that were applied or deleted; the
 // first apply of an object becomes a create, later ones become updates. If the file is invalid, SimKube returns a usage
 // error.
 func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
-	f, err := userfile.Open(o.File, math.MaxInt64)
+	f, err := userfile.Open(o.File, longestSimKube)
 	if err != nil {
 		return nil, exitcode.Usagef("SimKube trace %s: %w", o.File, err)
 	}
@@ -76,6 +78,9 @@ func (s *simKube) read(ctx context.Context) error {
 	}
 	version := false
 	for range fields {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		key, err := s.in.value()
 		if err != nil {
 			return err

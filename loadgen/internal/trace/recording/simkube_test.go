@@ -119,14 +119,17 @@ func TestBadSimKubeTraceIsRefused(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"cut":               {good[:len(good)/2], "the data is incomplete (the file is truncated)"},
-		"empty":             {nil, "the data is incomplete"},
-		"JSON":              {[]byte("{}"), "found a value of type 0x7b instead of a map or a list"},
-		"another version":   {pack(nil, other), "its version is 3 (loadgen reads .sktrace files of version 2)"},
-		"version last":      {pack(nil, swapped), "the version must be the first field"},
-		"no event":          {pack(nil, []entry{{"version", 2}}), "it has no event"},
-		"deep":              {append(pack(nil, []entry{{"version", 2}})[:0], append([]byte{0x81, 0xa1, 'x'}, []byte(strings.Repeat("\x91", 1000))...)...), "it is nested too deeply"},
-		"a string too long": {[]byte{0x81, 0xa1, 'x', 0xdb, 0xff, 0xff, 0xff, 0xff}, "more than 16 MiB"},
+		"cut":                 {good[:len(good)/2], "the data is incomplete (the file is truncated)"},
+		"empty":               {nil, "the data is incomplete"},
+		"JSON":                {[]byte("{}"), "found a value of type 0x7b instead of a map or a list"},
+		"another version":     {pack(nil, other), "its version is 3 (loadgen reads .sktrace files of version 2)"},
+		"version last":        {pack(nil, swapped), "the version must be the first field"},
+		"no event":            {pack(nil, []entry{{"version", 2}}), "it has no event"},
+		"deep":                {append(pack(nil, []entry{{"version", 2}})[:0], append([]byte{0x81, 0xa1, 'x'}, []byte(strings.Repeat("\x91", 1000))...)...), "it is nested too deeply"},
+		"a list too long":     {[]byte("\x81\xa1x\xdd\xff\xff\xff\xff"), "more than 8388608 elements"},
+		"a map too long":      {[]byte("\x81\xa1x\xdf\x00\x50\x00\x00"), "more than 8388608 elements"},
+		"lists with too much": {[]byte("\x81\xa1x\xdd\x00\x50\x00\x00\xdd\x00\x50\x00\x00"), "more than 8388608 elements"},
+		"a string too long":   {[]byte{0x81, 0xa1, 'x', 0xdb, 0xff, 0xff, 0xff, 0xff}, "more than 16 MiB"},
 	} {
 		o := simKubeFile(t, c.data)
 		_, err := SimKube(t.Context(), o)
@@ -136,5 +139,12 @@ func TestBadSimKubeTraceIsRefused(t *testing.T) {
 		if _, err := os.Stat(o.Out); err == nil {
 			t.Errorf("%s: there is a trace", name)
 		}
+	}
+	o := simKubeFile(t, good)
+	if err := os.Truncate(o.File, longestSimKube+1); err != nil { // sparse
+		t.Fatal(err)
+	}
+	if _, err := SimKube(t.Context(), o); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "it is larger than 4096 MiB") {
+		t.Errorf("a large file: %v", err)
 	}
 }

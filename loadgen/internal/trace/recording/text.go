@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/digits"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
@@ -30,7 +31,7 @@ func WriteText(to io.Writer, r *Recording) error {
 		fmt.Fprintf(&b, "left out: %s\n", dropped(h.Dropped, s.Requests))
 	}
 	for _, note := range h.Notes {
-		fmt.Fprintln(&b, "note: "+note)
+		fmt.Fprintln(&b, "note: "+terminal.Clean(note))
 	}
 	writeSnapshot(&b, h.Snapshot)
 	table(&b, "verb", s.ByVerb(), func(verb string) string { return verb })
@@ -66,7 +67,7 @@ func table[K cmp.Ordered](to io.Writer, title string, rows []trace.Share[K], nam
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\trequests\tper second\n", title)
 	for _, row := range rows[:min(mostRows, len(rows))] {
-		fmt.Fprintf(w, "%s\t%d\t%s\n", clean(name(row.Of)), row.Requests, digits.Format(row.Rate, 4))
+		fmt.Fprintf(w, "%s\t%d\t%s\n", terminal.Clean(name(row.Of)), row.Requests, digits.Format(row.Rate, 4))
 	}
 	if len(rows) > mostRows {
 		var n int64
@@ -77,16 +78,6 @@ func table[K cmp.Ordered](to io.Writer, title string, rows []trace.Share[K], nam
 		fmt.Fprintf(w, "%d more\t%d\t%s\n", len(rows)-mostRows, n, digits.Format(rate, 4))
 	}
 	_ = w.Flush() // writes to memory, so it cannot fail
-}
-
-// clean replaces control characters, because a terminal would interpret them.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, text)
 }
 
 func number(n int64, what string) string {
