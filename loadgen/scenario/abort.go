@@ -155,5 +155,5 @@ func (s *Scenario) AbortedBy(from string, a Abort) (*Scenario, error) {
 	c.doc, c.AbortOn = &strictyaml.Document{File: from}, []Abort{a}
 	v := &validator{s: &c}
 	v.abort("", &c.AbortOn[0])
-	return &c, errors.Join(v.errs...)
+	return &c, c.doc.Join(v.errs)
 }

@@ -142,15 +142,29 @@ func (a *Action) batchVerbs() string {
 
 // Verbs returns the RBAC verbs, separated by spaces, that an action on a target needs.
 func (a *Action) Verbs() string {
+	verb, _ := a.Request()
+	if a.Kind == "evict" || a.Kind == "scale" || a.Kind == "exec" {
+		verb = "get" // the request itself checks the permission for the subresource
+	}
+	return "list " + verb
+}
+
+// Request returns the verb and the subresource of the requests that an action on a target sends for the selected
+// objects.
+func (a *Action) Request() (verb, subresource string) {
 	switch {
 	case a.Kind == "delete" && a.Collection:
-		return "list deletecollection"
+		return "deletecollection", ""
 	case a.Kind == "delete":
-		return "list delete"
-	case a.Kind == "evict", a.Kind == "scale", a.Kind == "exec":
-		return "list get" // the request itself checks the permission for the subresource
+		return "delete", ""
+	case a.Kind == "evict":
+		return "create", "eviction"
+	case a.Kind == "exec":
+		return "connect", "exec"
+	case a.Kind == "scale":
+		return "patch", "scale"
 	}
-	return "list patch"
+	return "patch", a.Subresource
 }
 
 func (v *validator) actionTimes(path string, p *Phase, a *Action) {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -179,21 +180,21 @@ func (v *validator) batchShape(path string, b *Batch) {
 
 // readTemplates reads the template files of the scenario and its variants, and renders the first and the last object of
 // each template. Relative paths are relative to dir.
-func (s *Scenario) readTemplates(dir string) error {
+func (s *Scenario) readTemplates(ctx context.Context, dir string) error {
 	var errs []error
 	for _, b := range s.Batches() {
-		errs = append(errs, s.readBatch(dir, b))
+		errs = append(errs, s.readBatch(ctx, dir, b))
 	}
 	if err := errors.Join(errs...); err != nil { // the variants would report the same errors
 		return err
 	}
 	for _, v := range s.variants {
-		errs = append(errs, v.readTemplates(dir))
+		errs = append(errs, v.readTemplates(ctx, dir))
 	}
 	return errors.Join(errs...)
 }
 
-func (s *Scenario) readBatch(dir string, b PlacedBatch) error {
+func (s *Scenario) readBatch(ctx context.Context, dir string, b PlacedBatch) error {
 	if !b.inFiles() {
 		return nil
 	}
@@ -204,8 +205,11 @@ func (s *Scenario) readBatch(dir string, b PlacedBatch) error {
 			read = append(read, t)
 			continue
 		}
-		texts, err := readManifests(dir, t.File)
-		if err != nil {
+		texts, err := readManifests(ctx, dir, t.File)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
 			return s.Errorf(path+".file", "a relative path starts in the directory of the scenario file", "cannot read %s: %v", t.File, err)
 		}
 		for _, m := range texts {

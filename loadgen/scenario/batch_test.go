@@ -154,6 +154,23 @@ func TestBatchOfAKustomization(t *testing.T) {
 	if _, err := Read(filepath.Join(dir, "s.yaml"), nil); err == nil || !strings.Contains(err.Error(), "cannot read overlay: kubectl kustomize: no such resource") {
 		t.Error(err)
 	}
+	kubectlOf(t, `head -c 70000000 /dev/zero`)
+	if _, err := Read(filepath.Join(dir, "s.yaml"), nil); err == nil || !strings.Contains(err.Error(), "more than 64 MiB in total") {
+		t.Errorf("a large output: %.200v", err)
+	}
+}
+
+// The total size of the files in a directory is limited. One file can appear in it many times.
+func TestDirectoriesOfManifestsAreBounded(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"s.yaml": strings.Replace(batches, "web.yaml", "links", 1), "links/0.yaml": strings.Repeat("#", 4<<20)})
+	for i := range 16 {
+		if err := os.Symlink("0.yaml", filepath.Join(dir, "links", fmt.Sprintf("link-%d.yaml", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Read(filepath.Join(dir, "s.yaml"), nil); err == nil || !strings.Contains(err.Error(), "cannot read links: its manifests have more than 64 MiB in total") {
+		t.Errorf("%.200v", err)
+	}
 }
 
 func TestErrorsOfBatches(t *testing.T) {

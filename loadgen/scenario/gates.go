@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
@@ -35,7 +34,7 @@ func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 	}
 	v := &validator{s: &c}
 	v.gates()
-	if err := errors.Join(v.errs...); err != nil {
+	if err := c.doc.Join(v.errs); err != nil {
 		return nil, err
 	}
 	if c.Variant != "" {

@@ -16,7 +16,7 @@ type Hook struct {
 	Run []string `yaml:"run"`
 	// Within: time limit, default 1m
 	Within Duration `yaml:"within,omitempty" zero:"1m"`
-	// Required: whether a failure of the command ends the run, default true; false: the failure is only recorded
+	// Required: whether a failure of the command ends the run (the default) or is only recorded
 	Required *bool `yaml:"required,omitempty"`
 }
 

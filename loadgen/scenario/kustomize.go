@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/userfile"
@@ -24,39 +28,74 @@ type manifestText struct{ name, text string }
 
 // kustomize builds a kustomization with kubectl. It uses the kubectl of a controlplane program next to this program or
 // on PATH, otherwise a kubectl on PATH. Linking kustomize into loadgen would make loadgen a third larger.
-func kustomize(dir string) (string, error) {
-	if err := regularBelow(dir); err != nil {
+func kustomize(ctx context.Context, dir string) (string, error) {
+	if err := regularBelow(dir, map[string]bool{}); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), kustomizeWithin)
+	ctx, cancel := context.WithTimeout(ctx, kustomizeWithin)
 	defer cancel()
 	build := exec.CommandContext(ctx, "kubectl", "kustomize", dir)
+	build.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that Cancel ends its child processes too, such as git
+	build.Cancel = func() error { return syscall.Kill(-build.Process.Pid, syscall.SIGKILL) }
 	if self, err := os.Executable(); err == nil {
 		if found, err := commandline.Find(self, "controlplane"); err == nil { // controlplane acts as kubectl under that name
 			build.Path, build.Err = found, nil
 		}
 	}
-	text, err := build.Output()
+	out, problems := &capped{limit: maxManifests}, &capped{limit: 64 << 10}
+	build.Stdout, build.Stderr = out, problems
+	err := build.Run()
 	var failed *exec.ExitError
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("kubectl kustomize took longer than %v", kustomizeWithin)
 	}
 	if errors.As(err, &failed) {
-		return "", fmt.Errorf("kubectl kustomize: %s", strings.TrimPrefix(strings.TrimSpace(string(failed.Stderr)), "error: "))
+		return "", fmt.Errorf("kubectl kustomize: %s", strings.TrimPrefix(strings.TrimSpace(problems.text.String()), "error: "))
 	}
 	if err != nil {
 		return "", fmt.Errorf("it is a kustomization, and neither controlplane nor kubectl was found to build it: %w", err)
 	}
-	return string(text), nil
+	if out.over {
+		return "", errManifestsTooLarge
+	}
+	return out.text.String(), nil
+}
+
+// maxManifests is the maximum total size of the files in a directory, or of the output of a kustomization, in bytes.
+const maxManifests = 64 << 20
+
+var errManifestsTooLarge = fmt.Errorf("its manifests have more than %d MiB in total", maxManifests>>20)
+
+// capped is a writer that keeps the first limit bytes, and records whether there were more.
+type capped struct {
+	limit int
+	text  bytes.Buffer
+	over  bool
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	keep := min(len(p), c.limit-c.text.Len())
+	c.over = c.over || keep < len(p)
+	c.text.Write(p[:keep])
+	return len(p), nil
 }
 
 // kustomizeWithin is the time limit for building a kustomization.
 const kustomizeWithin = time.Minute
 
-// regularBelow returns an error for the first file below a directory that is not a regular file, because reading a pipe
-// may block forever.
-func regularBelow(dir string) error {
-	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+// regularBelow returns an error for the first file of a kustomization that is not a regular file, because reading a pipe
+// may block forever. It checks the directory and, outside it, the directories that the kustomization names. checked has the
+// directories that need no check.
+func regularBelow(dir string, checked map[string]bool) error {
+	dir, err := filepath.EvalSymlinks(dir) // WalkDir does not follow links
+	if err != nil {
+		return userfile.Cause(err)
+	}
+	if checked[dir] {
+		return nil
+	}
+	checked[dir] = true
+	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return userfile.Cause(err)
 		}
@@ -66,21 +105,42 @@ func regularBelow(dir string) error {
 		}
 		return nil // kustomize reports broken links
 	})
+	if err != nil {
+		return err
+	}
+	for _, k := range kustomizations {
+		var names struct{ Resources, Components, Bases []string }
+		text, err := userfile.Read(filepath.Join(dir, k), userfile.Text)
+		if err != nil || yaml.Unmarshal(text, &names) != nil {
+			continue // kustomize reports errors
+		}
+		for _, name := range slices.Concat(names.Resources, names.Components, names.Bases) {
+			base := filepath.Join(dir, name)
+			if info, err := os.Stat(base); err != nil || !info.IsDir() {
+				continue
+			}
+			if err := regularBelow(base, checked); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // readManifests reads a file, the output of a kustomization, or the files of any other directory in the order of their
 // names. A relative name is relative to dir.
-func readManifests(dir, name string) ([]manifestText, error) {
+func readManifests(ctx context.Context, dir, name string) ([]manifestText, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
 	for _, k := range kustomizations {
 		if _, err := os.Stat(filepath.Join(name, k)); err == nil {
-			text, err := kustomize(name)
+			text, err := kustomize(ctx, name)
 			return []manifestText{{filepath.Join(name, k), text}}, err
 		}
 	}
 	var all []manifestText
+	size := 0
 	err := filepath.WalkDir(name, func(path string, f fs.DirEntry, err error) error {
 		if err != nil {
 			return userfile.Cause(err)
@@ -91,6 +151,9 @@ func readManifests(dir, name string) ([]manifestText, error) {
 		data, err := userfile.Read(path, userfile.Text)
 		if err != nil {
 			return err
+		}
+		if size += len(data); size > maxManifests {
+			return errManifestsTooLarge
 		}
 		all = append(all, manifestText{path, string(data)})
 		return nil

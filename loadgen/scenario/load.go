@@ -67,6 +67,11 @@ func unknown(name string) error {
 // applies the "path=value" overrides, sets defaults and validates the scenario. The returned error joins all errors, one
 // line each.
 func Read(nameOrFile string, overrides []string) (*Scenario, error) {
+	return ReadContext(context.Background(), nameOrFile, overrides)
+}
+
+// ReadContext is like Read. If ctx ends while kubectl builds a kustomization, ReadContext ends kubectl and returns the cause.
+func ReadContext(ctx context.Context, nameOrFile string, overrides []string) (*Scenario, error) {
 	if data, err := Source(nameOrFile); err == nil {
 		s, err := Parse(nameOrFile+".yaml", data, overrides)
 		if err != nil {
@@ -85,7 +90,7 @@ func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.readFiles(filepath.Dir(nameOrFile))
+	return s, s.readFiles(ctx, filepath.Dir(nameOrFile))
 }
 
 // ReadStdin is like Read for a scenario on standard input. Relative paths in the scenario are relative to the working
@@ -99,12 +104,12 @@ func ReadStdin(ctx context.Context, stdin io.Reader, overrides []string) (*Scena
 	if err != nil {
 		return nil, err
 	}
-	return s, s.readFiles(".")
+	return s, s.readFiles(ctx, ".")
 }
 
 // readFiles reads the files that the scenario names; relative paths are relative to dir.
-func (s *Scenario) readFiles(dir string) error {
-	return errors.Join(s.readReplays(dir), s.readTemplates(dir))
+func (s *Scenario) readFiles(ctx context.Context, dir string) error {
+	return errors.Join(s.readReplays(dir), s.readTemplates(ctx, dir))
 }
 
 // Parse reads a scenario from data. Errors report file as its file name.
@@ -157,7 +162,7 @@ func ReadRecorded(file string) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.readFiles(filepath.Dir(file))
+	return s, s.readFiles(context.Background(), filepath.Dir(file))
 }
 
 // Recorded reports whether the scenario is from a finished run.

@@ -40,7 +40,7 @@ func (n *Nodes) shapes() []NodeShape {
 }
 
 func milli(text string) int64 {
-	q, err := resource.ParseQuantity(text)
+	q, err := ParseQuantity(text)
 	if err != nil {
 		return 0
 	}

@@ -19,15 +19,15 @@ type PodLife struct {
 	Match PodMatch `yaml:"match,omitempty"` // pods to which the life applies, default all
 	// Share: share of the matching pods, such as 5%, drawn by seed and pod; default: all that no earlier life has selected
 	Share *Bound `yaml:"share,omitempty"`
-	// Container: the container to which the fields of this life apply, except `init` and `evict`; default: all containers
+	// Container: the container to which this life applies, except its `init` and `evict`; default: all containers
 	// except init containers and sidecars
 	Container string `yaml:"container,omitempty"`
 	// Init: how each init container runs; init containers run one after another; default: they succeed immediately
 	Init ContainerRun `yaml:"init,omitempty"`
 	// ImagePullErrorFor: how long image pulls fail, from the pod's start; 24h means always
 	ImagePullErrorFor Spread `yaml:"imagePullErrorFor,omitempty"`
-	// ReadyAfter: time from a container's start until it is ready; if the pod has a readiness probe, the container becomes
-	// Ready at the next attempt
+	// ReadyAfter: time from a container's start until it is ready; with a readiness probe, it becomes Ready at the next
+	// attempt
 	ReadyAfter   Spread `yaml:"readyAfter,omitempty"`
 	ContainerRun `yaml:",inline"`
 	// ReadinessFailsAfter: time from each change to Ready until the readiness probe fails
@@ -46,8 +46,8 @@ type PodLife struct {
 // PodMatch selects pods that match all of its fields.
 type PodMatch struct {
 	Namespace   string            `yaml:"namespace,omitempty"`   // namespace of the pod
-	Labels      map[string]string `yaml:"labels,omitempty"`      // the pod must have all these labels, with these values
-	Annotations map[string]string `yaml:"annotations,omitempty"` // the pod must have all these annotations, with these values
+	Labels      map[string]string `yaml:"labels,omitempty"`      // labels, with their values
+	Annotations map[string]string `yaml:"annotations,omitempty"` // annotations, with their values
 	Owner       string            `yaml:"owner,omitempty"`       // kind of the pod's controller, such as Job or ReplicaSet
 }
 

@@ -25,15 +25,15 @@ type Scenario struct {
 	Name        string `yaml:"name"`                    // Name: lower-case letters, digits and -, at most 40 characters
 	Description string `yaml:"description,omitempty"`   // shown in lists and reports
 	Seed        int64  `yaml:"seed,omitempty" zero:"1"` // seed of all random choices, default 1
-	// ControlPlane: configuration of the bundled control plane; a run on your own cluster does not apply it, and says so
+	// ControlPlane: the bundled control plane; a run on your own cluster does not apply it
 	ControlPlane control.Config `yaml:"controlPlane,omitempty"`
 	Nodes        Nodes          `yaml:"nodes,omitempty"`  // simulated nodes
 	Record       Record         `yaml:"record,omitempty"` // how metrics are recorded
-	// Setup: "create" actions that run before loads create their objects, for example to enforce policies
-	// throughout the run; setup ends when the API server serves the custom resources that it defines
+	// Setup: "create" actions that run before loads create their objects; setup ends when the API server serves the
+	// custom resources that it defines
 	Setup []Action `yaml:"setup,omitempty"`
-	// Objects: objects created from templates after `setup` and before the first phase; custom resource
-	// definitions are created first
+	// Objects: objects created from templates after `setup` and before the first phase; custom resource definitions
+	// first
 	Objects []Batch `yaml:"objects,omitempty"`
 	// Transitions: state changes of objects whose latency is measured, for the objectives
 	// transition-latency and transition-open
@@ -41,17 +41,17 @@ type Scenario struct {
 	// NamespaceLabels: labels of the run's namespaces, such as pod-security.kubernetes.io/enforce: restricted
 	NamespaceLabels map[string]string `yaml:"namespaceLabels,omitempty"`
 	Background      []Load            `yaml:"background,omitempty"` // loads that run in every phase
-	Phases          []Phase           `yaml:"phases"`               // the phases, in the order in which they run
-	// Teardown: actions on objects after the last phase, in this order; each runs even if earlier ones
-	// failed, and also when the run ends early
+	Phases          []Phase           `yaml:"phases"`               // in the order in which they run
+	// Teardown: actions on objects after the last phase, in this order; each runs even if earlier ones failed or the
+	// run ended early
 	Teardown []Action `yaml:"teardown,omitempty"`
-	// MinAchieved: minimum share of the requested work that each load and action must achieve in a phase for the run to pass;
-	// default 95%; 0% disables this check
+	// MinAchieved: minimum share of the requested work that each load and action must do in a phase for the run to
+	// pass, default 95%; 0%: not checked
 	MinAchieved *Bound    `yaml:"minAchieved,omitempty"`
 	Gates       []Gate    `yaml:"gates,omitempty"`    // conditions for the run to pass
 	Signals     []Signal  `yaml:"signals,omitempty"`  // metrics that show the incident
 	AbortOn     []Abort   `yaml:"abortOn,omitempty"`  // conditions that end the run early
-	Variants    []Variant `yaml:"variants,omitempty"` // the scenario with other values for some fields
+	Variants    []Variant `yaml:"variants,omitempty"` // versions of the scenario
 	Compare     []Figure  `yaml:"compare,omitempty"`  // rows of the table that compares variants
 	Capacity    *Capacity `yaml:"capacity,omitempty"` // the search of `loadgen capacity`
 	Variant     string    `yaml:"variant,omitempty"`  // name of the variant; a run writes it into its copy of the scenario
@@ -78,20 +78,21 @@ type Record struct {
 	Drop     []string `yaml:"drop,omitempty"` // metric families not to record
 }
 
-// Phase is one phase of a run. It ends after the time `for`, or as soon as the condition `until` holds.
+// Phase is one phase of a run. It ends after the time `for`, or as soon as the condition `until` holds; set one of
+// them.
 type Phase struct {
 	Name   string   `yaml:"name"`                             // unique
-	For    Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length; set one of `for` and `until`
-	Until  Until    `yaml:"until,omitempty"`                  // condition that ends the phase; set one of `for` and `until`
+	For    Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length
+	Until  Until    `yaml:"until,omitempty"`                  // condition that ends the phase
 	Within Duration `yaml:"within,omitempty" zero:"no bound"` // maximum time to wait for `until`, required with it; if it is exceeded, the run ends
 	// Of: with `until: podsReady`, the workloads whose pods must be ready; default all
 	Of      []string `yaml:"of,omitempty" zero:"all workloads; leave it out to use the default"`
 	Actions []Action `yaml:"actions,omitempty"` // changes to objects at the start of the phase, in this order
-	Faults  []Fault  `yaml:"faults,omitempty"`  // faults during the phase; `after` sets the start of each
+	Faults  []Fault  `yaml:"faults,omitempty"`  // faults during the phase
 	Load    []Load   `yaml:"load,omitempty"`    // loads that run for the whole phase
 	// Profiles: pprof profiles of components, kept with the run
 	Profiles []Profile `yaml:"profiles,omitempty"`
-	// Before: commands that run one after another on the generator's machine, before the phase's start is recorded
+	// Before: commands that run one after another before the phase's start is recorded
 	Before []Hook `yaml:"before,omitempty"`
 	After  []Hook `yaml:"after,omitempty"` // commands that run after the phase's end is recorded
 }
@@ -103,12 +104,11 @@ type Action struct {
 	// "delete", "evict", "exec", "scale" or "restart" with a `target`; or "custom" (implemented by the
 	// Go program that runs the scenario)
 	Kind string `yaml:"kind"`
-	// Name: name of the workload and of its Service, or of the custom action; not used with `object`, because the manifest
-	// contains the name
+	// Name: name of the workload and of its Service, or of the custom action; not used with `object`
 	Name string `yaml:"name,omitempty"`
 	// Workload: for a deploy, the kind of workload: "Deployment" (the default), "StatefulSet", "DaemonSet", "Job" or "CronJob"
 	Workload string `yaml:"workload,omitempty"`
-	// Object: for a create, the manifest of a cluster-scoped or namespaced object, which is removed after the run. An existing
+	// Object: for a create, the manifest of a cluster-scoped or namespaced object, removed after the run. An existing
 	// object of the same name is not replaced
 	Object any `yaml:"object,omitempty"`
 	// Count: for a create, the number of objects; {i} in the manifest is replaced by 0, 1, ... For a workload, the number of
@@ -130,11 +130,11 @@ type Action struct {
 	// PriorityClass: name of the PriorityClass of a deploy's pods, created earlier in the scenario or built into Kubernetes;
 	// default none
 	PriorityClass string `yaml:"priorityClass,omitempty"`
-	// SchedulerName: schedulerName of a deploy's pods: the name of a profile in controlPlane.scheduler.config; default
+	// SchedulerName: schedulerName of a deploy's pods: a profile in controlPlane.scheduler.config; default
 	// default-scheduler
 	SchedulerName string `yaml:"schedulerName,omitempty"`
-	// Gang: minimum number of a deploy's pods that must be scheduled together, in a PodGroup with the deploy's name; default:
-	// each pod is scheduled alone. Requires the feature gate GenericWorkload
+	// Gang: minimum number of a deploy's pods that must be scheduled together, in a PodGroup with the deploy's name;
+	// default: no PodGroup. Requires the feature gate GenericWorkload
 	Gang int `yaml:"gang,omitempty" zero:"each pod alone; leave it out to use the default"`
 	// Devices: number of devices that each pod of a deploy claims, through a ResourceClaimTemplate with the deploy's name;
 	// default none
@@ -168,7 +168,7 @@ type Action struct {
 	Patch any `yaml:"patch,omitempty"`
 	// PatchType: "merge" (the default), "json", "strategic" or "apply"
 	PatchType   string `yaml:"patchType,omitempty"`
-	Subresource string `yaml:"subresource,omitempty"` // for a patch, the subresource to patch, such as "status"
+	Subresource string `yaml:"subresource,omitempty"` // for a patch, such as "status"
 	// Propagation: for a delete, "Background" (the default), "Foreground" or "Orphan"
 	Propagation string `yaml:"propagation,omitempty"`
 	// Collection: delete with one deletecollection request for each namespace
@@ -200,7 +200,7 @@ type Gate struct {
 	Expr string `yaml:"expr,omitempty"`
 	// Alert: an alert of docs/reference/alerts.md, or of the rules in `loadgen gate --rules`
 	Alert string `yaml:"alert,omitempty"`
-	// Fires: true if `alert` must fire in one of the phases, false if it must not fire
+	// Fires: whether `alert` must fire in one of the phases, or in none
 	Fires *bool  `yaml:"fires,omitempty"`
 	Load  string `yaml:"load,omitempty"` // load to which a client-side objective applies
 	// Figure: for objective custom-figure, the figure as MEASUREMENT/FIGURE, such as reconcile/p99
@@ -210,7 +210,7 @@ type Gate struct {
 	Min    *Bound   `yaml:"min,omitempty"`                                                     // lowest value that passes
 	Signal string   `yaml:"signal,omitempty"`                                                  // the signal that signal-moved or signal-returned judges
 	Over   []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"` // phases to judge, default all
-	// Together: judge consecutive phases of `over` as one window of scraped data; default: one window for each phase
+	// Together: judge consecutive phases of `over` as one window of scraped data, not each by itself
 	Together bool `yaml:"together,omitempty"`
 	// Transition: the transition that transition-latency or transition-open judges
 	Transition string `yaml:"transition,omitempty"`
@@ -228,16 +228,15 @@ type Nodes struct {
 	// "lean" (the same connection and watches, a third of the requests over a pod's lifetime) or
 	// "shared" (one watch for all nodes)
 	Fidelity string `yaml:"fidelity,omitempty"`
-	// Identity: "certificate" (each node has a kubelet's client certificate), "token" (each node has the
-	// token of a separate ServiceAccount) or "auto" (certificates if the cluster signs them, otherwise
-	// tokens; the default); not with fidelity shared
+	// Identity: "certificate" (a kubelet's client certificate), "token" (of a separate ServiceAccount) or "auto"
+	// (certificates if the cluster signs them, otherwise tokens; the default); not with fidelity shared
 	Identity string `yaml:"identity,omitempty"`
 	// Version: version of the simulated kubelets, "1.37", "1.36" or "1.35"; default: the oldest API server's version at the
 	// start
 	Version string `yaml:"version,omitempty"`
 	// KubeletAddress: an address of this machine that your cluster's API server can reach, such as 10.0.0.5:10250; each
-	// node serves a kubelet's API there, on a separate port from this one upwards. Default: on your cluster, nodes serve no
-	// kubelet API; on a bundled plane, they serve it on the loopback device
+	// node serves a kubelet's API there, on a separate port from this one upwards. Default: on your cluster, no kubelet
+	// API; on a bundled plane, the loopback device
 	KubeletAddress string `yaml:"kubeletAddress,omitempty"`
 	// KubeProxy: each node also has the connection and watches of a kube-proxy; not with fidelity shared
 	KubeProxy bool `yaml:"kubeProxy,omitempty"`
@@ -250,7 +249,7 @@ type Nodes struct {
 	// Devices: number of devices on each node that pods can claim, in a ResourceSlice of driver gpu.stormglass.dev; default
 	// none
 	Devices int         `yaml:"devices,omitempty"`
-	Shapes  []NodeShape `yaml:"shapes,omitempty"` // kinds of nodes; the kind of each node is drawn by weight
+	Shapes  []NodeShape `yaml:"shapes,omitempty"` // kinds of nodes, drawn by weight
 	// LeaseRenew: interval of lease renewals, default 10s; less than node-monitor-grace-period (50s)
 	LeaseRenew Duration `yaml:"leaseRenew,omitempty" zero:"10s"`
 	// LeaseDuration: leaseDurationSeconds of the node Leases, default four times `leaseRenew`; Kubernetes ignores it
@@ -306,7 +305,7 @@ type Figure struct {
 	Load      string   `yaml:"load,omitempty"`                                                    // load to which a client-side objective applies
 	Signal    string   `yaml:"signal,omitempty"`                                                  // the signal that signal-moved or signal-returned judges
 	Over      []string `yaml:"over,omitempty" zero:"all phases; leave it out to use the default"` // phases to measure, default all
-	// Together: measure consecutive phases of `over` as one window of scraped data, as in a gate
+	// Together: as in a gate
 	Together bool `yaml:"together,omitempty"`
 	// Transition: the transition that transition-latency or transition-open judges
 	Transition string `yaml:"transition,omitempty"`

@@ -21,9 +21,8 @@ type Fault struct {
 	Every  Duration `yaml:"every,omitempty"`           // time from one start to the next
 
 	Fraction float64 `yaml:"fraction,omitempty"` // fraction of the nodes: over 0, at most 1; the seed determines which nodes
-	// OutOfService: the nodes of a nodeFailure get the taint node.kubernetes.io/out-of-service
-	// when the API server reports them as not Ready, as if an operator set it; a nodeRecovery
-	// removes it
+	// OutOfService: the nodes of a nodeFailure get the taint node.kubernetes.io/out-of-service once they are not Ready,
+	// as if an operator set it; a nodeRecovery removes it
 	OutOfService bool `yaml:"outOfService,omitempty"`
 	// Delay: delay of each fsync, of data in each direction, of a webhook's answers, or of a slowKubelet's writes
 	Delay   Duration `yaml:"delay,omitempty"`

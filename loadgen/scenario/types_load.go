@@ -16,12 +16,12 @@ type Load struct {
 	// Arrival: times between requests: "constant" (the default) or "poisson" (random, like many independent clients)
 	Arrival string `yaml:"arrival,omitempty"`
 	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes; default: it stays constant
-	// MinAchieved: overrides the scenario's minAchieved for this load
+	// MinAchieved: overrides the scenario's minAchieved
 	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
 	// MaxInFlight: maximum number of requests in flight, default 1000; requests that are due above it are not sent
 	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
 	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // timeout of each request, default 60s
-	// Connections: number of HTTP/2 connections, used in turn; the load opens more when all are full; default 4
+	// Connections: number of HTTP/2 connections, used in turn, default 4; the load opens more when all are full
 	Connections int `yaml:"connections,omitempty" zero:"4"`
 
 	// The request that the load sends, unless Mix is set; for watches, what they watch.
@@ -156,7 +156,7 @@ type SizeShare struct {
 // Tenant is a user that a load impersonates.
 type Tenant struct {
 	Name   string   `yaml:"name"`                     // the user is stormglass:tenant:NAME
-	Groups []string `yaml:"groups,omitempty"`         // groups in addition to stormglass:tenants
+	Groups []string `yaml:"groups,omitempty"`         // in addition to stormglass:tenants
 	Share  float64  `yaml:"share,omitempty" zero:"1"` // share of the requests, relative to the other tenants; default 1
 }
 

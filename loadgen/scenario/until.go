@@ -33,7 +33,7 @@ type Until struct {
 	// value, such as "{.status.phase}"
 	JSONPath string `yaml:"jsonpath,omitempty"`
 	CEL      string `yaml:"cel,omitempty"` // such as "object.status.readyReplicas > 3"
-	// Count: minimum number of objects, or "all" (the default: all existing objects, at least one)
+	// Count: minimum number of objects, or "all" (the default: all that exist, at least one)
 	Count string `yaml:"count,omitempty"`
 }
 

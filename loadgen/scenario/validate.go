@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -46,6 +45,10 @@ type validator struct {
 }
 
 func (v *validator) fail(path, hint, format string, args ...any) {
+	if len(v.errs) >= strictyaml.MostErrors {
+		v.errs = append(v.errs, nil) // Join only counts it
+		return
+	}
 	v.errs = append(v.errs, v.s.Errorf(path, hint, format, args...))
 }
 
@@ -103,11 +106,26 @@ func (v *validator) between(path string, value, low, high float64) {
 
 func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
+// hugeExponent matches an exponent of at least three digits.
+var hugeExponent = regexp.MustCompile(`[eE][-+]?[0-9]{3}`)
+
+// hugeQuantity reports whether a quantity is too long or has too large an exponent. Package resource computes powers of ten
+// exactly: for 1e-2147483648 when it parses the text, and for 1e2147483647 when it compares quantities.
+func hugeQuantity(text string) bool { return len(text) > 100 || hugeExponent.MatchString(text) }
+
+// ParseQuantity parses a Kubernetes quantity whose exponent has at most two digits.
+func ParseQuantity(text string) (resource.Quantity, error) {
+	if hugeQuantity(text) {
+		return resource.Quantity{}, resource.ErrFormatWrong
+	}
+	return resource.ParseQuantity(text)
+}
+
 func (v *validator) quantity(path, value string, check func(resource.Quantity)) {
 	if value == "" {
 		return
 	}
-	q, err := resource.ParseQuantity(value)
+	q, err := ParseQuantity(value)
 	if err != nil || q.Sign() <= 0 {
 		hint := "a positive Kubernetes quantity such as 500m or 32Gi"
 		if m := sizeWithB.FindStringSubmatch(value); m != nil {
@@ -191,7 +209,7 @@ func (s *Scenario) validate() error {
 	v.aborts()
 	v.compare()
 	v.capacity()
-	return errors.Join(v.errs...)
+	return s.doc.Join(v.errs)
 }
 
 func (v *validator) controlPlane() {

@@ -170,6 +170,9 @@ func unmarshals(value any, want reflect.Type) (hint, expected string, ok bool) {
 		return "", "", true
 	}
 	text, err := json.Marshal(value)
+	if _, is := into.(*resource.Quantity); is && hugeQuantity(string(text)) {
+		err = resource.ErrFormatWrong
+	}
 	if err == nil {
 		err = reader.UnmarshalJSON(text)
 	}

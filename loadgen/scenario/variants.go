@@ -8,10 +8,18 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/internal/userfile"
 )
+
+// mostVariants is the maximum number of variants, because the scenario is parsed and kept once for each.
+const mostVariants = 100
 
 // parseVariants parses the scenario once for each variant, with the variant's fields applied. Errors name the variant.
 func (s *Scenario) parseVariants(file string, data []byte, overrides []string) error {
+	if n := len(s.Variants); n > mostVariants || n*len(data) > userfile.Text {
+		return s.Errorf("variants", fmt.Sprintf("at most %d variants; the file, counted once for each, at most %d MiB", mostVariants, userfile.Text>>20),
+			"%d variants of a file of %d bytes are too many", n, len(data))
+	}
 	var errs []error
 	for i, v := range s.Variants {
 		read, err := parse(&Scenario{Variant: v.Name}, file, data, overrides, func(doc *strictyaml.Document) error {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,6 +79,22 @@ func TestVariantsOverrideTheScenario(t *testing.T) {
 	}
 	if _, err := s.WithVariant("exernal"); err == nil || !strings.Contains(err.Error(), `did you mean "external"?`) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// The scenario is parsed once for each variant, so the number of variants and the size of the file have a bound.
+func TestTooManyVariantsAreRefused(t *testing.T) {
+	for _, c := range []struct{ variants, padding int }{{101, 0}, {40, 200_000}} {
+		var text strings.Builder
+		text.WriteString("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: many\nphases: [{name: a, for: 1s}]\nvariants:\n")
+		for i := range c.variants {
+			fmt.Fprintf(&text, "  - {name: v%d}\n", i)
+		}
+		text.WriteString("#" + strings.Repeat("x", c.padding))
+		want := fmt.Sprintf("mine.yaml:5: variants: %d variants of a file of %d bytes are too many (at most 100 variants; the file, counted once for each, at most 4 MiB)", c.variants, text.Len())
+		if _, err := Parse("mine.yaml", []byte(text.String()), nil); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/objects"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -46,8 +47,9 @@ const (
 	mostLooked = 2_000_000
 )
 
-// controlled are the resources whose objects controllers create on their own.
-var controlled = []string{"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io"}
+// controlled are the resources whose objects controllers create on their own, and nodes and namespaces, because the setup
+// gives them further labels.
+var controlled = []string{"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "namespaces", "nodes"}
 
 // ofWorkloads are the resources whose objects controllers create for workloads.
 var ofWorkloads = []string{"pods", "replicasets.apps", "controllerrevisions.apps", "jobs.batch", "resourceclaims.resource.k8s.io"}
@@ -105,8 +107,32 @@ func (c *census) add(resource, key string, of labels.Set) bool {
 	return true
 }
 
+// manifest adds the objects of a manifest. The forecast has counted them.
+func (c *census) manifest(m scenario.Manifest) {
+	namespaces := len(c.t.BatchNamespaces())
+	if !m.Namespaced {
+		namespaces = 1
+	}
+	for _, one := range m.Objects() {
+		meta, _ := one.Object["metadata"].(map[string]any)
+		own, _ := meta["labels"].(map[string]any)
+		of := c.labelled(own)
+		maps.Copy(of, c.t.meta("").Labels)
+		for i := range namespaces {
+			key := "/" + one.Name
+			if m.Namespaced {
+				key = fmt.Sprint(i) + key
+			}
+			c.add(m.Resource.GroupResource().String(), key, of)
+		}
+	}
+}
+
 // run adds the objects and requests of all batches and actions.
 func (c *census) run() {
+	for _, m := range c.s.SetupManifests() {
+		c.manifest(m)
+	}
 	for i := range c.s.Objects {
 		c.make(c.s.Batches()[i], scenario.Action{Kind: "create"}, "setup", scenario.Exact, math.MaxInt)
 	}
@@ -189,7 +215,9 @@ func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certai
 		return c.make(c.batch(path), *a, phase, how, most)
 	case a.OnObjects():
 		return c.target(a, phase, how, most)
-	case a.Kind != "create" && a.Kind != "custom" && a.Kind != "demand":
+	case a.Kind == "create":
+		c.manifest(a.Manifest())
+	case a.Kind != "custom" && a.Kind != "demand":
 		for _, x := range a.Each() {
 			c.workload(x, "action "+a.Kind+" "+a.Name, phase)
 		}
@@ -267,7 +295,7 @@ func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, h
 	members, kinds := c.members(b)
 	if a.OnlyMissing {
 		for _, m := range kinds {
-			c.lists("action "+a.Kind, phase, m.resource, how)
+			c.lists("action "+a.Kind, phase, m.resource, "", how)
 		}
 	}
 	if members == nil { // too many to look at
@@ -304,16 +332,16 @@ func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, h
 	return sent
 }
 
-// selected returns the objects that a selection matches, and how certain the result is.
-func (c *census) selected(s scenario.Selection) ([]string, scenario.Certainty) {
-	selector, err := labels.Parse(s.LabelSelector)
-	if err != nil || c.open[s.Resource] || slices.ContainsFunc(c.coming[s.Resource], func(of labels.Set) bool { return selector.Matches(of) }) {
+// matching returns the objects of a resource that a label selector matches, and how certain the result is.
+func (c *census) matching(resource, labelSelector string) ([]string, scenario.Certainty) {
+	selector, err := labels.Parse(labelSelector)
+	if err != nil || c.open[resource] || slices.ContainsFunc(c.coming[resource], func(of labels.Set) bool { return selector.Matches(of) }) {
 		return nil, scenario.Unknown
 	}
 	var keys []string
-	c.looked += len(c.there[s.Resource]) + 1
-	for _, key := range slices.Sorted(maps.Keys(c.there[s.Resource])) {
-		if _, name, _ := strings.Cut(key, "/"); selector.Matches(c.there[s.Resource][key]) && (len(s.Names) == 0 || slices.Contains(s.Names, name)) {
+	c.looked += len(c.there[resource]) + 1
+	for _, key := range slices.Sorted(maps.Keys(c.there[resource])) {
+		if selector.Matches(c.there[resource][key]) {
 			keys = append(keys, key)
 		}
 	}
@@ -329,47 +357,47 @@ func (c *census) namespacesOf(resource string) int {
 	return len(c.t.BatchNamespaces())
 }
 
-// lists adds the list requests that an action sends to find its objects.
-func (c *census) lists(name, phase, resource string, how scenario.Certainty) {
-	collections := c.namespacesOf(resource)
-	pages := 1 + len(c.there[resource])/collections/listPage
-	c.sends(PreviewRequests{Load: name, Phase: phase, Verb: "list", Resource: resource, Total: int64(collections * pages), Certainty: how})
+// lists adds the list requests that an action sends to find its objects. It returns the listed objects, and how certain
+// they are.
+func (c *census) lists(name, phase, resource, labelSelector string, how scenario.Certainty) ([]string, scenario.Certainty) {
+	keys, known := c.matching(resource, labelSelector)
+	if known == scenario.Unknown {
+		how = how.Or(scenario.AtLeast) // one page of each collection
+	}
+	in := map[string]int{}
+	for _, key := range keys {
+		namespace, _, _ := strings.Cut(key, "/")
+		in[namespace]++
+	}
+	pages := c.namespacesOf(resource)
+	for _, n := range in {
+		pages += (n - 1) / objects.ListPage
+	}
+	c.sends(PreviewRequests{Load: name, Phase: phase, Verb: "list", Resource: resource, Total: int64(pages), Certainty: how})
+	return keys, known
 }
-
-// listPage is the page size of the lists with which actions select objects.
-const listPage = 500
 
 // target simulates an action on the objects that its target selects, and returns the number of its requests.
 func (c *census) target(a *scenario.Action, phase string, how scenario.Certainty, most int) int {
 	resource := a.Target.Resource
 	name := "action " + a.Kind + " " + resource
-	c.lists(name, phase, resource, how)
-	keys, known := c.selected(a.Target)
+	keys, known := c.lists(name, phase, resource, a.Target.LabelSelector, how)
+	keys = slices.DeleteFunc(keys, func(key string) bool {
+		_, own, _ := strings.Cut(key, "/")
+		return len(a.Target.Names) > 0 && !slices.Contains(a.Target.Names, own)
+	})
 	how = how.Or(known)
-	sent, verb, of := min(a.Target.Of(len(keys)), most), a.Kind, resource
+	sent := min(a.Target.Of(len(keys)), most)
 	if a.Kind == "delete" || a.Kind == "evict" {
 		for _, key := range keys[:sent] {
 			delete(c.there[resource], key)
 		}
 	}
-	switch a.Kind {
-	case "delete":
-		if a.Collection {
-			verb, sent = "deletecollection", min(len(keys), 1)*c.namespacesOf(resource)
-		}
-	case "patch":
-		if a.Subresource != "" {
-			of += "/" + a.Subresource
-		}
-	case "evict":
-		verb, of = "create", resource+"/eviction"
-	case "scale":
-		verb, of = "patch", resource+"/scale"
-	case "exec":
-		verb, of = "connect", resource+"/exec"
-	case "restart":
-		verb = "patch"
+	verb, subresource := a.Request()
+	if verb == "deletecollection" {
+		sent = min(len(keys), 1) * c.namespacesOf(resource)
 	}
+	of := strings.TrimSuffix(resource+"/"+subresource, "/")
 	c.sends(PreviewRequests{Load: name, Phase: phase, Verb: verb, Resource: of, PeakPerSecond: float64(a.Rate), Total: int64(sent), Certainty: how})
 	return sent
 }

@@ -60,15 +60,17 @@ func lines(rows map[string]string) (text string) {
 	return text
 }
 
-// Held watches are still opened in later phases; a phase that ends by a condition bounds what is sent.
+// Held watches are still opened in later phases; a phase that ends by a condition bounds what is sent, and the runs of a
+// CronJob.
 func TestForecastOfPhases(t *testing.T) {
 	rows := forecastOf(t, `
 phases:
 - {name: a, for: 10s, load: [{kind: watches, name: held, count: 150, rate: 10/s, hold: true}]}
 - {name: b, until: count(configmaps) >= 1000, within: 10s, load: [{kind: requests, name: l, verb: get, rate: 2/s}]}
 - {name: c, until: watchesOpen, within: 10s, load: [{kind: watches, name: w, count: 20, rate: 10/s}]}
+- {name: d, until: count(configmaps) >= 2000, within: 3m, actions: [{kind: deploy, workload: CronJob, name: j, replicas: 2, runFor: 5s}]}
 `)
-	for row, n := range map[string]string{"held watch configmaps": "at most 150", "l get configmaps": "at most 20", "w watch configmaps": "20"} {
+	for row, n := range map[string]string{"held watch configmaps": "at most 150", "l get configmaps": "at most 20", "w watch configmaps": "20", "Job workloads, by controllers": "at most 3"} {
 		if rows[row] != n {
 			t.Errorf("%q is %q, want %q, of\n%s", row, rows[row], n, lines(rows))
 		}
@@ -96,6 +98,11 @@ phases:
   - {kind: deploy, workload: StatefulSet, name: db, replicas: 3}
 - {name: c, for: 10s, actions: [{kind: rollingUpdate, name: web, count: 2}, {kind: scale, name: db, replicas: 5}]}
 - {name: d, for: 10s, actions: [{kind: delete, name: web, count: 2}, {kind: restart, target: {resource: statefulsets.apps}}, {kind: delete, target: {resource: pods}, after: 1s}]}
+- name: e
+  for: 10s
+  actions:
+  - {kind: patch, target: {resource: priorityclasses.scheduling.k8s.io, names: [p-1]}, patch: {metadata: {annotations: {a: b}}}}
+  - {kind: patch, target: {resource: nodes}, patch: {metadata: {annotations: {a: b}}}}
 teardown: [{kind: delete, target: {resource: statefulsets.apps}}]
 `
 
@@ -108,10 +115,29 @@ func TestForecastOfActions(t *testing.T) {
 		"action delete secrets deletecollection secrets": "4", "action deploy web apply deployments.apps": "2", "action deploy web apply services": "2", "Service workloads": "3",
 		"action rollingUpdate web patch deployments.apps": "2", "action scale db patch statefulsets.apps": "1", "action delete web delete services": "2",
 		"ReplicaSet workloads, by controllers": "4", "Pod workloads, by controllers; at most 15 at a time": "at least 21", "action restart statefulsets.apps patch statefulsets.apps": "1", "action delete pods delete pods": "not known",
-		"action delete statefulsets.apps delete statefulsets.apps": "1",
+		"action delete statefulsets.apps delete statefulsets.apps": "1", "action patch nodes patch nodes": "not known",
+		"action patch priorityclasses.scheduling.k8s.io patch priorityclasses.scheduling.k8s.io": "1",
 	} {
 		if rows[row] != n {
 			t.Errorf("%q is %q, want %q, of\n%s", row, rows[row], n, lines(rows))
+		}
+	}
+}
+
+// An action lists the objects that its labels select, in pages of 500.
+func TestForecastOfLists(t *testing.T) {
+	for selector, n := range map[string]string{"part": "6", "part=one": "4", "part=none": "2"} {
+		rows := forecastOf(t, `
+objects:
+- namespaces: 2
+  iterations: 2
+  templates:
+  - {replicas: 1000, object: {apiVersion: v1, kind: Secret, metadata: {name: "one-{{.Iteration}}-{{.Replica}}", labels: {part: one}}}}
+  - {replicas: 1, object: {apiVersion: v1, kind: Secret, metadata: {name: "two-{{.Iteration}}-{{.Replica}}", labels: {part: two}}}}
+phases: [{name: a, for: 10s, actions: [{kind: patch, target: {resource: secrets, labelSelector: "`+selector+`"}, patch: {metadata: {annotations: {a: b}}}}]}]
+`)
+		if got := rows["action patch secrets list secrets"]; got != n {
+			t.Errorf("%q: %s lists, want %s", selector, got, n)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func wholeCleaner(cfg *rest.Config, runID string, log func(string)) (*cleaner, e
 		return nil, err
 	}
 	c.created, c.definitions, c.devices, c.locks, c.jobs = scenario.Creatables(), true, true, true, true
-	c.discovery = c.client.Discovery()
+	c.discovery, c.made = c.client.Discovery(), &made{}
 	c.log, c.notice = log, log
 	return c, nil
 }
@@ -165,7 +165,7 @@ type cleaner struct {
 	discovery   discovery.DiscoveryInterface // if set, objects of all other cluster-scoped resources are found and removed too
 	owned       metav1.ListOptions
 	runID       string       // "" for all runs
-	made        *made        // the objects that the run recorded; nil: none
+	made        *made        // the objects that the run or the cleaner recorded; nil: none
 	nodePrefix  string       // prefix of the names of the run's nodes; "" for no nodes
 	log         func(string) // called with each deletion; may be nil
 	notice      func(string) // called with the reason for a wait; may be nil

@@ -144,21 +144,70 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 			return err
 		}
 		if !apiclient.Pause(within, pause) {
-			return fmt.Errorf("delete namespaces: %w%s", errNotGone, remaining(left))
+			return blocked(fmt.Errorf("delete namespaces: %w%s", errNotGone, remaining(left)), c.heldIn(ctx, left))
 		}
 	}
 }
 
-// remaining returns what the namespace controller reports as remaining in one of the namespaces, or "".
+// remaining returns the names of the namespaces, with what the namespace controller reports as remaining in them, or "".
 func remaining(left []*corev1.Namespace) string {
+	var all []string
 	for _, ns := range left {
+		text := ns.Name
 		for _, condition := range ns.Status.Conditions {
 			if condition.Type == corev1.NamespaceContentRemaining && condition.Status == corev1.ConditionTrue {
-				return fmt.Sprintf(" (%s: %s)", ns.Name, condition.Message)
+				text += ": " + condition.Message
+			}
+		}
+		all = append(all, text)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " (" + some(all) + ")"
+}
+
+// mostSearched is the maximum number of namespaces that heldIn searches.
+const mostSearched = 10
+
+// heldIn describes the objects that wait for finalizers in namespaces that are being deleted. It leaves out objects that
+// it cannot list.
+func (c *cleaner) heldIn(ctx context.Context, left []*corev1.Namespace) (held []string) {
+	left = slices.DeleteFunc(slices.Clone(left), func(ns *corev1.Namespace) bool {
+		return !slices.ContainsFunc(ns.Status.Conditions, func(s corev1.NamespaceCondition) bool {
+			return s.Type == corev1.NamespaceFinalizersRemaining && s.Status == corev1.ConditionTrue
+		})
+	})
+	if c.metadata == nil || ctx.Err() != nil || len(left) == 0 {
+		return nil
+	}
+	lists, _ := c.client.Discovery().ServerPreferredNamespacedResources() // a group that does not answer has no list
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		for _, r := range list.APIResources {
+			if err != nil || strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") {
+				continue
+			}
+			resource := gv.WithResource(r.Name)
+			for _, ns := range left[:min(len(left), mostSearched)] {
+				of := metadataCollection{c.metadata.Resource(resource).Namespace(ns.Name)}
+				_, _ = listed(ctx, of, c.all(), func(o runtime.Object) bool {
+					if m, err := meta.Accessor(o); err == nil && m.GetDeletionTimestamp() != nil && len(m.GetFinalizers()) > 0 {
+						held = append(held, unhold(resource, m))
+					}
+					return false
+				})
 			}
 		}
 	}
-	return ""
+	return held
+}
+
+func namesOf(items []item) (names []string) {
+	for _, i := range items {
+		names = append(names, i.name)
+	}
+	return names
 }
 
 // forcePods deletes pods with a grace period of 0. This is safe for pods of simulated nodes, which run no containers.
@@ -293,14 +342,25 @@ func (c *cleaner) clusterObjects(ctx context.Context) error {
 		if k.Namespaced || k.Defines() { // removed with the namespaces, or by removeDefinitions
 			continue
 		}
-		client := metadataCollection{c.metadata.Resource(k.Resource)}
-		err := removeCreated(ctx, c, k.Kind, k.Resource.Resource, client, &c.removed.ClusterObjects)
+		err := c.removeObjects(ctx, k.Resource, k.Kind)
 		if apierrors.IsNotFound(err) { // the cluster does not serve this version
 			continue
 		}
 		errs = append(errs, c.noteUnseen(k.Resource.Resource, err))
 	}
 	return errors.Join(errs...)
+}
+
+// removeObjects removes the objects of a cluster-scoped resource that runs created. It records them, so that removeMade
+// checks whether they are gone.
+func (c *cleaner) removeObjects(ctx context.Context, r schema.GroupVersionResource, kind string) error {
+	return removeListed(ctx, c, kind, r.Resource, metadataCollection{c.metadata.Resource(r)}, c.all(), func(o runtime.Object) bool {
+		created := c.isCreated(o)
+		if m, err := meta.Accessor(o); created && err == nil && c.made != nil {
+			c.made.add(r, kind, m.GetUID())
+		}
+		return created
+	}, &c.removed.ClusterObjects)
 }
 
 // removeDefinitions deletes the definitions of custom resources that runs made, and with them the remaining custom

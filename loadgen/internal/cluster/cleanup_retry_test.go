@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -145,6 +147,48 @@ func TestStuckNamespaceDoesNotBlockCleanup(t *testing.T) {
 		}
 		if left := strings.Join(present(t, client), " "); strings.Contains(left, "sg-1") || strings.Contains(left, "clusterroles stormglass-r1") {
 			t.Errorf("left: %s", left)
+		}
+	})
+}
+
+// listsConfigMaps is a cluster whose only resource in namespaces is configmaps.
+type (
+	listsConfigMaps struct{ kubernetes.Interface }
+	onlyConfigMaps  struct{ discovery.DiscoveryInterfaces }
+)
+
+func (c listsConfigMaps) Discovery() discovery.DiscoveryInterfaces {
+	return onlyConfigMaps{c.Interface.Discovery()}
+}
+
+func (onlyConfigMaps) ServerPreferredNamespacedResources() ([]*metav1.APIResourceList, error) {
+	return []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Verbs: []string{"list"}}}}}, nil
+}
+
+// If an object keeps a namespace, the error names the object and the command that removes its finalizers.
+func TestObjectThatKeepsNamespaceIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ns := &corev1.Namespace{ObjectMeta: named("", "stormglass-r1", "r1")}
+		ns.Status.Conditions = []corev1.NamespaceCondition{{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue}}
+		client := fake.NewClientset(ns)
+		client.PrependReactor("delete", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+		object := func(name string, deleted *metav1.Time, finalizers ...string) *metav1.PartialObjectMetadata {
+			o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: named(ns.Name, name, "")}
+			o.DeletionTimestamp, o.Finalizers = deleted, finalizers
+			return o
+		}
+		scheme := metadatafake.NewTestScheme()
+		if err := metav1.AddMetaToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		now := metav1.Now()
+		c := cleanerOf(listsConfigMaps{client}, "r1")
+		c.metadata = metadatafake.NewSimpleMetadataClient(scheme, object("held", &now, "example.com/hold"), object("new", nil, "example.com/hold"), object("going", &now))
+		err := c.persist(t.Context())
+		const want = "not gone yet (stormglass-r1); finalizers block the deletion of stormglass-r1/held (example.com/hold): " +
+			"`kubectl patch configmaps held -n stormglass-r1 --type=merge -p '{\"metadata\":{\"finalizers\":null}}'` (tried for "
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say\n%s", err, want)
 		}
 	})
 }

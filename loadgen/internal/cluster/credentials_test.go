@@ -2,9 +2,17 @@ package cluster
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/stormglass/stormglass/internal/stubapi"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -83,6 +91,49 @@ func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 	}
 	if told, err := target(", fidelity: shared").ChooseCredentials(t.Context()); told != "" || err != nil {
 		t.Errorf("nodes with the identity of the load: %q, %v", told, err)
+	}
+}
+
+// The certificates of nodes are valid as long as the run may take, and for nodes that run until Ctrl-C as long as is
+// possible. Nothing renews them.
+func TestCertificatesLastAsLongAsTheRun(t *testing.T) {
+	const week = 7 * 24 * time.Hour
+	for name, c := range map[string]struct {
+		phases string
+		alone  bool
+		want   time.Duration
+	}{
+		"phases":             {"{name: a, for: 10m}, {name: b, for: 5m}", false, 15*time.Minute + aroundPhases},
+		"a condition":        {"{name: a, until: {resource: pods, condition: Ready, count: 1}, within: 1h}", false, time.Hour + aroundPhases},
+		"more than a week":   {"{name: a, for: 24h}, {name: b, for: 24h}, {name: c, for: 24h}, {name: d, for: 24h}, {name: e, for: 24h}, {name: f, for: 24h}, {name: g, for: 24h}", false, week},
+		"nodes until Ctrl-C": {"{name: nodes, for: 24h}", true, week},
+	} {
+		asked := make(chan *int32, 1)
+		target := newTarget("r1", parsed(t, "nodes: {count: 1}\nphases: ["+c.phases+"]\n"))
+		target.NodesAlone = c.alone
+		target.Admin = stubapi.ServeHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var request certificatesv1.CertificateSigningRequest
+			body, err := io.ReadAll(r.Body)
+			if err == nil {
+				_, _, err = scheme.Codecs.UniversalDeserializer().Decode(body, nil, &request)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			asked <- request.Spec.ExpirationSeconds
+			w.WriteHeader(http.StatusForbidden)
+		}))
+		ids, _ := target.Identities(scenario.Nodes{Fidelity: node.Kubelet})
+		if _, err := ids.For(t.Context(), "sg-r1-0"); err == nil {
+			t.Fatalf("%s: a certificate of a server that signs none", name)
+		}
+		var got time.Duration
+		if seconds := <-asked; seconds != nil {
+			got = time.Duration(*seconds) * time.Second
+		}
+		if got != c.want {
+			t.Errorf("%s: valid for %s, want %s", name, got, c.want)
+		}
 	}
 }
 

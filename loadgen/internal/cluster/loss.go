@@ -33,6 +33,17 @@ const (
 	dialWithin = time.Second
 )
 
+// LossWithin returns the time within which AwaitLoss notices a cluster whose connections fail, or time out if err is a
+// time-out.
+func LossWithin(err error) time.Duration { return patience(err) + probeEvery + dialWithin }
+
+func patience(err error) time.Duration {
+	if timedOut(err) {
+		return timeoutsFor
+	}
+	return unreachableFor
+}
+
 // AwaitLoss waits until the cluster is gone and returns the reason, or returns nil when ctx ends.
 func (t *Target) AwaitLoss(ctx context.Context) error {
 	p, err := newProbe(t.Admin)
@@ -120,11 +131,7 @@ func awaitLoss(ctx context.Context, p prober) error {
 		case lost.IsZero():
 			lost = began
 		}
-		within := unreachableFor
-		if timedOut(err) {
-			within = timeoutsFor
-		}
-		if !lost.IsZero() && time.Since(lost) >= within {
+		if !lost.IsZero() && time.Since(lost) >= patience(err) {
 			return fmt.Errorf("%s since %s", plainly(err), lost.UTC().Format("15:04:05 MST"))
 		}
 		if answer == nil {

@@ -61,7 +61,7 @@ func TestUnreachableClusterIsLost(t *testing.T) {
 		after   time.Duration // of the loss; zero: not lost
 		want    string
 	}{
-		"refused": {answers: away(loss, never, refused()), after: 5 * time.Second, want: "connection refused since "},
+		"refused": {answers: away(loss, never, refused()), after: LossWithin(refused()), want: "connection refused since "},
 		"reset":   {answers: away(loss, never, os.NewSyscallError("read", syscall.ECONNRESET)), after: 5 * time.Second, want: "connection reset by peer since "},
 		"a blink": {answers: away(loss, loss+2*time.Second, refused())},
 		"many blinks": {answers: func(at time.Duration) (time.Duration, error) {
@@ -76,7 +76,7 @@ func TestUnreachableClusterIsLost(t *testing.T) {
 				}
 				return never, nil
 			},
-			dials: func(time.Duration) error { return unreachable }, after: timeoutsFor + 2*time.Second, want: "no connection can be made since ",
+			dials: func(time.Duration) error { return unreachable }, after: LossWithin(unreachable), want: "no connection can be made since ",
 		},
 		"connections time out on a busy machine": {answers: away(loss, loss+12*time.Second, unreachable), dials: func(at time.Duration) error {
 			if at >= loss && at < loss+12*time.Second {

@@ -184,11 +184,9 @@ func (c *cleaner) removeMade(ctx context.Context) error {
 			var held []string
 			var listing error
 			if items, held, listing = c.leftOf(ctx, r, k); err == nil && listing == nil && len(items) > 0 {
-				err = fmt.Errorf("delete %s: %w", count(len(items), k.kind), errNotGone)
+				err = fmt.Errorf("delete %s %s: %w", k.kind, some(namesOf(items)), errNotGone)
 			}
-			if err = errors.Join(err, listing); len(held) > 0 {
-				err = fmt.Errorf("%w; finalizers block the deletion of %s", err, some(held))
-			}
+			err = blocked(errors.Join(err, listing), held)
 		}
 		errs = append(errs, err)
 	}
@@ -228,10 +226,22 @@ func listError(r schema.GroupVersionResource, err error) error {
 // the definition's objects first.
 const definitionFinalizer = "customresourcecleanup.apiextensions.k8s.io"
 
+// blocked adds the objects that wait for finalizers to the error of their deletion.
+func blocked(err error, held []string) error {
+	if len(held) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; finalizers block the deletion of %s", err, some(held))
+}
+
 // unhold describes an object that is being deleted: its name, its finalizers, and the command that removes them.
 func unhold(r schema.GroupVersionResource, m metav1.Object) string {
-	return fmt.Sprintf("%s (%s): `kubectl patch %s %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'`",
-		m.GetName(), strings.Join(m.GetFinalizers(), ", "), r.GroupResource(), m.GetName())
+	name, in := m.GetName(), ""
+	if ns := m.GetNamespace(); ns != "" {
+		name, in = ns+"/"+name, " -n "+ns
+	}
+	return fmt.Sprintf("%s (%s): `kubectl patch %s %s%s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'`",
+		name, strings.Join(m.GetFinalizers(), ", "), r.GroupResource(), m.GetName(), in)
 }
 
 // some joins the first 20 strings, and says how many more there are.

@@ -47,7 +47,7 @@ func TestRecordedObjectsAreRemoved(t *testing.T) {
 	c := cleanerOf(nil, "r1")
 	c.metadata, c.made = client, &m
 	err := c.removeMade(t.Context())
-	want := "held (example.com/hold): `kubectl patch priorityclasses.scheduling.k8s.io held --type=merge -p '{\"metadata\":{\"finalizers\":null}}'`"
+	want := "delete PriorityClass held: not gone yet; finalizers block the deletion of held (example.com/hold): `kubectl patch priorityclasses.scheduling.k8s.io held --type=merge -p '{\"metadata\":{\"finalizers\":null}}'`"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v does not say\n%s", err, want)
 	}

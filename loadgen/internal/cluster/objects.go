@@ -147,8 +147,7 @@ func (c *cleaner) discovered(ctx context.Context) error {
 				slices.Contains(removedElsewhere, resource.GroupResource().String()) {
 				continue
 			}
-			client := metadataCollection{c.metadata.Resource(resource)}
-			err := removeCreated(ctx, c, r.Kind, r.Name, client, &c.removed.ClusterObjects)
+			err := c.removeObjects(ctx, resource, r.Kind)
 			if err = c.noteUnseen(r.Name, err); err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}

@@ -78,7 +78,7 @@ func (p *Plan) countDeploy(s *scenario.Scenario, w *planned, a scenario.Action, 
 	case scenario.DaemonSet:
 		replicas = s.Nodes.Count
 	case scenario.CronJob:
-		p.Replaced = p.Replaced.Or(scenario.About)
+		p.Replaced = p.Replaced.Or(scenario.Ending(phases...))
 		runs := int(scenario.LongestOf(phases...) / max(a.Every.D(), 1))
 		p.ByControllers["Job"] += runs
 		p.makePods(w, runs*replicas)

@@ -75,7 +75,7 @@ func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
 		case err == nil:
 			done.Add(1)
 		case apierrors.IsNotFound(err):
-			if of := subresource(x); of != "" && a.isThere(ctx, r, selected[i]) {
+			if verb, of := x.Request(); verb == "patch" && of != "" && a.isThere(ctx, r, selected[i]) {
 				return fmt.Errorf("%s %s %s: the API server does not serve its subresource %s", x.Kind, r.Kind, selected[i].name, of)
 			}
 			gone.Add(1)
@@ -88,14 +88,6 @@ func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
 		return nil
 	})
 	return Done{len(selected), int(done.Load()), int(refusals.Load()), int(gone.Load())}, err
-}
-
-// subresource returns the subresource that an action uses.
-func subresource(x scenario.Action) string {
-	if x.Kind == "scale" {
-		return "scale"
-	}
-	return x.Subresource
 }
 
 // isThere reports whether an object could be read. It returns false if the object does not exist, or after an error.
@@ -111,7 +103,8 @@ func (a *Objects) doing(r Resource, x scenario.Action) (func(context.Context, on
 			return a.options.Retry(ctx, func() error { return f(ctx, o) })
 		}
 	}
-	merge := func(subresource string, patch any) (func(context.Context, one) error, error) {
+	_, subresource := x.Request()
+	merge := func(patch any) (func(context.Context, one) error, error) {
 		body, err := json.Marshal(patch)
 		return retried(func(ctx context.Context, o one) error {
 			return a.patch(ctx, r, o, subresource, types.MergePatchType, body)
@@ -127,10 +120,10 @@ func (a *Objects) doing(r Resource, x scenario.Action) (func(context.Context, on
 	case "exec":
 		return func(ctx context.Context, o one) error { return a.exec(ctx, o, x.Command) }, nil
 	case "scale":
-		return merge("scale", map[string]any{"spec": map[string]any{"replicas": x.Replicas}})
+		return merge(map[string]any{"spec": map[string]any{"replicas": x.Replicas}})
 	case "restart":
 		at := map[string]any{"kubectl.kubernetes.io/restartedAt": time.Now().UTC().Format(time.RFC3339)}
-		return merge("", map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": at}}}})
+		return merge(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": at}}}})
 	case "patch":
 		render, err := a.patches(r, x)
 		return func(ctx context.Context, o one) error {
@@ -139,7 +132,7 @@ func (a *Objects) doing(r Resource, x scenario.Action) (func(context.Context, on
 				return err
 			}
 			how := types.PatchType(scenario.PatchTypes[patchType(x)])
-			return a.options.Retry(ctx, func() error { return a.patch(ctx, r, o, x.Subresource, how, body) })
+			return a.options.Retry(ctx, func() error { return a.patch(ctx, r, o, subresource, how, body) })
 		}, err
 	}
 	return nil, fmt.Errorf("unknown action %q", x.Kind)
@@ -316,11 +309,12 @@ func suchAs(s scenario.Selection) string {
 	return ""
 }
 
-const listPage = 500
+// ListPage is the page size of the lists that find the objects of an action.
+const ListPage = 500
 
 func (a *Objects) list(ctx context.Context, r Resource, namespace string, s scenario.Selection) ([]one, error) {
 	var all []one
-	for options := (metav1.ListOptions{LabelSelector: a.selector(r, s), FieldSelector: notGiven(s), Limit: listPage}); ; {
+	for options := (metav1.ListOptions{LabelSelector: a.selector(r, s), FieldSelector: notGiven(s), Limit: ListPage}); ; {
 		page, err := a.metadata.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, options)
 		if err != nil {
 			return nil, err

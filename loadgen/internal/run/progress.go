@@ -165,13 +165,17 @@ func (d *display) beginPhase(p *scenario.Phase, at time.Time) {
 // beginStage shows a stage after the phases, such as Ending, as a phase of unknown length.
 func (d *display) beginStage(name string) { d.beginPhase(&scenario.Phase{Name: name}, time.Now()) }
 
-// fail shows that the environment has failed. On a nil display it does nothing.
+// fail shows that the environment has failed, and that no phase is in progress any more. On a nil display it does nothing.
 func (d *display) fail(why string) {
 	if d == nil {
 		return
 	}
 	d.mu.Lock()
 	d.failure = why
+	d.phases = slices.Clone(d.phases)
+	for i := range d.phases {
+		d.phases[i].Now = false
+	}
 	d.mu.Unlock()
 	d.changed()
 }

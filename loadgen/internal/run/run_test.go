@@ -1,7 +1,10 @@
 package run
 
 import (
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
@@ -17,6 +20,23 @@ func TestUnservedResourcesWarnOnABundledPlane(t *testing.T) {
 		info, err := describe(o)
 		if err != nil || slices.Contains(info.Warnings, want) != (files == "") || len(info.Warnings) > 1 {
 			t.Errorf("with kubeconfig %q: %q, %v", files, info.Warnings, err)
+		}
+	}
+}
+
+// The page on users' clusters says how soon a run ends if its cluster is lost.
+func TestPageStatesTheEndOfALostCluster(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/how-to/own-cluster.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := windUpLimit(true, lostStopTimeout) + windUpLimit(true, lostCleanupTimeout)
+	for _, want := range []string{
+		fmt.Sprintf("Load stops within %.0f s (%.0f s if connections time out).", cluster.LossWithin(nil).Seconds(), cluster.LossWithin(os.ErrDeadlineExceeded).Seconds()),
+		fmt.Sprintf("for %.0f s, then lists the leftovers", end.Seconds()),
+	} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not say %q", want)
 		}
 	}
 }

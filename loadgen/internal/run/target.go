@@ -97,17 +97,13 @@ func (t *target) watch(parent context.Context) context.Context {
 
 func (t *target) isLost() bool { return t.lost.Err() != nil }
 
-// lossWithin is the maximum time until the loss of a target is noticed. The probe of package cluster takes most of
-// it.
-const lossWithin = 6 * time.Second
-
 // firstCause returns the loss of the target if err may be a consequence of it, and otherwise err. Because a
-// consequence is often noticed before the loss, firstCause waits up to lossWithin for the loss.
+// consequence is often noticed before the loss, firstCause waits as long as it takes to notice a loss.
 func (t *target) firstCause(ctx context.Context, err error) error {
 	if errors.As(err, new(apierrors.APIStatus)) || exitcode.IsUsage(err) {
 		return err
 	}
-	wait := time.NewTimer(lossWithin)
+	wait := time.NewTimer(cluster.LossWithin(err) + time.Second)
 	defer wait.Stop()
 	select {
 	case <-t.lost.Done():

@@ -180,4 +180,7 @@ func TestFailureIsShown(t *testing.T) {
 	if s := seen.last; s.Phase != Ending || s.Failure != "cluster x is gone" || s.Nodes != 0 || s.WatchesOpen != 0 {
 		t.Errorf("%+v", s)
 	}
+	if slices.ContainsFunc(seen.last.Phases, func(p PhaseState) bool { return p.Now }) {
+		t.Errorf("a phase is in progress after the failure: %+v", seen.last.Phases)
+	}
 }

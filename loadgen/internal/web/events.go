@@ -56,9 +56,6 @@ func word(n run.Snapshot) string {
 
 // phaseOf returns the phase in progress, or "" between phases and after a failure.
 func phaseOf(n run.Snapshot) string {
-	if n.Failure != "" {
-		return ""
-	}
 	for _, p := range n.Phases {
 		if p.Now {
 			return p.Name

@@ -100,7 +100,7 @@ func TestPageOfAHalfRun(t *testing.T) {
 func TestPageOfAFailedRun(t *testing.T) {
 	n := run.Snapshot{
 		Phase: "storm", Length: time.Minute, Nodes: 10, NodesReady: 10,
-		Phases: []run.PhaseState{{Name: "storm", Now: true}}, Failure: "cluster mine is gone",
+		Phases: []run.PhaseState{{Name: "storm"}}, Failure: "cluster mine is gone",
 	}
 	want := state{Word: "FAILED", Line: "failed: cluster mine is gone", Steps: []string{}}
 	if got := stateOf(n, nil); !reflect.DeepEqual(got, want) {
