@@ -136,11 +136,11 @@ func Rules() ([]Alert, error) {
 	return all, nil
 }
 
-// Floor returns the maximum time from the beginning of a fault of the documented size until the alert fires, if no scrape and no
+// FiresWithin returns the maximum time from the beginning of a fault of the documented size until the alert fires, if no scrape and no
 // evaluation is late. It is the sum of the scrape interval, the time until the rule exceeds its threshold (Window), the
 // evaluation interval, and the rule's `for`. A rule that takes much longer is broken. A rule may fire earlier by chance.
 //
 // scrape is the scrape interval. evaluation is the evaluation interval; zero means the interval of the group.
-func (a Alert) Floor(scrape, evaluation time.Duration) time.Duration {
+func (a Alert) FiresWithin(scrape, evaluation time.Duration) time.Duration {
 	return scrape + a.Window + time.Duration(a.For) + cmp.Or(evaluation, a.Interval)
 }

@@ -22,7 +22,7 @@ func TestMixinsPage(t *testing.T) {
 	}
 	floors := map[string]time.Duration{}
 	for _, a := range all {
-		floors[a.Alert] = a.Floor(docScrape, docEvaluation)
+		floors[a.Alert] = a.FiresWithin(docScrape, docEvaluation)
 	}
 	named := regexp.MustCompile(`([A-Z][A-Za-z]+), (\d+) s`)
 	judged := map[string]int{}

@@ -111,10 +111,10 @@ func TestTable(t *testing.T) {
 func TestFloor(t *testing.T) {
 	for _, a := range mustRules(t) {
 		if a.Alert == "EtcdWALFsyncSlow" {
-			if got, want := a.Floor(5*time.Second, 0), 92*time.Second; got != want {
+			if got, want := a.FiresWithin(5*time.Second, 0), 92*time.Second; got != want {
 				t.Errorf("floor of %s is %v, want %v", a.Alert, got, want)
 			}
-			if got, want := a.Floor(2*time.Second, time.Second), 75*time.Second; got != want {
+			if got, want := a.FiresWithin(2*time.Second, time.Second), 75*time.Second; got != want {
 				t.Errorf("floor of %s evaluated each second is %v, want %v", a.Alert, got, want)
 			}
 			return

@@ -48,8 +48,8 @@ func TestRunbookURL(t *testing.T) {
 
 const runbooksHead = `# Runbooks
 
-What each [alert](alerts.md) means, where to look and what to do. The annotation ` + "`runbook`" + ` of an alert holds the same text. Its ` + "`runbook_url`" + ` leads
-to this page; ` + "`loadgen alerts render --runbook-base URL`" + ` makes it lead to your copy. *Smallest fault* is the smallest fault that fires the alert.
+What each alert means, where to look and what to do. [Alerts](alerts.md) lists the smallest fault that fires each. The annotation ` + "`runbook`" + ` of an
+alert holds the same text. Its ` + "`runbook_url`" + ` leads to this page; ` + "`loadgen alerts render --runbook-base URL`" + ` makes it lead to your copy.
 `
 
 func runbooksPage(t *testing.T) []byte {
@@ -57,9 +57,9 @@ func runbooksPage(t *testing.T) []byte {
 	var b bytes.Buffer
 	b.WriteString(runbooksHead)
 	for _, a := range mustRules(t) {
-		fmt.Fprintf(&b, "\n## %s\n\nSeverity %s, component %s. Smallest fault: %s.", a.Alert, a.Labels["severity"], a.Labels["component"], a.Smallest)
+		fmt.Fprintf(&b, "\n## %s\n\nSeverity %s, component %s.", a.Alert, a.Labels["severity"], a.Labels["component"])
 		if page := incidentOf(a); page != "" {
-			fmt.Fprintf(&b, " See the [incident](../incidents/%s.md).", page)
+			fmt.Fprintf(&b, " [Incident](../incidents/%s.md).", page)
 		}
 		b.WriteString("\n\n")
 		for line := range strings.Lines(a.Annotations["runbook"]) {

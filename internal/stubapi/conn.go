@@ -33,7 +33,6 @@ type conn struct {
 	opening *stream // stream whose header block is being read
 	ending  bool    // the header block of opening has END_STREAM
 	unread  int     // bytes of request bodies that were not yet returned to the flow-control window
-	highest uint32
 
 	wake chan struct{}
 
@@ -81,7 +80,6 @@ func (c *conn) read() {
 		}
 		switch f := f.(type) {
 		case *http2.HeadersFrame:
-			c.highest = f.StreamID
 			c.opening = &stream{conn: c, id: f.StreamID}
 			c.ending = f.StreamEnded()
 			err = c.headers(f.HeaderBlockFragment(), f.HeadersEnded())

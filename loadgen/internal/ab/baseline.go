@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -25,8 +26,12 @@ import (
 func kept() []string { return []string{result.ResultFile, result.ScenarioFile, result.RunFile} }
 
 // SaveBaseline copies the results of the runs in from to the baseline in dir, and returns the number of runs it copied.
-// It refuses runs of another scenario, runs that were cut short and runs without figures.
+// It refuses runs of another scenario, runs that were cut short and runs without figures. It does not follow dir if dir
+// is a symbolic link.
 func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err error) {
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return 0, exitcode.Usagef("%s: a baseline cannot be a symbolic link (name another one, or replace the link with a directory)", dir)
+	}
 	var all []recorded
 	for _, f := range from {
 		set, err := readSet(ctx, f)
@@ -117,11 +122,11 @@ func WriteBaselines(w io.Writer, all []Baseline) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, b := range all {
 		if b.Damage != "" {
-			fmt.Fprintf(tab, "%s\tdamaged: %s\n", b.Name, chart.Clean(b.Damage))
+			fmt.Fprintf(tab, "%s\tdamaged: %s\n", terminal.Clean(b.Name), terminal.Clean(b.Damage))
 			continue
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%d runs\tlast %s\tKubernetes %s\tStormglass %s\n", b.Name, chart.Clean(b.Scenario), b.Runs,
-			b.Last.UTC().Format("2006-01-02 15:04"), chart.Clean(b.Versions.Kubernetes), chart.Clean(b.Versions.Stormglass))
+		fmt.Fprintf(tab, "%s\t%s\t%d runs\tlast %s\tKubernetes %s\tStormglass %s\n", terminal.Clean(b.Name), terminal.Clean(b.Scenario), b.Runs,
+			b.Last.UTC().Format("2006-01-02 15:04"), terminal.Clean(b.Versions.Kubernetes), terminal.Clean(b.Versions.Stormglass))
 	}
 	return tab.Flush()
 }
@@ -145,7 +150,7 @@ func ReadBaseline(ctx context.Context, dir string) (runs []BaselineRun, err erro
 func WriteBaseline(w io.Writer, runs []BaselineRun) error {
 	for _, r := range runs {
 		run := r.Run
-		fmt.Fprintf(w, "%s  %s, seed %d, Kubernetes %s, %s\n", run.Started.UTC().Format("2006-01-02 15:04:05"), chart.Clean(run.Scenario), run.Seed, chart.Clean(run.Versions.Kubernetes), chart.Clean(run.Host.CPUModel))
+		fmt.Fprintf(w, "%s  %s, seed %d, Kubernetes %s, %s\n", run.Started.UTC().Format("2006-01-02 15:04:05"), terminal.Clean(run.Scenario), run.Seed, terminal.Clean(run.Versions.Kubernetes), terminal.Clean(run.Host.CPUModel))
 		tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, f := range r.Figures {
 			value := chart.None
@@ -155,7 +160,7 @@ func WriteBaseline(w io.Writer, runs []BaselineRun) error {
 			if f.AtLeast {
 				value = "at least " + value
 			}
-			fmt.Fprintf(tab, "  %s\t%s\n", chart.Clean(f.Name), value)
+			fmt.Fprintf(tab, "  %s\t%s\n", terminal.Clean(f.Name), value)
 		}
 		if err := tab.Flush(); err != nil {
 			return err

@@ -255,6 +255,59 @@ func TestBaselineOfWholeRuns(t *testing.T) {
 	}
 }
 
+// The id of a run becomes the name of a directory in the baseline.
+func TestBaselineStaysInItsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	runs := record(t, filepath.Join(dir, "runs"), 1, text, around(1, 0), func(r *result.Run) { r.ID = "x/../../escaped" })
+	_, err := SaveBaseline(t.Context(), filepath.Join(dir, "baselines", "main"), []string{runs})
+	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "is not a name") || !isNew(filepath.Join(dir, "baselines")) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A run in which nothing was measured cannot be saved in a baseline.
+func TestBaselineOfMeasuredRuns(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(record(t, filepath.Join(dir, "runs"), 1, text, around(1, 0), nil), "1")
+	var r result.Result
+	if err := result.ReadJSON(run, result.ResultFile, &r); err != nil {
+		t.Fatal(err)
+	}
+	for name, figures := range map[string][]result.Figure{"no figures": nil, "no value": {{Name: "calm", Unit: "seconds"}}} {
+		r.Figures = figures
+		if err := rundir.WriteJSON(run, result.ResultFile, r); err != nil {
+			t.Fatal(err)
+		}
+		kept := filepath.Join(dir, "baselines", name)
+		if _, err := SaveBaseline(t.Context(), kept, []string{run}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "nothing was measured") || !isNew(kept) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A baseline is not saved through a symbolic link, which may lead out of the directory of all baselines.
+func TestBaselineIsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	runs := record(t, filepath.Join(dir, "runs"), 1, text, around(1, 0), nil)
+	elsewhere, link := filepath.Join(dir, "elsewhere"), filepath.Join(dir, "main")
+	if err := errors.Join(os.Mkdir(elsewhere, 0o700), os.Symlink(elsewhere, link)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := SaveBaseline(t.Context(), link, []string{runs})
+	written, unread := os.ReadDir(elsewhere)
+	if exitcode.Of(err) != exitcode.Usage || unread != nil || len(written) > 0 {
+		t.Errorf("%v, %v: %v", written, unread, err)
+	}
+}
+
+// The name of a directory is printed without escape sequences.
+func TestBaselinesArePrintedClean(t *testing.T) {
+	var text bytes.Buffer
+	if err := WriteBaselines(&text, []Baseline{{Name: "\x1b[2Jmain"}, {Name: "\u202eold", Damage: "cut"}}); err != nil || strings.ContainsAny(text.String(), "\x1b\u202e") {
+		t.Errorf("%q, %v", text.String(), err)
+	}
+}
+
 // TestBaseline: saved runs compare as the original runs did, and more can be added.
 func TestBaseline(t *testing.T) {
 	dir := t.TempDir()

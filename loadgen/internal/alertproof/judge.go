@@ -199,7 +199,7 @@ func (j *judge) blind(ctx context.Context, o *Outcome) (bool, error) {
 }
 
 func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.Expected, lives []alerting.Firing) error {
-	floor := a.Floor(j.in.Scenario.Record.Interval.D(), 0).Seconds()
+	floor := a.FiresWithin(j.in.Scenario.Record.Interval.D(), 0).Seconds()
 	o.Floor = &floor
 	cause, why, err := j.cause(ctx, e)
 	if err != nil || why != "" {

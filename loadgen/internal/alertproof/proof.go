@@ -2,7 +2,7 @@
 // shipped rules are evaluated over a run of the scenario. The run proves the alerts if:
 //
 //   - Each expected rule was neither firing nor pending when its cause began, fired within
-//     1.5 times its floor (alerts.Alert.Floor) after its cause, and resolved. It must
+//     1.5 times its floor (alerts.Alert.FiresWithin) after its cause, and resolved. It must
 //     resolve in the run, or within 75 minutes after the run, during which every scrape
 //     repeats the last one. Rules that look back an hour need this time.
 //   - Every other rule stayed silent. Rules that follow from the fault may fire.

@@ -145,7 +145,7 @@ func TestCausesLast(t *testing.T) {
 					begins = times[len(times)-1]
 				}
 			}
-			if need := time.Duration(Bound * float64(a.Floor(s.Record.Interval.D(), 0))); left-begins < need {
+			if need := time.Duration(Bound * float64(a.FiresWithin(s.Record.Interval.D(), 0))); left-begins < need {
 				t.Errorf("%s: %s may take %v from its cause, and the run ends %v after it", p.Name, a.Alert, need, left-begins)
 			}
 		}

@@ -47,19 +47,19 @@ func answerVerdict(a result.Answer) result.Verdict {
 func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	t := newTerminal(o)
 	answer := strings.ToUpper(string(c.Answer))
-	t.line(t.paint(style(answerVerdict(c.Answer)), answer) + t.paint("head", terminal.Shorten("  "+chart.Clean(c.Scenario)+"  "+abTally(c), t.width-terminal.TextWidth(answer))))
+	t.line(t.paint(style(answerVerdict(c.Answer)), answer) + t.paint("head", terminal.Shorten("  "+terminal.Clean(c.Scenario)+"  "+abTally(c), t.width-terminal.TextWidth(answer))))
 	t.line("")
 	for _, s := range []struct {
 		name string
 		side result.Side
 	}{{"A", c.A}, {"B", c.B}} {
-		t.line(terminal.Shorten(s.name+"  "+chart.Clean(sideText(s.side)), t.width))
+		t.line(terminal.Shorten(s.name+"  "+terminal.Clean(sideText(s.side)), t.width))
 	}
 	if c.Sets != nil && len(c.Sets.Differences) > 0 {
 		tab := &table{align: "fll"}
 		tab.add(styled("head", "DIFFERS", "A", "B")...)
 		for _, d := range c.Sets.Differences {
-			tab.add(plain(chart.Clean(d.Name), chart.Clean(orNone(d.A)), chart.Clean(orNone(d.B)))...)
+			tab.add(plain(terminal.Clean(d.Name), terminal.Clean(orNone(d.A)), terminal.Clean(orNone(d.B)))...)
 		}
 		t.section(tab)
 	}
@@ -72,7 +72,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 			dim = true
 			tab.add(styled("dim", "advice (does not affect the answer):", "", "", "", "", "", "")...)
 		}
-		cells := plain(chart.Clean(f.Name), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
+		cells := plain(terminal.Clean(f.Name), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
 		if f.Gated {
 			cells[6].style = style(answerVerdict(f.Answer))
 		}
@@ -83,18 +83,18 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 		t.line(t.paint("dim", line))
 	}
 	for _, why := range slices.Concat(c.Reasons, c.Notes, without) { // in full: users copy commands from them
-		for _, line := range terminal.Wrap(chart.Clean(why), t.width) {
+		for _, line := range terminal.Wrap(terminal.Clean(why), t.width) {
 			t.line(line)
 		}
 	}
 	for _, p := range c.Pairs {
 		if p.Thrown != "" && p.Number > 0 { // pair 0 warms up the machine and never counts
-			t.line(terminal.Shorten(chart.Clean(fmt.Sprintf("pair %d thrown away: %s", p.Number, p.Thrown)), t.width))
+			t.line(terminal.Shorten(terminal.Clean(fmt.Sprintf("pair %d thrown away: %s", p.Number, p.Thrown)), t.width))
 		}
 	}
 	if o.Dir != "" {
 		t.line("")
-		t.line("report  " + chart.Clean(filepath.Join(o.Dir, result.ABHTMLFile)))
+		t.line("report  " + terminal.Clean(filepath.Join(o.Dir, result.ABHTMLFile)))
 	}
 	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
 	return err
@@ -178,9 +178,9 @@ func abStatistics(c result.AB) string {
 		switch {
 		case f.Statistic == result.GeometricMean, f.A == nil && f.B == nil:
 		case f.Statistic == "": // written by an older version
-			others["median, and the change the geometric mean of B/A"] = append(others["median, and the change the geometric mean of B/A"], chart.Clean(f.Name))
+			others["median, and the change the geometric mean of B/A"] = append(others["median, and the change the geometric mean of B/A"], terminal.Clean(f.Name))
 		default:
-			others[f.Statistic] = append(others[f.Statistic], chart.Clean(f.Name))
+			others[f.Statistic] = append(others[f.Statistic], terminal.Clean(f.Name))
 		}
 	}
 	text := "A, B and the change from A to B: geometric mean of the " + of
@@ -221,12 +221,12 @@ func spreadOf(f result.ABFigure) string {
 // ABSummary writes an A/B comparison as Markdown, for a pull request.
 func ABSummary(w io.Writer, c result.AB) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s: %s\n\n%s. A: %s. B: %s.\n", strings.ToUpper(string(c.Answer)), markdown.Cell(chart.Clean(c.Scenario)), abTally(c),
-		markdown.Cell(chart.Clean(sideText(c.A))), markdown.Cell(chart.Clean(sideText(c.B))))
+	fmt.Fprintf(&b, "### %s: %s\n\n%s. A: %s. B: %s.\n", strings.ToUpper(string(c.Answer)), markdown.Cell(terminal.Clean(c.Scenario)), abTally(c),
+		markdown.Cell(terminal.Clean(sideText(c.A))), markdown.Cell(terminal.Clean(sideText(c.B))))
 	if c.Sets != nil && len(c.Sets.Differences) > 0 {
 		b.WriteString("\n| differs | A | B |\n|---|---|---|\n")
 		for _, d := range c.Sets.Differences {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", markdown.Cell(chart.Clean(d.Name)), markdown.Cell(chart.Clean(orNone(d.A))), markdown.Cell(chart.Clean(orNone(d.B))))
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", markdown.Cell(terminal.Clean(d.Name)), markdown.Cell(terminal.Clean(orNone(d.A))), markdown.Cell(terminal.Clean(orNone(d.B))))
 		}
 	}
 	b.WriteString("\n| | figure | A | B | change | bounds | spread |\n|---|---|---:|---:|---:|---:|---:|\n")
@@ -239,11 +239,11 @@ func ABSummary(w io.Writer, c result.AB) error {
 		case answerVerdict(f.Answer) != result.Pass:
 			answer = "**" + answer + "**"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", answer, markdown.Cell(chart.Clean(f.Name)), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", answer, markdown.Cell(terminal.Clean(f.Name)), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f))
 	}
 	fmt.Fprintf(&b, "\n%s.\n\n", markdown.Cell(abNote(c)))
 	for _, why := range slices.Concat(c.Reasons, c.Notes, without) {
-		fmt.Fprintf(&b, "- %s\n", markdown.Cell(chart.Clean(why)))
+		fmt.Fprintf(&b, "- %s\n", markdown.Cell(terminal.Clean(why)))
 	}
 	_, err := io.WriteString(w, b.String()+"\n")
 	return err
@@ -252,11 +252,11 @@ func ABSummary(w io.Writer, c result.AB) error {
 // ABJUnit writes junit.xml: a test case for each gated figure and, if the comparison does not pass although all gated
 // figures do, a test case for the answer.
 func ABJUnit(w io.Writer, c result.AB) error {
-	s := junitSuite{Name: chart.Clean(c.Scenario), Timestamp: c.Started.UTC().Format("2006-01-02T15:04:05"), Time: junitTime(max(0, c.Ended.Sub(c.Started).Seconds()))}
-	s.Properties = []junitProperty{{"a", chart.Clean(sideText(c.A))}, {"b", chart.Clean(sideText(c.B))}, {"pairs", abTally(c)}}
+	s := junitSuite{Name: terminal.Clean(c.Scenario), Timestamp: c.Started.UTC().Format("2006-01-02T15:04:05"), Time: junitTime(max(0, c.Ended.Sub(c.Started).Seconds()))}
+	s.Properties = []junitProperty{{"a", terminal.Clean(sideText(c.A))}, {"b", terminal.Clean(sideText(c.B))}, {"pairs", abTally(c)}}
 	if c.Sets != nil {
 		for _, d := range c.Sets.Differences {
-			s.Properties = append(s.Properties, junitProperty{"differs: " + chart.Clean(d.Name), chart.Clean(d.A + " | " + d.B)})
+			s.Properties = append(s.Properties, junitProperty{"differs: " + terminal.Clean(d.Name), terminal.Clean(d.A + " | " + d.B)})
 		}
 	}
 	bad := false
@@ -266,8 +266,8 @@ func ABJUnit(w io.Writer, c result.AB) error {
 		}
 		bad = bad || answerVerdict(f.Answer) != result.Pass
 		said := fmt.Sprintf("%s, from %s to %s", abPercent(f.Change), abPercent(f.Low), abPercent(f.High))
-		one := junitCase{Name: chart.Clean(f.Name), Classname: s.Name + ".figures", Time: junitTime(0), Output: said}
-		problem := &junitProblem{Message: string(f.Answer) + ": " + said, Type: string(f.Answer), Text: chart.Clean(f.Detail)}
+		one := junitCase{Name: terminal.Clean(f.Name), Classname: s.Name + ".figures", Time: junitTime(0), Output: said}
+		problem := &junitProblem{Message: string(f.Answer) + ": " + said, Type: string(f.Answer), Text: terminal.Clean(f.Detail)}
 		switch answerVerdict(f.Answer) {
 		case result.Fail:
 			one.Failure = problem
@@ -277,7 +277,7 @@ func ABJUnit(w io.Writer, c result.AB) error {
 		s.Cases = append(s.Cases, one)
 	}
 	if c.ExitCode != 0 && !bad {
-		why := chart.Clean(strings.Join(slices.Concat(c.Reasons, c.Notes), "\n"))
+		why := terminal.Clean(strings.Join(slices.Concat(c.Reasons, c.Notes), "\n"))
 		problem := &junitProblem{Message: string(c.Answer), Type: string(c.Answer), Text: why}
 		s.Cases = append(s.Cases, junitCase{Name: "answer", Classname: s.Name, Time: junitTime(0), Error: problem})
 	}

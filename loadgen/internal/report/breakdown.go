@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -93,7 +94,7 @@ func worstSplits(r result.Result, most int) []result.Breakdown {
 
 func newSplitView(b result.Breakdown) splitView {
 	v := splitView{
-		Call: callText(b.Verb, b.Resource, b.Variant, b.Tenant), Where: chart.Clean(b.Phase) + ", " + chart.Clean(b.Load), Mean: chart.Format(scenario.Seconds, b.ClientMean),
+		Call: callText(b.Verb, b.Resource, b.Variant, b.Tenant), Where: terminal.Clean(b.Phase) + ", " + terminal.Clean(b.Load), Mean: chart.Format(scenario.Seconds, b.ClientMean),
 		P99: chart.Format(scenario.Seconds, b.ClientP99), Server: chart.None,
 	}
 	if b.ServerMean != nil {
@@ -120,15 +121,15 @@ func newSplitView(b result.Breakdown) splitView {
 	for _, p := range b.Parts {
 		text, known := texts[p.Name]
 		if !known {
-			text.title = chart.Clean(p.Name)
+			text.title = terminal.Clean(p.Name)
 		}
-		add(text.title, strings.TrimSuffix(text.tells+"; "+chart.Clean(p.Note), "; ")+"; measured over: "+measuredOver(p.Of), text.colour, p.Seconds)
+		add(text.title, strings.TrimSuffix(text.tells+"; "+terminal.Clean(p.Note), "; ")+"; measured over: "+measuredOver(p.Of), text.colour, p.Seconds)
 		if p.Most != nil {
 			last := &v.Pieces[len(v.Pieces)-1]
 			last.Value, last.Share = upTo(last.Value, chart.Format(scenario.Seconds, *p.Most), p.Seconds), upTo(last.Share, shareText(*p.Most, b.ClientMean), p.Seconds)
 		}
 	}
-	add("not attributed", chart.Clean(b.UnexplainedNote), -1, b.Unexplained)
+	add("not attributed", terminal.Clean(b.UnexplainedNote), -1, b.Unexplained)
 	for _, p := range v.Pieces {
 		v.Summary += fmt.Sprintf("%s %s, ", p.Name, p.Value)
 	}
@@ -137,7 +138,7 @@ func newSplitView(b result.Breakdown) splitView {
 		v.Notes = append(v.Notes, slowText(*s))
 	}
 	for _, w := range b.Warnings {
-		v.Notes = append(v.Notes, chart.Clean(w))
+		v.Notes = append(v.Notes, terminal.Clean(w))
 	}
 	return v
 }
@@ -152,12 +153,12 @@ func upTo(certain, most string, seconds float64) string {
 }
 
 func callText(verb, resource, variant, tenant string) string {
-	text := chart.Clean(verb + " " + resource)
+	text := terminal.Clean(verb + " " + resource)
 	if variant != "" {
-		text += " (" + chart.Clean(variant) + ")"
+		text += " (" + terminal.Clean(variant) + ")"
 	}
 	if tenant != "" {
-		text += " as " + chart.Clean(tenant)
+		text += " as " + terminal.Clean(tenant)
 	}
 	return text
 }
@@ -167,7 +168,7 @@ func slowText(s result.SlowRequests) string {
 	text := fmt.Sprintf("%s took the API server over 500 ms, %s on average", plural(s.Count, "request"), chart.Format(scenario.Seconds, s.Mean))
 	var layers []string
 	for _, name := range sortedKeys(s.Layers) {
-		layers = append(layers, chart.Clean(name)+" "+chart.Format(scenario.Seconds, s.Layers[name]))
+		layers = append(layers, terminal.Clean(name)+" "+chart.Format(scenario.Seconds, s.Layers[name]))
 	}
 	if len(layers) > 0 {
 		text += "; by layer, as the API server measured: " + strings.Join(layers, ", ")
@@ -187,7 +188,7 @@ func measuredOver(of string) string {
 	case "server":
 		return "all requests to the server"
 	}
-	return chart.Clean(of) // "our requests"
+	return terminal.Clean(of) // "our requests"
 }
 
 func plural(n int64, noun string) string {
@@ -243,7 +244,7 @@ func (t *terminalWriter) breakdown(r result.Result) {
 			}
 			return certain + " to " + upper
 		}
-		tab.add(plain(chart.Clean(b.Phase)+" "+callText(b.Verb, b.Resource, b.Variant, b.Tenant), chart.Format(scenario.Seconds, b.ClientMean),
+		tab.add(plain(terminal.Clean(b.Phase)+" "+callText(b.Verb, b.Resource, b.Variant, b.Tenant), chart.Format(scenario.Seconds, b.ClientMean),
 			share(result.PartLag, result.PartConnect), share(result.PartWire), share(result.PartFairness), share(result.PartEtcd),
 			share(result.PartFilters, result.PartAdmission, result.PartAdmissionOrFairness, result.PartCache), shareText(b.Unexplained, b.ClientMean))...)
 	}

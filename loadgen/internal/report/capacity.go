@@ -31,7 +31,7 @@ func WriteCapacity(dir string, c result.Capacity) error {
 func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 	t := newTerminal(o)
 	answer := strings.ToUpper(c.Answer)
-	t.line(t.paint(style(capacityVerdict(c)), answer) + t.paint("head", terminal.Shorten("  "+chart.Clean(c.Scenario)+"  "+capacityHead(c), t.width-terminal.TextWidth(answer))))
+	t.line(t.paint(style(capacityVerdict(c)), answer) + t.paint("head", terminal.Shorten("  "+terminal.Clean(c.Scenario)+"  "+capacityHead(c), t.width-terminal.TextWidth(answer))))
 	for _, line := range capacityFacts(c) {
 		t.line(terminal.Shorten(line, t.width))
 	}
@@ -50,7 +50,7 @@ func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 		t.wrapped("", note)
 	}
 	t.line("")
-	t.line("report  " + chart.Clean(filepath.Join(o.Dir, result.CapacityHTMLFile)))
+	t.line("report  " + terminal.Clean(filepath.Join(o.Dir, result.CapacityHTMLFile)))
 	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
 	return err
 }
@@ -66,9 +66,9 @@ func capacityVerdict(c result.Capacity) result.Verdict {
 func capacityHead(c result.Capacity) string {
 	trials := fmt.Sprintf("%d trials", len(c.Trials))
 	if c.Median == nil {
-		return fmt.Sprintf("%s, %s to %s, %s", chart.Clean(c.Field), loadText(c, c.From), loadText(c, c.To), trials)
+		return fmt.Sprintf("%s, %s to %s, %s", terminal.Clean(c.Field), loadText(c, c.From), loadText(c, c.To), trials)
 	}
-	return fmt.Sprintf("%s of %s (%s to %s, 90%%), %s", loadText(c, *c.Median), chart.Clean(c.Field), loadText(c, *c.Low), loadText(c, *c.High), trials)
+	return fmt.Sprintf("%s of %s (%s to %s, 90%%), %s", loadText(c, *c.Median), terminal.Clean(c.Field), loadText(c, *c.Low), loadText(c, *c.High), trials)
 }
 
 // capacityFacts returns lines about the loads that the cluster held, the gates that failed, the bottleneck, and the
@@ -83,7 +83,7 @@ func capacityFacts(c result.Capacity) (lines []string) {
 	if len(c.GaveWay) > 0 {
 		var names []string
 		for _, g := range c.GaveWay {
-			names = append(names, fmt.Sprintf("%s (%d×)", chart.Clean(g.Gate), g.Trials))
+			names = append(names, fmt.Sprintf("%s (%d×)", terminal.Clean(g.Gate), g.Trials))
 		}
 		lines = append(lines, "why trials failed: "+strings.Join(names, ", "))
 	}
@@ -105,9 +105,9 @@ func capacityFacts(c result.Capacity) (lines []string) {
 // useName returns the name of a resource and its component, such as "time in fsync of etcd's log, etcd-0".
 func useName(u result.Use) string {
 	if u.Component == "" {
-		return chart.Clean(u.What)
+		return terminal.Clean(u.What)
 	}
-	return chart.Clean(u.What + ", " + u.Component)
+	return terminal.Clean(u.What + ", " + u.Component)
 }
 
 // busiest returns the index of the bad trial with the lowest load, which shows the bottleneck, or -1 if no trial is bad.
@@ -141,7 +141,7 @@ func coresOf(t result.Trial) string {
 	})
 	var parts []string
 	for _, name := range names[:min(3, len(names))] {
-		parts = append(parts, fmt.Sprintf("%s %.2f", chart.Clean(name), t.Cores[name]))
+		parts = append(parts, fmt.Sprintf("%s %.2f", terminal.Clean(name), t.Cores[name]))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -150,7 +150,7 @@ func coresText(t result.Trial) string {
 	if t.Why == "" {
 		return coresOf(t)
 	}
-	return coresOf(t) + "; " + chart.Clean(t.Why)
+	return coresOf(t) + "; " + terminal.Clean(t.Why)
 }
 
 // share formats a percentage with one decimal place, such as "99.6%", so that a value close to 100% is not rounded to
@@ -160,9 +160,9 @@ func share(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 // CapacityComparison writes the results of two capacity searches side by side for a terminal.
 func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOptions) error {
 	t := newTerminal(o)
-	head := fmt.Sprintf("  %s  %s", chart.Clean(c.Sides[0].Scenario), chart.Clean(c.Sides[0].Field))
+	head := fmt.Sprintf("  %s  %s", terminal.Clean(c.Sides[0].Scenario), terminal.Clean(c.Sides[0].Field))
 	if c.Why != "" {
-		head += ": " + chart.Clean(c.Why)
+		head += ": " + terminal.Clean(c.Why)
 	} else {
 		head += fmt.Sprintf(": B holds %s of A's load (%s to %s, 90%%)", share(c.Median), share(c.Low), share(c.High))
 	}
@@ -189,7 +189,7 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	}
 	for i, s := range c.Sides {
 		t.line("")
-		t.line(terminal.Shorten(fmt.Sprintf("%c  %s", 'A'+i, chart.Clean(s.Dir)), t.width))
+		t.line(terminal.Shorten(fmt.Sprintf("%c  %s", 'A'+i, terminal.Clean(s.Dir)), t.width))
 		t.line(terminal.Shorten("   "+s.Answer+": "+capacityHead(s.Capacity), t.width))
 		for _, line := range capacityFacts(s.Capacity) {
 			t.line(terminal.Shorten("   "+line, t.width))
@@ -202,7 +202,7 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 		tab := &table{align: "lll"}
 		tab.add(styled("head", "DIFFERS", "A", "B")...)
 		for _, d := range c.Differences {
-			tab.add(plain(d.Name, chart.Clean(d.A), chart.Clean(d.B))...)
+			tab.add(plain(d.Name, terminal.Clean(d.A), terminal.Clean(d.B))...)
 		}
 		t.section(tab)
 	}
@@ -257,7 +257,7 @@ func curves(c result.Capacity) (all []curve) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(components)) {
-		add("Cores of "+chart.Clean(name), "", func(t result.Trial) float64 { return t.Cores[name] })
+		add("Cores of "+terminal.Clean(name), "", func(t result.Trial) float64 { return t.Cores[name] })
 	}
 	return all
 }

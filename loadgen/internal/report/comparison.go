@@ -30,11 +30,11 @@ func WriteComparison(dir string, c result.Comparison) error {
 func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	t := newTerminal(o)
 	v := verdictOf(c)
-	t.line(t.paint(style(v), word(v)) + t.paint("head", terminal.Shorten("  "+chart.Clean(c.Scenario)+"  "+ranOf(c), t.width-terminal.TextWidth(word(v)))))
+	t.line(t.paint(style(v), word(v)) + t.paint("head", terminal.Shorten("  "+terminal.Clean(c.Scenario)+"  "+ranOf(c), t.width-terminal.TextWidth(word(v)))))
 	t.variants(c)
 	t.compared(c)
 	t.line("")
-	t.line("report  " + chart.Clean(filepath.Join(o.Dir, result.ComparisonHTMLFile)))
+	t.line("report  " + terminal.Clean(filepath.Join(o.Dir, result.ComparisonHTMLFile)))
 	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
 	return err
 }
@@ -58,7 +58,7 @@ func ratioNote(c result.Comparison) string {
 	for _, r := range c.Rows {
 		for _, v := range r.Values {
 			if v.Ratio != nil {
-				return chart.Clean(fmt.Sprintf("× is the ratio to %s.", c.Variants[0].Name))
+				return terminal.Clean(fmt.Sprintf("× is the ratio to %s.", c.Variants[0].Name))
 			}
 		}
 	}
@@ -92,14 +92,14 @@ func (t *terminalWriter) variants(c result.Comparison) {
 	tab := &table{align: "llf"}
 	tab.add(styled("head", "VARIANT", "VERDICT", "WHAT IT IS")...)
 	for _, v := range c.Variants {
-		cells := plain(chart.Clean(v.Name), string(v.Verdict), chart.Clean(whatItIs(v)))
+		cells := plain(terminal.Clean(v.Name), string(v.Verdict), terminal.Clean(whatItIs(v)))
 		cells[1].style = style(v.Verdict)
 		tab.add(cells...)
 	}
 	t.section(tab)
 	for _, v := range c.Variants {
 		for _, why := range reasonsOf(v) {
-			t.line(terminal.Shorten(chart.Clean(v.Name+": "+why), t.width))
+			t.line(terminal.Shorten(terminal.Clean(v.Name+": "+why), t.width))
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (t *terminalWriter) compared(c result.Comparison) {
 	for _, r := range c.Rows {
 		for i, v := range r.Values {
 			if v.Value == nil && c.Variants[i].NotRun == "" {
-				t.line(terminal.Shorten(chart.Clean(fmt.Sprintf("%s, %s: no data: %s", r.Name, c.Variants[i].Name, v.Detail)), t.width))
+				t.line(terminal.Shorten(terminal.Clean(fmt.Sprintf("%s, %s: no data: %s", r.Name, c.Variants[i].Name, v.Detail)), t.width))
 			}
 		}
 	}
@@ -147,11 +147,11 @@ func byFigure(c result.Comparison) *table {
 	tab := &table{align: "f" + strings.Repeat("rr", len(c.Variants))}
 	head := []string{"FIGURE"}
 	for _, v := range c.Variants {
-		head = append(head, chart.Clean(v.Name), "")
+		head = append(head, terminal.Clean(v.Name), "")
 	}
 	tab.add(styled("head", head...)...)
 	for _, r := range c.Rows {
-		row := []string{chart.Clean(r.Name)}
+		row := []string{terminal.Clean(r.Name)}
 		for _, v := range r.Values {
 			row = append(row, valueOf(r, v), ratioOf(v))
 		}
@@ -167,7 +167,7 @@ func byVariant(c result.Comparison) *table {
 	names := make([][]string, len(c.Rows))
 	lines := 0
 	for i, r := range c.Rows {
-		names[i] = inLines(chart.Clean(r.Name), 14)
+		names[i] = inLines(terminal.Clean(r.Name), 14)
 		lines = max(lines, len(names[i]))
 	}
 	for line := range lines {
@@ -185,7 +185,7 @@ func byVariant(c result.Comparison) *table {
 		tab.add(styled("head", head...)...)
 	}
 	for i, v := range c.Variants {
-		row := []string{chart.Clean(v.Name)}
+		row := []string{terminal.Clean(v.Name)}
 		for _, r := range c.Rows {
 			row = append(row, fmt.Sprintf("%s%7s", valueOf(r, r.Values[i]), ratioOf(r.Values[i])))
 		}

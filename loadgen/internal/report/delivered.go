@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -29,7 +30,7 @@ func deliveryTable(phases []result.Phase) tableView {
 				limit = d.Limit + ": " + d.Why
 			}
 			asked, done := deliveryTexts(d)
-			t.add(chart.Clean(p.Name), chart.Clean(d.Name), chart.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), least, chart.Clean(limit))
+			t.add(terminal.Clean(p.Name), terminal.Clean(d.Name), terminal.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), least, terminal.Clean(limit))
 		}
 	}
 	return t
@@ -70,7 +71,7 @@ func (t *terminalWriter) delivered(r result.Result) {
 	tab.add(styled("head", "ASKED AND DONE", "what", "asked", "done", "share", "limited by")...)
 	for _, d := range shown {
 		asked, done := deliveryTexts(d.Delivery)
-		cells := plain(chart.Clean(d.phase+" "+d.Name), chart.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), chart.Clean(d.Limit))
+		cells := plain(terminal.Clean(d.phase+" "+d.Name), terminal.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), terminal.Clean(d.Limit))
 		cells[5].style = map[string]string{"": "", result.LimitCluster: "fail"}[d.Limit]
 		if d.Limit != "" && d.Limit != result.LimitCluster {
 			cells[5].style = "nodata"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -35,7 +35,7 @@ func TestAskedAndDoneAreShown(t *testing.T) {
 	for _, table := range phaseTables(r) {
 		tables[table.Caption] = table
 	}
-	name := chart.Clean(r.Measurements.Phases[0].Name)
+	name := terminal.Clean(r.Measurements.Phases[0].Name)
 	if rows := fmt.Sprint(tables["Asked and done"].Rows); !strings.Contains(rows, name+" made requests 20/s 2.4/s 12% 95% cluster: requests took 2 s (p50)") || !strings.Contains(rows, "not judged") {
 		t.Errorf("the table of the page: %s", rows)
 	}

@@ -69,11 +69,11 @@ func phaseRow(p result.Phase) []string {
 	case p.EndedEarly:
 		end = "the user"
 	case p.Until != "" && p.ConditionMet:
-		end = chart.Clean(p.Until)
+		end = terminal.Clean(p.Until)
 	case p.Until != "":
-		end = chart.Clean(p.Until) + " not met"
+		end = terminal.Clean(p.Until) + " not met"
 	}
-	row := []string{chart.Clean(p.Name), chart.Format(scenario.Seconds, p.Seconds()), end}
+	row := []string{terminal.Clean(p.Name), chart.Format(scenario.Seconds, p.Seconds()), end}
 	w := cmp.Or(p.Workload, &result.Workload{})
 	row = append(row, chart.Count(w.PodsCreated), chart.Count(w.PodsReady), chart.Count(w.PodsDeleted))
 	row = append(row, quantiles(w.Startup, w.Startup.P50, w.Startup.P95, w.Startup.P99)...)
@@ -97,7 +97,7 @@ func quantiles(l result.Latency, values ...float64) []string {
 }
 
 func requestRow(p result.Phase, l result.Requests) []string {
-	row := []string{chart.Clean(p.Name), chart.Clean(l.Load), callText(l.Verb, l.Resource, l.Variant, l.Tenant),
+	row := []string{terminal.Clean(p.Name), terminal.Clean(l.Load), callText(l.Verb, l.Resource, l.Variant, l.Tenant),
 		chart.Format(scenario.PerSec, l.OfferedRate), chart.Format(scenario.PerSec, l.AchievedRate), chart.Count(l.Sent), chart.Count(l.Unsent), chart.Count(l.Backlog)}
 	row = append(row, quantiles(l.Latency, l.Latency.P50, l.Latency.P90, l.Latency.P95, l.Latency.P99, l.Latency.P999, l.Latency.Max)...)
 	row = append(row, quantiles(l.Service, l.Service.P99)...)
@@ -109,7 +109,7 @@ func requestRow(p result.Phase, l result.Requests) []string {
 func tally(m map[string]int64) string {
 	var parts []string
 	for _, k := range sortedKeys(m) {
-		parts = append(parts, chart.Clean(k)+" × "+chart.Count(m[k]))
+		parts = append(parts, terminal.Clean(k)+" × "+chart.Count(m[k]))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -126,7 +126,7 @@ func watchRow(p result.Phase, w result.Watches) []string {
 		}
 		failed += " (" + kinds + ")"
 	}
-	row := []string{chart.Clean(p.Name), chart.Clean(w.Load), chart.Clean(w.Resource), open, failed}
+	row := []string{terminal.Clean(p.Name), terminal.Clean(w.Load), terminal.Clean(w.Resource), open, failed}
 	row = append(row, quantiles(w.OpenLatency, w.OpenLatency.P99)...)
 	row = append(row, chart.Count(w.Expected), chart.Count(w.Delivered), chart.Count(w.Lost), chart.Count(w.Duplicated), chart.Count(w.Reordered))
 	row = append(row, quantiles(w.Delivery, w.Delivery.P50, w.Delivery.P95, w.Delivery.P99, w.Delivery.P999, w.Delivery.Max)...)
@@ -138,7 +138,7 @@ func nodesTable(n *result.Nodes) tableView {
 	if n == nil || n.Count == 0 {
 		return t
 	}
-	t.add("Nodes, fidelity", chart.Count(n.Count)+", "+chart.Clean(n.Fidelity))
+	t.add("Nodes, fidelity", chart.Count(n.Count)+", "+terminal.Clean(n.Fidelity))
 	t.add("All Ready after", chart.Format(scenario.Seconds, n.ReadySeconds))
 	t.add("Heartbeats acknowledged", chart.Count(n.Heartbeats))
 	t.add("Heartbeat p99", quantiles(n.Heartbeat, n.Heartbeat.P99)[0])
@@ -149,7 +149,7 @@ func nodesTable(n *result.Nodes) tableView {
 	t.add("Watches at the peak", chart.Count(n.Watches))
 	t.add("Watches resumed, relisted", chart.Count(n.Reconnects)+", "+chart.Count(n.Relists))
 	for _, k := range sortedKeys(n.Errors) {
-		t.add("Errors: "+chart.Clean(k), chart.Count(n.Errors[k]))
+		t.add("Errors: "+terminal.Clean(k), chart.Count(n.Errors[k]))
 	}
 	return t
 }
@@ -173,7 +173,7 @@ func costTable(r result.Result) tableView {
 }
 
 func costRow(c result.ComponentCost) []string {
-	return []string{chart.Clean(c.Name), chart.Format(scenario.Seconds, c.CPUSeconds), chart.Format(scenario.Ratio, c.CPUShare),
+	return []string{terminal.Clean(c.Name), chart.Format(scenario.Seconds, c.CPUSeconds), chart.Format(scenario.Ratio, c.CPUShare),
 		chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors))}
 }
 
@@ -216,7 +216,7 @@ func (t *terminalWriter) cost(r result.Result) {
 	if s := r.Measurements.Scrapes; len(s.Failed) > 0 {
 		var lost []string
 		for _, name := range sortedKeys(s.Failed) {
-			lost = append(lost, fmt.Sprintf("%s %s", chart.Clean(name), chart.Count(s.Failed[name])))
+			lost = append(lost, fmt.Sprintf("%s %s", terminal.Clean(name), chart.Count(s.Failed[name])))
 		}
 		t.line(terminal.Shorten(fmt.Sprintf("  scrapes: %s done, lost: %s", chart.Count(s.Done), strings.Join(lost, ", ")), t.width))
 	}

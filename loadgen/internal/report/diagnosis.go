@@ -36,7 +36,7 @@ func diagnosisStyle(d result.Diagnosis) string {
 // comparedText names the run or the time with which a diagnosis compares.
 func comparedText(d result.Diagnosis) string {
 	if d.Reference != "" {
-		return "the run in " + chart.Clean(d.Reference)
+		return "the run in " + terminal.Clean(d.Reference)
 	}
 	if !d.Calm.To.After(d.Calm.From) {
 		return "no calm time"
@@ -118,7 +118,7 @@ func (t *terminalWriter) diagnosis(d result.Diagnosis) {
 }
 
 func (t *terminalWriter) cause(c result.Cause, under result.Span, style string) {
-	t.line(t.paint(style, c.Kind) + "  " + terminal.Shorten(chart.Clean(c.Title+causeTimes(c, under)), t.width-terminal.TextWidth(c.Kind)-2))
+	t.line(t.paint(style, c.Kind) + "  " + terminal.Shorten(terminal.Clean(c.Title+causeTimes(c, under)), t.width-terminal.TextWidth(c.Kind)-2))
 	t.wrapped("  seen       ", c.Sentence)
 	if len(c.Explains) > 0 {
 		t.wrapped("  explains   ", explainsText(c))
@@ -131,7 +131,7 @@ func (t *terminalWriter) cause(c result.Cause, under result.Span, style string) 
 
 // wrapped writes a text after a label. Further lines of the text are indented to the same column.
 func (t *terminalWriter) wrapped(label, text string) {
-	for i, line := range terminal.Wrap(chart.Clean(text), t.width-terminal.TextWidth(label)) {
+	for i, line := range terminal.Wrap(terminal.Clean(text), t.width-terminal.TextWidth(label)) {
 		if i > 0 {
 			label = strings.Repeat(" ", terminal.TextWidth(label))
 		}
@@ -175,7 +175,7 @@ func symptomText(e result.Evidence, under result.Span) string {
 	if e.Component != "" {
 		what += " of " + e.Component
 	}
-	return chart.Clean(what + " from " + e.Began.UTC().Format(layoutWithin(under)))
+	return terminal.Clean(what + " from " + e.Began.UTC().Format(layoutWithin(under)))
 }
 
 // machineText describes other work on the generator's machine: "other programs used 1.04 of 2 processors (0.02 in the calm time)".
@@ -231,15 +231,15 @@ func diagnosisView(_ context.Context, p *page) (any, error) {
 	view := diagnosisPage{Compared: comparedText(*d), Doubts: d.Doubts, Machine: machineText(d.Machine), Lacked: lackedText(d)}
 	for i, c := range slices.Concat(d.Causes, d.Limits) {
 		view.Causes = append(view.Causes, causeItem{
-			Title: chart.Clean(capitalize(c.Title)), Times: strings.TrimPrefix(causeTimes(c, d.Under), ", "), Seen: chart.Clean(c.Sentence), Explains: chart.Clean(explainsText(c)),
-			Look: chart.Clean(c.Look), Page: c.Page, Limit: i >= len(d.Causes),
+			Title: terminal.Clean(capitalize(c.Title)), Times: strings.TrimPrefix(causeTimes(c, d.Under), ", "), Seen: terminal.Clean(c.Sentence), Explains: terminal.Clean(explainsText(c)),
+			Look: terminal.Clean(c.Look), Page: c.Page, Limit: i >= len(d.Causes),
 		})
 	}
 	for _, e := range d.Symptoms {
 		view.Unexplained = append(view.Unexplained, symptomText(e, d.Under))
 	}
 	for _, c := range d.Nearest {
-		view.Nearest = append(view.Nearest, chart.Clean(c.Sentence))
+		view.Nearest = append(view.Nearest, terminal.Clean(c.Sentence))
 	}
 	return view, nil
 }
@@ -256,7 +256,7 @@ func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 		fmt.Fprintf(b, "- %s\n", said)
 	}
 	for _, c := range slices.Concat(d.Causes, d.Limits) {
-		fmt.Fprintf(b, "- **%s**: %s\n", markdown.Cell(chart.Clean(c.Title)), markdown.Cell(chart.Clean(c.Sentence)))
+		fmt.Fprintf(b, "- **%s**: %s\n", markdown.Cell(terminal.Clean(c.Title)), markdown.Cell(terminal.Clean(c.Sentence)))
 	}
 	for _, e := range d.Symptoms {
 		fmt.Fprintf(b, "- symptom without a known cause: %s\n", markdown.Cell(symptomText(e, d.Under)))
@@ -268,7 +268,7 @@ func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 		fmt.Fprintf(b, "- machine: %s\n", machine)
 	}
 	for _, c := range d.Nearest {
-		fmt.Fprintf(b, "- nearest: %s\n", markdown.Cell(chart.Clean(c.Sentence)))
+		fmt.Fprintf(b, "- nearest: %s\n", markdown.Cell(terminal.Clean(c.Sentence)))
 	}
 	if lacked := lackedText(d); lacked != "" {
 		fmt.Fprintf(b, "- no data of the signals %s\n", lacked)

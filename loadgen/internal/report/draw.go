@@ -67,7 +67,7 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 		d.Note += "No metrics were recorded in this run; the client's own counts are shown."
 	}
 	if err != nil {
-		d.Note = strings.TrimSpace(d.Note + " Some data is missing: " + chart.Clean(err.Error()))
+		d.Note = strings.TrimSpace(d.Note + " Some data is missing: " + terminal.Clean(err.Error()))
 	}
 	d.Draw(lines, p.Grid, p.when)
 	return d
@@ -106,7 +106,7 @@ func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
 func (q query) label(labels map[string]string) string {
 	var parts []string
 	for _, by := range q.By {
-		if v := chart.Clean(labels[by]); v != "" {
+		if v := terminal.Clean(labels[by]); v != "" {
 			parts = append(parts, v)
 		}
 	}
@@ -152,7 +152,7 @@ func (p *page) when(i int) string {
 	s := chart.Clock(p.Grid.At(t))
 	for _, phase := range p.result.Measurements.Phases {
 		if !t.Before(phase.Start) && !t.After(phase.End) {
-			return s + ", in " + chart.Clean(phase.Name)
+			return s + ", in " + terminal.Clean(phase.Name)
 		}
 	}
 	return s
@@ -190,7 +190,7 @@ func (p *page) missing(c metricChart, err error) string {
 	case p.src == nil:
 		return "No metrics were recorded in this run."
 	case err != nil:
-		return "The query failed: " + chart.Clean(err.Error()) + "."
+		return "The query failed: " + terminal.Clean(err.Error()) + "."
 	case c.Job != "" && c.Job != jobGenerator && len(targets) > 0 && !scraped:
 		return c.Job + " was not scraped: it is not among this run's targets."
 	case c.Quiet != "":
@@ -278,7 +278,7 @@ func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name s
 		for i, n := range sums[name] {
 			points[i] = chart.Point{T: p.Grid.Start.Add(time.Duration(i) * time.Second), V: float64(n)}
 		}
-		l := chart.NewLine(chart.Clean(name), p.Grid.Sample(points, false))
+		l := chart.NewLine(terminal.Clean(name), p.Grid.Sample(points, false))
 		l.SetFigure(scenario.PerSec, false)
 		lines = append(lines, l)
 	}
@@ -296,18 +296,18 @@ func (p *page) signalSection() (drawnSection, bool) {
 	d := drawnSection{Title: signalsTitle}
 	for _, s := range p.result.Signals {
 		c := chart.New("signal "+s.Name, chart.Subject{
-			Title: chart.Clean(s.Name), Tells: "The scenario's own metric, sampled: " + chart.Clean(s.Expr),
+			Title: terminal.Clean(s.Name), Tells: "The scenario's own metric, sampled: " + terminal.Clean(s.Expr),
 			Unit: scenario.Unit(s.Unit), Dips: s.Moved != nil && s.Extreme < s.Steady.Mean, Level: s.Steady.Mean, LevelText: "steady mean",
 		})
 		points := pointsOf(s)
 		if len(points) > 0 {
-			l := chart.NewLine(chart.Clean(s.Name), p.Grid.Sample(points, c.Dips))
+			l := chart.NewLine(terminal.Clean(s.Name), p.Grid.Sample(points, c.Dips))
 			l.SetFigure(c.Unit, c.Dips)
 			c.Draw([]chart.Line{l}, p.Grid, p.when)
 		}
 		switch {
 		case len(points) == 0:
-			c.Missing = cmp.Or(chart.Clean(s.Detail), "This metric was not sampled.")
+			c.Missing = cmp.Or(terminal.Clean(s.Detail), "This metric was not sampled.")
 		case s.Moved != nil:
 			c.Note = "Moved by " + noises(s) + "; returned: " + cmp.Or(returned(s), chart.None) + "."
 		}

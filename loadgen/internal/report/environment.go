@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -31,7 +32,7 @@ func environmentTables(r result.Result) []tableView {
 		Head:    heads("Component", "Setting", "Value", "Default", "Why"),
 	}
 	for _, d := range r.Run.Cluster.Deviations {
-		dev.add(chart.Clean(d.Component), chart.Clean(d.Setting), chart.Clean(d.Value), chart.Clean(d.Default), chart.Clean(d.Reason))
+		dev.add(terminal.Clean(d.Component), terminal.Clean(d.Setting), terminal.Clean(d.Value), terminal.Clean(d.Default), terminal.Clean(d.Reason))
 	}
 	switch {
 	case r.Run.ID == "":
@@ -50,7 +51,7 @@ func environmentTables(r result.Result) []tableView {
 		{"Server", c.Server}, {"Scraped", strings.Join(c.Targets, ", ")},
 		{"Scrapes", scrapes(r.Measurements)},
 	} {
-		if row.Value = chart.Clean(row.Value); row.Value != "" {
+		if row.Value = terminal.Clean(row.Value); row.Value != "" {
 			env.add(row.Name, row.Value)
 		}
 	}
@@ -79,15 +80,15 @@ func commands(r result.Result) (typed, byFile string) {
 	if !r.Run.Cluster.Bundled {
 		cluster = " --kubeconfig FILE"
 	}
-	typed = "loadgen run " + shellQuote(chart.Clean(r.Run.Scenario))
+	typed = "loadgen run " + shellQuote(terminal.Clean(r.Run.Scenario))
 	if r.Run.Variant != "" {
-		typed += " --variant " + shellQuote(chart.Clean(r.Run.Variant))
+		typed += " --variant " + shellQuote(terminal.Clean(r.Run.Variant))
 	}
 	for _, o := range r.Run.Overrides {
-		typed += " --set " + shellQuote(chart.Clean(o))
+		typed += " --set " + shellQuote(terminal.Clean(o))
 	}
 	for _, g := range r.Run.WithoutGates {
-		typed += " --without-gate " + shellQuote(chart.Clean(g))
+		typed += " --without-gate " + shellQuote(terminal.Clean(g))
 	}
 	if r.Run.WithoutHooks {
 		typed += " --no-hooks"

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -12,10 +13,10 @@ func figureRows(phases []result.Phase) [][]string {
 	for _, p := range phases {
 		for _, c := range p.Custom {
 			if c.Error != "" {
-				rows = append(rows, []string{chart.Clean(p.Name), chart.Clean(c.Measurement), "no figures: " + chart.Clean(c.Error)})
+				rows = append(rows, []string{terminal.Clean(p.Name), terminal.Clean(c.Measurement), "no figures: " + terminal.Clean(c.Error)})
 			}
 			for _, f := range c.Figures {
-				rows = append(rows, []string{chart.Clean(p.Name), chart.Clean(c.Measurement + "/" + f.Name), chart.Format(scenario.Unit(f.Unit), f.Value)})
+				rows = append(rows, []string{terminal.Clean(p.Name), terminal.Clean(c.Measurement + "/" + f.Name), chart.Format(scenario.Unit(f.Unit), f.Value)})
 			}
 		}
 	}

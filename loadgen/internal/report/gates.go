@@ -15,7 +15,7 @@ func gatesView(_ context.Context, p *page) (any, error) {
 	var rows []gateRow
 	said := ""
 	for _, g := range byUrgency(p.result.Gates) {
-		row := gateRow{g, overText(g, len(p.result.Measurements.Phases)), chart.Clean(g.Detail), g.Verdict != result.Pass && g.Detail+g.Expr != ""}
+		row := gateRow{g, overText(g, len(p.result.Measurements.Phases)), terminal.Clean(g.Detail), g.Verdict != result.Pass && g.Detail+g.Expr != ""}
 		if row.Detail == said { // several gates may lack data for the same reason
 			row.Detail, row.More = "", row.More && row.Expr != ""
 		} else if row.More {
@@ -52,10 +52,10 @@ func (t *terminalWriter) gates(r result.Result) {
 			good = append(good, g)
 			continue
 		}
-		row := plain("", chart.Clean(g.Name), gateValue(g), gateBound(g), margin(g), overText(g, len(r.Measurements.Phases)))
+		row := plain("", terminal.Clean(g.Name), gateValue(g), gateBound(g), margin(g), overText(g, len(r.Measurements.Phases)))
 		row[0], row[4].style = cell{gateWord(g), gateStyle(g)}, gateStyle(g)
 		bad.add(row...)
-		detail := chart.Clean(strings.TrimPrefix(g.Detail, g.Name+": "))
+		detail := terminal.Clean(strings.TrimPrefix(g.Detail, g.Name+": "))
 		// A judged value needs no detail. The detail of an alert says when, for what and for how long it fired.
 		if told := g.Verdict != result.NoData && g.Objective != "alert"; told || detail == said {
 			detail = ""
@@ -97,7 +97,7 @@ func overText(g result.Gate, phases int) string {
 	if n := len(g.BrokenIn); n > 3 {
 		return fmt.Sprintf("in %d of %d phases", n, len(g.Over))
 	} else if n > 0 {
-		return "in " + terminal.Shorten(chart.Clean(strings.Join(g.BrokenIn, ", ")), 30)
+		return "in " + terminal.Shorten(terminal.Clean(strings.Join(g.BrokenIn, ", ")), 30)
 	}
 	switch n := len(g.Over); {
 	case n > 1 && n >= phases:
@@ -105,7 +105,7 @@ func overText(g result.Gate, phases int) string {
 	case n > 3:
 		return fmt.Sprintf("over %d phases", n)
 	}
-	return "over " + terminal.Shorten(chart.Clean(strings.Join(g.Over, ", ")), 30)
+	return "over " + terminal.Shorten(terminal.Clean(strings.Join(g.Over, ", ")), 30)
 }
 
 // passing writes the gates that passed, two on a line if there is room.
@@ -135,7 +135,7 @@ func (t *terminalWriter) passing(good []result.Gate) {
 func passed(good []result.Gate, width int) []string {
 	tab := &table{align: "lfrl"}
 	for _, g := range good {
-		row := plain("", chart.Clean(g.Name), gateValue(g), gateBound(g))
+		row := plain("", terminal.Clean(g.Name), gateValue(g), gateBound(g))
 		row[0] = cell{word(g.Verdict), style(g.Verdict)}
 		tab.add(row...)
 	}

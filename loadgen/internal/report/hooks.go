@@ -25,8 +25,8 @@ func hooksView(_ context.Context, p *page) (any, error) {
 	}
 	var rows []hookRow
 	for _, h := range p.result.Run.Hooks {
-		row := hookRow{Phase: chart.Clean(h.Phase), When: chart.Clean(h.When), Command: chart.Clean(h.Command), Took: chart.Format(scenario.Seconds, h.Seconds), Outcome: hookOutcome(h)}
-		if file := chart.Clean(h.Output); path.Dir(file) == result.HookDir {
+		row := hookRow{Phase: terminal.Clean(h.Phase), When: terminal.Clean(h.When), Command: terminal.Clean(h.Command), Took: chart.Format(scenario.Seconds, h.Seconds), Outcome: hookOutcome(h)}
+		if file := terminal.Clean(h.Output); path.Dir(file) == result.HookDir {
 			row.Output = file
 		}
 		rows = append(rows, row)
@@ -40,16 +40,16 @@ func hookOutcome(h result.Hook) string {
 	case h.Failed == "":
 		return "exit code 0"
 	case h.Required:
-		return "failed: " + chart.Clean(h.Failed)
+		return "failed: " + terminal.Clean(h.Failed)
 	}
-	return "failed, not required: " + chart.Clean(h.Failed)
+	return "failed, not required: " + terminal.Clean(h.Failed)
 }
 
 // failedHooks returns a description of each failed hook.
 func failedHooks(all []result.Hook) (failed []string) {
 	for _, h := range all {
 		if h.Failed != "" {
-			failed = append(failed, chart.Clean(fmt.Sprintf("%s %s: %s: %s", h.When, h.Phase, h.Command, h.Failed)))
+			failed = append(failed, terminal.Clean(fmt.Sprintf("%s %s: %s: %s", h.When, h.Phase, h.Command, h.Failed)))
 		}
 	}
 	return failed

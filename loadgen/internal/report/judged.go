@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -176,7 +177,7 @@ func gateBound(g result.Gate) string {
 		return map[bool]string{true: "fires", false: "silent"}[g.Op == ">="]
 	}
 	op := map[string]string{"<=": "≤", ">=": "≥"}[g.Op]
-	return cmp.Or(op, chart.Clean(g.Op)) + " " + chart.Format(scenario.Unit(g.Unit), g.Bound)
+	return cmp.Or(op, terminal.Clean(g.Op)) + " " + chart.Format(scenario.Unit(g.Unit), g.Bound)
 }
 
 // margin describes by how much a gate failed or passed: "24% over", "3.1× the bound", "38% to
@@ -228,7 +229,7 @@ func otherReasons(r result.Result) []string {
 			return g.Verdict != result.Pass && (strings.HasPrefix(reason, g.Name+":") || strings.HasPrefix(reason, "gate "+g.Name+":") ||
 				strings.HasPrefix(reason, "gate "+g.Name+" "))
 		})
-		if reason = chart.Clean(reason); !told && !slices.Contains(rest, reason) {
+		if reason = terminal.Clean(reason); !told && !slices.Contains(rest, reason) {
 			rest = append(rest, reason)
 		}
 	}
@@ -278,16 +279,16 @@ func keyValue(row result.KeyRow) *float64 { return cmp.Or(row.P99, row.Value) }
 // runName returns the scenario and, if any, the variant of the run.
 func runName(r result.Result) string {
 	if r.Run.Variant == "" {
-		return chart.Clean(r.Run.Scenario)
+		return terminal.Clean(r.Run.Scenario)
 	}
-	return chart.Clean(r.Run.Scenario + ", variant " + r.Run.Variant)
+	return terminal.Clean(r.Run.Scenario + ", variant " + r.Run.Variant)
 }
 
 // cleaned makes texts safe to show.
 func cleaned(texts []string) []string {
 	all := make([]string, len(texts))
 	for i, text := range texts {
-		all[i] = chart.Clean(text)
+		all[i] = terminal.Clean(text)
 	}
 	return all
 }

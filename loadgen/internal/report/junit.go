@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -63,7 +64,7 @@ type (
 // the verdict is pass.
 func JUnit(w io.Writer, r result.Result) error {
 	s := junitSuite{
-		Name: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r)),
+		Name: terminal.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r)),
 		Timestamp:  r.Run.Started.UTC().Format("2006-01-02T15:04:05"),
 		Properties: junitProperties(r),
 	}
@@ -91,17 +92,17 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	for _, name := range g.Over {
 		over += lengths[name]
 	}
-	c := junitCase{Name: chart.Clean(g.Name), Time: junitTime(over)}
-	said := fmt.Sprintf("%s: %s, bound %s", chart.Clean(g.Objective), gateValue(g), gateBound(g))
+	c := junitCase{Name: terminal.Clean(g.Name), Time: junitTime(over)}
+	said := fmt.Sprintf("%s: %s, bound %s", terminal.Clean(g.Objective), gateValue(g), gateBound(g))
 	if m := margin(g); m != "" {
 		said += " (" + m + ")"
 	}
-	detail := []string{said, "phases: " + chart.Clean(strings.Join(g.Over, ", "))}
+	detail := []string{said, "phases: " + terminal.Clean(strings.Join(g.Over, ", "))}
 	if g.Detail != "" {
-		detail = append(detail, chart.Clean(g.Detail))
+		detail = append(detail, terminal.Clean(g.Detail))
 	}
 	if g.Expr != "" {
-		detail = append(detail, "PromQL: "+chart.Clean(g.Expr))
+		detail = append(detail, "PromQL: "+terminal.Clean(g.Expr))
 	}
 	text := strings.Join(detail, "\n")
 	switch g.Verdict {
@@ -110,7 +111,7 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	case result.Fail:
 		c.Failure = &junitProblem{Message: said, Type: "gate", Text: text}
 	default:
-		why := cmp.Or(chart.Clean(g.Detail), "could not be judged")
+		why := cmp.Or(terminal.Clean(g.Detail), "could not be judged")
 		if g.Allowed {
 			c.Skipped, c.Output = &junitSkipped{Message: "no data, which is allowed: " + why}, text
 			break
@@ -125,13 +126,13 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 // belongs to no gate. It also fails if the verdict is not pass although the cases of all gates
 // succeed (red is false).
 func junitRun(r result.Result, red bool) junitCase {
-	c := junitCase{Name: "run", Classname: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r))}
+	c := junitCase{Name: "run", Classname: terminal.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r))}
 	kind, text := "", strings.Join(otherReasons(r), "\n")
 	switch {
 	case r.Run.Failure != "":
 		kind = "environment"
-		if !strings.Contains(text, chart.Clean(r.Run.Failure)) {
-			text = strings.TrimSpace(chart.Clean(r.Run.Failure) + "\n" + text)
+		if !strings.Contains(text, terminal.Clean(r.Run.Failure)) {
+			text = strings.TrimSpace(terminal.Clean(r.Run.Failure) + "\n" + text)
 		}
 	case r.Run.Interrupted:
 		kind = "interrupted"
@@ -187,7 +188,7 @@ func junitProperties(r result.Result) []junitProperty {
 		props = append(props, junitProperty{"note", n})
 	}
 	for i := range props {
-		props[i].Value = chart.Clean(props[i].Value)
+		props[i].Value = terminal.Clean(props[i].Value)
 	}
 	return props
 }

@@ -31,14 +31,14 @@ type keyRowView struct {
 }
 
 func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSection) keyBlock {
-	b := keyBlock{Name: chart.Clean(k.Name), Missing: chart.Clean(k.Missing)}
+	b := keyBlock{Name: terminal.Clean(k.Name), Missing: terminal.Clean(k.Missing)}
 	if len(k.Rows) == 0 && b.Missing == "" {
 		b.Missing = "no rows"
 	}
 	hours := runSeconds(r) / 3600
 	for _, row := range k.Rows {
 		b.Histogram = b.Histogram || row.P99 != nil
-		v := keyRowView{KeyRow: row, Label: chart.Clean(row.Label), Value: keyText(row), Count: chart.Scaled(row.Count, 3, []string{"", "k", "M", "G"})}
+		v := keyRowView{KeyRow: row, Label: terminal.Clean(row.Label), Value: keyText(row), Count: chart.Scaled(row.Count, 3, []string{"", "k", "M", "G"})}
 		if value := keyValue(row); value != nil {
 			if g, ok := guideOf(k.Name, row, hours); ok {
 				v.Guide, v.Exceeds = g.text, *value > g.bound
@@ -72,9 +72,9 @@ func (t *terminalWriter) keyMetrics(r result.Result) {
 	hours := runSeconds(r) / 3600
 	const indent = 49 // the longest name, between gaps
 	for _, k := range r.Key {
-		name := chart.Clean(k.Name)
+		name := terminal.Clean(k.Name)
 		if len(k.Rows) == 0 {
-			missing := terminal.Shorten("NO DATA  "+chart.Clean(k.Missing), t.width-indent)
+			missing := terminal.Shorten("NO DATA  "+terminal.Clean(k.Missing), t.width-indent)
 			t.line(fmt.Sprintf("  %-*s%s", indent-2, name, missing))
 			continue
 		}
@@ -91,7 +91,7 @@ func (t *terminalWriter) keyMetrics(r result.Result) {
 func keyLines(k result.KeyMetric, hours float64, width int) []string {
 	labels, values := 0, 0
 	for _, row := range k.Rows {
-		labels = max(labels, terminal.TextWidth(chart.Clean(row.Label)))
+		labels = max(labels, terminal.TextWidth(terminal.Clean(row.Label)))
 		values = max(values, terminal.TextWidth(keyText(row)))
 	}
 	labels = min(labels, width/2)
@@ -103,7 +103,7 @@ func keyLines(k result.KeyMetric, hours float64, width int) []string {
 		if g, ok := guideOf(k.Name, row, hours); ok && keyValue(row) != nil && *keyValue(row) > g.bound {
 			mark = "!"
 		}
-		c := fmt.Sprintf("%-*s %*s%s", labels, terminal.Shorten(chart.Clean(row.Label), labels), values, keyText(row), mark)
+		c := fmt.Sprintf("%-*s %*s%s", labels, terminal.Shorten(terminal.Clean(row.Label), labels), values, keyText(row), mark)
 		if i%perLine == 0 {
 			lines = append(lines, c)
 		} else {

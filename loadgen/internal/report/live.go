@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -37,7 +38,7 @@ func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []resu
 	}
 	p := &page{live: true, bare: l.Starting}
 	p.lay(ctx, r, timeline, slots, scenarioYAML, src)
-	p.Word, p.Headline = word(result.Verdict(l.Word)), chart.Clean(l.Headline)
+	p.Word, p.Headline = word(result.Verdict(l.Word)), terminal.Clean(l.Headline)
 	p.Title = fmt.Sprintf("%s: %s", p.Word, p.Scenario)
 	p.Facts = slices.DeleteFunc(p.Facts, func(f fact) bool { return f.Name == exitFact })
 	all := liveSections()

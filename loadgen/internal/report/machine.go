@@ -3,7 +3,7 @@ package report
 import (
 	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -21,5 +21,5 @@ func busyMachine(r result.Result) string {
 	if strings.HasPrefix(why, "other programs") {
 		hint = "stop these programs, or " + hint
 	}
-	return "busy machine: " + chart.Clean(why) + ", so latencies may be too high (" + hint + ")"
+	return "busy machine: " + terminal.Clean(why) + ", so latencies may be too high (" + hint + ")"
 }

@@ -105,7 +105,7 @@ func (t *terminalWriter) phases(r result.Result) {
 			t.line(terminal.Shorten(line, t.width))
 		}
 		for _, l := range afterFailure(p) {
-			t.line(terminal.Shorten("  "+chart.Clean(p.Name)+": "+l, t.width))
+			t.line(terminal.Shorten("  "+terminal.Clean(p.Name)+": "+l, t.width))
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (t *table) takeColumn(i int) string {
 func phaseSummary(p result.Phase) []string {
 	s, requests := sums(p), rundir.Requests(p)
 	row := make([]string, phaseColumns)
-	row[0], row[1] = chart.Clean(p.Name)+phaseNote(p), chart.Format(scenario.Seconds, p.Seconds())
+	row[0], row[1] = terminal.Clean(p.Name)+phaseNote(p), chart.Format(scenario.Seconds, p.Seconds())
 	if len(requests) > 0 {
 		copy(row[phaseOffered:], []string{chart.Format(scenario.PerSec, s.offered), chart.Format(scenario.PerSec, s.achieved), chart.Count(s.unsent)})
 		if n := backlogOf(p); n > 0 {
@@ -167,7 +167,7 @@ func nameAmong(one result.Requests, all []result.Requests) string {
 			calls++
 		}
 	}
-	name := chart.Clean(one.Load)
+	name := terminal.Clean(one.Load)
 	if calls > 1 {
 		name += " " + callText(one.Verb, one.Resource, one.Variant, one.Tenant)
 	}
@@ -182,10 +182,10 @@ func deliveryLines(p result.Phase) []string {
 	}
 	q, of := threeQuantiles(s.slowest.Delivery), ""
 	if s.sets > 1 {
-		of = " of " + chart.Clean(s.slowest.Load)
+		of = " of " + terminal.Clean(s.slowest.Load)
 	}
 	return []string{
-		fmt.Sprintf("  %s: %s of %s watch events delivered, %s lost, %s duplicated, %s reordered", chart.Clean(p.Name),
+		fmt.Sprintf("  %s: %s of %s watch events delivered, %s lost, %s duplicated, %s reordered", terminal.Clean(p.Name),
 			chart.Count(s.delivered), chart.Count(s.exp), chart.Count(s.lost), chart.Count(s.duplicated), chart.Count(s.reordered)),
 		fmt.Sprintf("    delivery%s p50 %s, p95 %s, p99 %s", of, q[0], q[1], q[2]),
 	}
@@ -201,7 +201,7 @@ func phaseNote(p result.Phase) string {
 	case p.PausedSeconds > 0:
 		return " (load paused for " + chart.Format(scenario.Seconds, p.PausedSeconds) + ")"
 	case p.Until != "" && !p.ConditionMet:
-		return " (" + chart.Clean(p.Until) + " not met)"
+		return " (" + terminal.Clean(p.Until) + " not met)"
 	}
 	return ""
 }

@@ -27,7 +27,7 @@ func profilesView(_ context.Context, p *page) (any, error) {
 	}
 	var rows []profileRow
 	for _, pr := range p.result.Run.Profiles {
-		row := profileRow{Phase: chart.Clean(pr.Phase), Component: chart.Clean(pr.Component), Kind: chart.Clean(pr.Kind), Lost: chart.Clean(pr.Lost)}
+		row := profileRow{Phase: terminal.Clean(pr.Phase), Component: terminal.Clean(pr.Component), Kind: terminal.Clean(pr.Kind), Lost: terminal.Clean(pr.Lost)}
 		if pr.Seconds > 0 {
 			row.Length = chart.Format(scenario.Seconds, pr.Seconds)
 		}
@@ -41,7 +41,7 @@ func profilesView(_ context.Context, p *page) (any, error) {
 
 // profileFile returns the path of a profile in the run directory, or "" if the profile has no file.
 func profileFile(p result.Profile) string {
-	file := chart.Clean(p.File)
+	file := terminal.Clean(p.File)
 	if p.Lost != "" || path.Dir(file) != result.ProfileDir {
 		return ""
 	}
@@ -55,7 +55,7 @@ func countProfiles(all []result.Profile) (kept int, lost []string) {
 			kept++
 			continue
 		}
-		lost = append(lost, chart.Clean(fmt.Sprintf("%s of %s in %s: %s", p.Kind, p.Component, p.Phase, p.Lost)))
+		lost = append(lost, terminal.Clean(fmt.Sprintf("%s of %s in %s: %s", p.Kind, p.Component, p.Phase, p.Lost)))
 	}
 	return kept, lost
 }
@@ -80,10 +80,10 @@ func profilesSummary(b *strings.Builder, all []result.Profile) {
 	}
 	b.WriteString("\n| profile | of | phase | |\n|---|---|---|---|\n")
 	for _, p := range all {
-		what := markdown.Cell("lost: " + chart.Clean(p.Lost))
+		what := markdown.Cell("lost: " + terminal.Clean(p.Lost))
 		if file := profileFile(p); file != "" {
 			what = "[" + markdown.Cell(path.Base(file)) + "](" + file + ")"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", markdown.Cell(chart.Clean(p.Kind)), markdown.Cell(chart.Clean(p.Component)), markdown.Cell(chart.Clean(p.Phase)), what)
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", markdown.Cell(terminal.Clean(p.Kind)), markdown.Cell(terminal.Clean(p.Component)), markdown.Cell(terminal.Clean(p.Phase)), what)
 	}
 }

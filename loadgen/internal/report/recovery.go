@@ -33,7 +33,7 @@ func recoveryTables(r result.Result, axis chart.Grid) []tableView {
 			}
 		}
 		if len(out) > 0 && len(rec.Missing) > 0 {
-			out[0].Note += " Missing: " + chart.Clean(strings.Join(rec.Missing, "; ")) + "."
+			out[0].Note += " Missing: " + terminal.Clean(strings.Join(rec.Missing, "; ")) + "."
 		}
 	}
 	if len(r.Signals) > 0 {
@@ -45,13 +45,13 @@ func recoveryTables(r result.Result, axis chart.Grid) []tableView {
 // faultName describes a fault by its kind and its targets.
 func faultName(f result.FaultRecovery) string {
 	if len(f.On) == 0 {
-		return chart.Clean(f.Kind)
+		return terminal.Clean(f.Kind)
 	}
 	on := strings.Join(f.On, ", ")
 	if len(f.On) > 3 {
 		on = fmt.Sprintf("%d components", len(f.On))
 	}
-	return chart.Clean(f.Kind + " on " + on)
+	return terminal.Clean(f.Kind + " on " + on)
 }
 
 // optional formats a time in seconds that may be missing.
@@ -76,7 +76,7 @@ func loadRecoveryTable(rec result.Recovery) tableView {
 			if l.Affected {
 				slowest = chart.Format(scenario.Seconds, l.Slowest)
 			}
-			t.add(faultName(f), chart.Clean(l.Load), windowText(l), cmp.Or(outsideBy(l), chart.None), optional(l.From), optional(l.Until), optional(l.FirstSuccess), optional(l.FirstSuccessAfterEnd),
+			t.add(faultName(f), terminal.Clean(l.Load), windowText(l), cmp.Or(outsideBy(l), chart.None), optional(l.From), optional(l.Until), optional(l.FirstSuccess), optional(l.FirstSuccessAfterEnd),
 				backText(l), chart.Count(l.Failed), chart.Count(l.Unsent), slowest, loadRecoveryNote(l))
 		}
 	}
@@ -124,13 +124,13 @@ func backText(l result.LoadRecovery) string {
 func loadRecoveryNote(l result.LoadRecovery) string {
 	parts := []string{"bound " + chart.Format(scenario.Seconds, l.Bound)}
 	for _, o := range sortedKeys(l.Outcomes) {
-		parts = append(parts, chart.Clean(o)+": "+chart.Count(l.Outcomes[o]))
+		parts = append(parts, terminal.Clean(o)+": "+chart.Count(l.Outcomes[o]))
 	}
 	if l.AlreadyFailing {
 		parts = append(parts, "outside its bound before the fault too")
 	}
 	if l.Detail != "" {
-		parts = append(parts, chart.Clean(l.Detail))
+		parts = append(parts, terminal.Clean(l.Detail))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -155,7 +155,7 @@ func faultTable(rec result.Recovery, axis chart.Grid) tableView {
 			lasted = chart.Format(scenario.Seconds, f.End.Sub(f.Begin).Seconds())
 		}
 		s := f.Relists
-		t.add(faultName(f), cmp.Or(chart.Clean(f.Phase), chart.None), chart.Clock(axis.At(f.Begin)), lasted, chart.Count(s.Relists), chart.Count(s.PeakPerSecond),
+		t.add(faultName(f), cmp.Or(terminal.Clean(f.Phase), chart.None), chart.Clock(axis.At(f.Begin)), lasted, chart.Count(s.Relists), chart.Count(s.PeakPerSecond),
 			optional(s.Last), chart.Count(s.Breaks), failoverText(f, f.LeaseFailover, false), failoverText(f, f.LeaderFailover, true))
 	}
 	return t
@@ -173,7 +173,7 @@ func failoverText(f result.FaultRecovery, longest *float64, ofEtcd bool) string 
 func handoverTable(rec result.Recovery, axis chart.Grid) tableView {
 	t := tableView{Caption: "Leader changes", Head: heads("Of", "From", "To", ">At", ">Failover", "Because of")}
 	for _, h := range rec.Handovers {
-		t.add(chart.Clean(h.Of), cmp.Or(chart.Clean(h.From), chart.None), chart.Clean(h.To), chart.Clock(axis.At(h.At)), optional(h.Failover), causeName(rec, h.Fault))
+		t.add(terminal.Clean(h.Of), cmp.Or(terminal.Clean(h.From), chart.None), terminal.Clean(h.To), chart.Clock(axis.At(h.At)), optional(h.Failover), causeName(rec, h.Fault))
 	}
 	return t
 }
@@ -187,7 +187,7 @@ func restartTable(rec result.Recovery, axis chart.Grid) tableView {
 		return chart.Clock(axis.At(*at))
 	}
 	for _, r := range rec.Restarts {
-		t.add(chart.Clean(r.Component), moment(r.Exited), moment(r.Ready), optional(r.Down), causeName(rec, r.Fault))
+		t.add(terminal.Clean(r.Component), moment(r.Exited), moment(r.Ready), optional(r.Down), causeName(rec, r.Fault))
 	}
 	return t
 }
@@ -208,11 +208,11 @@ func signalTable(signals []result.Signal) tableView {
 	}
 	for _, s := range signals {
 		if s.Moved == nil {
-			t.add(chart.Clean(s.Name), "no data", chart.None, chart.None, chart.None, chart.None, chart.None, chart.Clean(s.Detail))
+			t.add(terminal.Clean(s.Name), "no data", chart.None, chart.None, chart.None, chart.None, chart.None, terminal.Clean(s.Detail))
 			continue
 		}
 		in := func(v float64) string { return chart.Format(scenario.Unit(s.Unit), v) }
-		note := chart.Clean(s.Detail)
+		note := terminal.Clean(s.Detail)
 		if s.Floor {
 			note = strings.TrimPrefix(note+"; flat: noise taken as 1% of the largest value", "; ")
 		}
@@ -220,7 +220,7 @@ func signalTable(signals []result.Signal) tableView {
 		if s.Last != nil {
 			last = in(*s.Last)
 		}
-		t.add(chart.Clean(s.Name), noises(s), in(s.Steady.Mean), in(s.Noise), in(s.Extreme), last, returned(s), note)
+		t.add(terminal.Clean(s.Name), noises(s), in(s.Steady.Mean), in(s.Noise), in(s.Extreme), last, returned(s), note)
 	}
 	return t
 }
@@ -269,15 +269,15 @@ func (t *terminalWriter) recovery(r result.Result) {
 	tab.add(styled("head", "SIGNALS", "moved by", "steady", "under", "returned")...)
 	for _, s := range r.Signals {
 		if s.Moved == nil {
-			tab.add(plain(chart.Clean(s.Name), "NO DATA", "", "", "")...)
+			tab.add(plain(terminal.Clean(s.Name), "NO DATA", "", "", "")...)
 			continue
 		}
-		tab.add(plain(chart.Clean(s.Name), noises(s), chart.Format(scenario.Unit(s.Unit), s.Steady.Mean), chart.Format(scenario.Unit(s.Unit), s.Extreme), returned(s))...)
+		tab.add(plain(terminal.Clean(s.Name), noises(s), chart.Format(scenario.Unit(s.Unit), s.Steady.Mean), chart.Format(scenario.Unit(s.Unit), s.Extreme), returned(s))...)
 	}
 	t.section(tab)
 	for _, s := range r.Signals {
 		if s.Moved == nil {
-			t.line(t.paint("dim", terminal.Shorten("  "+chart.Clean(s.Name)+": "+chart.Clean(s.Detail), t.width)))
+			t.line(t.paint("dim", terminal.Shorten("  "+terminal.Clean(s.Name)+": "+terminal.Clean(s.Detail), t.width)))
 		}
 	}
 }
@@ -302,7 +302,7 @@ func recoveryRows(f result.FaultRecovery) [][]string {
 	}
 	var rows [][]string
 	for i, l := range f.Loads {
-		row := []string{faultName(f), chart.Clean(l.Load), windowText(l), inAWord(outsideBy(l)), "", backText(l), relists, failover}
+		row := []string{faultName(f), terminal.Clean(l.Load), windowText(l), inAWord(outsideBy(l)), "", backText(l), relists, failover}
 		if i > 0 {
 			row[0], row[6], row[7] = "", "", ""
 		}
@@ -339,8 +339,8 @@ func (p *page) layTracks(rec *result.Recovery) {
 		if h.Lost != nil {
 			from, took = *h.Lost, "failover "+optional(h.Failover)
 		}
-		title := fmt.Sprintf("%s: %s to %s at %s, %s", chart.Clean(h.Of), chart.Clean(h.From), chart.Clean(h.To), chart.Clock(p.Grid.At(h.At)), took)
-		p.AddBar(&all[i], "lead", from, h.At, "to "+chart.Clean(h.To), title)
+		title := fmt.Sprintf("%s: %s to %s at %s, %s", terminal.Clean(h.Of), terminal.Clean(h.From), terminal.Clean(h.To), chart.Clock(p.Grid.At(h.At)), took)
+		p.AddBar(&all[i], "lead", from, h.At, "to "+terminal.Clean(h.To), title)
 	}
 	restarts := chart.Track{Name: "Restarts", Tells: "From the end of a process until its successor is ready."}
 	for _, r := range rec.Restarts {
@@ -348,8 +348,8 @@ func (p *page) layTracks(rec *result.Recovery) {
 		if r.Ready != nil {
 			end = *r.Ready
 		}
-		title := fmt.Sprintf("%s ended at %s, down %s", chart.Clean(r.Component), chart.Clock(p.Grid.At(*from)), optional(r.Down))
-		p.AddBar(&restarts, "restart", *from, end, chart.Clean(r.Component), title)
+		title := fmt.Sprintf("%s ended at %s, down %s", terminal.Clean(r.Component), chart.Clock(p.Grid.At(*from)), optional(r.Down))
+		p.AddBar(&restarts, "restart", *from, end, terminal.Clean(r.Component), title)
 	}
 	for _, t := range append(all, restarts) {
 		if len(t.Bars) > 0 {
@@ -363,5 +363,5 @@ func leadTitle(of string) string {
 	if of == "etcd" {
 		return "etcd leader"
 	}
-	return chart.Clean(of) + " lease"
+	return terminal.Clean(of) + " lease"
 }

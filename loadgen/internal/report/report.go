@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/atomicfile"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
@@ -146,7 +147,7 @@ func loadPage() (style, script []byte, tmpl *template.Template, err error) {
 // pageFuncs returns the functions that templates use to format a result.
 func pageFuncs() template.FuncMap {
 	return template.FuncMap{
-		"clean": chart.Clean, "style": style, "word": word, "gateWord": gateWord, "seconds": optional,
+		"clean": terminal.Clean, "style": style, "word": word, "gateWord": gateWord, "seconds": optional,
 		"gateValue": gateValue, "gateBound": gateBound, "margin": margin, "usedUp": usedUp,
 		"what": whatItIs, "reasons": reasonsOf, "value": valueOf, "ratio": ratioOf, "bar": barOf,
 		"abValue": abValue, "percent": abPercent, "spread": spreadOf,

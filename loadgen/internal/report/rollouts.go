@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -48,7 +49,7 @@ func rolledOut(phases []result.Phase) []rolled {
 			if len(r.Hops) == 0 {
 				continue
 			}
-			x := rolled{Rollout: r, Phase: chart.Clean(p.Name), Name: rolloutName(r), slug: chart.Slug("rollout " + p.Name + " " + r.Action + " " + r.Deployment)}
+			x := rolled{Rollout: r, Phase: terminal.Clean(p.Name), Name: rolloutName(r), slug: chart.Slug("rollout " + p.Name + " " + r.Action + " " + r.Deployment)}
 			if times[x.slug]++; times[x.slug] > 1 {
 				x.Name += fmt.Sprintf(" (%d)", times[x.slug])
 				x.slug += fmt.Sprintf("-%d", times[x.slug])
@@ -60,7 +61,7 @@ func rolledOut(phases []result.Phase) []rolled {
 }
 
 func rolloutName(r result.Rollout) string {
-	name := fmt.Sprintf("%s %s, %s pods", chart.Clean(r.Action), chart.Clean(r.Deployment), chart.Count(r.Pods))
+	name := fmt.Sprintf("%s %s, %s pods", terminal.Clean(r.Action), terminal.Clean(r.Deployment), chart.Count(r.Pods))
 	if !r.Complete {
 		name += ", not complete"
 	}
@@ -79,7 +80,7 @@ func rolloutTable(all []rolled) tableView {
 	for _, r := range all {
 		for i, added := range addedBy(r.Hops) {
 			h := r.Hops[i]
-			t.add(r.Phase, r.Name, chart.Clean(h.Name), chart.Count(h.Count), optional(h.First), optional(h.Last), optional(added))
+			t.add(r.Phase, r.Name, terminal.Clean(h.Name), chart.Count(h.Count), optional(h.First), optional(h.Last), optional(added))
 		}
 	}
 	return t
@@ -141,7 +142,7 @@ func waterfalls(all []rolled) (falls []chart.Waterfall, more int) {
 		note, most := "", 0.0
 		for i, added := range addedBy(r.Hops) {
 			h := r.Hops[i]
-			name := chart.Clean(h.Name)
+			name := terminal.Clean(h.Name)
 			hops = append(hops, chart.Hop{
 				Name: name, First: h.First, Last: h.Last, Count: h.Count,
 				Short: h.Count < r.Pods && h.Name != "api write" && h.Name != "replicaset", // the pieces of these two hops are not pods

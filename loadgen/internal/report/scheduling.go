@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -34,13 +35,13 @@ func pointTable(all []result.Scheduling) tableView {
 		Note: "All runs is the total time of an extension point; per attempt is this time divided by the number of attempts to place a pod. PostFilter is preemption. The extension points of a binding, from PreBind on, run during the attempt of the next pod.",
 	}
 	for _, s := range all {
-		phase, attempts := chart.Clean(s.Phase), chart.Count(s.Attempts)
+		phase, attempts := terminal.Clean(s.Phase), chart.Count(s.Attempts)
 		if s.Missing != "" {
-			t.add(phase, chart.None, "not known: "+chart.Clean(s.Missing), "", "", "", "", "")
+			t.add(phase, chart.None, "not known: "+terminal.Clean(s.Missing), "", "", "", "", "")
 			continue
 		}
 		for _, e := range s.Points[:min(mostPoints, len(s.Points))] {
-			t.add(phase, attempts, chart.Clean(e.Name), chart.Count(e.Count), seconds(e.Mean), optional(e.P99), seconds(e.Seconds), seconds(e.Seconds/float64(s.Attempts)))
+			t.add(phase, attempts, terminal.Clean(e.Name), chart.Count(e.Count), seconds(e.Mean), optional(e.P99), seconds(e.Seconds), seconds(e.Seconds/float64(s.Attempts)))
 		}
 	}
 	return t
@@ -62,7 +63,7 @@ func pluginTable(all []result.Scheduling) tableView {
 			if p.Executions != nil {
 				executions = chart.Count(*p.Executions)
 			}
-			t.add(chart.Clean(s.Phase), chart.Clean(p.Plugin), chart.Clean(p.Point), executions, chart.Count(p.Measured), seconds(p.Mean), seconds(p.Seconds), shareText(p.Seconds, whole))
+			t.add(terminal.Clean(s.Phase), terminal.Clean(p.Plugin), terminal.Clean(p.Point), executions, chart.Count(p.Measured), seconds(p.Mean), seconds(p.Seconds), shareText(p.Seconds, whole))
 		}
 	}
 	return t
@@ -93,7 +94,7 @@ func (t *terminalWriter) scheduling(r result.Result) {
 			}
 		}
 		n := float64(s.Attempts)
-		tab.add(plain(chart.Clean(s.Phase), chart.Count(s.Attempts), seconds(choosing/n), seconds(binding/n), costliest(s.Plugins))...)
+		tab.add(plain(terminal.Clean(s.Phase), chart.Count(s.Attempts), seconds(choosing/n), seconds(binding/n), costliest(s.Plugins))...)
 	}
 	t.section(tab)
 }
@@ -115,7 +116,7 @@ func costliest(all []result.PluginTime) string {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(byName[b], byName[a]) })
 	var texts []string
 	for _, name := range names[:min(3, len(names))] {
-		texts = append(texts, fmt.Sprintf("%s %s", chart.Clean(name), shareText(byName[name], whole)))
+		texts = append(texts, fmt.Sprintf("%s %s", terminal.Clean(name), shareText(byName[name], whole)))
 	}
 	return cmp.Or(strings.Join(texts, ", "), chart.None)
 }

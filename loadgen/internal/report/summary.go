@@ -7,7 +7,6 @@ import (
 
 	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/internal/terminal"
-	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -33,15 +32,15 @@ func Summary(w io.Writer, r result.Result) error {
 	if len(r.Gates) > 0 {
 		b.WriteString("\n| verdict | gate | value | bound | detail |\n|---|---|---|---|---|\n")
 		for _, g := range byUrgency(r.Gates) {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", gateEmphasis(g), markdown.Cell(chart.Clean(g.Name)), markdown.Cell(gateValue(g)), markdown.Cell(gateBound(g)),
-				markdown.Cell(terminal.Shorten(chart.Clean(g.Detail), summaryDetail)))
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", gateEmphasis(g), markdown.Cell(terminal.Clean(g.Name)), markdown.Cell(gateValue(g)), markdown.Cell(gateBound(g)),
+				markdown.Cell(terminal.Shorten(terminal.Clean(g.Detail), summaryDetail)))
 		}
 	}
 	transitionSummary(&b, r.Measurements.Phases)
 	diagnosisSummary(&b, r.Diagnosis)
 	profilesSummary(&b, r.Run.Profiles)
 	hooksSummary(&b, r.Run.Hooks)
-	fmt.Fprintf(&b, "\n%s\n\n", markdown.Cell(chart.Clean(strings.Join(summaryFacts(r.Run), ", "))))
+	fmt.Fprintf(&b, "\n%s\n\n", markdown.Cell(terminal.Clean(strings.Join(summaryFacts(r.Run), ", "))))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -49,19 +48,19 @@ func Summary(w io.Writer, r result.Result) error {
 // ComparisonSummary writes a comparison of variants as Markdown for a pull request.
 func ComparisonSummary(w io.Writer, c result.Comparison) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), markdown.Cell(chart.Clean(c.Scenario)), markdown.Cell(ranOf(c)))
+	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", word(verdictOf(c)), markdown.Cell(terminal.Clean(c.Scenario)), markdown.Cell(ranOf(c)))
 	b.WriteString("\n| verdict | variant | why |\n|---|---|---|\n")
 	for _, v := range c.Variants {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", emphasis(v.Verdict), markdown.Cell(chart.Clean(v.Name)), markdown.Cell(terminal.Shorten(chart.Clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", emphasis(v.Verdict), markdown.Cell(terminal.Clean(v.Name)), markdown.Cell(terminal.Shorten(terminal.Clean(strings.Join(reasonsOf(v), "; ")), summaryDetail)))
 	}
 	if len(c.Rows) > 0 {
 		b.WriteString("\n| figure |")
 		for _, v := range c.Variants {
-			fmt.Fprintf(&b, " %s |", markdown.Cell(chart.Clean(v.Name)))
+			fmt.Fprintf(&b, " %s |", markdown.Cell(terminal.Clean(v.Name)))
 		}
 		b.WriteString("\n|---|" + strings.Repeat("---:|", len(c.Variants)) + "\n")
 		for _, r := range c.Rows {
-			fmt.Fprintf(&b, "| %s |", markdown.Cell(chart.Clean(r.Name)))
+			fmt.Fprintf(&b, "| %s |", markdown.Cell(terminal.Clean(r.Name)))
 			for _, v := range r.Values {
 				fmt.Fprintf(&b, " %s |", strings.TrimSpace(valueOf(r, v)+" "+ratioOf(v)))
 			}

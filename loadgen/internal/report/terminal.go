@@ -41,7 +41,7 @@ func Terminal(w io.Writer, r result.Result, o TerminalOptions) error {
 	}
 	if t.reported {
 		t.line("")
-		t.line(t.paint(style(r.Verdict), runWord(r)) + "  " + runName(r) + "  report  " + chart.Clean(filepath.Join(o.Dir, result.HTMLFile)))
+		t.line(t.paint(style(r.Verdict), runWord(r)) + "  " + runName(r) + "  report  " + terminal.Clean(filepath.Join(o.Dir, result.HTMLFile)))
 	}
 	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
 	return err
@@ -101,7 +101,7 @@ func setting(r result.Result) string {
 		}
 	}
 	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {
-		parts = append(parts, fmt.Sprintf("%s nodes (%s)", chart.Count(n.Count), chart.Clean(n.Fidelity)))
+		parts = append(parts, fmt.Sprintf("%s nodes (%s)", chart.Count(n.Count), terminal.Clean(n.Fidelity)))
 	}
 	if r.Run.ID != "" {
 		parts = append(parts, fmt.Sprintf("seed %d", r.Run.Seed))
@@ -115,9 +115,9 @@ func planeText(run result.Run) string {
 	case run.ID == "":
 		return "control plane not recorded"
 	case run.Cluster.Bundled:
-		return cmp.Or(chart.Clean(run.Cluster.Name), "bundled") + " control plane"
+		return cmp.Or(terminal.Clean(run.Cluster.Name), "bundled") + " control plane"
 	}
-	return "cluster " + chart.Clean(run.Cluster.Name)
+	return "cluster " + terminal.Clean(run.Cluster.Name)
 }
 
 // environmentFailed is the prefix of the reason that says that the environment of the run failed.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -19,7 +20,7 @@ func transitionTable(phases []result.Phase) tableView {
 	}
 	for _, p := range phases {
 		for _, x := range p.Transitions {
-			row := []string{chart.Clean(p.Name), chart.Clean(x.Name), chart.Clean(x.Resource), chart.Clean(x.From), chart.Clean(x.To),
+			row := []string{terminal.Clean(p.Name), terminal.Clean(x.Name), terminal.Clean(x.Resource), terminal.Clean(x.From), terminal.Clean(x.To),
 				chart.Count(x.Began), chart.Count(x.Open), chart.Count(x.Gone)}
 			row = append(row, openQuantiles(x, x.Latency)...)
 			t.add(append(row, openQuantiles(x, x.External)[3])...)
@@ -53,7 +54,7 @@ func transitionRows(phases []result.Phase) (rows []transitionRow, more int) {
 		for _, x := range p.Transitions {
 			q := openQuantiles(x, x.Latency)
 			rows = append(rows, transitionRow{
-				fmt.Sprintf("%s, %s", chart.Clean(p.Name), chart.Clean(x.Name)),
+				fmt.Sprintf("%s, %s", terminal.Clean(p.Name), terminal.Clean(x.Name)),
 				[]string{chart.Count(x.Began), chart.Count(x.Open), q[0], q[2], q[3], q[5]},
 			})
 		}

@@ -19,12 +19,12 @@ import (
 // change.
 func Trend(w io.Writer, r result.Trend, o TerminalOptions) error {
 	t := newTerminal(o)
-	t.line(t.paint("head", terminal.Shorten(chart.Clean(r.Scenario)+"  "+trendSpan(r), t.width)))
+	t.line(t.paint("head", terminal.Shorten(terminal.Clean(r.Scenario)+"  "+trendSpan(r), t.width)))
 	tab := &table{align: "frrl"}
 	tab.add(styled("head", "FIGURE", "FIRST", "LAST", "CHANGES")...)
 	for _, f := range r.Figures {
 		first, last := trendEnds(f)
-		tab.add(plain(chart.Clean(f.Name), trendValue(f, first), trendValue(f, last), chart.Count(len(f.Changes)))...)
+		tab.add(plain(terminal.Clean(f.Name), trendValue(f, first), trendValue(f, last), chart.Count(len(f.Changes)))...)
 		for _, c := range f.Changes {
 			tab.add(plain("  from "+trendRun(r, c), trendValue(f, &c.Before), trendValue(f, &c.After), changeText(c))...)
 		}
@@ -44,7 +44,7 @@ func trendSpan(r result.Trend) string {
 
 func trendRun(r result.Trend, c result.TrendChange) string {
 	run := r.Runs[c.Run]
-	return fmt.Sprintf("%s (%s, Stormglass %s, Kubernetes %s)", run.Started.UTC().Format("2006-01-02 15:04"), chart.Clean(filepath.Base(run.Dir)), chart.Clean(run.Versions.Stormglass), chart.Clean(run.Versions.Kubernetes))
+	return fmt.Sprintf("%s (%s, Stormglass %s, Kubernetes %s)", run.Started.UTC().Format("2006-01-02 15:04"), terminal.Clean(filepath.Base(run.Dir)), terminal.Clean(run.Versions.Stormglass), terminal.Clean(run.Versions.Kubernetes))
 }
 
 func changeText(c result.TrendChange) string {

@@ -3,7 +3,7 @@ package report
 import (
 	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -18,14 +18,14 @@ func kubernetesText(v result.Versions) string {
 func etcdText(v result.Versions) string { return versionText(v.Etcd, v.Moves, "etcd") }
 
 func versionText(start string, moves []result.VersionMove, of string) string {
-	text := chart.Clean(start)
+	text := terminal.Clean(start)
 	for _, m := range moves {
 		if m.Of != of {
 			continue
 		}
-		text += ", then " + chart.Clean(m.Version)
+		text += ", then " + terminal.Clean(m.Version)
 		if len(m.On) > 0 {
-			text += " for " + chart.Clean(strings.Join(m.On, ", "))
+			text += " for " + terminal.Clean(strings.Join(m.On, ", "))
 		}
 	}
 	return text

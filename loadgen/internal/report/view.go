@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
@@ -68,7 +69,7 @@ func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event
 	p.Scenario, p.Class, p.Word = runName(r), cmp.Or(style(r.Verdict), "nodata"), runWord(r)
 	p.Machine = busyMachine(r)
 	p.Warnings, p.Notes = cleaned(r.Run.Warnings), cleaned(r.Notes)
-	p.Headline, p.Description = strings.ToUpper(head[:1])+head[1:]+".", chart.Clean(s.Description)
+	p.Headline, p.Description = strings.ToUpper(head[:1])+head[1:]+".", terminal.Clean(s.Description)
 	p.Facts, p.Reasons = facts(r), otherReasons(r)
 	p.result, p.events, p.yaml, p.src = r, timeline, string(text), src
 	p.Origin = origin(r)
@@ -97,7 +98,7 @@ func facts(r result.Result) []fact {
 	if r.Run.ID == "" {
 		return []fact{{"Took, control plane, seed", "not recorded"}, {exitFact, fmt.Sprint(r.ExitCode)}}
 	}
-	plane := chart.Clean(r.Run.Cluster.Name)
+	plane := terminal.Clean(r.Run.Cluster.Name)
 	if r.Run.Cluster.Bundled {
 		plane = cmp.Or(plane, "bundled")
 	}
@@ -109,7 +110,7 @@ func facts(r result.Result) []fact {
 		f = append(f, fact{"etcd", v})
 	}
 	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {
-		f = append(f, fact{"Nodes", chart.Count(n.Count) + ", " + chart.Clean(n.Fidelity)})
+		f = append(f, fact{"Nodes", chart.Count(n.Count) + ", " + terminal.Clean(n.Fidelity)})
 	}
 	return append(f,
 		fact{"Started", r.Run.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
@@ -148,7 +149,7 @@ func (p *page) layTimeline(r result.Result, events []result.Event, interval time
 	faults := timeline.Of(events).Faults
 	for i, ph := range phases {
 		p.Bands = append(p.Bands, p.newBand(ph, i, faults))
-		p.phases = append(p.phases, scriptPhase{chart.Clean(ph.Name), round3(p.Grid.At(ph.Start)), round3(p.Grid.At(ph.End))})
+		p.phases = append(p.phases, scriptPhase{terminal.Clean(ph.Name), round3(p.Grid.At(ph.Start)), round3(p.Grid.At(ph.End))})
 	}
 	p.layEvents(events)
 	for _, t := range chart.TimeTicks(p.Grid.Seconds(), 12) {
@@ -164,7 +165,7 @@ func round3(v float64) float64 { return float64(int64(v*1000+0.5)) / 1000 }
 func (p *page) newBand(ph result.Phase, i int, faults []timeline.Fault) chart.Band {
 	from, to := p.Grid.Fraction(ph.Start), p.Grid.Fraction(ph.End)
 	return chart.Band{
-		Name: chart.Clean(ph.Name), Took: chart.Format("seconds", ph.Seconds()) + phaseNote(ph),
+		Name: terminal.Clean(ph.Name), Took: chart.Format("seconds", ph.Seconds()) + phaseNote(ph),
 		Left: chart.PercentAt(from), Width: chart.PercentAt(to - from), X: chart.Coordinate(from * chart.PlotWidth), W: chart.Coordinate((to - from) * chart.PlotWidth),
 		Odd: i%2 == 1, Narrow: to-from < 0.035, From: from, To: to,
 		Fault: slices.ContainsFunc(faults, func(f timeline.Fault) bool { return !f.Begin.Before(ph.Start) && f.Begin.Before(ph.End) }),
@@ -215,7 +216,7 @@ func (p *page) layEvents(events []result.Event) {
 		}
 		p.Events = append(p.Events, chart.Event{
 			N: len(p.Events) + 1, Left: chart.PercentAt(at), X: chart.Coordinate(at * chart.PlotWidth), Lane: lane,
-			Kind: chart.Clean(string(e.Kind)), Name: chart.Clean(e.Name), Detail: chart.Clean(e.Detail), Clock: chart.Clock(p.Grid.At(e.Time)),
+			Kind: terminal.Clean(string(e.Kind)), Name: terminal.Clean(e.Name), Detail: terminal.Clean(e.Detail), Clock: chart.Clock(p.Grid.At(e.Time)),
 			Fault: e.Kind == result.EventNodeFault, At: at, Bar: bar,
 		})
 	}
@@ -227,7 +228,7 @@ func (p *page) eventLog(events []result.Event) tableView {
 		Head:    heads("Time", "UTC", "Kind", "What", "Detail"),
 	}
 	for _, e := range events {
-		t.add(chart.Clock(p.Grid.At(e.Time)), e.Time.UTC().Format("15:04:05.000"), chart.Clean(string(e.Kind)), chart.Clean(e.Name), chart.Clean(e.Detail))
+		t.add(chart.Clock(p.Grid.At(e.Time)), e.Time.UTC().Format("15:04:05.000"), terminal.Clean(string(e.Kind)), terminal.Clean(e.Name), terminal.Clean(e.Detail))
 	}
 	if len(events) == 0 {
 		t.Empty = "No event was recorded."

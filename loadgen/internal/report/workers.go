@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -20,9 +21,9 @@ func workersTable(all []result.Worker) tableView {
 	for _, w := range all {
 		g := w.Generator
 		clock := fmt.Sprintf("%.2f ± %.2f ms", w.ClockOffset*1000, w.ClockUncertainty*1000)
-		t.add(chart.Count(w.Index), chart.Clean(w.Name), chart.Count(w.Nodes), chart.Count(w.Sent), chart.Count(w.Watches), chart.Count(w.Delivered),
+		t.add(chart.Count(w.Index), terminal.Clean(w.Name), chart.Count(w.Nodes), chart.Count(w.Sent), chart.Count(w.Watches), chart.Count(w.Delivered),
 			chart.Format(scenario.Seconds, w.LagP99), chart.Format(scenario.Seconds, g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)),
-			chart.Count(g.MaxDescriptors), chart.Format(scenario.Seconds, g.SchedulingLag.P99), clock, chart.Clean(w.Lost))
+			chart.Count(g.MaxDescriptors), chart.Format(scenario.Seconds, g.SchedulingLag.P99), clock, terminal.Clean(w.Lost))
 	}
 	return t
 }

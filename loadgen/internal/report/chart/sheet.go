@@ -98,7 +98,7 @@ func (s *sheet) text(x, y float64, text string, w words) {
 
 func escape(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(Clean(text))) // writing to a Builder cannot fail
+	_ = xml.EscapeText(&b, []byte(terminal.Clean(text))) // writing to a Builder cannot fail
 	return b.String()
 }
 
@@ -116,7 +116,7 @@ func fit(text string, size, width float64) string {
 // paragraph writes a text over the width of the sheet, in at most most lines.
 func (s *sheet) paragraph(text string, most int, w words) {
 	const letters = 145 // letters of body size in the width of a sheet
-	lines := terminal.Wrap(Clean(text), letters)
+	lines := terminal.Wrap(terminal.Clean(text), letters)
 	for i, l := range lines[:min(len(lines), most)] {
 		if i == most-1 && len(lines) > most {
 			l += " …"

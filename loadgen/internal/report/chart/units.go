@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/digits"
-	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -203,7 +202,3 @@ func three(v float64) string {
 	}
 	return s
 }
-
-// Clean makes untrusted text safe to show. The result is one line. It has no control characters, which could rewrite
-// a terminal, and no characters that reverse the reading direction.
-func Clean(s string) string { return terminal.Clean(s) }

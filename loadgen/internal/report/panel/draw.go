@@ -79,7 +79,7 @@ func (a artist) draw(answers []answer) picture {
 	var lines []line
 	for _, x := range answers {
 		if x.err != nil {
-			out.Note = "A query failed: " + chart.Clean(x.err.Error()) + "."
+			out.Note = "A query failed: " + terminal.Clean(x.err.Error()) + "."
 		}
 		for _, s := range x.series {
 			if l := chart.NewLine(name(x.query.Legend, s.Labels), a.sample(s.Points)); l.PeakAt >= 0 {
@@ -111,7 +111,7 @@ func (a artist) draw(answers []answer) picture {
 func nothing(answers []answer) string {
 	for _, a := range answers {
 		if a.err != nil {
-			return "The query failed: " + chart.Clean(a.err.Error()) + "."
+			return "The query failed: " + terminal.Clean(a.err.Error()) + "."
 		}
 	}
 	return cmp.Or(answers[0].panel.NoData(), "Nothing was recorded.")
@@ -261,7 +261,7 @@ var placeholder = regexp.MustCompile(`\{\{\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*\}\}`)
 
 // name replaces the placeholders in a legend by the labels of a series.
 func name(legend string, labels map[string]string) string {
-	s := chart.Clean(placeholder.ReplaceAllStringFunc(legend, func(m string) string {
+	s := terminal.Clean(placeholder.ReplaceAllStringFunc(legend, func(m string) string {
 		return labels[placeholder.FindStringSubmatch(m)[1]]
 	}))
 	return terminal.Shorten(cmp.Or(s, "(no label)"), 60)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
@@ -43,7 +44,7 @@ func (out *picture) table(answers []answer) {
 	for _, c := range append(slices.Sorted(maps.Keys(columns)), "Value") {
 		if !slices.Contains(out.Hidden, c) {
 			shown = append(shown, c)
-			out.Head = append(out.Head, cmp.Or(out.Renamed[c], chart.Clean(c)))
+			out.Head = append(out.Head, cmp.Or(out.Renamed[c], terminal.Clean(c)))
 		}
 	}
 	for _, r := range rows {
@@ -52,7 +53,7 @@ func (out *picture) table(answers []answer) {
 			if c == "Value" {
 				texts = append(texts, chart.Grafana(out.Unit, r.value))
 			} else {
-				texts = append(texts, chart.Clean(r.labels[c]))
+				texts = append(texts, terminal.Clean(r.labels[c]))
 			}
 		}
 		out.Rows = append(out.Rows, texts)

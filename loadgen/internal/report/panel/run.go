@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -44,10 +44,10 @@ func RunOf(r result.Result, events []result.Event, scrape time.Duration) Run {
 		run.Start, run.End = phases[0].Start, phases[len(phases)-1].End
 	}
 	for _, p := range phases {
-		run.Phases = append(run.Phases, Mark{chart.Clean(p.Name), p.Start, p.End})
+		run.Phases = append(run.Phases, Mark{terminal.Clean(p.Name), p.Start, p.End})
 	}
 	for _, f := range timeline.Of(events).Faults {
-		run.Causes = append(run.Causes, Cause{Mark: Mark{chart.Clean(f.Kind), f.Begin, f.EndOr(run.End)}, Of: kindsOf(f.On)})
+		run.Causes = append(run.Causes, Cause{Mark: Mark{terminal.Clean(f.Kind), f.Begin, f.EndOr(run.End)}, Of: kindsOf(f.On)})
 	}
 	return run
 }
