@@ -40,19 +40,19 @@ type Page struct {
 	structs  map[string]*ast.StructType
 	comments map[string]string
 	written  []string
-	fields   map[string]field
+	fields   map[string][]field // by key
 	out      bytes.Buffer
 	errs     []error
 }
 
-// field is the first description of a field on a page: the type that the field belongs to, the text for the field's type, and
-// the meaning.
+// field is a description of a field on a page: the type that the field belongs to, the text for the field's type, and the
+// meaning.
 type field struct{ of, text, meaning string }
 
 // Read parses the named structs of the Go package in dir, or all structs if there are no names.
 func (p *Page) Read(dir string, names ...string) error {
 	if p.structs == nil {
-		p.structs, p.comments, p.fields = map[string]*ast.StructType{}, map[string]string{}, map[string]field{}
+		p.structs, p.comments, p.fields = map[string]*ast.StructType{}, map[string]string{}, map[string][]field{}
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -129,8 +129,12 @@ func (p *Page) table(name string) {
 	rows := rows{again: map[string][]string{}}
 	p.rows(name, name, &rows)
 	rows.endLine(&p.out)
+	var again []string
 	for _, of := range slices.Sorted(maps.Keys(rows.again)) {
-		fmt.Fprintf(&p.out, "- as in [%s](#%s): %s\n", of, strings.ToLower(of), strings.Join(rows.again[of], ", "))
+		again = append(again, fmt.Sprintf("[%s](#%s): %s", of, strings.ToLower(of), strings.Join(rows.again[of], ", ")))
+	}
+	if len(again) > 0 {
+		fmt.Fprintf(&p.out, "- as in %s\n", strings.Join(again, "; "))
 	}
 	for _, n := range rows.next {
 		if !slices.Contains(p.written, n) {
@@ -184,13 +188,12 @@ func (p *Page) rows(name, owner string, rows *rows) {
 		if inner != "" {
 			rows.next = append(rows.next, inner)
 		}
-		first, known := p.fields[key]
-		if known && first.of != owner && first.text == text && first.meaning != "" && (meaning == "" || meaning == first.meaning) {
-			rows.again[first.of] = append(rows.again[first.of], label)
+		if of := p.describedIn(key, owner, text, meaning); of != "" {
+			rows.again[of] = append(rows.again[of], label)
 			continue
 		}
-		if !known || first.meaning == "" {
-			p.fields[key] = field{of: owner, text: text, meaning: meaning}
+		if meaning != "" {
+			p.fields[key] = append(p.fields[key], field{of: owner, text: text, meaning: meaning})
 		}
 		switch {
 		case meaning != "":
@@ -202,6 +205,18 @@ func (p *Page) rows(name, owner string, rows *rows) {
 			rows.plain = append(rows.plain, label+p.inBrackets(text))
 		}
 	}
+}
+
+// describedIn returns another type whose list already describes this field, or "". A field without a comment has the meaning of
+// the first field with its key. A meaning of one word is not linked but repeated.
+func (p *Page) describedIn(key, owner, text, meaning string) string {
+	for i, f := range p.fields[key] {
+		same := f.meaning == meaning && strings.Contains(meaning, " ")
+		if f.of != owner && f.text == text && (same || meaning == "" && i == 0) {
+			return f.of
+		}
+	}
+	return ""
 }
 
 // inBrackets returns the text that the page shows after a field's name: the field's type in parentheses, or "" if the page

@@ -62,7 +62,7 @@ func listAlerts(w io.Writer, all []alerts.Alert, output *commandline.Output) err
 	var list []listedAlert
 	for _, a := range all {
 		list = append(list, listedAlert{
-			Alert: a.Alert, Severity: a.Labels["severity"], Component: a.Labels["component"], Proof: a.Run, FloorSeconds: a.Floor(scrape, 0).Seconds(),
+			Alert: a.Alert, Severity: a.Labels["severity"], Component: a.Labels["component"], Proof: a.Run, FloorSeconds: a.FiresWithin(scrape, 0).Seconds(),
 			Smallest: a.Smallest, Expr: a.Expr, ForSeconds: time.Duration(a.For).Seconds(), Runbook: a.Annotations["runbook"],
 		})
 	}
@@ -70,7 +70,7 @@ func listAlerts(w io.Writer, all []alerts.Alert, output *commandline.Output) err
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "ALERT\tSEVERITY\tPROOF\tFLOOR\tSMALLEST FAULT")
 		for _, a := range all {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", a.Alert, a.Labels["severity"], a.Run, a.Floor(scrape, 0), a.Smallest)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", a.Alert, a.Labels["severity"], a.Run, a.FiresWithin(scrape, 0), a.Smallest)
 		}
 		return t.Flush()
 	})

@@ -24,7 +24,7 @@ type chart struct {
 func (c *chart) flags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.list, "charts", false, "list the charts of the report by name, and judge nothing")
 	cmd.Flags().StringVar(&c.name, "chart", "", "write the chart with this `name` as a standalone SVG, and judge nothing")
-	cmd.Flags().StringVar(&c.file, "svg", "", "`file` for --chart (default standard output)")
+	cmd.Flags().StringVar(&c.file, "svg", "", "`file` for --chart (default standard output); it replaces only an earlier one")
 }
 
 // check returns an error for flags that would silently do nothing.
@@ -53,7 +53,7 @@ func (c *chart) run(cmd *cobra.Command, dir string, output *commandline.Output) 
 		w := cmd.OutOrStdout()
 		return output.Write(w, all, func() error { return listCharts(w, all) })
 	}
-	if err := checkWritable("--svg", c.file); err != nil {
+	if err := checkWritable("--svg", c.file, `aria-labelledby="title summary"`); err != nil {
 		return err
 	}
 	p, err := judge.Picture(cmd.Context(), dir, c.name)

@@ -8,12 +8,12 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
@@ -67,7 +67,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 }
 
 func printError(stderr io.Writer, err error) {
-	for _, line := range strings.Split(strings.TrimSpace(err.Error()), "\n") {
+	for _, line := range terminal.Problems(err) {
 		fmt.Fprintln(stderr, "loadgen: "+line)
 	}
 }
@@ -85,7 +85,8 @@ for the run.
 Exit codes: 0 every gate passed, 1 a gate failed or the cluster prevented a load
 from reaching its rate, 2 bad usage or a bad scenario, 3 could not judge (no
 gates, no data, busy machine, generator saturated, a rate that could not be
-sent, interrupted), 4 the environment failed.`,
+sent, interrupted), 4 the environment failed (the cluster, a component of the
+control plane, or this machine).`,
 		Example: `  loadgen run rollout-demo
   loadgen run rollout-500 --set nodes.count=100
   loadgen run node-failure-storm --kubeconfig ~/.kube/config`,

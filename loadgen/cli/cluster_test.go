@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +81,44 @@ func TestCleanupAfterAKilledRun(t *testing.T) {
 	}
 	startLoadgen(t, "cleanup", "--kubeconfig", kubeconfig, "--yes").wantExit(0)
 	wantNothingLeft(t, kubeconfig)
+}
+
+// If the finalizer of another program keeps an object, the run says so and ends with exit code 4. It names the object and
+// the command that removes the finalizer.
+func TestObjectThatAFinalizerKeepsIsNamed(t *testing.T) {
+	useSharedPlane(t)
+	file := filepath.Join(t.TempDir(), "kept.yaml")
+	err := os.WriteFile(file, []byte(`apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: kept
+record: {interval: 1s}
+objects:
+  - templates:
+      - object: {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: sgx-kept, finalizers: [example.com/keep]}, value: 5}
+phases:
+  - {name: only, for: 1s, load: [{name: list, kind: requests, verb: list, resource: configmaps, rate: 5/s}]}
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
+	dir := filepath.Join(planetest.Dir(t), "run")
+	p := startLoadgen(t, "run", file, "--out", dir, "--kubeconfig", kubeconfig, "--yes")
+	p.awaitLine("not all is removed yet: delete PriorityClass sgx-kept: not gone yet")
+	p.signalUntil(syscall.SIGINT, "interrupted: shutting down cleanly and removing")
+	p.signalUntil(syscall.SIGTERM, "second signal: ")
+	p.wantExit(exitcode.Environment)
+	left := readResult(t, dir).Run.Left
+	_, command, found := strings.Cut(left, "finalizers block the deletion of sgx-kept (example.com/keep): `kubectl ")
+	command, _, _ = strings.Cut(command, "`")
+	if last := p.said[len(p.said)-1]; !found || last != "loadgen: "+left {
+		t.Fatalf("the last line is\n%s\nwhat is left:\n%s", last, left)
+	}
+	kubectl(t, strings.Fields(strings.ReplaceAll(command, "'", ""))...)
+	if all := kubectl(t, "get", "priorityclasses", "-o", "name"); strings.Contains(all, "sgx-kept") {
+		t.Errorf("left behind:\n%s", all)
+	}
+	removeLeft(t, left)
 }
 
 func wantNothingLeft(t *testing.T, kubeconfig string) {

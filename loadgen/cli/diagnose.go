@@ -84,7 +84,9 @@ cause or too little was recorded to tell.`,
 				show := func(d result.Diagnosis) error {
 					return output.WriteEach(cmd.OutOrStdout(), d, func() error { return writeDiagnosis(cmd.OutOrStdout(), d) })
 				}
-				return follow(cmd.Context(), liveEvery, diagnose, show, func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "loadgen:", err) })
+				return follow(cmd.Context(), liveEvery, diagnose, show, func(err error) {
+					fmt.Fprintf(cmd.ErrOrStderr(), "loadgen: %v; trying again every %s\n", err, liveEvery)
+				})
 			}
 			d, err := diagnose(cmd.Context())
 			if err != nil {

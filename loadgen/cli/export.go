@@ -65,7 +65,7 @@ storage.tsdb.out_of_order_time_window.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Format, "format", "", "`format`: openmetrics, blocks or remote-write")
-	flags.StringVar(&out, "out", "", "`file` for openmetrics (default standard output), directory for blocks")
+	flags.StringVar(&out, "out", "", "new or empty `file` for openmetrics (default standard output), directory to which blocks are added")
 	flags.StringToStringVar(&o.Labels, "label", nil, "`label` to add to each series, for example cluster=lab (repeatable)")
 	flags.Lookup("label").DefValue = ""
 	flags.StringVar(&o.Start, "start", "", "`time` of the first sample, for example 90s (since the first scrape), 14:00:00 (UTC) or 2026-11-21T14:00:00Z")

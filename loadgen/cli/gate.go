@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +53,7 @@ nothing else is judged does not pass.
   loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --allow-no-data KubeAPIErrorBudgetBurn`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(sum.check(), checkWritable("--junit", junit)); err != nil {
+			if err := errors.Join(sum.check(), checkWritable("--junit", junit, `<testsuites name="stormglass"`)); err != nil {
 				return err
 			}
 			if len(rules) == 0 {
@@ -73,19 +74,28 @@ nothing else is judged does not pass.
 	}
 	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus rules (repeatable)")
 	cmd.Flags().StringArrayVar(&allowed, "allow-no-data", nil, "`rule` or gate that may have no data (repeatable)")
-	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit")
+	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit; it replaces only an earlier one")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)
 	return cmd
 }
 
-// checkWritable checks, before the work, that the file of a flag can be written. It does not leave a file that did not exist
-// before.
-func checkWritable(flag, file string) error {
+// checkWritable checks, before the work, that the file of a flag can be written. It refuses a file with other contents than an
+// earlier output of the flag, which has the text mark in its first kilobyte. It does not leave a file that did not exist before.
+func checkWritable(flag, file, mark string) error {
 	if file == "" {
 		return nil
 	}
-	_, missing := os.Stat(file)
+	info, missing := os.Stat(file)
+	if missing == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		head, err := firstKilobyte(file)
+		if err != nil {
+			return exitcode.Usagef("%s: %w (name a file that can be written)", flag, err)
+		}
+		if !bytes.Contains(head, []byte(mark)) {
+			return exitcode.Usagef("%s: %s exists, and loadgen did not write it with this flag (choose another file, or remove it)", flag, file)
+		}
+	}
 	f, err := openOutput(flag, file, os.O_CREATE)
 	if err != nil {
 		return err
@@ -95,6 +105,15 @@ func checkWritable(flag, file string) error {
 		err = errors.Join(err, os.Remove(file))
 	}
 	return err
+}
+
+func firstKilobyte(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 1<<10))
 }
 
 // openOutput opens the file of a flag for writing. If the file is a pipe without a reader, it returns an error instead of

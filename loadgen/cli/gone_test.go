@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bufio"
+	"encoding/json"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -97,12 +100,12 @@ func (w *wire) cut() {
 	w.conns = nil
 }
 
-// lostRun starts a run against the shared plane and cuts its wire.
-func lostRun(t *testing.T) (w *wire, p *loadgenProcess, dir string) {
+// lostRun starts a run against the shared plane and cuts its wire. more are further arguments of the run.
+func lostRun(t *testing.T, more ...string) (w *wire, p *loadgenProcess, dir string) {
 	t.Helper()
 	w, kubeconfig := newWire(t)
 	dir = filepath.Join(planetest.Dir(t), "run")
-	p = startLoadgen(t, "run", "testdata/short.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--set", "phases.only.for=10m")
+	p = startLoadgen(t, append([]string{"run", "testdata/short.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--set", "phases.only.for=10m"}, more...)...)
 	p.awaitLine("phase only")
 	w.cut()
 	return w, p, dir
@@ -124,6 +127,47 @@ func TestLostClusterEndsRun(t *testing.T) {
 	wantNothingLeft(t, plane.Cluster().Kubeconfigs["admin"])
 }
 
+// If the cluster stays away, the run ends by itself. The live page says that it has failed, the report gives the loss as
+// the reason, and the printed command removes the objects later.
+func TestClusterThatStaysAwayEndsRun(t *testing.T) {
+	useSharedPlane(t)
+	w, p, dir := lostRun(t, "--web")
+	_, url, found := strings.Cut(strings.Join(p.said, " "), "live page at ")
+	if url, _, _ = strings.Cut(url, " "); !found {
+		t.Fatalf("no live page:\n%s", strings.Join(p.said, "\n"))
+	}
+	answer, err := http.Get(url + "events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var last struct {
+		Word, Phase string
+		Final       bool
+	}
+	for events := bufio.NewScanner(answer.Body); !last.Final && events.Scan(); {
+		if text, ok := strings.CutPrefix(events.Text(), "data: "); ok {
+			if err := json.Unmarshal([]byte(text), &last); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if last.Word != "FAILED" || last.Phase != "" || !last.Final {
+		t.Errorf("the last state of the page is %+v", last)
+	}
+	if report, err := http.Get(url); err == nil { // the run waits some seconds for this request
+		report.Body.Close()
+	}
+	p.wantExit(4)
+	r := readResult(t, dir)
+	want := "the environment failed: cluster stormglass (https://" + w.addr + ") can no longer be reached: connection refused since "
+	if !strings.HasPrefix(r.Reasons[0], want) {
+		t.Errorf("the first reason is %q, want %q", r.Reasons[0], want)
+	}
+	w.mend()
+	removeLeft(t, r.Run.Left)
+}
+
 // The second signal skips the clean-up: the report is written, and the last line
 // names the remaining objects and the command that removes them.
 func TestSecondSignalStillWritesReport(t *testing.T) {
@@ -138,9 +182,15 @@ func TestSecondSignalStillWritesReport(t *testing.T) {
 	if last := p.said[len(p.said)-1]; last != "loadgen: "+left || !strings.Contains(last, "connection refused") {
 		t.Errorf("the last line is\n%s\nnot what is left:\n%s", last, left)
 	}
+	w.mend()
+	removeLeft(t, left)
+}
+
+// removeLeft removes the objects and the lock that a run left on the shared plane, by the command in the run's last line.
+func removeLeft(t *testing.T, left string) {
+	t.Helper()
 	_, command, _ := strings.Cut(left, "`loadgen ")
 	command, _, _ = strings.Cut(command, "`")
-	w.mend()
 	startLoadgen(t, append(strings.Fields(command), "--yes")...).wantExit(0)
 	wantNothingLeft(t, plane.Cluster().Kubeconfigs["admin"])
 }

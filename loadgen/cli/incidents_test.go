@@ -118,14 +118,14 @@ func (small small) run(t *testing.T) {
 	if name == "stacked-etcd" { // the incident needs a real disk
 		dir = filepath.Join(t.TempDir(), "run")
 	}
-	args := []string{"run", "--controlplane", plane.Binary, name, "--out", dir}
+	args := []string{"run", "--controlplane", plane.Binary, name}
 	if small.variant != "" {
 		args = append(args, "--variant", small.variant)
 	}
 	for _, set := range small.set {
 		args = append(args, "--set", set)
 	}
-	p := startLoadgen(t, args...)
+	p := startLoadgen(t, slices.Concat(args, []string{"--out", dir})...)
 	if code := p.wait(); code != 0 && code != 1 && code != 3 {
 		t.Fatalf("exit code %d\n%s", code, strings.Join(p.said, "\n"))
 	}
@@ -133,6 +133,7 @@ func (small small) run(t *testing.T) {
 		diagnosed(t, dir, kinds)
 	}
 	r := readResult(t, dir)
+	wantAsForetold(t, dir, args, r)
 	if len(r.Gates) == 0 {
 		t.Error("no gate was judged")
 	}

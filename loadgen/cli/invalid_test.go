@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -12,7 +13,9 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/goldenscript"
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected errors in testdata/invalid")
@@ -61,19 +64,94 @@ func TestValidateReadsStandardInput(t *testing.T) {
 	}
 }
 
-// A device or a pipe is refused at once, wherever a file is named.
+// withTemplate is a scenario with the objects in FILE.
+const withTemplate = "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: x\nobjects: [{templates: [{file: FILE}]}]\n" +
+	"phases: [{name: p, for: 10s, load: [{kind: requests, verb: list, resource: configmaps, rate: 5/s}]}]\ngates: [{name: g, objective: request-latency, max: 5s}]\n"
+
+// A FIFO, a device or a directory in place of a file is refused at once and in one line by each command that takes a path, and
+// wherever a file names another file. Without the checks, commands wait for a writer of the FIFO.
 func TestOnlyRegularFilesAreRead(t *testing.T) {
+	const usage, environment = exitcode.Usage, exitcode.Environment
+	commands := map[string]int{
+		"validate special": usage, "validate -f special": usage, "validate object.yaml": usage, "validate kustomized.yaml": usage, "validate kustomized-base.yaml": usage,
+		"run ./special": usage, "run rollout-demo --kubeconfig special --out out -q": environment, "run rollout-demo --controlplane special --out out -q": environment,
+		"run api-mix --abort-rules special --abort-on alert=X --dry-run":                                          usage,
+		"run api-mix --kubeconfig k.yaml --prometheus http://127.0.0.1:1 --prometheus-http-config special --yes":  usage,
+		"export RUN --format remote-write --remote-write http://127.0.0.1:1/x --remote-write-header-file special": usage,
+		"export RUN --format remote-write --remote-write http://127.0.0.1:1/x --remote-write-http-config special": usage,
+
+		"ab ci-gate --a special --dry-run": usage, "ab ci-gate --b special --dry-run": usage, "ab ci-gate --against special --dry-run": usage,
+		"ab ci-gate --b nodes.count=5 --controlplane special --out out -q":               environment,
+		"capacity capacity-writes --a special --b controlPlane.etcd.members=3 --dry-run": usage,
+		"capacity capacity-writes --b special --dry-run":                                 usage,
+		"capacity capacity-writes --controlplane special --out out -q":                   environment,
+		"capacity compare special special":                                               usage,
+
+		"nodes --count 1 --controlplane special -q": environment, "nodes --count 1 --kubeconfig special -q": environment,
+		"cleanup --kubeconfig special -q": environment, "cleanup --kubeconfig k.yaml --certificate-authority special -q": environment,
+		"worker --coordinator 127.0.0.1:1 --ca special --token special --index 0": usage,
+
+		"import clusterloader2 special": usage, "import clusterloader2 module.yaml": usage, "import clusterloader2 include.yaml": usage, "import clusterloader2 bundle.yaml": usage,
+		"import clusterloader2 bundle.yaml --testoverrides special": usage,
+		"import kube-burner special":                                usage, "import kube-burner template.yaml": usage, "import kube-burner jobs.yaml --user-data special": usage,
+		"import kube-burner jobs.yaml --alert-profile special": usage, "import kube-burner jobs.yaml --metrics-profile special": usage,
+		"import kwok special": usage,
+
+		"record audit special --out x.trace": usage, "record simkube special --out x.trace": usage, "record compare special special": usage,
+
+		"report special": usage, "diagnose special": usage, "gate special --rules k.yaml": usage, "gate RUN --rules special": usage, "compare special special": usage,
+		"trend special": usage, "alerts prove special": usage, "query special up": usage, "serve special": usage, "export special --format openmetrics": usage,
+		"baseline save main special": usage, "baseline show main --baselines special": usage, "baseline list --baselines special": usage,
+	}
+	const jobs = "jobs:\n- {name: j, jobIterations: 2, qps: 10, burst: 10, namespace: n, objects: [{objectTemplate: FILE, replicas: 1}]}\n"
+	files := map[string]string{
+		"object.yaml": strings.ReplaceAll(withTemplate, "FILE", "special"), "kustomized.yaml": strings.ReplaceAll(withTemplate, "FILE", "overlay"), "kustomized-base.yaml": strings.ReplaceAll(withTemplate, "FILE", "outer"),
+		"overlay/kustomization.yaml": "resources: [cm.yaml]\n", "outer/kustomization.yaml": "resources: [../overlay]\n", "overlay/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'c-{{.Iteration}}'}\n",
+		"module.yaml": "name: x\nsteps: [{module: {path: special}}]\n", "include.yaml": "#{{IncludeFile \"special\"}}\nname: x\nsteps: []\n",
+		"bundle.yaml": "name: x\nnamespace: {number: 1}\ntuningSets: [{name: t, qpsLoad: {qps: 5}}]\nsteps:\n- name: s\n  phases:\n" +
+			"  - {namespaceRange: {min: 1, max: 1}, replicasPerNamespace: 2, tuningSet: t, objectBundle: [{basename: b, objectTemplatePath: special}]}\n",
+		"template.yaml": strings.ReplaceAll(jobs, "FILE", "special"), "jobs.yaml": strings.ReplaceAll(jobs, "FILE", "overlay/cm.yaml"),
+		"k.yaml": "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n",
+	}
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{pipe, os.DevNull, t.TempDir()} {
-		for _, args := range [][]string{{"validate", file}, {"run", file}, {"run", "rollout-demo", "--kubeconfig", file}, {"cleanup", "--kubeconfig", file}} {
-			var stdout, stderr bytes.Buffer
-			code := execute(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
-			if code == 0 || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), file+": ") || !strings.Contains(stderr.String(), " file") {
-				t.Errorf("%v: exit code %d, %s", args, code, stderr.String())
+	run := archivetest.SoundRun(t)
+	t.Setenv("GOGC", "100") // otherwise record audit changes it for all tests
+	for kind, file := range map[string]string{"pipe": pipe, "device": "/dev/zero", "directory": t.TempDir()} {
+		t.Run(kind, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			for name, text := range files {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+					t.Fatal(err)
+				}
 			}
+			if err := errors.Join(os.Symlink(file, "special"), os.Symlink(file, "overlay/special")); err != nil {
+				t.Fatal(err)
+			}
+			for text, want := range commands {
+				if kind == "directory" && strings.HasPrefix(text, "validate kustomized") {
+					continue // it may have directories
+				}
+				var stdout, stderr bytes.Buffer
+				code := execute(t.Context(), strings.Fields(strings.ReplaceAll(text, "RUN", run)), strings.NewReader(""), &stdout, &stderr)
+				if code != want || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "special") {
+					t.Errorf("%s: exit code %d, want %d and one line:\n%s", text, code, want, stderr.String())
+				}
+			}
+		})
+	}
+}
+
+// A query that would need unbounded memory is refused before its evaluation.
+func TestEndlessQueriesAreRefused(t *testing.T) {
+	run := archivetest.SoundRun(t)
+	for _, more := range []string{"--range=false", "--range"} {
+		var stdout, stderr bytes.Buffer
+		code := execute(t.Context(), []string{"query", run, "max_over_time(max_over_time(up[30d:1ms])[30d:1ms])", more}, strings.NewReader(""), &stdout, &stderr)
+		if code != exitcode.Usage || !strings.Contains(stderr.String(), "the subquery [30d:1ms] has 2592000000 steps") {
+			t.Errorf("%s: exit code %d, %s", more, code, stderr.String())
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A plain Deployment runs on simulated nodes of a bundled plane; on a user's cluster the
-// nodes are tainted, and the printed tolerations put a pod on them.
+// A plain Deployment runs on simulated nodes of a bundled plane, and so do the pods of `kubectl run` and containers of
+// `kubectl debug`. On a user's cluster the nodes are tainted, and the printed tolerations put a pod on them.
 func TestPodsOnSimulatedNodes(t *testing.T) {
 	useSharedPlane(t)
 	own := plane.Cluster().Kubeconfigs["admin"]
@@ -29,6 +29,14 @@ func TestPodsOnSimulatedNodes(t *testing.T) {
 		kubectl(t, "create", "deployment", "plain", "--image=none", "--replicas=3")
 		kubectl(t, "rollout", "status", "deployment/plain", "--timeout=120s")
 		kubectl(t, "delete", "deployment", "plain", "--wait", "--cascade=foreground")
+		if out := kubectl(t, "run", "once", "--rm", "-i", "--restart=Never", "--image=none"); !strings.Contains(out, `pod "once" deleted`) {
+			t.Errorf("a pod that runs once: %s", out)
+		}
+		kubectl(t, "run", "debugged", "--image=none")
+		kubectl(t, "wait", "pod/debugged", "--for=condition=Ready", "--timeout=120s")
+		kubectl(t, "debug", "debugged", "--image=none", "--", "true")
+		kubectl(t, "wait", "pod/debugged", "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.running.startedAt}", "--timeout=120s")
+		kubectl(t, "delete", "pod", "debugged", "--wait")
 		stop(t, p)
 	})
 	t.Run("on a user's cluster", func(t *testing.T) {

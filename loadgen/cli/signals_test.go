@@ -1,9 +1,17 @@
 package cli
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 )
 
 func TestSignalCount(t *testing.T) {
@@ -29,4 +37,75 @@ func TestSignalCount(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
+}
+
+// The first SIGTERM ends a command that waits for its input, for a reader of its output, or for clients.
+func TestFirstSignalEndsCommands(t *testing.T) {
+	run := archivetest.SoundRun(t)
+	for command, want := range map[string]int{
+		"validate -": exitcode.NoData, "run -": exitcode.NoData, "record audit - --out OUT": exitcode.NoData, "schema": exitcode.NoData, "serve RUN": exitcode.Pass,
+	} {
+		t.Run(command, func(t *testing.T) {
+			p := newLoadgen(t, strings.Fields(strings.NewReplacer("RUN", run, "OUT", filepath.Join(t.TempDir(), "x.trace")).Replace(command))...)
+			stdin, err := p.cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stdout, err := p.cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.start()
+			if strings.Contains(command, " -") { // the command runs if it has read what does not fit into the pipe
+				_, err = stdin.Write(bytes.Repeat([]byte("# nothing\n"), 200_000))
+			} else { // the schema does not fit into the pipe
+				_, err = stdout.Read(make([]byte, 1))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			p.wantExit(want)
+		})
+	}
+}
+
+// The first SIGTERM also ends kubectl and the processes that it started.
+func TestFirstSignalEndsKubectl(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range map[string]string{
+		"s.yaml": strings.ReplaceAll(withTemplate, "FILE", "overlay"), "overlay/kustomization.yaml": "",
+		"bin/kubectl": "#!/bin/sh\necho started > " + at("started") + "\ncat " + at("silent") + "\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(at(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at(name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"started", "silent"} {
+		if err := syscall.Mkfifo(at(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	started, err := os.OpenFile(at("started"), os.O_RDWR, 0) // for reading alone, it would wait for kubectl
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer started.Close()
+	p := newLoadgen(t, "validate", at("s.yaml"))
+	p.cmd.Env = append(os.Environ(), "PATH="+at("bin")+":/usr/bin:/bin")
+	p.start()
+	if _, err := started.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.wantExit(exitcode.NoData)
+	awaitNoProcess(t, dir)
 }

@@ -27,7 +27,7 @@ Use trend for a history of nightly runs, and ` + "`loadgen ab`" + ` for a pull r
   loadgen trend baselines/nightly --html trend.html`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkWritable("--html", html); err != nil {
+			if err := checkWritable("--html", html, `name="generator" content="Stormglass"`); err != nil {
 				return err
 			}
 			t, err := ab.Trend(cmd.Context(), args)
@@ -49,7 +49,7 @@ Use trend for a history of nightly runs, and ` + "`loadgen ab`" + ` for a pull r
 			})
 		},
 	}
-	cmd.Flags().StringVar(&html, "html", "", "`file` for a page with a chart of each figure")
+	cmd.Flags().StringVar(&html, "html", "", "`file` for a page with a chart of each figure; it replaces only an earlier one")
 	output = commandline.AddOutput(cmd)
 	return cmd
 }

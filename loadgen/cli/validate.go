@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -47,7 +48,7 @@ component accepts a combination of flags, and which resources your own cluster h
 				return err
 			}
 			for _, w := range append(scenarioWarnings(s), run.MissingReleases(cmd.Context(), s, "")...) {
-				fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: warning: "+w)
+				fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: warning: "+terminal.Clean(w))
 			}
 			variants := ""
 			if n := len(s.Variants); n > 0 {
@@ -117,7 +118,7 @@ func readScenario(cmd *cobra.Command, nameOrFile string, sets []string) (s *scen
 	if nameOrFile == "-" {
 		s, err = scenario.ReadStdin(cmd.Context(), cmd.InOrStdin(), sets)
 	} else {
-		s, err = scenario.Read(nameOrFile, sets)
+		s, err = scenario.ReadContext(cmd.Context(), nameOrFile, sets)
 	}
 	if err != nil {
 		return nil, exitcode.UsageError(err)

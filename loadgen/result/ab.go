@@ -38,15 +38,15 @@ type AB struct {
 	A        Side      `json:"a"`
 	B        Side      `json:"b"`
 	Plan     Plan      `json:"plan"`
-	// Answer: "regressed" if any gated figure regressed. Else "could not tell" if that is the answer for a gated figure, or
-	// if there are no gated figures or pairs. Else "improved" if a gated figure improved. Else "not regressed"
+	// Answer: "regressed", "could not tell", "improved" or "not regressed" ([rules](comparing.md#answers)); "could not
+	// tell" also if there are no gated figures or no pairs
 	Answer   Answer     `json:"answer"`
 	ExitCode int        `json:"exitCode"` // 0 not regressed or improved, 1 regressed, 3 could not tell, 4 the environment failed
 	Reasons  []string   `json:"reasons"`  // reasons for the exit code, and how many runs did not pass
 	Notes    []string   `json:"notes,omitempty"`
 	Sets     *Sets      `json:"sets,omitempty"` // only if recorded runs are compared without pairs
 	Pairs    []Pair     `json:"pairs"`          // in order, including pairs thrown away
-	Thrown   int        `json:"thrown"`         // number of pairs thrown away
+	Thrown   int        `json:"thrown"`         // pairs thrown away
 	Figures  []ABFigure `json:"figures"`        // gated figures (those that decide the answer) first
 }
 
@@ -72,7 +72,7 @@ type Side struct {
 	// ControlPlane: path of the controlplane binary; absent: the same binary as for a single run
 	ControlPlane string   `json:"controlPlane,omitempty"`
 	Revision     string   `json:"revision,omitempty"` // the commit that the binary was built from
-	Versions     Versions `json:"versions,omitzero"`  // versions of the side's first run
+	Versions     Versions `json:"versions,omitzero"`  // versions in the side's first run
 	Baseline     string   `json:"baseline,omitempty"` // directory of A's runs, if they were recorded earlier
 	// Digest: SHA-256 of this side's scenario, with its settings
 	Digest string `json:"digest,omitempty"`
@@ -82,7 +82,7 @@ type Side struct {
 
 // Plan holds the parameters by which pairs are judged ([method](comparing.md#answers)).
 type Plan struct {
-	Looks []Look `json:"looks"` // numbers of pairs after which the comparison may end, in ascending order
+	Looks []Look `json:"looks"` // in ascending order
 	// Change: the smallest mean change that counts as a change; 0.05 is 5%
 	Change float64 `json:"change"`
 	// Margin: a figure has not regressed if the upper bound of its change is below this
@@ -128,17 +128,17 @@ type Pair struct {
 
 // Member is one run of a comparison.
 type Member struct {
-	Dir     string             `json:"dir"`              // run directory, relative to the comparison's directory
-	Verdict Verdict            `json:"verdict"`          // verdict of the run
+	Dir     string             `json:"dir"`              // relative to the comparison's directory
+	Verdict Verdict            `json:"verdict"`          // of the run
 	Values  map[string]float64 `json:"values,omitempty"` // figures by name, without figures that have no data
-	// AtLeast: figures whose value is a lower bound, because the measured process had not ended or a phase had no data
+	// AtLeast: figures whose value is a lower bound, as in [Gate](#gate)
 	AtLeast  []string `json:"atLeast,omitempty"`
 	Unfit    []string `json:"unfit,omitempty"`   // bounds that the generator exceeded
 	Ungated  bool     `json:"ungated,omitempty"` // the run did not pass only because the scenario has no gates
 	Seconds  float64  `json:"seconds"`           // total length of the run's phases
-	CPUs     int      `json:"cpus"`              // number of CPUs of the machine
+	CPUs     int      `json:"cpus"`              // of the machine
 	Machine  *Machine `json:"machine,omitempty"`
-	Versions Versions `json:"versions"` // versions of the programs in the run
+	Versions Versions `json:"versions"` // of the programs in the run
 }
 
 // Statistic names how the values of several runs are combined into one.
@@ -164,10 +164,10 @@ type ABFigure struct {
 	Advice     string   `json:"advice,omitempty"` // why the figure is not gated
 	Answer     Answer   `json:"answer"`           // "regressed", "not regressed", "improved" or "could not tell"
 	Detail     string   `json:"detail,omitempty"` // why the answer is "could not tell"
-	Pairs      int      `json:"pairs"`            // number of pairs that the answer is based on
-	// Statistic: how a and b are computed from the pairs: "geometric mean", "mean" or "mean with weights 1/A". change is
-	// then the change from a to b. Absent in files of older versions: there a and b are medians, and change is not the
-	// change between them
+	Pairs      int      `json:"pairs"`            // pairs that the answer is based on
+	// Statistic: how a and b are computed from the pairs: "geometric mean", "mean" or "mean with weights 1/A"; change
+	// is from a to b. Absent in files of older versions: there a and b are medians, and change is not the change
+	// between them
 	Statistic Statistic `json:"statistic,omitempty"`
 	A         *float64  `json:"a"`
 	B         *float64  `json:"b"`
@@ -175,7 +175,7 @@ type ABFigure struct {
 	MedianB   *float64  `json:"medianB,omitempty"`
 	Change    *float64  `json:"change"`   // B/A - 1, or A/B - 1 for a figure that is better when higher
 	Low       *float64  `json:"low"`      // lower bound of change, at the plan's confidence
-	High      *float64  `json:"high"`     // upper bound of change, at the plan's confidence
+	High      *float64  `json:"high"`     // upper bound of change
 	Spread    *float64  `json:"spread"`   // standard deviation of ln(B/A), or of the differences as shares of A
 	T         *float64  `json:"t"`        // t statistic of the changes
 	Critical  *float64  `json:"critical"` // critical value for t

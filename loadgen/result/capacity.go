@@ -43,9 +43,8 @@ type Capacity struct {
 	Median    *float64   `json:"median"`    // median of the capacity
 	High      *float64   `json:"high"`      // upper end of that interval
 	Held      *float64   `json:"held"`      // the highest load of a good trial
-	Confirmed *Confirmed `json:"confirmed"` // the load that was tried again at the end; null: none yet
-	// GaveWay: gates that failed in bad trials, or other reasons. Sorted by their lowest load, then by their number of
-	// trials
+	Confirmed *Confirmed `json:"confirmed"` // null: none yet
+	// GaveWay: sorted by their lowest load, then by their number of trials
 	GaveWay []GaveWay `json:"gaveWay"`
 	// Bottleneck: the resource that limited the most bad trials; null: no resource was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
@@ -58,8 +57,8 @@ type Capacity struct {
 	PlaneDigest string `json:"planeDigest,omitempty"`
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
-	// EndedAt: loads at which a trial did not begin or finish: the control plane exited by itself, a load's objects were not
-	// created, or the first phase did not begin. If it happens again at the same load, the trial is bad
+	// EndedAt: loads at which a trial did not begin or finish: the control plane exited by itself, a load's objects
+	// were not created, or the first phase did not begin. If it happens there again, the trial is bad
 	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
@@ -73,7 +72,7 @@ type GaveWay struct {
 type Use struct {
 	Resource  string  `json:"resource"`            // name of the resource
 	What      string  `json:"what"`                // the resource in words
-	Component string  `json:"component,omitempty"` // the component that the resource belongs to
+	Component string  `json:"component,omitempty"` // the component of the resource
 	Share     float64 `json:"share"`               // 1: fully used
 }
 

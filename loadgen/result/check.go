@@ -22,6 +22,8 @@ func (r *Run) Check() error {
 	switch {
 	case r.ID == "":
 		return errors.New("it has no id")
+	case !isName(r.ID):
+		return fmt.Errorf("the id %q is not a name", r.ID)
 	case r.Started.IsZero():
 		return errors.New("it does not say when the run started")
 	case !r.Ended.IsZero():
@@ -221,15 +223,18 @@ func (c *Comparison) Check() error {
 	return nil
 }
 
-// isName reports whether the name of a variant can be the name of a directory.
+// isName reports whether the name of a variant or the id of a run can be the name of a directory.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
 }
 
-// Check returns an error if r has another schema version or invalid measurements.
+// Check returns an error if r has another schema version, the id of the run is not a name, or the measurements are invalid.
 func (r *Result) Check() error {
-	if r.Schema != Schema {
+	switch id := r.Run.ID; {
+	case r.Schema != Schema:
 		return fmt.Errorf("schema %q, not %q", r.Schema, Schema)
+	case id != "" && !isName(id): // without run.json, the id is unknown
+		return fmt.Errorf("run.id %q is not a name", id)
 	}
 	return r.Measurements.Check()
 }

@@ -1,14 +1,14 @@
 package result
 
-// Action holds the work of one action on objects in a phase. Only an action that has a rate, repeats, or starts later than
-// the phase is recorded.
+// Action is the work of one action on objects in a phase. It is recorded only if the action has a rate, repeats, or
+// starts later than the phase.
 type Action struct {
 	Index     int    `json:"index"`               // place in the phase's list of actions, from 0
 	Name      string `json:"name"`                // the action and its resource, such as "patch configmaps"
 	RoundsDue int64  `json:"roundsDue,omitempty"` // rounds of a repeated action that were due
 	// Rounds: rounds that began. A round that is due while the previous one is running is skipped
 	Rounds int64   `json:"rounds"`
-	Rate   float64 `json:"ratePerSecond,omitempty"` // requests per second in the scenario; absent: the action has no rate
+	Rate   float64 `json:"ratePerSecond,omitempty"` // rate in the scenario; absent: no rate
 	// AtOnce: maximum number of requests in flight
 	AtOnce   int   `json:"atOnce,omitempty"`
 	Requests int64 `json:"requests"` // requests due by the end of the phase, in the rounds that began
@@ -25,12 +25,12 @@ type Action struct {
 
 // Delivery compares the work that a load or an action did in a phase with the work that the scenario asks for.
 type Delivery struct {
-	// Name: name of the load; for an action, the action and its resource, such as "patch configmaps"
+	// Name: the load, or the action and its resource, such as "patch configmaps"
 	Name string `json:"name"`
 	Path string `json:"path,omitempty"` // path of an action, such as "phases.churn.actions[0]"
 	// What: "requests", "watches", "operations" (of a history), or "rounds" (of an action)
 	What string `json:"what"`
-	// Asked: watches or rounds that were due by the end of the phase, or requests whose answers were due by then
+	// Asked: watches or rounds due by the end of the phase, or requests whose answers were due by then
 	Asked     int64   `json:"asked"`
 	Done      int64   `json:"done"`                     // how many of asked succeeded
 	AskedRate float64 `json:"askedPerSecond,omitempty"` // rate of the requests that were due
@@ -38,9 +38,8 @@ type Delivery struct {
 	Share     float64 `json:"share"` // share of the work that was done, at most 1
 	// Least: the run does not pass if share is below this; 0: not judged
 	Least float64 `json:"least"`
-	// Limit: what kept the load or action from doing enough: "generator" (its own delay), "asked" (the scenario's
-	// concurrency is too low for its rate), "cluster" (slow or failed answers) or "machine" (slow answers while other
-	// programs kept the machine busy); absent: it did enough, or is not judged
+	// Limit: what kept the share low ([evidence](objectives.md#loads-and-actions-below-their-rate)): "generator",
+	// "asked" (the scenario), "cluster" or "machine"; absent: the share is not low, or not judged
 	Limit string `json:"limit,omitempty"`
 	Why   string `json:"why,omitempty"` // explains limit
 }

@@ -31,7 +31,7 @@ type Diagnosis struct {
 	Limits    []Cause     `json:"limits,omitempty"`  // limits that the growing load reached. They are not causes
 	Symptoms  []Evidence  `json:"symptoms"`          // symptoms without a known cause. A failed gate is a symptom
 	Machine   *MachineUse `json:"machine,omitempty"` // the generator's machine; absent: not recorded
-	// Standing: signs of a cause that also exist in the calm time: they began earlier, or are always present
+	// Standing: signs of a cause that also exist in the calm time
 	Standing []Evidence `json:"standing,omitempty"`
 	// Nearest: the two causes that come closest to explaining the symptoms, if the answer is "unknown"
 	Nearest []Cause  `json:"nearest,omitempty"`

@@ -8,8 +8,8 @@ type History struct {
 	Load      string    `json:"load"`
 	Start     time.Time `json:"start"`     // start of the load; violations are timed from here
 	Registers int       `json:"registers"` // number of ConfigMaps
-	Clients   int       `json:"clients"`   // number of clients, each with its own connection
-	Watchers  int       `json:"watchers"`  // number of watchers. Each watches all registers, over its own connection
+	Clients   int       `json:"clients"`   // each with its own connection
+	Watchers  int       `json:"watchers"`  // each watches all registers, over its own connection
 
 	Writes          HistoryOperations `json:"writes"`          // updates with a resourceVersion
 	Reads           HistoryOperations `json:"reads"`           // consistent reads. A list counts once for each register
@@ -17,7 +17,7 @@ type History struct {
 	CachedReads     HistoryOperations `json:"cachedReads"`     // reads with resourceVersion=0
 	// CachedOld: cached reads that returned an older state than the client already knew; allowed
 	CachedOld int64 `json:"cachedOld"`
-	// Skipped: operations skipped because the client was still waiting for its previous answer
+	// Skipped: operations skipped because the client still waited for its previous answer
 	Skipped int64 `json:"skipped"`
 
 	Events    int64 `json:"events"` // watch events without bookmarks
@@ -54,12 +54,12 @@ type Violation struct {
 	// "doubled-event", "reordered-event" or "phantom" (a state that no write created)
 	Kind     string `json:"kind"`
 	Register string `json:"register"` // the ConfigMap
-	// Client: the client that observed the violation. Numbers from `clients` upwards are not clients: the first `watchers`
-	// of them are the lists of the watchers, the last is the final read
+	// Client: the client that observed it. Numbers from `clients` upwards are the lists of the watchers, then the final
+	// read
 	Client   *int    `json:"client,omitempty"`
-	Watcher  *int    `json:"watcher,omitempty"` // the watcher that observed the violation
+	Watcher  *int    `json:"watcher,omitempty"` // the watcher that observed it
 	Version  uint64  `json:"version,omitempty"`
-	AtSecond float64 `json:"atSeconds,omitempty"` // seconds since the start of the load
+	AtSecond float64 `json:"atSeconds,omitempty"` // since the start of the load
 	Detail   string  `json:"detail"`              // what was observed
 }
 

@@ -21,13 +21,13 @@ type Phase struct {
 	Until        string    `json:"until,omitempty"`       // the condition that ends it; absent if its length is fixed
 	ConditionMet bool      `json:"conditionMet"`          // the condition was met in time
 	Interrupted  bool      `json:"interrupted,omitempty"` // the user or a failure interrupted the phase
-	// EndedEarly: the user ended the phase early and continued with the next. Its measurements are not judged
+	// EndedEarly: the user ended the phase early. Its measurements are not judged
 	EndedEarly bool `json:"endedEarly,omitempty"`
-	// PausedSeconds: how long the user paused the load. If the user did, the phase's measurements are not judged
+	// PausedSeconds: how long the user paused the load. The measurements are then not judged
 	PausedSeconds float64 `json:"pausedSeconds,omitempty"`
-	// Reached: how far a condition on objects came that was not met, such as "913 of 1000 pods"
+	// Reached: how close a condition on objects came that was not met, such as "913 of 1000 pods"
 	Reached string `json:"reached,omitempty"`
-	// Saturated: bounds that the generator exceeded. Its measurements in the phase are not judged
+	// Saturated: bounds that the generator exceeded. The measurements are then not judged
 	Saturated      []string `json:"saturated,omitempty"`
 	StalledSeconds float64  `json:"stalledSeconds,omitempty"` // time during which the generator was stopped, or at least 10 ms late
 
@@ -37,10 +37,10 @@ type Phase struct {
 	Workload *Workload  `json:"workload,omitempty"`
 	Custom   []Custom   `json:"custom,omitempty"`
 	Machine  *Machine   `json:"machine,omitempty"` // only on Linux
-	// Transitions: times between two states, for the objects that reached the first state in the phase
+	// Transitions: of the objects that reached the first state in the phase
 	Transitions []Transition `json:"transitions,omitempty"`
 	Actions     []Action     `json:"actions,omitempty"`
-	Deliveries  []Delivery   `json:"deliveries,omitempty"` // how much of its work each load and action did; only in result.json
+	Deliveries  []Delivery   `json:"deliveries,omitempty"` // only in result.json
 }
 
 // Machine is the use of the generator's machine in a phase.
@@ -49,20 +49,20 @@ type Machine struct {
 	// OwnSeconds: part of busySeconds used by the generator and the processes that it started
 	OwnSeconds   float64 `json:"ownSeconds"`
 	StealSeconds float64 `json:"stealSeconds"`         // processor time taken by the hypervisor
-	Processors   int     `json:"processors,omitempty"` // number of processors; absent: not recorded
+	Processors   int     `json:"processors,omitempty"` // absent: not recorded
 	// CPUWaitSeconds: time during which some process waited for a processor (Linux pressure stall information)
 	CPUWaitSeconds    *float64 `json:"cpuWaitSeconds,omitempty"`
 	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"` // the same for memory
 	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`     // the same for a disk
-	// ClientRequests: how many requests the API servers answered for other clients, that is, neither the run nor the plane's
-	// components. Judging adds it, like busy and notes; absent: unknown
+	// ClientRequests: requests that the API servers answered for clients other than the run and the plane's components.
+	// Judging adds it, like busy and notes; absent: unknown
 	ClientRequests *float64 `json:"clientRequests,omitempty"`
 	ClientSeconds  *float64 `json:"clientSeconds,omitempty"` // part of busySeconds that these clients may have used
 	// GeneratorSeconds: part of ownSeconds used by the generator's own process; absent: not recorded
 	GeneratorSeconds float64 `json:"generatorSeconds,omitempty"`
-	// Busy: why the machine was busy while durations in the phase were measured; absent: it was not busy
+	// Busy: why the machine was busy while durations were measured; absent: it was not busy
 	Busy  string   `json:"busy,omitempty"`
-	Notes []string `json:"notes,omitempty"` // facts about the use of the machine, in words
+	Notes []string `json:"notes,omitempty"` // facts about the use of the machine
 }
 
 // Seconds returns the length of the phase.
@@ -98,15 +98,15 @@ type Requests struct {
 	Tenant  string `json:"tenant,omitempty"` // the identity that sends the requests; absent: the load's own
 	Offered int64  `json:"offered"`          // requests that were due: sent + unsent
 	Sent    int64  `json:"sent"`
-	// Unsent: requests that were not sent, because maxInFlight requests were already in flight
+	// Unsent: not sent, because maxInFlight requests were already in flight
 	Unsent int64 `json:"unsent"`
 	// Outcomes: number of answers by HTTP status ("200"), and of failures by kind: "timeout", "reset", "refused",
 	// "truncated", "malformed", "goaway", "protocol", "canceled" or "other"
 	Outcomes  map[string]int64 `json:"outcomes"`
 	Succeeded int64            `json:"succeeded"` // 2xx answers
-	// UnsentLate: unsent requests that the generator handled over 100 ms late, or just after it was stopped for that long
+	// UnsentLate: unsent requests that the generator handled over 100 ms late, or just after a stop of that length
 	UnsentLate int64 `json:"unsentLate,omitempty"`
-	// FailedLate: failed requests for which the generator's own delay was over half of the request's latency
+	// FailedLate: failed requests whose latency was mostly the generator's own delay
 	FailedLate int64 `json:"failedLate,omitempty"`
 	// Answered: 2xx answers that arrived in the phase, including answers to earlier requests; absent: not recorded
 	Answered *int64 `json:"answered,omitempty"`
@@ -120,7 +120,7 @@ type Requests struct {
 	Latency      Latency `json:"latency"`         // lag + connect + service of all sent requests, including failed ones
 	External     Latency `json:"external"`        // latency without the generator's lag and stalls
 	Lag          Latency `json:"lag"`             // from the intended start until the generator began to handle the request
-	Connect      Latency `json:"connect"`         // time spent waiting for a free HTTP/2 stream or a new connection
+	Connect      Latency `json:"connect"`         // waiting for a free HTTP/2 stream or a new connection
 	Service      Latency `json:"service"`         // from the end of connect until the last byte of the answer
 	Bytes        int64   `json:"bytes"`           // size of the answers' bodies, as transferred
 	Pages        int64   `json:"pages,omitempty"` // pages of the lists that needed several pages
@@ -139,9 +139,9 @@ func (r Requests) AnsweredInPhase() int64 {
 type Watches struct {
 	Load     string `json:"load"`
 	Resource string `json:"resource"`
-	Wanted   int    `json:"wanted"` // number of watches that the load opens in total
-	Open     int    `json:"open"`   // watches that were open at the end of the phase
-	// Due: watches that were due to be open by the end of the phase; absent: not recorded
+	Wanted   int    `json:"wanted"` // watches that the load opens in total
+	Open     int    `json:"open"`   // watches open at the end of the phase
+	// Due: watches due to be open by the end of the phase; absent: not recorded
 	Due      int              `json:"due,omitempty"`
 	Failed   int64            `json:"failed"`             // failed attempts to open a watch or to list
 	Failures map[string]int64 `json:"failures,omitempty"` // failed attempts by outcome, as in [Requests](#requests)
@@ -151,16 +151,15 @@ type Watches struct {
 	// Expected: deliveries that must arrive: one per acknowledged write and watch of the written object
 	Expected  int64 `json:"expected"`
 	Delivered int64 `json:"delivered"` // first deliveries
-	// Lost: expected - delivered. After the last write the generator still waits for missing events; those that do not
-	// arrive are lost
+	// Lost: expected - delivered, after a wait for missing events
 	Lost       int64 `json:"lost"`
 	Duplicated int64 `json:"duplicated"` // repeated deliveries of one event
-	// Reordered: deliveries of an event older than one that the watch had already delivered
+	// Reordered: deliveries of an event older than one already delivered to the watch
 	Reordered int64 `json:"reordered"`
 	// BeforeAck: deliveries that arrived before their write was acknowledged. `external` counts them as 0; `delivery` as the
 	// time by which the generator itself noticed the acknowledgement late (0 without a stall)
 	BeforeAck int64 `json:"beforeAck"`
-	// Late: deliveries that arrived after the write was counted as lost; not in delivered
+	// Late: deliveries after the write was counted as lost; not in delivered
 	Late       int64   `json:"late,omitempty"`
 	Events     int64   `json:"events"` // all events that were read
 	Bookmarks  int64   `json:"bookmarks"`
@@ -168,12 +167,12 @@ type Watches struct {
 	Relists    int64   `json:"relists"`    // watches that had to list again after a 410
 	Delivery   Latency `json:"delivery"`   // from the acknowledgement of the write to the delivery
 	External   Latency `json:"external"`   // delivery without the generator's stalls
-	// SlowestPerWatch: the slowest delivery of each watch. It shows whether one watch is slow, or all
+	// SlowestPerWatch: the slowest delivery of each watch
 	SlowestPerWatch Latency `json:"slowestPerWatch"`
-	Lossy           int     `json:"lossy"`     // number of watches that lost an event
+	Lossy           int     `json:"lossy"`     // watches that lost an event
 	WorstLost       int64   `json:"worstLost"` // events that the worst watch lost
 	Bytes           int64   `json:"bytes"`     // size of all events
-	// Malformed: streams that the generator gave up because their data was not a complete event
+	// Malformed: streams given up because their data was not a complete event
 	Malformed int64 `json:"malformed,omitempty"`
 	// Slow: watches that read slowly on purpose; their deliveries are not in `delivery`
 	Slow int `json:"slow,omitempty"`
@@ -190,7 +189,7 @@ type Workload struct {
 	PodsCreated int64 `json:"podsCreated"`
 	PodsReady   int64 `json:"podsReady"`
 	PodsDeleted int64 `json:"podsDeleted"`
-	// PodsUnmeasured: pods that were first seen in a list instead of a watch event; not in the latencies
+	// PodsUnmeasured: pods first seen in a list instead of a watch event; not in the latencies
 	PodsUnmeasured int64     `json:"podsUnmeasured,omitempty"`
 	Reconnects     int64     `json:"reconnects,omitempty"`
 	Relists        int64     `json:"relists,omitempty"`
@@ -214,7 +213,7 @@ type Rollout struct {
 	Hops       []Hop     `json:"hops"`
 }
 
-// Hop is one step of a rollout. Times are when the first and the last object of the step arrived at the generator, in
+// Hop is one step of a rollout, with the times at which its first and last object arrived at the generator, in
 // seconds since the rollout began.
 type Hop struct {
 	// Name: "api write" (acknowledged), "replicaset" (created and scaled), "pods" (created), "binding",
@@ -230,7 +229,7 @@ type Nodes struct {
 	Count int `json:"count"`
 	// Fidelity: "kubelet", "lean" or "shared" ([simulated nodes](../how-to/simulated-nodes.md))
 	Fidelity            string  `json:"fidelity"`
-	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all nodes were Ready
+	ReadySeconds        float64 `json:"readySeconds"`                  // from the start of registration until all were Ready
 	ReadyStalledSeconds float64 `json:"readyStalledSeconds,omitempty"` // part of readySeconds in which the generator was stalled
 	Heartbeats          int64   `json:"heartbeats"`                    // acknowledged lease renewals
 	// MissedByGenerator: missed renewals that the generator caused: they began over one interval late, or they were not

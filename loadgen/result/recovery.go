@@ -33,7 +33,8 @@ type FaultRecovery struct {
 	Leaderless     []string       `json:"unled,omitempty"`                 // roles whose leader ended and for which no new leader was observed
 }
 
-// LoadRecovery holds the effect of a fault on one load of requests ([definitions](recovery.md#loads)).
+// LoadRecovery is the effect of a fault on one load of requests ([definitions](recovery.md#loads)). Counts of
+// requests and the highest latency cover the error window.
 type LoadRecovery struct {
 	Load  string  `json:"load"`
 	Bound float64 `json:"boundSeconds"` // the bound: the maximum latency of a request
@@ -43,13 +44,13 @@ type LoadRecovery struct {
 	ErrorWindow float64          `json:"errorWindowSeconds"`
 	Open        bool             `json:"errorWindowOpen,omitempty"` // the load was outside its bound up to the last slot
 	From        *float64         `json:"fromSeconds,omitempty"`     // start of the error window, since the start of the fault
-	Until       *float64         `json:"untilSeconds,omitempty"`    // end of the error window, since the start of the fault
-	Succeeded   int64            `json:"succeeded"`                 // 2xx answers in the error window, including slow ones
-	Failed      int64            `json:"failed"`                    // failed requests in the error window
-	Unsent      int64            `json:"unsent"`                    // unsent requests in the error window
+	Until       *float64         `json:"untilSeconds,omitempty"`    // its end, since the start of the fault
+	Succeeded   int64            `json:"succeeded"`                 // 2xx answers, including slow ones
+	Failed      int64            `json:"failed"`                    // failed requests
+	Unsent      int64            `json:"unsent"`                    // unsent requests
 	SlowSlots   int64            `json:"slowSlots"`                 // slots without a failure, but with latencies over the bound
 	Outcomes    map[string]int64 `json:"outcomes,omitempty"`        // failed requests by outcome, as in [Requests](#requests)
-	Slowest     float64          `json:"slowestSeconds"`            // highest latency in the error window
+	Slowest     float64          `json:"slowestSeconds"`            // highest latency
 	// FirstSuccess: from the start of the fault to the first success after a failure; absent: nothing failed, or nothing
 	// succeeded later
 	FirstSuccess *float64 `json:"firstSuccessSeconds,omitempty"`
@@ -66,7 +67,7 @@ type LoadRecovery struct {
 type RelistStorm struct {
 	Relists int64 `json:"relists"` // relists of all watch loads, histories and nodes
 	Breaks  int64 `json:"breaks"`  // watch streams that ended unexpectedly
-	// WithinSeconds: how long relists count after the end of the fault. The next fault ends the count earlier
+	// WithinSeconds: the next fault ends the count earlier
 	WithinSeconds float64          `json:"withinSeconds"`
 	PeakPerSecond int64            `json:"peakPerSecond"`
 	Last          *float64         `json:"lastSeconds,omitempty"` // from the start of the fault to the last relist

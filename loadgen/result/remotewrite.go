@@ -9,7 +9,7 @@ import (
 type RemoteWrite struct {
 	URL     string `json:"url"` // URL of the receiver, without its query
 	Sent    int64  `json:"sentSamples"`
-	Refused int64  `json:"refusedSamples,omitempty"` // samples that the receiver refused. They are not sent again
+	Refused int64  `json:"refusedSamples,omitempty"` // samples that the receiver refused; not sent again
 	// Unsent: samples that were not sent within the time allowed after the end of the run
 	Unsent     int64     `json:"unsentSamples,omitempty"`
 	UnsentFrom time.Time `json:"unsentFrom,omitzero"` // time of the first unsent sample

@@ -47,26 +47,23 @@ const (
 type Result struct {
 	Schema string `json:"schema"` // stormglass.result/v1
 	Run    Run    `json:"run"`
-	// Verdict: "fail" if a gate failed, a phase under a gate did not meet its condition, the cluster kept a load or an
-	// action from doing its work, or something ended the run early (aborted in [Run](#run)). Else "no data" if anything
-	// could not be judged or there are no gates. Else "pass"
+	// Verdict: "pass", "fail" or "no data" ([rules](objectives.md#verdicts))
 	Verdict Verdict `json:"verdict"`
 	// ExitCode: exit code of `loadgen run` ([verdicts](objectives.md#verdicts)): 0, 1, 3 or 4
 	ExitCode int      `json:"exitCode"`
 	Reasons  []string `json:"reasons"`         // why the verdict is not "pass"
 	Notes    []string `json:"notes,omitempty"` // what to know before you rely on the verdict
-	// BusyMachine: phases in which other programs kept the machine busy, and why. A latency or duration that exceeds its
-	// bound in such a phase is not judged
+	// BusyMachine: phases measured on a [busy machine](objectives.md#a-busy-machine), and why it was busy
 	BusyMachine  []string        `json:"busyMachine,omitempty"`
 	Gates        []Gate          `json:"gates"`
-	Key          []KeyMetric     `json:"keyMetrics"` // always all four key metrics
+	Key          []KeyMetric     `json:"keyMetrics"` // always all four
 	Measurements Measurements    `json:"measurements"`
 	Breakdown    []Breakdown     `json:"breakdown,omitempty"`  // by phase and load
 	Scheduling   []Scheduling    `json:"scheduling,omitempty"` // by phase
-	Diagnosis    *Diagnosis      `json:"diagnosis,omitempty"`  // the causes, found in metrics alone; only if the run did not pass
+	Diagnosis    *Diagnosis      `json:"diagnosis,omitempty"`  // only if the run did not pass
 	Recovery     *Recovery       `json:"recovery,omitempty"`
 	Signals      []Signal        `json:"signals,omitempty"`
-	Figures      []Figure        `json:"figures,omitempty"` // values for comparisons with other runs or variants
+	Figures      []Figure        `json:"figures,omitempty"`
 	Components   []ComponentCost `json:"components"`
 }
 
@@ -80,18 +77,18 @@ type Run struct {
 	Seed         int64     `json:"seed"`
 	Overrides    []string  `json:"overrides,omitempty"`    // values of `--set`
 	WithoutGates []string  `json:"withoutGates,omitempty"` // gates left out by `--without-gate`
-	WithoutHooks bool      `json:"withoutHooks,omitempty"` // `--no-hooks` left out the hooks (commands before and after phases)
-	Warnings     []string  `json:"warnings,omitempty"`     // warnings from the checks before the start and from the run
+	WithoutHooks bool      `json:"withoutHooks,omitempty"` // `--no-hooks` left out the hooks
+	Warnings     []string  `json:"warnings,omitempty"`     // from the checks before the start and from the run
 	// MissedFaults: faults that never began, or were not in force for their whole time. The run then does not pass
 	MissedFaults []string  `json:"missedFaults,omitempty"`
-	Profiles     []Profile `json:"profiles,omitempty"` // pprof profiles, including failed ones
+	Profiles     []Profile `json:"profiles,omitempty"` // including failed ones
 	Hooks        []Hook    `json:"hooks,omitempty"`    // in order
 	Interrupted  bool      `json:"interrupted"`        // the user interrupted the run
 	// Aborted: what ended the run early: a condition in abortOn, or a limit that the cluster reached, such as etcd's quota.
 	// The run has failed
 	Aborted string `json:"aborted,omitempty"`
-	// AbortOn: conditions that end the run early: from the scenario and `--abort-on`, and on a user's cluster the default
-	// ones ([fuse](fuse.md))
+	// AbortOn: conditions that end the run early ([fuse](fuse.md)): from the scenario and `--abort-on`, and the default
+	// ones on a user's cluster
 	AbortOn []string `json:"abortOn,omitempty"`
 	Failure string   `json:"failure,omitempty"` // how the environment failed (exit code 4)
 	// LostWorkers: generators that were lost or late, and how. The run then could not be judged (exit code 3)
@@ -105,7 +102,7 @@ type Run struct {
 	// UnexpectedExits: components whose exit ended the control plane. In result.json also components whose exit no fault
 	// explains
 	UnexpectedExits []string `json:"unexpectedExits,omitempty"`
-	// Files: SHA-256 of each file that the verdict depends on, by path. It is computed at the end of the run (for the
+	// Files: SHA-256 of each file that the verdict depends on, by path; computed at the end of the run (for the
 	// scenario at the start)
 	Files  map[string]string `json:"files,omitempty"`
 	Digest string            `json:"digest,omitempty"` // SHA-256 of run.json, computed with zeros in this field
@@ -138,8 +135,8 @@ type Versions struct {
 
 // VersionMove is one upgrade or downgrade during a run.
 type VersionMove struct {
-	Of      string `json:"of"`      // "etcd" or "kubernetes"
-	Version string `json:"version"` // the new version
+	Of      string `json:"of"` // "etcd" or "kubernetes"
+	Version string `json:"version"`
 	// On: names of the components, or their kind if all components of a kind changed; absent: all components
 	On []string `json:"on,omitempty"`
 }
@@ -166,7 +163,7 @@ func Facts(v Versions, h Host) map[string]string {
 // Cluster is the target of the run.
 type Cluster struct {
 	Bundled bool `json:"bundled"` // Stormglass started the control plane
-	// Name: the kubeconfig's context, "bundled", or "shared" for a bundled control plane that was started before the run
+	// Name: the kubeconfig's context, "bundled", or "shared" for a bundled control plane started before the run
 	Name         string              `json:"name"`
 	Server       string              `json:"server"`
 	Deviations   []control.Deviation `json:"deviations"`
@@ -183,11 +180,12 @@ type Gate struct {
 	Name      string   `json:"name"`           // unique in the scenario
 	Objective string   `json:"objective"`      // name of a built-in [objective](objectives.md), or "expr"
 	Expr      string   `json:"expr,omitempty"` // PromQL; absent if the generator measured the value
-	Over      []string `json:"over"`           // the phases that the gate judges
+	Over      []string `json:"over"`           // phases that the gate judges
 	Verdict   Verdict  `json:"verdict"`        // "pass", "fail" or "no data"
-	Value     *float64 `json:"value"`          // the measured value; null: no data
-	// Withheld: the measured value, if it is not judged: the generator was [saturated](objectives.md#no-data-for-the-run),
-	// its own delay would decide the verdict, or the value exceeds its bound on a busy machine
+	Value     *float64 `json:"value"`          // null: no data
+	// Withheld: a measured value that is not judged, because the generator was
+	// [saturated](objectives.md#no-data-for-the-run), its own delay would decide the verdict, or the value exceeds its
+	// bound on a busy machine
 	Withheld *float64 `json:"withheld,omitempty"`
 	// AtLeast: the value is a lower bound, because the awaited state was not observed or a phase had no data
 	AtLeast bool    `json:"atLeast,omitempty"`
@@ -220,7 +218,7 @@ type Figure struct {
 // KeyMetric is one of the four metrics on the first screen of a report.
 type KeyMetric struct {
 	Name string `json:"name"` // name of the metric
-	// Rows: values of the whole run: one value, or one per verb, etcd member or scheduling result
+	// Rows: for the whole run: one, or one per verb, etcd member or scheduling result
 	Rows    []KeyRow `json:"rows"`
 	Missing string   `json:"missing,omitempty"` // why there are no rows
 }

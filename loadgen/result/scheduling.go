@@ -1,7 +1,7 @@
 package result
 
 // Scheduling splits the scheduler's time in a phase by extension points and plugins
-// ([breakdown](breakdown.md#the-scheduler)).
+// ([breakdown](breakdown.md#the-scheduler)). Both lists are sorted by seconds, largest first.
 type Scheduling struct {
 	Phase    string           `json:"phase"`
 	Attempts int64            `json:"attempts"`          // attempts to place a pod, with any result
@@ -10,8 +10,7 @@ type Scheduling struct {
 	Plugins  []PluginTime     `json:"plugins,omitempty"`
 }
 
-// ExtensionPoint is one extension point of the scheduling framework, with all its plugins together. Lists are sorted by
-// seconds, largest first.
+// ExtensionPoint is one extension point of the scheduling framework, with all its plugins together.
 type ExtensionPoint struct {
 	Name    string   `json:"name"`                 // such as "Filter"
 	Count   int64    `json:"count"`                // how often the point ran
@@ -20,8 +19,8 @@ type ExtensionPoint struct {
 	Seconds float64  `json:"seconds"`              // sum of all runs of the point
 }
 
-// PluginTime is one plugin at one extension point. The scheduler measures plugins in a tenth of its cycles, at most 1,000
-// executions per second. Lists are sorted by seconds, largest first.
+// PluginTime is one plugin at one extension point. The scheduler measures plugins in a tenth of its cycles, at most
+// 1,000 executions per second.
 type PluginTime struct {
 	Plugin     string  `json:"plugin"`               // such as "NodeResourcesFit"
 	Point      string  `json:"extensionPoint"`       // such as "Filter"

@@ -7,13 +7,13 @@ import "fmt"
 type Transition struct {
 	Name     string `json:"name"` // name in the scenario
 	Resource string `json:"resource"`
-	From     string `json:"from"` // the first state
-	To       string `json:"to"`   // the second state
-	// Began: objects that reached the first state: open, gone, and objects that reached the second state
+	From     string `json:"from"`
+	To       string `json:"to"`
+	// Began: objects that reached the first state, including open and gone
 	Began      int64 `json:"began"`
 	Open       int64 `json:"open,omitempty"`       // objects that exist at the end and have not reached the second state
 	Gone       int64 `json:"gone,omitempty"`       // objects deleted before the second state; not in the latencies
-	Unmeasured int64 `json:"unmeasured,omitempty"` // objects that were seen only in a list, without an event; not in began
+	Unmeasured int64 `json:"unmeasured,omitempty"` // objects seen only in a list, without an event; not in began
 	Relists    int64 `json:"relists,omitempty"`    // lists after a lost watch. Changes in between are observed late
 	// Latency: time between the states. Open objects count as longer than all others (clamped)
 	Latency  Latency `json:"latency"`

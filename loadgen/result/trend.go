@@ -18,7 +18,7 @@ type Trend struct {
 type TrendRun struct {
 	Dir      string    `json:"dir"` // run directory
 	Started  time.Time `json:"started"`
-	Versions Versions  `json:"versions"` // versions of the programs in the run
+	Versions Versions  `json:"versions"` // of the programs in the run
 }
 
 // TrendFigure is the history of one figure.
@@ -33,7 +33,7 @@ type TrendFigure struct {
 // TrendChange is a change point: the figure changes from this run on.
 type TrendChange struct {
 	Run int `json:"run"` // index in runs
-	// Before: mean of the runs between the previous change (or the first run) and this one
+	// Before: mean of the runs since the previous change (or the first run)
 	Before float64 `json:"before"`
 	After  float64 `json:"after"` // mean of the runs from this one up to the next change (or the last run)
 	P      float64 `json:"p"`     // p-value of Welch's t-test between before and after

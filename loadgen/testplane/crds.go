@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // establishedPoll is the interval at which establish checks whether a definition is established.
@@ -65,9 +66,9 @@ func (p *Plane) define() error {
 }
 
 func readDefinitions(file string) ([]*unstructured.Unstructured, error) {
-	text, err := os.ReadFile(file)
+	text, err := userfile.Read(file, 16*userfile.Text) // operators ship megabytes of definitions
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	var all []*unstructured.Unstructured
 	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text)); ; {
