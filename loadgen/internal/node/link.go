@@ -212,14 +212,14 @@ func (l *link) start(ctx context.Context, c call, done func(answer []byte, err e
 		r, err = l.request(c)
 	}
 	if err != nil {
-		e.finish(err)
+		e.finish(h2conn.Header{}, nil, err)
 		return
 	}
 	e.unhook = context.AfterFunc(ctx, e.cancel)
 	stream, err := conn.Open(r, e)
 	if err != nil {
 		e.unhook()
-		e.finish(err)
+		e.finish(h2conn.Header{}, nil, err)
 		return
 	}
 	e.stream.Store(stream)
@@ -232,7 +232,7 @@ func (e *exchange) cancel() {
 	if s := e.stream.Load(); s != nil {
 		s.Cancel()
 	}
-	e.finish(e.ctx.Err())
+	e.finish(h2conn.Header{}, nil, e.ctx.Err()) // the read loop may be storing the answer
 }
 
 // Header stores the answer's header. Header, Data and End implement h2conn.Handler.
@@ -254,12 +254,13 @@ func (e *exchange) End(err error) {
 	if err == nil && len(e.body) > maxAnswer {
 		err = fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
 	}
-	e.finish(err)
+	e.finish(e.header, e.body, err)
 }
 
-func (e *exchange) finish(err error) {
+// finish calls done with the result of an answer or of err. Only its first call has an effect.
+func (e *exchange) finish(h h2conn.Header, body []byte, err error) {
 	if e.over.CompareAndSwap(false, true) {
-		e.done(e.link.settle(e.ctx, e.call, e.header, e.body, err))
+		e.done(e.link.settle(e.ctx, e.call, h, body, err))
 	}
 }
 
