@@ -274,10 +274,15 @@ func numberHint(text string) string {
 // below a long key would need the product of both.
 const longestPath = 1024
 
-func join(path, name string) string {
-	if len(name) > longestPath {
-		name = strings.ToValidUTF8(name[:longestPath], "") + "…"
+func cut(path string) string {
+	if len(path) > 2*longestPath {
+		return strings.ToValidUTF8(path[:longestPath], "") + "…"
 	}
+	return path
+}
+
+func join(path, name string) string {
+	name = cut(name)
 	switch {
 	case path == "":
 		return name

@@ -51,7 +51,7 @@ func (e *Error) Error() string {
 	}
 	b.WriteString(": ")
 	if e.Field != "" {
-		b.WriteString(e.Field + ": ")
+		b.WriteString(cut(e.Field) + ": ")
 	}
 	b.WriteString(e.Msg)
 	if e.Hint != "" {

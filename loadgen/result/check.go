@@ -85,7 +85,10 @@ func (m *Measurements) Check() error {
 	return nil
 }
 
-// check returns an error if a load occurs twice in the phase, or if its counts do not add up.
+// mostLoads is the maximum number of loads in a phase. It limits the time to judge them.
+const mostLoads = 5_000
+
+// check returns an error if the phase has too many loads, if a load occurs twice, or if its counts do not add up.
 func (p Phase) check() error {
 	once := map[string]bool{}
 	load := func(kind, name string) error {
@@ -93,6 +96,9 @@ func (p Phase) check() error {
 			return fmt.Errorf("load %s appears twice", name)
 		}
 		once[kind+" "+name] = true
+		if len(once) > mostLoads {
+			return fmt.Errorf("it has more than %d loads, which no run has", mostLoads)
+		}
 		return nil
 	}
 	requests := func(kind string, r Requests) error {

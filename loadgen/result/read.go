@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostObjects is the maximum number of objects in a JSON document. It limits the memory for reading a document: an empty
-// object has three bytes in the file but takes up to a kilobyte of memory. The objects that a run writes have at least a
+// mostObjects is the maximum number of objects and lists in a JSON document. It limits the memory for reading a document:
+// an empty object has three bytes in the file but takes up to a kilobyte of memory. The objects that a run writes have at least a
 // hundred bytes.
 const mostObjects = 1_000_000
 
@@ -73,8 +73,8 @@ func ReadJSON(dir, name string, v Checked) error {
 
 // Decode is like ReadJSON, but takes the content of the file.
 func Decode(name string, data []byte, v Checked) error {
-	if bytes.Count(data, []byte("{")) > mostObjects {
-		return &Damaged{name, fmt.Errorf("it has more than %d objects, which no run writes", mostObjects)}
+	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) > mostObjects {
+		return &Damaged{name, fmt.Errorf("it has more than %d objects and lists, which no run writes", mostObjects)}
 	}
 	err := json.Unmarshal(data, v)
 	if err != nil {

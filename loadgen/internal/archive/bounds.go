@@ -15,12 +15,15 @@ import (
 // Limits of an expression. They are checked before the evaluation. Prometheus checks its own limits on samples and time
 // only during the evaluation, when a single allocation may already have exceeded them.
 const (
-	maxExpr = 64 << 10
+	// maxExpr is the maximum length of an expression in bytes. The parser needs quadratic time for some expressions.
+	maxExpr = 16 << 10
 	// maxSteps is the maximum number of steps of a range query or a subquery, and thus the maximum number of points of one
 	// series in memory.
 	maxSteps = 100_000
 	// maxTotal is the maximum number of steps of all subqueries of an expression, and thus limits the time of the evaluation.
 	maxTotal = 1_000_000
+	// maxSelectors is the maximum number of selectors in an expression. Each may select all series.
+	maxSelectors = 200
 	// maxGrowth is the maximum factor by which label_join and label_replace may lengthen a label.
 	maxGrowth = 1_000
 	// maxAdded is the maximum number of bytes that the texts in calls of label_join and label_replace may add to a label.
@@ -40,6 +43,9 @@ func (p bounded) ParseExpr(text string) (parser.Expr, error) {
 	root, err := p.Parser.ParseExpr(text)
 	if err != nil {
 		return nil, err
+	}
+	if n := len(parser.ExtractSelectors(root)); n > maxSelectors {
+		return nil, fmt.Errorf("the expression has %d selectors, the limit is %d", n, maxSelectors)
 	}
 	return root, cost{growth: 1, total: new(float64)}.check(root)
 }

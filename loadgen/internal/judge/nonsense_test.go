@@ -110,10 +110,12 @@ func TestDamageNamesLineAndByte(t *testing.T) {
 func TestTooManyObjectsAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := archivetest.SoundRun(t)
-	text := `{"phases":[` + strings.Repeat("{},", 1_000_000) + `{}]}`
-	archivetest.Must(t, os.WriteFile(filepath.Join(dir, result.MeasurementsFile), []byte(text), 0o600))
-	if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "measurements.json is damaged: it has more than 1000000 objects") {
-		t.Errorf("exit code %d, %q", o.code, o.said)
+	for _, empty := range []string{"{}", "[]"} {
+		text := `{"phases":[` + strings.Repeat(empty+",", 1_000_000) + empty + `]}`
+		archivetest.Must(t, os.WriteFile(filepath.Join(dir, result.MeasurementsFile), []byte(text), 0o600))
+		if o := weighed(t, dir); o.code != exitcode.NoData || !strings.HasPrefix(o.said[0], "measurements.json is damaged: it has more than 1000000 objects and lists") {
+			t.Errorf("%s: exit code %d, %q", empty, o.code, o.said)
+		}
 	}
 }
 

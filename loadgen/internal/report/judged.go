@@ -224,12 +224,14 @@ func percent(f float64) string {
 // otherReasons returns the reasons of a verdict that the table of gates does not show.
 func otherReasons(r result.Result) []string {
 	var rest []string
+	seen := map[string]bool{}
 	for _, reason := range r.Reasons {
 		told := slices.ContainsFunc(r.Gates, func(g result.Gate) bool {
 			return g.Verdict != result.Pass && (strings.HasPrefix(reason, g.Name+":") || strings.HasPrefix(reason, "gate "+g.Name+":") ||
 				strings.HasPrefix(reason, "gate "+g.Name+" "))
 		})
-		if reason = terminal.Clean(reason); !told && !slices.Contains(rest, reason) {
+		if reason = terminal.Clean(reason); !told && !seen[reason] {
+			seen[reason] = true
 			rest = append(rest, reason)
 		}
 	}

@@ -2,7 +2,6 @@ package alerting
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
@@ -27,12 +26,13 @@ type Reach struct {
 // field is the maximum of all.
 func (s Ruleset) Reach(alert string) Reach {
 	var r Reach
+	spans := s.spans()
 	for _, g := range s.Only(alert) {
 		r.Every = max(r.Every, cmp.Or(time.Duration(g.Interval), defaultEvery))
 		for _, x := range g.Rules {
 			if x.Alert == alert {
 				r.For = max(r.For, time.Duration(x.For))
-				r.Back = max(r.Back, offset(g)+s.back(x.Expr, nil))
+				r.Back = max(r.Back, offset(g)+spans.of(x.Expr).least)
 			}
 		}
 	}
@@ -64,52 +64,6 @@ func offset(g alerts.Group) time.Duration {
 	return time.Duration(*g.QueryOffset)
 }
 
-// back returns the smallest offset of the selectors in an expression, or 0 if there are no
-// selectors. For a selector of a record, it adds the smallest offset in the recording rule. within
-// lists the records on the current path, so that a cycle of records ends.
-func (s Ruleset) back(expr string, within []string) time.Duration {
-	parsed, err := archive.NewParser().ParseExpr(expr)
-	if err != nil {
-		return 0 // cannot happen: rules in a set have been parsed
-	}
-	least := time.Duration(-1)
-	parser.Inspect(parsed, func(n parser.Node, path []parser.Node) error {
-		v, ok := n.(*parser.VectorSelector)
-		if !ok {
-			return nil
-		}
-		back := v.OriginalOffset
-		for _, p := range path {
-			if sub, ok := p.(*parser.SubqueryExpr); ok {
-				back += sub.OriginalOffset
-			}
-		}
-		back += s.recorded(MetricOf(v.LabelMatchers), within)
-		if least < 0 || back < least {
-			least = back
-		}
-		return nil
-	})
-	return max(least, 0)
-}
-
-// recorded returns the minimum age of the data that the records with the given name read, or 0 if
-// there are no such records.
-func (s Ruleset) recorded(name string, within []string) time.Duration {
-	least := time.Duration(-1)
-	for _, g := range s {
-		for _, r := range g.Rules {
-			if name == "" || r.Record != name || slices.Contains(within, name) {
-				continue
-			}
-			if back := offset(g) + s.back(r.Expr, append(slices.Clone(within), name)); least < 0 || back < least {
-				least = back
-			}
-		}
-	}
-	return max(least, 0)
-}
-
 // Hindsight describes how long before the firing of an alert its cause may lie.
 type Hindsight struct {
 	// Longest is the maximum age of the data that the condition reads: the largest range with its
@@ -126,63 +80,102 @@ func (h Hindsight) Whole() time.Duration { return h.For + h.Longest }
 // Hindsight returns the hindsight of the alerts with the given name. If several alerts share the
 // name, it combines their longest times and their smallest range.
 func (s Ruleset) Hindsight(alert string) (h Hindsight) {
+	spans := s.spans()
 	for _, g := range s.Only(alert) {
 		for _, x := range g.Rules {
 			if x.Alert != alert {
 				continue
 			}
-			shortest, longest := s.ranges(x.Expr, nil)
-			h.For, h.Longest = max(h.For, time.Duration(x.For)), max(h.Longest, offset(g)+longest)
-			if shortest > 0 && (h.Shortest == 0 || shortest < h.Shortest) {
-				h.Shortest = shortest
+			reads := spans.of(x.Expr)
+			h.For, h.Longest = max(h.For, time.Duration(x.For)), max(h.Longest, offset(g)+reads.longest)
+			if r := reads.shortest; r > 0 && (h.Shortest == 0 || r < h.Shortest) {
+				h.Shortest = r
 			}
 		}
 	}
 	return h
 }
 
-// ranges returns shortest, the smallest range in an expression (0 without ranges), and longest, the
-// maximum age of the data that it reads through ranges, subqueries and offsets. Both include the
-// recording rules on which the expression depends, except the records in within.
-func (s Ruleset) ranges(expr string, within []string) (shortest, longest time.Duration) {
+// span describes the age of the data that an expression reads, directly and through recording rules.
+type span struct {
+	// least is the smallest offset of the selectors. It includes the offsets of recording rules.
+	least time.Duration
+	// longest is the maximum age of data that ranges, subqueries and offsets select. shortest is the smallest range, or 0
+	// if the expression reads no range.
+	longest, shortest time.Duration
+}
+
+func (s *span) narrow(r time.Duration) {
+	if r > 0 && (s.shortest == 0 || r < s.shortest) {
+		s.shortest = r
+	}
+}
+
+// spans computes spans. It keeps the span of each record, because a chain of records may read the first one in a very
+// large number of ways.
+type spans struct {
+	rules   Ruleset
+	records map[string]span
+}
+
+func (s Ruleset) spans() spans { return spans{s, map[string]span{}} }
+
+func (s spans) of(expr string) (all span) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
-		return 0, 0 // cannot happen: rules in a set have been parsed
+		return all // cannot happen: rules in a set have been parsed
 	}
-	least := func(of time.Duration) {
-		if of > 0 && (shortest == 0 || of < shortest) {
-			shortest = of
-		}
-	}
+	least := time.Duration(-1)
 	parser.Inspect(parsed, func(n parser.Node, path []parser.Node) error {
 		v, ok := n.(*parser.VectorSelector)
 		if !ok {
 			return nil
 		}
-		back := v.OriginalOffset
+		record := s.record(MetricOf(v.LabelMatchers))
+		all.narrow(record.shortest)
+		offsets, ranges := v.OriginalOffset, time.Duration(0)
 		for _, p := range path {
 			switch p := p.(type) {
 			case *parser.MatrixSelector:
-				least(p.Range)
-				back += p.Range
+				all.narrow(p.Range)
+				ranges += p.Range
 			case *parser.SubqueryExpr:
-				back += p.Range + p.OriginalOffset
+				ranges += p.Range
+				offsets += p.OriginalOffset
 			}
 		}
-		most := time.Duration(0)
-		name := MetricOf(v.LabelMatchers)
-		for _, g := range s {
-			for _, r := range g.Rules {
-				if name == "" || r.Record != name || slices.Contains(within, name) {
-					continue
-				}
-				short, long := s.ranges(r.Expr, append(slices.Clone(within), name))
-				least(short)
-				most = max(most, offset(g)+long)
-			}
+		if youngest := offsets + record.least; least < 0 || youngest < least {
+			least = youngest
 		}
-		longest = max(longest, back+most)
+		all.longest = max(all.longest, offsets+ranges+record.longest)
 		return nil
 	})
-	return shortest, longest
+	all.least = max(least, 0)
+	return all
+}
+
+// record combines the spans of the recording rules with the given name. It returns 0 if there are no such rules. A record
+// that depends on itself adds nothing to its own span.
+func (s spans) record(name string) (all span) {
+	if known, ok := s.records[name]; ok || name == "" {
+		return known
+	}
+	s.records[name] = all
+	least := time.Duration(-1)
+	for _, g := range s.rules {
+		for _, r := range g.Rules {
+			if r.Record != name {
+				continue
+			}
+			one := s.of(r.Expr)
+			all.narrow(one.shortest)
+			all.longest = max(all.longest, offset(g)+one.longest)
+			if youngest := offset(g) + one.least; least < 0 || youngest < least {
+				least = youngest
+			}
+		}
+	}
+	all.least = max(least, 0)
+	s.records[name] = all
+	return all
 }

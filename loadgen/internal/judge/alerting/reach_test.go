@@ -1,6 +1,8 @@
 package alerting
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -77,6 +79,22 @@ groups:
 		if got := s.Hindsight(alert); got != want {
 			t.Errorf("%s: %+v, want %+v", alert, got, want)
 		}
+	}
+}
+
+// Each record of the chain reads the one before it twice, so the last one reads the first one in 2^60 ways.
+func TestReachThroughAChainOfRecords(t *testing.T) {
+	var rules strings.Builder
+	rules.WriteString("groups: [{name: g, rules: [{record: 'r0:x', expr: 'rate(x_total[5m] offset 1m)'}, {alert: Last, expr: 'r60:x > 0'}")
+	for n := range 60 {
+		fmt.Fprintf(&rules, ", {record: 'r%d:x', expr: 'r%d:x + r%[2]d:x'}", n+1, n)
+	}
+	s := mustParse(t, rules.String()+"]}]")
+	if got, want := s.Reach("Last"), (Reach{Every: time.Minute, Back: time.Minute}); got != want {
+		t.Errorf("reach %+v, want %+v", got, want)
+	}
+	if got, want := s.Hindsight("Last"), (Hindsight{Longest: 6 * time.Minute, Shortest: 5 * time.Minute}); got != want {
+		t.Errorf("hindsight %+v, want %+v", got, want)
 	}
 }
 

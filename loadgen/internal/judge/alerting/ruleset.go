@@ -23,6 +23,9 @@ import (
 // Ruleset is a list of rule groups in evaluation order.
 type Ruleset []alerts.Group
 
+// maxRules is the maximum number of rules in a file. It limits the time to find the recording rules of an alert.
+const maxRules = 5_000
+
 // Shipped returns the rules of package alerts, in the order of its files.
 func Shipped() (Ruleset, error) { return alerts.Load() }
 
@@ -34,8 +37,13 @@ func Parse(file string, text []byte) (Ruleset, error) {
 		return nil, ruleErrors(file, text, errs)
 	}
 	var all Ruleset
+	rules := 0
 	for _, g := range groups.Groups {
+		rules += len(g.Rules)
 		all = append(all, alerts.Group{File: file, RuleGroup: g})
+	}
+	if rules > maxRules {
+		return nil, &strictyaml.Error{File: file, Msg: fmt.Sprintf("it has %d rules, the limit is %d", rules, maxRules), Hint: "split the file"}
 	}
 	return all, nil
 }

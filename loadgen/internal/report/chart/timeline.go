@@ -1,6 +1,8 @@
 package chart
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/terminal"
@@ -120,12 +122,18 @@ func (x *Timeline) AddBar(t *Track, class string, from, to time.Time, text, titl
 // Label places the name of each bar inside the bar or, if it does not fit there, after the bar. It leaves out names
 // that do not fit in either place; the titles of the bars and the tables have all names.
 func (t *Track) Label() {
+	order := make([]*trackBar, len(t.Bars))
 	for i := range t.Bars {
-		b := &t.Bars[i]
+		order[i] = &t.Bars[i]
+	}
+	slices.SortStableFunc(order, func(a, b *trackBar) int { return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.from, b.from)) })
+	for i, b := range slices.Backward(order) {
 		b.room = PlotWidth
-		for _, other := range t.Bars {
-			if other.Row == b.Row && other.from > b.from {
-				b.room = min(b.room, other.from)
+		if i+1 < len(order) && order[i+1].Row == b.Row {
+			next := order[i+1]
+			b.room = min(PlotWidth, next.from)
+			if next.from == b.from {
+				b.room = next.room
 			}
 		}
 		switch {
