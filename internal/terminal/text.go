@@ -19,6 +19,12 @@ func Columns(w io.Writer) int {
 	return 100
 }
 
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 // TextWidth returns the width of s in characters.
 func TextWidth(s string) int { return utf8.RuneCountInString(s) }
 

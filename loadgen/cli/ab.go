@@ -98,6 +98,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 			}
 			c, dir, err := ab.Run(ctx, o)
 			ui.done()
+			signals.prints()
 			if err != nil {
 				return err
 			}

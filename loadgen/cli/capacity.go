@@ -88,6 +88,7 @@ lower, 3 could not tell, 4 the environment failed.`,
 			if len(b) > 0 {
 				c, err := capacitySides(ctx, o, a, b)
 				ui.done()
+				signals.prints()
 				if err != nil {
 					return err
 				}
@@ -98,6 +99,7 @@ lower, 3 could not tell, 4 the environment failed.`,
 			}
 			c, dir, err := capacity.Run(ctx, o)
 			ui.done()
+			signals.prints()
 			if err != nil {
 				return err
 			}

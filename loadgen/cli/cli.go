@@ -28,7 +28,7 @@ func Main() int {
 		debug.SetGCPercent(gcPercent)
 	}
 	commandline.AbortOnCrash()
-	return execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	return execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, terminal.Unstuck(os.Stderr))
 }
 
 // verdictError is the exit code of a judged run, as an error. It is not printed, because the report already shows the

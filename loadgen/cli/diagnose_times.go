@@ -137,7 +137,9 @@ func diagnosePrometheus(ctx context.Context, p promimport.Config, o diagnoseOpti
 	if err := cmp.Or(o.bounded(named), apartFrom(named)); err != nil {
 		return d, err
 	}
-	source.NameJobs(ctx)
+	if err := source.NameJobs(ctx); err != nil {
+		return d, ofPrometheus(ctx, source, err)
+	}
 	if live.Step = o.Step; o.Step == 0 && o.Under == "" {
 		if live.Step, err = diagnosis.Interval(ctx, source, now); err != nil {
 			return d, ofPrometheus(ctx, source, err)

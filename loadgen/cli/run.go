@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -143,6 +142,7 @@ stay there and are reported, and the report is still written. A third signal, at
 			case "all":
 				c, dir, err := compare.Run(ctx, o)
 				ui.done()
+				signals.prints()
 				if err != nil {
 					return err
 				}
@@ -179,6 +179,7 @@ stay there and are reported, and the report is still written. A third signal, at
 			if err = errors.Join(err, judgeErr); err != nil {
 				return err
 			}
+			signals.prints()
 			err = after(sum, show(cmd.OutOrStdout(), dir, res, output), res, report.Summary)
 			printLeftovers(cmd.ErrOrStderr(), res.Run.Left)
 			return errors.Join(err, live.finish(dir, o.Hurry))
@@ -279,6 +280,5 @@ func short(path string) string {
 }
 
 func colours(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return terminal.IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

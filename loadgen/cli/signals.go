@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
 )
 
 const (
@@ -76,7 +77,7 @@ func (i *interrupts) endBrief() {
 	if do := i.before.Load(); do != nil {
 		(*do)()
 	}
-	fmt.Fprintln(os.Stderr, "loadgen: interrupted")
+	fmt.Fprintln(terminal.Unstuck(os.Stderr), "loadgen: interrupted")
 	os.Exit(exitcode.NoData)
 }
 
@@ -88,6 +89,9 @@ func (i *interrupts) second() <-chan struct{} {
 	i.patient.Store(true)
 	return i.hurried
 }
+
+// prints says that only the printing of the answer is left, which may wait for the reader of a pipe. The next signal ends it.
+func (i *interrupts) prints() { i.patient.Store(false) }
 
 // isBrief reports whether a command may be ended soon after the first signal: it starts no processes and creates nothing in a
 // cluster, or becomes patient when it does.

@@ -42,9 +42,7 @@ type tui struct {
 func newTUI(cmd *cobra.Command) *tui {
 	w := cmd.ErrOrStderr()
 	t := &tui{w: w, quiet: quiet(cmd), columns: terminal.Columns(w), began: time.Now()}
-	if f, ok := w.(*os.File); ok {
-		t.terminal = term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
-	}
+	t.terminal = terminal.IsTerminal(w) && os.Getenv("TERM") != "dumb"
 	return t
 }
 

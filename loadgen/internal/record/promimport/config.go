@@ -40,6 +40,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
@@ -118,7 +119,7 @@ func New(c Config) (*Source, error) {
 			return nil, err
 		}
 	}
-	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: transport})
+	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: apiclient.Bound(transport)})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.url, err)
 	}

@@ -57,7 +57,9 @@ func (s *Source) Find(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.url, explain(err, askTimeout))
 	}
-	s.NameJobs(ctx)
+	if err := s.NameJobs(ctx); err != nil {
+		return fmt.Errorf("%s: %w", s.url, err)
+	}
 	s.ahead = now.UnixMilli() - asked.Add(s.clock().Sub(asked)/2).UnixMilli()
 	found, err := s.ups(ctx, now, lookBack)
 	if err != nil {
@@ -305,44 +307,47 @@ func interval(ticks []tick) time.Duration {
 	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
 }
 
-// theirs returns the job names in the Prometheus, or nil if the Prometheus does not answer.
-func (s *Source) theirs(ctx context.Context) (names []string) {
+// theirs returns the job names in the Prometheus.
+func (s *Source) theirs(ctx context.Context) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	jobs, _, err := s.api.LabelValues(ctx, model.JobLabel, []string{s.selector(archive.Equal(model.MetricNameLabel, "up"))}, time.Time{}, time.Time{})
-	if err != nil {
-		return nil
-	}
 	for _, j := range jobs {
 		names = append(names, string(j))
 	}
-	return names
+	return names, err
 }
 
 // NameJobs decides which job names the Prometheus uses. If it has only our name for a job, as the Prometheus of
 // `loadgen observe` does, that name replaces the default. Names that the user gave do not change.
-func (s *Source) NameJobs(ctx context.Context) {
+// It returns an error if the Prometheus does not answer in time.
+func (s *Source) NameJobs(ctx context.Context) error {
 	if s.ours {
-		return
+		return nil
 	}
-	there := s.theirs(ctx)
+	there, err := s.theirs(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return explain(err, askTimeout)
+	}
 	for usual, ours := range maps.Clone(s.jobs) {
 		if _, named := s.named[ours]; !named && slices.Contains(there, ours) && !slices.Contains(there, usual) {
 			delete(s.jobs, usual)
 			s.jobs[ours] = ours
 		}
 	}
+	return nil
 }
 
 // Scrapes reports whether the Prometheus scrapes at least one of the jobs.
 func (s *Source) Scrapes(ctx context.Context) bool {
-	return slices.ContainsFunc(s.theirs(ctx), func(name string) bool { _, ours := s.jobs[name]; return ours })
+	names, _ := s.theirs(ctx) // the caller has an error of the Prometheus already
+	return slices.ContainsFunc(names, func(name string) bool { _, ours := s.jobs[name]; return ours })
 }
 
 // FoundNone returns the error for a Prometheus without matching targets. The error lists the jobs of the Prometheus.
 func (s *Source) FoundNone(ctx context.Context) error {
 	has := "it has no matching jobs"
-	if names := s.theirs(ctx); len(names) > 0 {
+	if names, _ := s.theirs(ctx); len(names) > 0 {
 		has = "its jobs are " + strings.Join(names, ", ")
 	}
 	return fmt.Errorf("it scrapes no target whose job is one of %s: %s (--prometheus-job kube-apiserver=NAME sets the name of a job)",

@@ -110,7 +110,7 @@ func TestJobsWithOurNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.NameJobs(t.Context()); !maps.Equal(s.jobs, c.want) {
+		if err := s.NameJobs(t.Context()); err != nil || !maps.Equal(s.jobs, c.want) {
 			t.Errorf("%v named: %v, want %v", c.named, s.jobs, c.want)
 		}
 	}

@@ -1,0 +1,54 @@
+package apiclient
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// mostAnswer is the maximum size of an answer in bytes, after decompression. Clients keep the whole answer in memory.
+const mostAnswer = 256 << 20
+
+// Bounded returns a copy of config whose clients fail when an answer is larger than 256 MiB. The bodies of watches and
+// of followed logs are streams, and have no limit.
+func Bounded(config *rest.Config) *rest.Config {
+	bounded := rest.CopyConfig(config)
+	bounded.Wrap(Bound)
+	return bounded
+}
+
+// Bound is like Bounded, for the clients of a RoundTripper.
+func Bound(next http.RoundTripper) http.RoundTripper { return bounding{next, mostAnswer} }
+
+type bounding struct {
+	next http.RoundTripper
+	most int64
+}
+
+func (b bounding) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.next.RoundTrip(r)
+	if query := r.URL.RawQuery; err == nil && answer.Body != nil && answer.StatusCode != http.StatusSwitchingProtocols &&
+		!strings.Contains(query, "watch=") && !strings.Contains(query, "follow=") {
+		answer.Body = &boundedBody{answer.Body, b.most, b.most}
+	}
+	return answer, err
+}
+
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper, as counting does.
+func (b bounding) WrappedRoundTripper() http.RoundTripper { return b.next }
+
+type boundedBody struct {
+	io.ReadCloser
+	most, left int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("the answer is larger than %d bytes", b.most)
+	}
+	return n, err
+}
