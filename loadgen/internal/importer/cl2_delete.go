@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -24,7 +25,7 @@ const (
 )
 
 // label adds bundleLabel and bundleIndexLabel to the template, once. It reports whether the template has them.
-func (b *cl2Bundle) label() bool {
+func (b *cl2Bundle) label(limits *bounds.Bounds) bool {
 	if b.labelled {
 		return true
 	}
@@ -33,7 +34,7 @@ func (b *cl2Bundle) label() bool {
 		values = append(values, map[string]any{"Replica": i + 1, "Iteration": 0, "JobName": "import", "Namespace": scenario.NamespaceMark})
 	}
 	values = append(values, map[string]any{"Replica": b.replicas, "Iteration": 0, "JobName": "import", "Namespace": scenario.NamespaceMark})
-	b.text.text, b.labelled = addLabels(b.text.text, values, false, func(document int) map[string]string {
+	b.text.text, b.labelled = addLabels(limits, b.text.text, values, false, func(document int) map[string]string {
 		basename := b.documents[min(document, len(b.documents)-1)]
 		return map[string]string{bundleLabel: nameOf(basename), bundleIndexLabel: "{{" + indexExpr(b.first) + "}}"}
 	})
@@ -51,7 +52,7 @@ const (
 // and higher. ok is false if a template cannot get labels or if no template created such objects.
 func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
 	for _, b := range c.madeBy[key] {
-		if !b.label() {
+		if !b.label(c.limits) {
 			return "", false
 		}
 	}

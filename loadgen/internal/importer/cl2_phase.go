@@ -168,7 +168,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		}
 		var objects []manifest
 		if err == nil {
-			objects, err = render(text, map[string]any{"Replica": 1, "Iteration": 0, "JobName": "import", "Namespace": scenario.NamespaceMark})
+			objects, err = render(c.limits, text, map[string]any{"Replica": 1, "Iteration": 0, "JobName": "import", "Namespace": scenario.NamespaceMark})
 		}
 		switch {
 		case strings.Contains(key.template, noValue):

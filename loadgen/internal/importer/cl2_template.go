@@ -36,12 +36,12 @@ func (t cl2Templates) render(file string, values map[string]any) (text, source s
 	if err != nil {
 		return "", "", templateError(err)
 	}
-	t.limits.Count(parsed)
 	for _, one := range parsed.Templates() {
 		if one.Tree != nil && one.Root != nil {
 			decideByValues(one.Tree)
 		}
 	}
+	t.limits.Count(parsed) // after decideByValues, to count loops over symbols
 	var b bytes.Buffer
 	if err := parsed.Execute(t.limits.Writer(&b), values); err != nil {
 		return "", "", templateError(err)

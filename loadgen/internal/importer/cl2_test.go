@@ -30,11 +30,11 @@ func TestObjectsAreThoseOfClusterLoader(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, err := render(theirs, nil)
+				want, err := render(bounds.NewBounds(), theirs, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := render(ours, map[string]any{"Replica": i - first + 1})
+				got, err := render(bounds.NewBounds(), ours, map[string]any{"Replica": i - first + 1})
 				if err != nil || !reflect.DeepEqual(got, want) {
 					t.Errorf("%s, index %d: %v %v\nwant %v, of\n%s", name, i, got, err, want, ours)
 				}

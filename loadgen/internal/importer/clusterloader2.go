@@ -14,7 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/internal/userfile"
-	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
 // cl2 imports a ClusterLoader2 test. See api/types.go and pkg/test/simple_test_executor.go in ClusterLoader2.
@@ -76,10 +75,11 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 		file = filepath.Join(file, "config.yaml")
 	}
 	c := &cl2{
-		draft: newDraft(o, file), src: &source{file: file, fold: true}, templates: cl2Templates{below(filepath.Dir(file)), bounds.NewBounds()},
+		draft: newDraft(o, file), src: &source{file: file, fold: true},
 		values: map[string]any{"Nodes": o.Nodes, "ImageRegistry": "registry.k8s.io"}, tunings: map[string]*fields{}, replicas: map[cl2Objects]int{},
 		made: map[cl2Objects]madeObjects{}, madeBy: map[cl2Objects][]*cl2Bundle{}, measurements: map[string]*cl2Measurement{}, told: map[string]bool{},
 	}
+	c.templates = cl2Templates{below(filepath.Dir(file)), c.limits}
 	maps.Copy(c.values, o.Values)
 	root, err := c.load(c.src, filepath.Base(file), c.values)
 	if err != nil {

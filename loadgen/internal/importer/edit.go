@@ -6,14 +6,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
 // edit changes a template with inText, which edits the lines of one document, and verifies the result with inObject,
 // which makes the same change to a rendered object. For each of the values in all, the changed template must render to
 // the original objects as changed by inObject. Otherwise edit returns the original text and false.
-func edit(text string, all []map[string]any, inText func(lines []string, m manifest, document int) []string,
+func edit(limits *template.Bounds, text string, all []map[string]any, inText func(lines []string, m manifest, document int) []string,
 	inObject func(m manifest, document int, values map[string]any)) (string, bool) {
-	before, err := render(text, all[0])
+	before, err := render(limits, text, all[0])
 	if err != nil {
 		return text, false
 	}
@@ -29,11 +31,11 @@ func edit(text string, all []map[string]any, inText func(lines []string, m manif
 	}
 	changed := strings.Join(parts, "")
 	for _, values := range all {
-		before, err := render(text, values)
+		before, err := render(limits, text, values)
 		if err != nil {
 			return text, false
 		}
-		after, err := render(changed, values)
+		after, err := render(limits, changed, values)
 		if err != nil {
 			return text, false
 		}

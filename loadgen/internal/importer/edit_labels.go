@@ -14,9 +14,9 @@ import (
 // labels for the document with the given index; their values may be template expressions. If inherit is set, pod
 // templates also get the labels of their object. addLabels returns false and the text unchanged if the labels cannot be
 // added.
-func addLabels(text string, values []map[string]any, inherit bool, labels func(document int) map[string]string) (string, bool) {
+func addLabels(limits *template.Bounds, text string, values []map[string]any, inherit bool, labels func(document int) map[string]string) (string, bool) {
 	inherited := map[int][]string{} // keys, by document
-	return edit(text, values, func(lines []string, m manifest, document int) []string {
+	return edit(limits, text, values, func(lines []string, m manifest, document int) []string {
 		entries := map[string]string{}
 		for key, value := range labels(document) {
 			entries[key] = strconv.Quote(value)
@@ -112,8 +112,8 @@ func without(entries map[string]string, m manifest) map[string]string {
 
 // dropNodeSelectors removes the named labels from the nodeSelector fields in a template. It returns false and the text
 // unchanged if that is not possible.
-func dropNodeSelectors(text string, values []map[string]any, names []string) (string, bool) {
-	return edit(text, values, func(lines []string, m manifest, _ int) []string {
+func dropNodeSelectors(limits *template.Bounds, text string, values []map[string]any, names []string) (string, bool) {
+	return edit(limits, text, values, func(lines []string, m manifest, _ int) []string {
 		at := podSpec(m.kind())
 		if at == nil {
 			return lines

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
 func TestLabelsArePutIntoTemplates(t *testing.T) {
@@ -25,7 +27,7 @@ func TestLabelsArePutIntoTemplates(t *testing.T) {
 			"kind: A\nmetadata: {labels: {job: \"j\"}, name: a}\n---\nkind: DaemonSet\nmetadata:\n  name: b\n  labels: {job: \"j\", }\nspec:\n  template: {metadata: {labels: {job: \"j\", app: \"{{.Replica}}\"}}, spec: {}}\n",
 		},
 	} {
-		got, ok := addLabels(c.text, replicas(2), false, always(map[string]string{"job": "j"}))
+		got, ok := addLabels(bounds.NewBounds(), c.text, replicas(2), false, always(map[string]string{"job": "j"}))
 		if !ok || got != c.want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", name, ok, got, c.want)
 		}
@@ -39,7 +41,7 @@ func always(labels map[string]string) func(int) map[string]string {
 // Values of labels may be templates and may differ by document.
 func TestLabelsOfDocumentsAndReplicas(t *testing.T) {
 	const text = "kind: A\nmetadata:\n  name: a\n---\nkind: B\nmetadata:\n  name: b\n"
-	got, ok := addLabels(text, replicas(3), false, func(document int) map[string]string {
+	got, ok := addLabels(bounds.NewBounds(), text, replicas(3), false, func(document int) map[string]string {
 		return map[string]string{"n": "{{.Replica}}", "document": strconv.Itoa(document)}
 	})
 	want := "kind: A\nmetadata:\n  labels:\n    document: \"0\"\n    n: \"{{.Replica}}\"\n  name: a\n---\n" +
@@ -53,7 +55,7 @@ func TestLabelsOfDocumentsAndReplicas(t *testing.T) {
 func TestPodsInheritLabels(t *testing.T) {
 	const text = "kind: Deployment\nmetadata:\n  name: a\n  labels:\n    tier: '{{.Replica}}'\n    app: a\nspec:\n  template:\n    metadata:\n      labels: {app: a}\n    spec: {}\n"
 	want := strings.NewReplacer("labels:\n    tier", "labels:\n    job: \"j\"\n    tier", "{app", "{job: \"j\", tier: '{{.Replica}}', app").Replace(text)
-	got, ok := addLabels(text, replicas(2), true, always(map[string]string{"job": "j"}))
+	got, ok := addLabels(bounds.NewBounds(), text, replicas(2), true, always(map[string]string{"job": "j"}))
 	if !ok || got != want {
 		t.Errorf("%v\n%s\nwant\n%s", ok, got, want)
 	}
@@ -65,7 +67,7 @@ func TestTemplatesInOneLineAreLeft(t *testing.T) {
 		"{kind: ConfigMap, metadata: {name: a}}\n",
 		"{{- if eq .Replica 1 }}\nkind: A\nmetadata:\n  name: a\n{{- else }}\nkind: A\nmetadata:\n  name: b\n{{- end }}\n",
 	} {
-		if got, ok := addLabels(text, replicas(2), false, always(map[string]string{"job": "j"})); ok || got != text {
+		if got, ok := addLabels(bounds.NewBounds(), text, replicas(2), false, always(map[string]string{"job": "j"})); ok || got != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
@@ -85,7 +87,7 @@ func TestNodeSelectorsAreTakenOut(t *testing.T) {
 		"":                              strings.Replace(text, "  nodeSelector:\n    node-role.kubernetes.io/worker: \"\"\n%s", "", 1),
 		"    kubernetes.io/os: linux\n": strings.Replace(text, "    node-role.kubernetes.io/worker: \"\"\n%s", "    kubernetes.io/os: linux\n", 1),
 	} {
-		got, ok := dropNodeSelectors(strings.Replace(text, "%s", kept, 1), replicas(1), []string{"node-role.kubernetes.io/worker"})
+		got, ok := dropNodeSelectors(bounds.NewBounds(), strings.Replace(text, "%s", kept, 1), replicas(1), []string{"node-role.kubernetes.io/worker"})
 		if !ok || got != want {
 			t.Errorf("%v\n%s\nwant\n%s", ok, got, want)
 		}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
 const (
@@ -40,6 +42,7 @@ func TestEndlessImportsAreRefused(t *testing.T) {
 	}{
 		"tree of modules":       {modules, clusterLoader, "more than 1000 modules"},
 		"loop in a loop":        {map[string]string{"config.yaml": "#{{range Loop 1000000}}{{range Loop 1000000}}{{end}}{{end}}" + steps}, clusterLoader, "iterations"},
+		"loop over an index":    {map[string]string{"config.yaml": steps, "object.yaml": object + "x: \"{{range $i := AddInt .Index 2000000}}{{end}}\"\n"}, clusterLoader, "iterations"},
 		"loop that prints":      {map[string]string{"config.yaml": "#{{range Loop 1000000}}xxxxxxxxxxxxxxxxxxxxxxxx{{end}}" + steps}, clusterLoader, "iterations"},
 		"text joined to itself": {map[string]string{"config.yaml": `#{{$x := "xxxxxxxx"}}` + strings.ReplaceAll(doubled, "print", "Concat") + steps}, clusterLoader, "16 MiB"},
 		"texts joined at once":  {map[string]string{"config.yaml": `#{{$x := "xxxxxxxx"}}` + strings.Repeat(`{{$x = Concat $x $x}}`, 20) + `{{len (Concat` + strings.Repeat(" $x", 20) + `)}}` + steps}, clusterLoader, "the arguments of a function are too large"},
@@ -89,6 +92,29 @@ func TestEndlessImportsAreRefused(t *testing.T) {
 				t.Errorf("%v, want one line with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// One time limit holds for all files and templates of an import. Parts that it left out for lack of time are an error.
+func TestTimeOfAnImportIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	test, config := filepath.Join(dir, "test.yaml"), filepath.Join(dir, "jobs.yaml")
+	for file, text := range map[string]string{test: steps, config: jobs, filepath.Join(dir, "object.yaml"): object} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over := new(bounds.Bounds)
+	for name, do := range map[string]func() error{
+		"ClusterLoader2": func() error { _, err := ClusterLoader2(test, Options{limits: over}); return err },
+		"kube-burner":    func() error { _, err := KubeBurner(config, Options{limits: over}); return err },
+		"a file":         func() error { _, err := renderConfig(over, config, []byte(jobs), nil); return err },
+		"an object":      func() error { _, err := render(over, object, nil); return err },
+		"the result":     func() error { _, err := newDraft(Options{limits: over}, config).finish(); return err },
+	} {
+		if err := do(); err == nil || !strings.Contains(err.Error(), "it takes longer than") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

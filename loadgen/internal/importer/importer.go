@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	Beside bool
 	// Alerts and Metrics are paths of additional kube-burner alert and metrics profiles.
 	Alerts, Metrics []string
+
+	limits *bounds.Bounds // nil means new ones
 }
 
 // Result is the imported scenario, with remarks about the parts of the configuration that were changed or left out.
@@ -71,8 +74,9 @@ func (r Remark) place() string {
 // draft is a scenario under construction.
 type draft struct {
 	options Options
-	file    string   // path of the configuration
-	head    []string // lines of the comment at the top
+	limits  *bounds.Bounds // for the whole import
+	file    string         // path of the configuration
+	head    []string       // lines of the comment at the top
 
 	name, description string
 	nodes, record     *mapping
@@ -92,7 +96,11 @@ type draft struct {
 }
 
 func newDraft(o Options, file string) *draft {
-	return &draft{options: o, file: file, namespaceLabels: map[string]string{}, names: map[string]bool{}, gateSet: map[string]bool{}}
+	limits := o.limits
+	if limits == nil {
+		limits = bounds.NewBounds()
+	}
+	return &draft{options: o, limits: limits, file: file, namespaceLabels: map[string]string{}, names: map[string]bool{}, gateSet: map[string]bool{}}
 }
 
 // templateText is the text of a template, which finish writes into the scenario or into a separate file.
@@ -158,6 +166,9 @@ func (d *draft) template(at *mapping, file, text string) *templateText {
 
 // finish encodes and validates the scenario and returns the result of the import.
 func (d *draft) finish() (*Result, error) {
+	if err := d.limits.Late(); err != nil { // parts were left out
+		return nil, fmt.Errorf("%s: %w", d.file, err)
+	}
 	for _, t := range d.texts {
 		t.at.set("text", t.text)
 	}

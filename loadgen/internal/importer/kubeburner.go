@@ -63,12 +63,12 @@ func KubeBurner(path string, o Options) (*Result, error) {
 	for name, value := range o.Values {
 		values[name] = value
 	}
-	text, err := renderConfig(file, data, values)
+	o.Values = values
+	b := &burner{draft: newDraft(o, file), src: &source{file: file}, dir: filepath.Dir(file), timeout: defaultTimeout}
+	text, err := renderConfig(b.limits, file, data, values)
 	if err != nil {
 		return nil, err
 	}
-	o.Values = values
-	b := &burner{draft: newDraft(o, file), src: &source{file: file}, dir: filepath.Dir(file), timeout: defaultTimeout}
 	if text != string(data) {
 		b.src.lines = alignLines(string(data), text)
 	}

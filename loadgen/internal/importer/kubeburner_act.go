@@ -176,7 +176,7 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 			}
 		}
 	}
-	text, err := renderConfig(file, append(data, b.functions...), values)
+	text, err := renderConfig(b.limits, file, append(data, b.functions...), values)
 	if _, lack, ok := strings.Cut(fmt.Sprint(err), "it needs values: "); ok {
 		if lack, _, _ = strings.Cut(lack, " ("); iteration == 0 {
 			o.src.fail(o.node, o.path, "%s reads missing values: %s (add them to inputVars)", o.template, lack)

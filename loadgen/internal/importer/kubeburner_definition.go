@@ -20,7 +20,7 @@ func (b *burner) customGroups() (groups []string) {
 			if err != nil {
 				continue // reported when the object's creation is converted
 			}
-			objects, err := render(string(data)+b.functions, b.values(j, o, 0, 1))
+			objects, err := render(b.limits, string(data)+b.functions, b.values(j, o, 0, 1))
 			if err != nil {
 				continue
 			}

@@ -36,7 +36,7 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 			o.item.remark(t.Node, o.at("objectTemplate"), "%s is the same in every run: %s", name, importUUID)
 		}
 	}
-	objects, err := render(text, values)
+	objects, err := render(b.limits, text, values)
 	if err != nil {
 		b.templateFailed(o, err)
 		return nil
@@ -139,7 +139,7 @@ func namesIn(text string) []string {
 // fit adds kube-burner's labels to a template and removes node selectors that match no simulated node. It returns the
 // new text and its objects. values are the values with which the change is verified.
 func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values []map[string]any, objects []manifest) (string, []manifest) {
-	changed, ok := addLabels(text, values, true, b.ownLabels(j, o))
+	changed, ok := addLabels(b.limits, text, values, true, b.ownLabels(j, o))
 	switch {
 	case !ok && b.selected(j, o):
 		o.item.remark(t.Node, o.at("objectTemplate"), "kube-burner's labels, by which jobs select these objects, cannot be put into the template: write %s into it", selector(b.ownLabels(j, o)(0)))
@@ -148,7 +148,7 @@ func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values 
 	}
 	text = changed
 	if names := foreignSelectors(objects); len(names) > 0 && !b.options.OwnCluster {
-		changed, ok := dropNodeSelectors(text, values, names)
+		changed, ok := dropNodeSelectors(b.limits, text, values, names)
 		names = slices.DeleteFunc(names, func(name string) bool { return ok && name == workerLabel && selectsWorkers(objects) })
 		how := "left out"
 		if !ok {
@@ -161,11 +161,11 @@ func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values 
 		}
 		text = changed
 	}
-	again, err := render(text, values[0])
+	again, err := render(b.limits, text, values[0])
 	if err != nil {
 		return text, objects
 	}
-	if same, err := render(trimLines(text), values[0]); err == nil && reflect.DeepEqual(same, again) {
+	if same, err := render(b.limits, trimLines(text), values[0]); err == nil && reflect.DeepEqual(same, again) {
 		text = trimLines(text)
 	}
 	return text, again

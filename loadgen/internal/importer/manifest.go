@@ -11,9 +11,12 @@ import (
 // manifest is a Kubernetes object that was rendered from a template.
 type manifest map[string]any
 
-// render returns the objects that a template renders to. Random functions return the same values in each call. Its
-// error is a *template.Error.
-func render(text string, values map[string]any) ([]manifest, error) {
+// render returns the objects that a template renders to, or an error if the time of limits is over. Random functions
+// return the same values in each call. Its error is a *template.Error.
+func render(limits *template.Bounds, text string, values map[string]any) ([]manifest, error) {
+	if err := limits.Late(); err != nil {
+		return nil, err
+	}
 	t, err := template.Parse(text)
 	if err != nil {
 		return nil, err

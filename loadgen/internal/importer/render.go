@@ -26,9 +26,12 @@ func configFunctions(values map[string]any) template.FuncMap {
 	return all
 }
 
-// renderConfig renders a configuration file with its values.
-func renderConfig(file string, text []byte, values map[string]any) (string, error) {
-	limits := bounds.NewBounds()
+// renderConfig renders a configuration file with its values, within the time of limits.
+func renderConfig(limits *bounds.Bounds, file string, text []byte, values map[string]any) (string, error) {
+	if err := limits.Late(); err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	limits = limits.Another()
 	t, err := template.New(file).Option("missingkey=error").Funcs(limits.Functions(configFunctions(values))).Parse(string(text))
 	if err != nil {
 		return "", templateError(err)

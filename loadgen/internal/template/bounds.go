@@ -44,8 +44,11 @@ const (
 // quadratic are the functions that take time proportional to the square of the size of their arguments.
 var quadratic = []string{"uniq", "mustUniq", "without", "mustWithout", "addf", "subf", "mulf", "divf"}
 
-// NewBounds returns Bounds whose time limit starts now.
+// NewBounds returns Bounds whose time limit starts now. The time of the zero Bounds is over.
 func NewBounds() *Bounds { return &Bounds{deadline: time.Now().Add(longest)} }
+
+// Another returns Bounds that end at the same time, with their own count of steps.
+func (b *Bounds) Another() *Bounds { return &Bounds{deadline: b.deadline} }
 
 // Begin starts the limits again. Call it before each execution of a template that is executed repeatedly.
 func (b *Bounds) Begin() { b.steps, b.deadline = 0, time.Now().Add(longest) }
@@ -55,14 +58,22 @@ func (b *Bounds) Step(n int) error {
 	if b.steps += n; b.steps > mostSteps {
 		return &Error{Msg: fmt.Sprintf("its loops and templates run more than %d iterations", mostSteps)}
 	}
+	return b.Late()
+}
+
+// Late returns an error if the time is over.
+func (b *Bounds) Late() error {
 	if time.Now().After(b.deadline) {
 		return &Error{Msg: fmt.Sprintf("it takes longer than %v", longest)}
 	}
 	return nil
 }
 
-// stepName is the name of the template function that Count inserts to count steps.
-const stepName = "stormglassStep"
+// stepName and lateName are the names of the template functions that Count inserts to count steps and to check the time.
+const (
+	stepName = "stormglassStep"
+	lateName = "stormglassLate"
+)
 
 // Functions returns the functions in all, and the printing functions of text/template, with limits on their arguments
 // and results.
@@ -75,7 +86,7 @@ func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 	for name, f := range out {
 		out[name] = b.bound(name, f)
 	}
-	out[stepName] = b.turns
+	out[stepName], out[lateName] = b.turns, func() (bool, error) { return false, b.Late() }
 	return out
 }
 
@@ -215,8 +226,8 @@ func within(v reflect.Value, text, elements int) bool {
 
 func isSimple(k reflect.Kind) bool { return k >= reflect.Bool && k <= reflect.Complex128 }
 
-// Count changes a parsed template so that its loops and template calls are counted as steps. The template must have
-// been parsed with the functions that Functions returns.
+// Count changes a parsed template so that its loops and template calls are counted as steps, and each iteration of a
+// loop checks the time. The template must have been parsed with the functions that Functions returns.
 func (b *Bounds) Count(parsed *template.Template) {
 	for _, t := range parsed.Templates() {
 		if t.Tree != nil {
@@ -229,8 +240,8 @@ func countAll(tree *parse.Tree, list *parse.ListNode) {
 	if list == nil {
 		return
 	}
-	counted := func(p *parse.PipeNode, at parse.Pos) *parse.PipeNode {
-		f := parse.NewIdentifier(stepName).SetTree(tree).SetPos(at)
+	piped := func(p *parse.PipeNode, name string, at parse.Pos) *parse.PipeNode {
+		f := parse.NewIdentifier(name).SetTree(tree).SetPos(at)
 		command := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{f}}
 		if p == nil {
 			p = &parse.PipeNode{NodeType: parse.NodePipe, Pos: at}
@@ -245,14 +256,18 @@ func countAll(tree *parse.Tree, list *parse.ListNode) {
 	for _, n := range list.Nodes {
 		switch n := n.(type) {
 		case *parse.RangeNode:
-			n.Pipe = counted(n.Pipe, n.Pos)
+			n.Pipe = piped(n.Pipe, stepName, n.Pos)
 			branch(&n.BranchNode)
+			check := &parse.IfNode{BranchNode: parse.BranchNode{ // an action would write a value
+				NodeType: parse.NodeIf, Pos: n.Pos, Pipe: piped(nil, lateName, n.Pos), List: &parse.ListNode{NodeType: parse.NodeList, Pos: n.Pos},
+			}}
+			n.List.Nodes = slices.Insert(n.List.Nodes, 0, parse.Node(check))
 		case *parse.IfNode:
 			branch(&n.BranchNode)
 		case *parse.WithNode:
 			branch(&n.BranchNode)
 		case *parse.TemplateNode:
-			n.Pipe = counted(n.Pipe, n.Pos)
+			n.Pipe = piped(n.Pipe, stepName, n.Pos)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A template with unbounded loops, values or output is rejected quickly, with a reason.
@@ -28,11 +29,13 @@ func TestTemplatesAreBounded(t *testing.T) {
 		"wide":                {`{{printf "%1000000000d" 1}}`, "the width is too large"},
 		"wide by an argument": {`{{printf "%*d" 1000000000 1}}`, "the width is too large"},
 		"wide precision":      {`{{printf "%.1000000000f" 1.5}}`, "the width is too large"},
+		"time of a loop":      {`{{range 3}}{{$.Late.Pass}}{{end}}`, "it takes longer than"},
+		"time of loops":       {`{{range $x := list 1}}{{with $x}}{{range $i, $y := list 1 2}}{{$.Late.Pass}}{{end}}{{end}}{{end}}`, "it takes longer than"},
 		"much output":         {`{{$x := repeat 1000000 "a"}}{{range until 1000}}{{$x}}{{end}}`, "it renders more than 16 MiB"},
 	} {
 		parsed, err := Parse(c.text)
 		if err == nil {
-			_, err = parsed.Documents(nil, 1, 1)
+			_, err = parsed.Documents(map[string]any{"Late": late{parsed.bounds}}, 1, 1)
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -46,6 +49,14 @@ func TestTemplatesAreBounded(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0]["kind"] != "00007" || got[0]["year"] != "web-2024-1%8080" || got[0]["a1"] != 2 || got[0]["b1"] != "x" || got[0]["n"] != 3 {
 		t.Errorf("%v, %v", got, err)
 	}
+}
+
+// late has a method that uses up the time of a template, and is not a function that counts a step.
+type late struct{ *Bounds }
+
+func (l late) Pass() string {
+	l.deadline = time.Time{}
+	return ""
 }
 
 // chain defines n templates. Each calls the previous one twice.

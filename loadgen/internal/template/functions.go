@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/Masterminds/sprig/v3"
 )
@@ -30,6 +31,11 @@ func Functions(random *rand.Rand) template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	for _, name := range excluded {
 		delete(all, name)
+	}
+	all["mustToDate"] = time.Parse // as toDate, but sprig's functions use the time zone of the machine
+	all["toDate"] = func(layout, text string) time.Time {
+		t, _ := time.Parse(layout, text)
+		return t
 	}
 	lines := func(text string) int { return 1 + strings.Count(text, "\n") }
 	for name, pieces := range map[string]func(string) int{"repeat": func(text string) int { return max(len(text), 1) }, "indent": lines, "nindent": lines} {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func mustParse(t *testing.T, text string) *Template {
@@ -51,6 +52,17 @@ func TestLinesOfDocuments(t *testing.T) {
 		if got := tmpl.Line(document, 4); got != 1 {
 			t.Errorf("with 4 documents, whose lines are unknown, document %d begins in line %d", document, got)
 		}
+	}
+}
+
+// Dates without a time zone are in UTC on every machine.
+func TestDatesAreInUTC(t *testing.T) {
+	defer func(before *time.Location) { time.Local = before }(time.Local)
+	time.Local = time.FixedZone("there", 3600)
+	tmpl := mustParse(t, `a: '{{toDate "2006-01-02" "2024-05-06"}} {{mustToDate "2006-01-02" "2024-05-06" | unixEpoch}}'`)
+	got, err := tmpl.Documents(nil, 1, 0)
+	if want := "2024-05-06 00:00:00 +0000 UTC 1714953600"; err != nil || got[0]["a"] != want {
+		t.Errorf("%v, %v, want %s", got, err, want)
 	}
 }
 
