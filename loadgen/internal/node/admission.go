@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 )
 
 // room holds the node resources that a pod uses: its share of the pod capacity, CPU, memory, ephemeral storage and host
@@ -60,6 +62,13 @@ func (k *kubelet) fits(p *pod, pod *corev1.Pod) bool {
 // reason if the pod fits (pkg/kubelet/lifecycle/predicate.go). A real kubelet evicts other pods to make room for a
 // critical pod; misfit accepts a critical pod on a full node.
 func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
+	os, labelled := pod.Labels[corev1.LabelOSStable]
+	switch {
+	case labelled && os != string(corev1.Linux):
+		return "PodOSSelectorNodeLabelDoesNotMatch", "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
+	case pod.Spec.OS != nil && pod.Spec.OS.Name != corev1.Linux:
+		return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+	}
 	var used room
 	conflict := false
 	for _, p := range k.pods {
@@ -88,6 +97,10 @@ func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
 	}
 	if conflict {
 		return "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+	}
+	noExecute := func(t *corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute }
+	if _, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(klog.Logger{}, k.taints, pod.Spec.Tolerations, noExecute, false); untolerated {
+		return "TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
 	}
 	return "", ""
 }

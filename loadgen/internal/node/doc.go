@@ -72,8 +72,9 @@
 // OnFailure complete after 10 s. A pod that is deleted before its containers ran ends as Failed,
 // ContainerStatusUnknown. Ephemeral containers run until their pod ends.
 //
-// A node rejects a pod that does not fit. Unlike a real kubelet, it does not check extended resources, hugepages,
-// NoExecute taints and the operating system, and does not evict other pods for a critical pod. A pod waits for the
+// A node rejects a pod that does not fit, does not tolerate its NoExecute taints or is for another operating system.
+// Like a real kubelet, it ignores extended resources that its Node lacks. Unlike one, it does not check hugepages and
+// supplementalGroupsPolicy, and does not evict other pods for a critical pod. A pod waits for the
 // ConfigMaps, Secrets and claims of its volumes, and for the ConfigMaps and Secrets of its environment variables, unless
 // its node is restricted (Config.Restricted) or shares its watches (fidelity "shared"). It does not check their keys.
 //

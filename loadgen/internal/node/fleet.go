@@ -174,7 +174,7 @@ func (f *Fleet) startShared() {
 	nodes.layout = nodeLayout()
 	nodes.sink.event = func(_ string, _ []byte, v view) {
 		if k := f.byName[string(v.Name)]; k != nil {
-			k.sawNode(string(v.ready) == "True")
+			k.sawNode(v)
 		}
 	}
 	f.mu.Lock()

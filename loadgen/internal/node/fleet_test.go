@@ -256,7 +256,7 @@ func TestNodeTakenForDeadReportsReady(t *testing.T) {
 	clock := newFakeClock(time.Now())
 	s, f := started(t, func(c *Config) { c.clock = clock })
 	k := f.kubelets[0]
-	k.sawNode(false)
+	k.sawNode(view{})
 	if f.Live().Ready != 0 {
 		t.Error("still counted as Ready")
 	}

@@ -58,6 +58,7 @@ type kubelet struct {
 	isolated  chan struct{} // nil while the kubelet API is reachable; closed when it is reachable again
 	pressures map[corev1.NodeConditionType]*pressure
 	labels    map[string]string // labels of the Node as last read; nil: as registered
+	taints    []corev1.Taint    // taints of the Node as last seen in a watch, or as registered
 	used      cpuTime
 	counters  map[string]cpuCounter // by pod UID and container name
 }
@@ -65,6 +66,7 @@ type kubelet struct {
 func newKubelet(f *Fleet, index int, link *link) *kubelet {
 	k := &kubelet{
 		fleet: f, plan: f.plan, ledger: f.ledger, index: index, name: f.plan.nodeName(index), hostIP: hostIP(index), port: kubeletapi.Port, link: link,
+		taints: f.plan.Taints,
 	}
 	k.clear()
 	return k
@@ -123,7 +125,7 @@ func (k *kubelet) watch(life *life) {
 	bound := fields("spec.nodeName=" + k.name)
 	node := open(k.link, "nodes", "/api/v1/nodes", self, false)
 	node.layout = nodeLayout()
-	node.sink.event = func(_ string, _ []byte, v view) { k.sawNode(string(v.ready) == "True") }
+	node.sink.event = func(_ string, _ []byte, v view) { k.sawNode(v) }
 	node.start()
 	pods := open(k.link, "pods", "/api/v1/pods", bound, false)
 	pods.layout, pods.sink = podLayout(), sink{k.begin, k.event, k.listed}

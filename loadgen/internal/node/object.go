@@ -164,11 +164,17 @@ func (k *kubelet) reportStatus(life *life) {
 	}
 }
 
-// sawNode processes the Node's condition Ready from a watch event. If another client, such as the node lifecycle
-// controller, has changed the condition, the kubelet sets it to True again at its next status update.
-func (k *kubelet) sawNode(ready bool) {
+// sawNode processes the Node's taints and its condition Ready from a watch event. If another client, such as the node
+// lifecycle controller, has changed the condition, the kubelet sets it to True again at its next status update.
+func (k *kubelet) sawNode(v view) {
+	var spec corev1.NodeSpec
+	err := spec.Unmarshal(v.Spec)
+	ready := string(v.ready) == "True"
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err == nil {
+		k.taints = spec.Taints
+	}
 	if k.life == nil || k.life.over() || !k.settled || k.state != up {
 		return
 	}
