@@ -20,11 +20,13 @@ func newCleanup() *cobra.Command {
 	var kubeconfig kubeconfigFlags
 	var at cluster.Kubeconfig
 	cmd := &cobra.Command{
-		Use:   "cleanup",
+		Use:   "cleanup [DIR]",
 		Short: "Remove objects that runs left in your cluster",
 		Long: `Remove the objects that interrupted or killed runs left in your cluster: namespaces,
 simulated nodes and their Leases, certificate requests and RBAC objects. They are
-found only by their labels; nothing else is touched. Failed removals are retried for
+found only by their labels; nothing else is touched. With DIR, the directory of a run,
+the command removes only this run's objects, also its nodes and recorded objects
+without a namespace that have lost their labels. Failed removals are retried for
 5 minutes, or until Ctrl-C. The command also removes token files that killed runs left
 in this machine's temporary directory; every run also removes such files when it
 starts.
@@ -36,13 +38,14 @@ removes nothing.`,
 		Example: `  loadgen cleanup --kubeconfig ~/.kube/config --dry-run
   loadgen cleanup --kubeconfig ~/.kube/config
   loadgen cleanup --kubeconfig ~/.kube/config --run 3f9a1c20b4 --yes
+  loadgen cleanup --kubeconfig ~/.kube/config runs/20260102-150405-rollout-500
   loadgen cleanup --kubeconfig ~/.kube/config --expired --yes`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if at.Files == "" && !kubeconfig.current {
 				return exitcode.Usagef("--kubeconfig is missing (a bundled control plane needs no cleanup: it is deleted at the end of its run)")
 			}
-			if err := errors.Join(kubeconfig.into(cmd, &at), c.check()); err != nil {
+			if err := errors.Join(kubeconfig.into(cmd, &at), c.check(), c.read(args)); err != nil {
 				return err
 			}
 			c.cmd, c.ui = cmd, newTUI(cmd)
@@ -81,6 +84,9 @@ type cleanup struct {
 	cmd *cobra.Command
 	ui  *tui
 	at  string // the cluster
+	by  string // how the objects are selected
+
+	left cluster.Leftovers
 }
 
 func (c *cleanup) check() error {
@@ -97,6 +103,25 @@ func (c *cleanup) check() error {
 	return errors.Join(errs...)
 }
 
+// read reads the record of the run directory in args, if any.
+func (c *cleanup) read(args []string) (err error) {
+	c.left.Run, c.by = c.runID, "label"
+	switch {
+	case len(args) == 0:
+		return nil
+	case c.expired:
+		return exitcode.Usagef("--expired and a run directory exclude each other (leave out one of them)")
+	}
+	if c.left, err = cluster.ReadLeftovers(args[0]); err != nil {
+		return exitcode.Usagef("%v", err) // not wrapped: a damaged file of a run has exit code 3 where runs are judged
+	}
+	if c.runID != "" && c.runID != c.left.Run {
+		return exitcode.Usagef("--run %s: %s is the directory of run %s (leave out --run or the directory)", c.runID, args[0], c.left.Run)
+	}
+	c.by = "label and by the UIDs in " + args[0]
+	return nil
+}
+
 // agree asks the user before it removes objects. It returns an error if the user does not agree.
 func (c *cleanup) agree(question string) error {
 	if c.dryRun {
@@ -111,21 +136,21 @@ func (c *cleanup) agree(question string) error {
 
 func (c *cleanup) removeAll(ctx context.Context, cfg *rest.Config) error {
 	what := "every run"
-	if c.runID != "" {
-		what = "run " + c.runID
+	if c.left.Run != "" {
+		what = "run " + c.left.Run
 	}
-	if err := c.agree(fmt.Sprintf("Remove the objects that %s left in %s, selected by label.", what, c.at)); err != nil {
+	if err := c.agree(fmt.Sprintf("Remove the objects that %s left in %s, selected by %s.", what, c.at, c.by)); err != nil {
 		return err
 	}
-	return c.remove(ctx, cfg, c.runID, "")
+	return c.remove(ctx, cfg, c.left, "")
 }
 
-func (c *cleanup) remove(ctx context.Context, cfg *rest.Config, runID, head string) error {
+func (c *cleanup) remove(ctx context.Context, cfg *rest.Config, of cluster.Leftovers, head string) error {
 	work, log := cluster.Cleanup, c.ui.Step
 	if c.dryRun {
 		work, log = cluster.PreviewCleanup, func(line string) { fmt.Fprintln(c.cmd.OutOrStdout(), line) }
 	}
-	removed, err := work(ctx, cfg, runID, log)
+	removed, err := work(ctx, cfg, of, log)
 	if err == nil || removed.Any() {
 		fmt.Fprintf(c.cmd.OutOrStdout(), "%s%s\n", head, removed)
 	}
@@ -141,7 +166,7 @@ func (c *cleanup) removeExpired(ctx context.Context, cfg *rest.Config) error {
 			return err
 		}
 		c.ui.Step(fmt.Sprintf("run %s is over: %s", c.runID, why))
-		return c.remove(ctx, cfg, c.runID, "run "+c.runID+": ")
+		return c.remove(ctx, cfg, c.left, "run "+c.runID+": ")
 	}
 	all, err := cluster.Traces(ctx, cfg)
 	if err != nil {
@@ -167,7 +192,7 @@ func (c *cleanup) removeExpired(ctx context.Context, cfg *rest.Config) error {
 	}
 	var errs []error
 	for _, run := range over {
-		if err := c.remove(ctx, cfg, run, "run "+run+": "); err != nil {
+		if err := c.remove(ctx, cfg, cluster.Leftovers{Run: run}, "run "+run+": "); err != nil {
 			errs = append(errs, fmt.Errorf("run %s: %w", run, err))
 		}
 	}

@@ -59,7 +59,8 @@ phases: [{name: load, for: 1s, load: [{kind: requests, verb: get, resource: serv
 	wantNothingLeft(t, kubeconfig)
 }
 
-// TestCleanupAfterAKilledRun: `loadgen cleanup` removes the objects of a killed run.
+// TestCleanupAfterAKilledRun: `loadgen cleanup` with the directory of a killed run removes its objects, also namespaces
+// and nodes that have lost their label.
 func TestCleanupAfterAKilledRun(t *testing.T) {
 	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
@@ -79,8 +80,12 @@ func TestCleanupAfterAKilledRun(t *testing.T) {
 	if still := labelled(t, kubeconfig); !slices.Equal(left, still) {
 		t.Errorf("the dry run changed the cluster: before\n%s\nafter\n%s", left, still)
 	}
-	startLoadgen(t, "cleanup", "--kubeconfig", kubeconfig, "--yes").wantExit(0)
+	kubectl(t, "label", "namespaces,nodes", "-l", cluster.RunLabel, cluster.RunLabel+"-")
+	startLoadgen(t, "cleanup", dir, "--kubeconfig", kubeconfig, "--yes").wantExit(0)
 	wantNothingLeft(t, kubeconfig)
+	if all := kubectl(t, "get", "namespaces,nodes", "-o", "name"); strings.Contains(all, "/stormglass-") || strings.Contains(all, "/sg-") {
+		t.Errorf("left behind:\n%s", all)
+	}
 }
 
 // If the finalizer of another program keeps an object, the run says so and ends with exit code 4. It names the object and

@@ -27,6 +27,7 @@ const (
 	MeasurementsFile = "measurements.json"
 	TimelineFile     = "timeline.jsonl"
 	TSDBDir          = "tsdb"
+	CreatedFile      = "created.jsonl" // objects that the run may have left in a cluster
 	ResultFile       = "result.json"
 	JUnitFile        = "junit.xml"
 	HTMLFile         = "report.html"

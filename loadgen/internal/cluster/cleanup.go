@@ -85,8 +85,8 @@ const (
 	tellEvery = 30 * time.Second
 )
 
-// Cleanup removes the objects of the run with this ID, or of every run if runID is "", and returns when all of them are
-// gone. It finds objects only by their labels, deletes by UID, continues after errors, and retries until all are gone,
+// Cleanup removes the objects that of selects, and returns when all of them are gone. It finds objects by their labels,
+// or by the UIDs in of. It deletes by UID, continues after errors, and retries until all are gone,
 // ctx ends or CleanupBudget is over. It calls log at each step. The order is:
 //
 //  1. namespaces with their workloads and pods; pods that wait for a
@@ -96,8 +96,8 @@ const (
 //  4. the nodes' Leases, CSINodes and ResourceSlices, certificate requests, cluster-wide RBAC
 //  5. other objects without a namespace, definitions of custom resources, the cluster's lock
 //  6. the namespaces of Jobs that clean up after runs
-func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
-	c, err := wholeCleaner(cfg, runID, log)
+func Cleanup(ctx context.Context, cfg *rest.Config, of Leftovers, log func(string)) (Removed, error) {
+	c, err := wholeCleaner(cfg, of, log)
 	if err != nil {
 		return Removed{}, err
 	}
@@ -108,8 +108,8 @@ func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(strin
 
 // PreviewCleanup finds the objects that Cleanup would remove, and calls log with the names for each kind. It removes
 // nothing. Objects in the run's namespaces are not listed, because they are removed with the namespaces.
-func PreviewCleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
-	c, err := wholeCleaner(cfg, runID, log)
+func PreviewCleanup(ctx context.Context, cfg *rest.Config, of Leftovers, log func(string)) (Removed, error) {
+	c, err := wholeCleaner(cfg, of, log)
 	if err != nil {
 		return Removed{}, err
 	}
@@ -119,8 +119,8 @@ func PreviewCleanup(ctx context.Context, cfg *rest.Config, runID string, log fun
 }
 
 // wholeCleaner returns a cleaner for every kind of object that runs create.
-func wholeCleaner(cfg *rest.Config, runID string, log func(string)) (*cleaner, error) {
-	c, err := newCleaner(cfg, runID)
+func wholeCleaner(cfg *rest.Config, of Leftovers, log func(string)) (*cleaner, error) {
+	c, err := newCleaner(cfg, of.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +129,9 @@ func wholeCleaner(cfg *rest.Config, runID string, log func(string)) (*cleaner, e
 	}
 	c.created, c.definitions, c.devices, c.locks, c.jobs = scenario.Creatables(), true, true, true, true
 	c.discovery, c.made = c.client.Discovery(), &made{}
+	if of.made != nil {
+		c.made, c.nodePrefix = of.made, nodePrefix(of.Run)
+	}
 	c.log, c.notice = log, log
 	return c, nil
 }
@@ -171,7 +174,7 @@ type cleaner struct {
 	notice      func(string) // called with the reason for a wait; may be nil
 	removed     Removed
 	unseen      []string        // kinds reported as not listable, in all attempts
-	deleted     map[string]bool // objects that are already counted in removed, by kind and UID
+	deleted     map[string]bool // objects that are already counted in removed, by kind and UID, or in a dry run by UID
 	nodesSeen   []item          // nodes found in all attempts: they identify the objects of nodes
 }
 
@@ -227,10 +230,7 @@ func (c *cleaner) attempt(ctx context.Context) error {
 		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
 	err = errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.discovered(ctx), c.removeDefinitions(ctx), c.removeLocks(ctx))
-	if !c.removed.DryRun { // a dry run removes no objects
-		err = errors.Join(err, c.removeMade(ctx))
-	}
-	if err != nil {
+	if err = errors.Join(err, c.removeMade(ctx)); err != nil {
 		return err
 	}
 	return c.removeJobs(ctx)
@@ -273,6 +273,9 @@ func (c *cleaner) remove(ctx context.Context, kind string, objects []item, remov
 	}
 	if c.removed.DryRun {
 		c.say(c.log, count(len(objects), kind)+": "+names)
+		for _, o := range objects {
+			c.deleted[string(o.uid)] = true
+		}
 		*removed += len(objects)
 		return nil
 	}

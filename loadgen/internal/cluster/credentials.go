@@ -170,4 +170,6 @@ func (t *Target) tryCertificates(ctx context.Context) error {
 }
 
 // NodePrefix returns the prefix of the nodes' names.
-func (t *Target) NodePrefix() string { return "sg-" + t.runID + "-" }
+func (t *Target) NodePrefix() string { return nodePrefix(t.runID) }
+
+func nodePrefix(runID string) string { return "sg-" + runID + "-" }

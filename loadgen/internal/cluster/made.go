@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,10 @@ import (
 type made struct {
 	mu  sync.Mutex
 	all map[schema.GroupVersionResource]madeKind
+
+	run, dir string   // the run and its directory, if the objects are also recorded in a file there
+	file     *os.File // nil: not recorded in a file, or no more
+	written  int
 }
 
 type madeKind struct {
@@ -68,7 +73,10 @@ func (m *made) add(r schema.GroupVersionResource, kind string, uid types.UID) {
 	if _, known := m.all[r]; !known {
 		m.all[r] = madeKind{kind, map[types.UID]bool{}}
 	}
-	m.all[r].uids[uid] = true
+	if !m.all[r].uids[uid] {
+		m.all[r].uids[uid] = true
+		m.write(r, kind, uid)
+	}
 }
 
 type recorder struct {
@@ -133,7 +141,7 @@ func identify(body []byte) (kind string, uid types.UID) {
 }
 
 // relabel restores the run's label on the run's namespaces and nodes that have lost it, because the steps that remove
-// these objects find them by the label.
+// these objects find them by the label. A dry run counts them instead.
 func (c *cleaner) relabel(ctx context.Context) error {
 	namespaces, nodes := corev1.SchemeGroupVersion.WithResource("namespaces"), corev1.SchemeGroupVersion.WithResource("nodes")
 	lost := map[schema.GroupVersionResource]func(metav1.Object) bool{}
@@ -152,6 +160,16 @@ func (c *cleaner) relabel(ctx context.Context) error {
 		if err = c.noteUnseen(r.Resource, listError(r, err)); err != nil {
 			return err
 		}
+		if c.removed.DryRun {
+			kind, found := "namespace", &c.removed.Namespaces
+			if r == nodes {
+				kind, found = "node", &c.removed.Nodes
+			}
+			if err := c.remove(ctx, kind, items, found, nil); err != nil {
+				return err
+			}
+			continue
+		}
 		for _, i := range items {
 			patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:%q}}}`, i.uid, RunLabel, c.runID)
 			_, err := client.Patch(ctx, i.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
@@ -164,7 +182,8 @@ func (c *cleaner) relabel(ctx context.Context) error {
 }
 
 // removeMade removes recorded objects that the earlier steps did not find by their labels. It returns an error if some
-// still exist. For objects that wait for finalizers, the error contains the command that removes the finalizers.
+// still exist. For objects that wait for finalizers, the error contains the command that removes the finalizers. A dry run
+// counts the objects that the earlier steps did not count.
 func (c *cleaner) removeMade(ctx context.Context) error {
 	var errs []error
 	all := c.made.resources()
@@ -178,6 +197,11 @@ func (c *cleaner) removeMade(ctx context.Context) error {
 	for r, k := range all {
 		client := metadataCollection{c.metadata.Resource(r)}
 		items, _, err := c.leftOf(ctx, r, k)
+		if c.removed.DryRun {
+			items = slices.DeleteFunc(items, func(i item) bool { return c.deleted[string(i.uid)] })
+			errs = append(errs, err, c.remove(ctx, k.kind, items, &c.removed.ClusterObjects, nil))
+			continue
+		}
 		if len(items) > 0 && err == nil {
 			err = c.remove(ctx, k.kind, items, &c.removed.ClusterObjects, byName(client))
 			apiclient.Pause(ctx, settle)

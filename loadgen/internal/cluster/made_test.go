@@ -1,10 +1,16 @@
 package cluster
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // Recorded objects are removed without their label. An object that another client made stays, and an
@@ -132,4 +140,169 @@ type answers struct {
 
 func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader(a.body))}, nil
+}
+
+const killed = "0123456789" // the ID of a run
+
+// record records a namespace and a PriorityClass without their labels, as a run does.
+func record(t *testing.T, dir string) *Target {
+	t.Helper()
+	run := &Target{runID: killed}
+	if err := run.RecordIn(dir); err != nil {
+		t.Fatal(err)
+	}
+	for path, body := range map[string]string{
+		"/api/v1/namespaces":                         `{"apiVersion":"v1","kind":"Namespace","metadata":{"uid":"uid-namespaces-stripped"}}`,
+		"/apis/scheduling.k8s.io/v1/priorityclasses": `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"uid":"uid-priorityclasses-stripped"}}`,
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://127.0.0.1"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := recorder{answers{http.StatusCreated, body}, &run.made}.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	return run
+}
+
+// After a kill, the file in the run's directory leads to the objects that have lost their label. Other objects stay.
+func TestKilledRunIsRemovedByItsRecord(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(record(t, dir).RecordedIn(), result.CreatedFile)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(whole, `{"run":"0123456789","ver`...), 0o600); err != nil { // killed while it wrote
+		t.Fatal(err)
+	}
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	object := func(version, kind, plural, name string) runtime.Object {
+		return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind}, ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + plural + "-" + name)}}
+	}
+	objects := []runtime.Object{object("v1", "Node", "nodes", "sg-0123456789-0"), object("v1", "Node", "nodes", "sg-other-0")}
+	for _, name := range []string{"stripped", "theirs"} {
+		objects = append(objects, object("v1", "Namespace", "namespaces", name), object("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", name))
+	}
+	for _, dry := range []bool{true, false} {
+		left, err := ReadLeftovers(dir)
+		if err != nil || left.Run != killed {
+			t.Fatal(left.Run, err)
+		}
+		client := metadatafake.NewSimpleMetadataClient(scheme, objects...)
+		c := cleanerOf(inhabited(), left.Run)
+		c.metadata, c.made, c.nodePrefix, c.devices, c.removed.DryRun = client, left.made, nodePrefix(left.Run), true, dry
+		var log, changed []string
+		c.log = func(line string) { log = append(log, line) }
+		if err := c.attempt(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range client.Actions() {
+			switch a := a.(type) {
+			case clienttesting.DeleteAction:
+				if uid := a.GetDeleteOptions().Preconditions.UID; !strings.HasSuffix(string(*uid), a.GetName()) {
+					t.Errorf("%s is deleted with UID %s", a.GetName(), *uid)
+				}
+				changed = append(changed, "delete "+a.GetResource().Resource+" "+a.GetName())
+			case clienttesting.PatchAction:
+				changed = append(changed, "patch "+a.GetResource().Resource+" "+a.GetName())
+			}
+		}
+		slices.Sort(changed)
+		slices.Sort(log)
+		got, want := changed, []string{"delete namespaces stripped", "delete priorityclasses stripped", "patch namespaces stripped", "patch nodes sg-0123456789-0"}
+		if dry {
+			got, want = append(changed, log...), []string{"1 PriorityClass: stripped", "1 namespace: stripped", "1 node: sg-0123456789-0"}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("dry run %v: %q, want %q", dry, got, want)
+		}
+	}
+}
+
+// A file that no run wrote is refused in one line. Its content reaches neither the cluster nor the terminal.
+func TestRecordsAreChecked(t *testing.T) {
+	const good = `{"run":"0123456789","version":"v1","resource":"namespaces","kind":"Namespace","uid":"u"}` + "\n"
+	change := func(from, to string) string { return good + strings.Replace(good, from, to, 1) }
+	var many strings.Builder
+	for i := range mostResources + 1 {
+		many.WriteString(strings.Replace(good, "namespaces", fmt.Sprintf("r%d", i), 1))
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":               {"", "lists no object"},
+		"first line cut":      {good[:20], "lists no object"},
+		"not JSON":            {"hello\n", "line 1: byte 1"},
+		"no UID":              {change(`"u"`, `""`), "line 2: it does not name"},
+		"a path":              {change("namespaces", "namespaces/kube-system/secrets"), "line 2: it does not name"},
+		"a path in the group": {change(`"version"`, `"group":"../../api","version"`), "line 2: it does not name"},
+		"escape sequence":     {change("Namespace\"", `\u001b[2J"`), "line 2: it does not name"},
+		"no ID of a run":      {change(killed, "prod"), "line 2: it does not name"},
+		"two runs":            {change(killed, "9876543210"), "line 2: it is not from run 0123456789"},
+		"too many resources":  {many.String(), "more than 1000 resources"},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, result.CreatedFile), []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refuses(t, name, dir, c.want)
+	}
+	pipe := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(pipe, result.CreatedFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, "a pipe", pipe, "not a regular file")
+	refuses(t, "no file", t.TempDir(), result.CreatedFile+" is missing")
+	live := t.TempDir()
+	record(t, live)
+	lock, err := LockDir(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	refuses(t, "a live run", live, "another loadgen process uses this directory")
+}
+
+func refuses(t *testing.T, name, dir, want string) {
+	t.Helper()
+	_, err := ReadLeftovers(dir)
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), dir+": ") || strings.ContainsAny(err.Error(), "\n\x1b") {
+		t.Errorf("%s: %v, want %q", name, err, want)
+	}
+}
+
+// The file goes when the run has removed everything. It stays while objects may be left.
+func TestRecordStaysUntilAllIsRemoved(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx    context.Context
+		unseen []string
+		stays  bool
+	}{
+		"all removed":         {t.Context(), nil, false},
+		"no time":             {ended, nil, true},
+		"kinds were not seen": {t.Context(), []string{"nodes"}, true},
+	} {
+		dir := t.TempDir()
+		run := record(t, dir)
+		client := inhabited()
+		if c.unseen != nil {
+			client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no"))
+			})
+		}
+		err := run.cleanup(c.ctx, cleanerOf(client, killed))
+		if (err != nil) != (c.ctx == ended) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, result.CreatedFile)); (err == nil) != c.stays || (run.RecordedIn() != "") != c.stays {
+			t.Errorf("%s: %v, the directory is %q", name, err, run.RecordedIn())
+		}
+	}
 }

@@ -404,7 +404,11 @@ func (t *Target) cleanup(ctx context.Context, c *cleaner) error {
 		t.accounts.Close()
 	}
 	t.deadline.end()
-	return errors.Join(err, c.persist(ctx))
+	left := c.persist(ctx)
+	if left == nil && len(c.removed.Unseen) == 0 {
+		t.made.forget()
+	}
+	return errors.Join(err, left)
 }
 
 const (

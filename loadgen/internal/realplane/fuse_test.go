@@ -120,8 +120,8 @@ func TestJobRemovesExpiredRun(t *testing.T) {
 	if x := state(); !x.Expired || !strings.Contains(x.Why, "its deadline passed") {
 		t.Errorf("past its deadline: %+v", x)
 	}
-	removed, err := cluster.Cleanup(ctx, job, "r12", func(string) {}) // its own namespace is the last
-	if err != nil || removed.Namespaces != 3 {                        // the garbage collector may remove the rest first
+	removed, err := cluster.Cleanup(ctx, job, cluster.Leftovers{Run: "r12"}, func(string) {}) // its own namespace is the last
+	if err != nil || removed.Namespaces != 3 {                                                // the garbage collector may remove the rest first
 		t.Errorf("%s, %v", removed, err)
 	}
 	eventually(ctx, t, "the Job's RBAC goes with its namespace", func() (bool, error) {

@@ -94,11 +94,14 @@ func (d *Directory) writeScenario(s *scenario.Scenario) (map[string]string, erro
 func (d *Directory) plane() string { return filepath.Join(d.Path, planeDir) }
 
 // discard unlocks and removes the directory of a run that failed to start. It keeps the logs of the run's control
-// plane if there are any.
+// plane, and the record of objects that the run left in a cluster, if there are any.
 func (d *Directory) discard() error {
 	defer d.Unlock()
 	if _, err := os.Stat(filepath.Join(d.plane(), "logs")); err == nil {
 		return errors.Join(removeBut(d.Path, planeDir), removeBut(d.plane(), "logs"))
+	}
+	if left, err := os.Stat(filepath.Join(d.Path, result.CreatedFile)); err == nil && left.Size() > 0 {
+		return removeBut(d.Path, result.CreatedFile)
 	}
 	return d.Remove()
 }

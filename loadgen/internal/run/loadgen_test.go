@@ -221,6 +221,25 @@ func TestKeysOfKilledRunsAreSwept(t *testing.T) {
 	}
 }
 
+// A run that fails to start removes its directory. It keeps the record of objects that it left in a cluster.
+func TestRecordOutlastsFailedStart(t *testing.T) {
+	for text, stays := range map[string]bool{"": false, "{}\n": true} {
+		dir, err := MakeDirectory(filepath.Join(t.TempDir(), "run"), "mine", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := filepath.Join(dir.Path, result.CreatedFile)
+		err = errors.Join(os.WriteFile(record, []byte(text), 0o600), os.WriteFile(filepath.Join(dir.Path, result.RunFile), nil, 0o600), dir.discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(dir.Path)
+		if stays != (err == nil) || stays && (len(entries) != 1 || entries[0].Name() != result.CreatedFile) {
+			t.Errorf("record %q: the directory has %v, %v", text, entries, err)
+		}
+	}
+}
+
 // A run ends even if its nodes never become Ready.
 func TestUnreadyNodesEndRun(t *testing.T) {
 	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 1s}]"))

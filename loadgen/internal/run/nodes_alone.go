@@ -75,7 +75,7 @@ func nodesTarget(ctx context.Context, o Options, id string, c console, started *
 func runNodes(ctx context.Context, t *target, s *scenario.Scenario, c console, started *undo) (seen result.Nodes, err error) {
 	watched := t.watch(ctx)
 	defer t.unwatch()
-	if _, err := t.setup(watched, c, started); err != nil {
+	if _, err := t.setup(watched, c, "", started); err != nil {
 		return seen, t.firstCause(ctx, causeOf(watched, err))
 	}
 	n, err := newNodes(nodeConfig(watched, t, s, c, false), nil)

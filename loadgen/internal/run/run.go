@@ -233,7 +233,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if err := r.describeCluster(); err != nil {
 		return err
 	}
-	told, err := t.setup(ctx, r.console, started)
+	told, err := t.setup(ctx, r.console, r.dir.Path, started)
 	if err == nil && r.o.Fuse.CleanupImage != "" {
 		err = exitcode.EnvironmentError(t.MakeCleanupJob(ctx, r.o.Fuse.CleanupImage))
 	}

@@ -61,10 +61,15 @@ func newTarget(t *cluster.Target, p provider, s supervisor) *target {
 }
 
 // setup creates the objects that the run needs in the target. If the target outlives the run, setup adds their
-// removal to started. told is a line for the user if simulated nodes authenticate with tokens instead of
+// removal to started, and records them in dir unless dir is empty. told is a line for the user if simulated nodes authenticate with tokens instead of
 // certificates; otherwise it is empty.
-func (t *target) setup(ctx context.Context, c console, started *undo) (told string, err error) {
+func (t *target) setup(ctx context.Context, c console, dir string, started *undo) (told string, err error) {
 	if _, bundled := t.provider.(*bundledPlane); !bundled {
+		if dir != "" {
+			if err := t.RecordIn(dir); err != nil {
+				return "", exitcode.EnvironmentError(err)
+			}
+		}
 		started.add(func() error { return t.discard(t.isLost()) })
 	}
 	if told, err = t.ChooseCredentials(ctx); err != nil {

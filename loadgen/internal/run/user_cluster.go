@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
@@ -169,6 +170,10 @@ func (u *userCluster) discard(lost bool) error {
 	if u.hurried() {
 		err = fmt.Errorf("the clean-up was ended by a second signal: %w", err)
 	}
+	command := u.cleanup
+	if dir := u.cluster.RecordedIn(); dir != "" {
+		command += " " + shell.Quote(dir)
+	}
 	return exitcode.EnvironmentError(leftError(fmt.Sprintf("some objects of run %s in cluster %s were not removed: %s (`%s` removes them)",
-		u.cluster.Labels[cluster.RunLabel], u.cluster.Cluster.Name, strings.ReplaceAll(err.Error(), "\n", "; "), u.cleanup)))
+		u.cluster.Labels[cluster.RunLabel], u.cluster.Cluster.Name, strings.ReplaceAll(err.Error(), "\n", "; "), command)))
 }

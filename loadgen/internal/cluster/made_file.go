@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const (
+	// mostRecorded is the maximum size of result.CreatedFile in bytes: about 400,000 objects.
+	mostRecorded = 64 << 20
+	// mostResources is the maximum number of resources in result.CreatedFile. A cleanup lists each of them.
+	mostResources = 1000
+)
+
+// madeLine is a line of result.CreatedFile: an object that a run created.
+type madeLine struct {
+	Run      string    `json:"run"`
+	Group    string    `json:"group,omitempty"`
+	Version  string    `json:"version"`
+	Resource string    `json:"resource"`
+	Kind     string    `json:"kind"`
+	UID      types.UID `json:"uid"`
+}
+
+var runIDForm = regexp.MustCompile(`^[0-9a-f]{10}$`)
+
+// Check returns an error if no run writes such a line. The resource becomes part of URL paths, and the kind is printed.
+func (l madeLine) Check() error {
+	valid := l.Group == "" || len(validation.IsDNS1123Subdomain(l.Group)) == 0
+	for _, word := range []string{l.Version, l.Resource, strings.ToLower(l.Kind), string(l.UID)} {
+		valid = valid && len(validation.IsDNS1123Label(word)) == 0
+	}
+	if !valid || !runIDForm.MatchString(l.Run) {
+		return errors.New("it does not name an object that a run created")
+	}
+	return nil
+}
+
+// RecordIn makes the run also record the objects in made in a file in dir, from which ReadLeftovers reads them if the
+// run is killed. Cleanup removes the file when all objects are gone. Call RecordIn before Setup.
+func (t *Target) RecordIn(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, result.CreatedFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("record the objects of the run: %w", err)
+	}
+	t.made.run, t.made.dir, t.made.file = t.runID, dir, f
+	return nil
+}
+
+// RecordedIn returns the directory in which objects of the run are recorded, or "" if none are.
+func (t *Target) RecordedIn() string {
+	t.made.mu.Lock()
+	defer t.made.mu.Unlock()
+	if t.made.written == 0 {
+		return ""
+	}
+	return t.made.dir
+}
+
+// write appends an object to the file, if any, without a buffer in the process: a kill loses nothing. After a failed
+// write or mostRecorded bytes, it writes no more.
+func (m *made) write(r schema.GroupVersionResource, kind string, uid types.UID) {
+	if m.file == nil {
+		return
+	}
+	line, err := json.Marshal(madeLine{m.run, r.Group, r.Version, r.Resource, kind, uid})
+	if m.written += len(line) + 1; err == nil && m.written <= mostRecorded {
+		_, err = m.file.Write(append(line, '\n'))
+	}
+	if err != nil || m.written > mostRecorded {
+		m.file.Close()
+		m.file = nil
+	}
+}
+
+// forget removes the file, because its objects are gone.
+func (m *made) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dir == "" {
+		return
+	}
+	if m.file != nil {
+		m.file.Close()
+	}
+	_ = os.Remove(filepath.Join(m.dir, result.CreatedFile)) // if this fails, a cleanup finds no object in the file
+	m.dir, m.file = "", nil
+}
+
+// Leftovers selects the objects that a cleanup removes.
+type Leftovers struct {
+	// Run is the ID of the run that created them. Empty means every run.
+	Run  string
+	made *made // objects that are removed by UID, whatever their labels; nil: none
+}
+
+// ReadLeftovers reads which objects the run in dir created. It fails if a process uses dir.
+func ReadLeftovers(dir string) (Leftovers, error) {
+	lines, err := result.ReadLines[madeLine](dir, result.CreatedFile)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return Leftovers{}, fmt.Errorf("%s: %w (has the run removed its objects? --run ID removes objects by label)", dir, err)
+	case err != nil:
+		return Leftovers{}, fmt.Errorf("%s: %w (--run ID removes objects by label)", dir, err)
+	case len(lines) == 0:
+		return Leftovers{}, fmt.Errorf("%s: %s lists no object (--run ID removes objects by label)", dir, result.CreatedFile)
+	}
+	left := Leftovers{lines[0].Run, &made{}}
+	for i, l := range lines {
+		left.made.add(schema.GroupVersionResource{Group: l.Group, Version: l.Version, Resource: l.Resource}, l.Kind, l.UID)
+		if l.Run != left.Run || len(left.made.all) > mostResources {
+			return Leftovers{}, fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.CreatedFile, Err: fmt.Errorf("line %d: it is not from run %s, or there are more than %d resources", i+1, left.Run, mostResources)})
+		}
+	}
+	lock, err := LockDir(dir)
+	if err == nil && lock == nil {
+		err = errors.New("another loadgen process uses this directory (wait until it ends)")
+	}
+	if err != nil {
+		return Leftovers{}, fmt.Errorf("%s: %w", dir, err)
+	}
+	return left, lock.Close()
+}
