@@ -75,6 +75,8 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 	commands := map[string]int{
 		"validate special": usage, "validate -f special": usage, "validate object.yaml": usage, "validate kustomized.yaml": usage, "validate kustomized-base.yaml": usage,
 		"run ./special": usage, "run rollout-demo --kubeconfig special --out out -q": environment, "run rollout-demo --controlplane special --out out -q": environment,
+		"run rollout-demo --controlplane special --dry-run": environment, "ab ci-gate --b nodes.count=5 --controlplane special --dry-run": environment,
+		"capacity capacity-writes --controlplane special --dry-run": environment, "capacity capacity-writes --b controlPlane.etcd.members=3 --controlplane special --dry-run": environment,
 		"run api-mix --abort-rules special --abort-on alert=X --dry-run":                                          usage,
 		"run api-mix --kubeconfig k.yaml --prometheus http://127.0.0.1:1 --prometheus-http-config special --yes":  usage,
 		"export RUN --format remote-write --remote-write http://127.0.0.1:1/x --remote-write-header-file special": usage,
@@ -88,7 +90,7 @@ func TestOnlyRegularFilesAreRead(t *testing.T) {
 		"capacity compare special special":                                               usage,
 
 		"nodes --count 1 --controlplane special -q": environment, "nodes --count 1 --kubeconfig special -q": environment,
-		"cleanup --kubeconfig special -q": environment, "cleanup --kubeconfig k.yaml --certificate-authority special -q": environment,
+		"cleanup --kubeconfig special -q": environment, "cleanup special --kubeconfig k.yaml -q": usage, "cleanup --kubeconfig k.yaml --certificate-authority special -q": environment,
 		"worker --coordinator 127.0.0.1:1 --ca special --token special --index 0": usage,
 
 		"import clusterloader2 special": usage, "import clusterloader2 module.yaml": usage, "import clusterloader2 include.yaml": usage, "import clusterloader2 bundle.yaml": usage,

@@ -33,7 +33,8 @@ func Check(ctx context.Context, o Options) error {
 
 // DryRun checks the options as Run does, and returns a preview of the objects that the run would create and the
 // requests that it would send. It changes nothing on this machine or in a cluster. From a user's cluster it reads the
-// version, resources and permissions. The preview has a note for each program that is missing on this machine.
+// version, resources and permissions. The preview has a note for each program of another release that is missing on
+// this machine. A missing control plane program is an error only if Options.ControlPlane names it.
 func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 	_, ends, err := o.compiled()
 	if err != nil {
@@ -43,6 +44,11 @@ func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 	if o.Kubeconfig.Files == "" {
 		p := cluster.PreviewOf(o.Scenario, asked)
 		if o.Plane == "" {
+			if o.ControlPlane != "" {
+				if _, err := controlPlaneProgram(o.ControlPlane); err != nil {
+					return p, err
+				}
+			}
 			p.Notes = append(p.Notes, MissingReleases(ctx, o.Scenario, o.ControlPlane)...)
 		}
 		return p, nil

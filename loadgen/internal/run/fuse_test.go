@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -167,6 +168,30 @@ func TestFuseBelongsToAUsersCluster(t *testing.T) {
 	both := Options{Kubeconfig: cluster.Kubeconfig{Files: "theirs"}, Fuse: Fuse{NoLock: true, TakeLock: "r1"}}
 	if err := both.checkFuse(); exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("%v", err)
+	}
+}
+
+// A dry run refuses a named control plane program that a run could not start.
+func TestDryRunChecksTheControlPlaneProgram(t *testing.T) {
+	dir := t.TempDir()
+	pipe, plain, program := filepath.Join(dir, "pipe"), filepath.Join(dir, "plain"), filepath.Join(dir, "program")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o700), os.WriteFile(plain, nil, 0o600), os.WriteFile(program, nil, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		pipe: "not an executable file", plain: "not an executable file", dir: "not an executable file", os.DevNull: "not an executable file",
+		filepath.Join(dir, "none"): "no such file", program: "", "": "",
+	} {
+		_, err := DryRun(t.Context(), Options{Scenario: parse(t, calm), ControlPlane: file})
+		if want == "" {
+			if err != nil {
+				t.Errorf("%q: %v", file, err)
+			}
+			continue
+		}
+		if exitcode.Of(err) != exitcode.Environment || !strings.HasPrefix(err.Error(), "--controlplane "+file+": ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", file, err, want)
+		}
 	}
 }
 
