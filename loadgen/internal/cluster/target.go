@@ -241,15 +241,16 @@ func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricte
 // aroundPhases is the maximum total time for which the nodes of a run exist before and after the phases.
 const aroundPhases = 2 * time.Hour
 
-// authority returns the signer of the nodes' certificates, which are valid until the end of the run. Nodes alone run
-// until the user ends them, whatever the length of their scenario, so they get the longest validity.
+// authority returns the signer of the nodes' certificates. These are valid for so long that a run ends before nodes
+// renew them, after 70% of their validity or later. Nodes alone run until the user ends them, whatever the length of
+// their scenario, so they get the longest validity.
 func (t *Target) authority() node.Authority {
 	if t.signer != nil {
 		return t.signer
 	}
 	life := time.Duration(0)
 	if longest := t.scenario.Longest(); longest > 0 && !t.NodesAlone {
-		life = longest + aroundPhases
+		life = (longest + aroundPhases) * 3 / 2
 	}
 	return node.NewCSRSigner(t.Admin, t.Labels, life)
 }

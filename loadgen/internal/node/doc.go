@@ -9,6 +9,8 @@
 //	----------------------------------------------  -------------------------------------------
 //	identity system:node:NAME, one HTTP/2            the same; certificates are signed by the
 //	connection, protobuf                             client CA or through the CSR API
+//	POST a CertificateSigningRequest after 70 to     the same, with the administrator's identity; new
+//	90% of its certificate's life; new connection    connection at the next request, and watches again
 //	POST nodes (not Ready), PATCH nodes/status       the same
 //	DELETE, GET, POST its Lease; GET its Node        the same; it does not wait for the GETs
 //	GET, POST its CSINode                            the same

@@ -45,6 +45,7 @@ type Fleet struct {
 	registered   atomic.Int64
 	unmounted    atomic.Int64 // number of pods whose volumes were unmounted
 	readySeconds atomic.Int64 // nanoseconds
+	unrotated    atomic.Bool  // the last renewal of a client certificate failed
 
 	mu         sync.Mutex
 	generation uint64
@@ -70,22 +71,20 @@ func New(cfg Config) (*Fleet, error) {
 	if !p.own() {
 		identity := func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, p.nodeName(0)) }
 		for range min(sharedConnections, p.Part.Part(p.Spec.Count)) {
-			f.links = append(f.links, &link{identity: identity, userAgent: p.userAgent(), roots: roots, ledger: f.ledger})
+			f.links = append(f.links, f.newLink(roots, identity, 0))
 		}
 	}
-	proxies := &once{make: p.Identities.ForProxies}
+	proxies := &once{make: p.Identities.ForProxies, clock: p.clock}
 	for n := range p.Part.Part(p.Spec.Count) {
 		i := p.Part.Number(n)
 		name := p.nodeName(i)
 		if p.own() {
-			f.links = append(f.links, &link{
-				identity:  func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, name) },
-				userAgent: p.userAgent(), roots: roots, ledger: f.ledger,
-			})
+			identity := func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, name) }
+			f.links = append(f.links, f.newLink(roots, identity, 2*i))
 		}
 		k := newKubelet(f, i, f.links[n%len(f.links)])
 		if p.Spec.KubeProxy {
-			k.proxy = &link{identity: proxies.get, userAgent: p.userAgent(), roots: roots, ledger: f.ledger}
+			k.proxy = f.newLink(roots, proxies.get, 2*i+1)
 		}
 		if i >= p.early() {
 			k.state = absent
@@ -94,6 +93,14 @@ func New(cfg Config) (*Fleet, error) {
 		f.byName[name] = k
 	}
 	return f, nil
+}
+
+// newLink makes a link. Its number and the seed determine when it renews its certificate.
+func (f *Fleet) newLink(roots *apiclient.Roots, identity func(context.Context) (*rest.Config, error), number int) *link {
+	rng := rand.New(rand.NewPCG(uint64(f.plan.Seed), 0xce47<<48|uint64(number)))
+	return &link{
+		fleet: f, identity: identity, userAgent: f.plan.userAgent(), roots: roots, ledger: f.ledger, rotation: rotation{jitter: rng.Float64()},
+	}
 }
 
 // pollEvery is the interval at which connections are polled while answers arrive. Polling delays a node's next request

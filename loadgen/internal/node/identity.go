@@ -21,11 +21,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+	"k8s.io/utils/clock"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Identities provides client configurations for nodes. For is called once per node, possibly concurrently.
+// Identities provides client configurations for nodes. Its methods may be called concurrently. They are called again
+// after an error, and to renew a certificate.
 type Identities interface {
 	// For returns the client configuration of the named node. The user is system:node:NAME in the group system:nodes,
 	// except with ServiceAccounts or NewShared.
@@ -47,26 +49,34 @@ type Authority interface {
 // system:node-proxier only.
 const proxyUser = "system:kube-proxy"
 
-// once caches the kube-proxies' identity. The first call of get requests it; after an error the next call tries again.
+// once caches the identity of the kube-proxies. The first call of get requests it, and the first call after 70% of its
+// certificate's validity. After an error the next call tries again; during a renewal, the next call after rotatePause.
 type once struct {
-	make func(context.Context) (*rest.Config, error)
+	make  func(context.Context) (*rest.Config, error)
+	clock clock.PassiveClock
 
 	mu   sync.Mutex
 	made *rest.Config
+	due  time.Time // time of the renewal; zero: never
 }
 
 func (o *once) get(ctx context.Context) (*rest.Config, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.made != nil {
+	if o.made != nil && (o.due.IsZero() || o.clock.Now().Before(o.due)) {
 		return o.made, nil
 	}
-	var err error
-	o.made, err = o.make(ctx)
-	return o.made, err
+	made, err := o.make(ctx)
+	if err != nil {
+		o.due = o.clock.Now().Add(rotatePause) // has no effect before the first success
+		return nil, err
+	}
+	o.made = made
+	o.due, _ = rotateAt(made, 0, o.clock.Now())
+	return made, nil
 }
 
-// certLife is the maximum lifetime of a certificate. Certificates are not rotated.
+// certLife is the maximum lifetime of a certificate.
 const certLife = 7 * 24 * time.Hour
 
 // clockSkew is how far the API server's clock may be behind without rejecting a new certificate.

@@ -22,7 +22,9 @@ import (
 
 // link is a node's connection to the API server, or one of the shared connections. It counts the requests.
 type link struct {
-	// identity returns the client configuration. It is called at the first dial, and again only after an error.
+	fleet *Fleet
+	// identity returns the client configuration. It is called at the first dial, after an error, and to renew the
+	// client certificate.
 	identity func(context.Context) (*rest.Config, error)
 	roots    *apiclient.Roots
 	ledger   *ledger
@@ -32,16 +34,18 @@ type link struct {
 
 	userAgent string
 
-	access atomic.Pointer[apiclient.Endpoint] // set before the first connection
+	access   atomic.Pointer[apiclient.Endpoint] // set before the first connection
+	dialled  atomic.Pointer[apiclient.Endpoint] // of the newest connection
+	rotation rotation
 }
 
 // get returns a connection that has a free stream for a call. The last urgentStreams streams of a connection are
 // reserved for urgent calls.
 func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 	if urgent {
-		return l.GetFree(ctx, l.dial, 1)
+		return l.free(ctx, 1)
 	}
-	return l.GetFree(ctx, l.dial, urgentStreams+1)
+	return l.free(ctx, urgentStreams+1)
 }
 
 // watch opens a watch on a connection where enough streams stay free for calls. If a node's watches do not fit on one
@@ -50,7 +54,7 @@ func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2conn.Stream, error) {
 	const least = 2*urgentStreams + 1
 	for last := false; ; last = true {
-		conn, err := l.GetFree(ctx, l.dial, least)
+		conn, err := l.free(ctx, least)
 		if err != nil {
 			return nil, err
 		}
@@ -73,17 +77,17 @@ func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2con
 const urgentStreams = 16
 
 func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
-	to := l.access.Load()
-	if to == nil {
+	if l.access.Load() == nil {
 		config, err := l.identity(ctx)
+		if err == nil {
+			err = l.adopt(config)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if to, err = apiclient.New(config, l.roots); err != nil {
-			return nil, err
-		}
-		l.access.Store(to)
 	}
+	to := l.access.Load()
+	l.dialled.Store(to)
 	conn, err := to.Connect(ctx, h2conn.Options{Urgent: urgentStreams, Poller: l.poller})
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", to.Addr, err)

@@ -42,6 +42,7 @@ const patience = 20 * time.Second
 type request struct {
 	user, method, path, query string
 	body                      []byte
+	expires                   time.Time // end of the client certificate's validity
 }
 
 // stub is an API server with exactly known behaviour: it keeps nodes, leases and
@@ -221,7 +222,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	q := request{method: r.Method, path: r.URL.Path, query: r.URL.RawQuery, body: body}
 	if len(r.TLS.PeerCertificates) > 0 {
-		q.user = r.TLS.PeerCertificates[0].Subject.CommonName
+		q.user, q.expires = r.TLS.PeerCertificates[0].Subject.CommonName, r.TLS.PeerCertificates[0].NotAfter
 	}
 	s.update(func() {
 		if !s.forgetful {

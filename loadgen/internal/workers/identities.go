@@ -75,8 +75,8 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	return g, nil
 }
 
-// mostAsks is the maximum number of requests of a worker for the credentials of one node. Each request may cost the
-// cluster a certificate. A worker asks once, and again only after an error.
+// mostAsks is the maximum number of requests of a worker for the credentials of one node in an hour. Each request may
+// cost the cluster a certificate. A worker asks once, and again after an error and to renew a certificate.
 const mostAsks = 20
 
 // mayAsk counts a request for credentials, and reports whether the worker may still make it. After an error, each
@@ -84,6 +84,10 @@ const mostAsks = 20
 func (m *member) mayAsk(nodeName string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if now := time.Now(); now.Sub(m.since) >= time.Hour {
+		m.since = now
+		clear(m.asks)
+	}
 	most := mostAsks
 	if nodeName == "" {
 		most *= m.fleet.nodes.Spec.Count

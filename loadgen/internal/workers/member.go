@@ -55,7 +55,8 @@ type member struct {
 	live    map[string]load.Live
 	nodes   node.Live
 	tokens  map[string]string // the tokens of nodes as last sent to the worker
-	asks    map[string]int    // number of requests for credentials, by node
+	asks    map[string]int    // number of requests for credentials since the time since, by node
+	since   time.Time         // at most an hour ago
 	results results
 	metrics [][]byte
 	ready   chan reply // receives the reply to the welcome

@@ -339,10 +339,10 @@ func (i *issuer) For(ctx context.Context, name string) (*rest.Config, error) {
 	return i.signed.For(ctx, name)
 }
 
-// A worker that asks again and again gets few certificates for each of its nodes.
+// A worker that asks again and again gets few certificates an hour for each of its nodes.
 func TestCertificatesOfAWorkerAreLimited(t *testing.T) {
 	ids := &issuer{}
-	asked, _ := asking(t, ids)
+	asked, m := asking(t, ids)
 	var err error
 	for range 3 * mostAsks {
 		_, err = asked.For(t.Context(), "sg-1")
@@ -352,6 +352,12 @@ func TestCertificatesOfAWorkerAreLimited(t *testing.T) {
 	}
 	if _, err = asked.For(t.Context(), "sg-2"); err != nil {
 		t.Errorf("another node: %v", err)
+	}
+	m.mu.Lock()
+	m.since = m.since.Add(-time.Hour)
+	m.mu.Unlock()
+	if _, err = asked.For(t.Context(), "sg-1"); err != nil {
+		t.Errorf("an hour later: %v", err)
 	}
 }
 

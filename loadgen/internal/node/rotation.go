@@ -1,0 +1,106 @@
+package node
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+)
+
+const (
+	// rotatePause is the minimum time between two renewals of a client certificate.
+	rotatePause = time.Minute
+	// First and longest wait before a failed renewal is tried again. A kubelet waits at most 32 s; thousands of nodes
+	// that share a cluster administrator's identity wait longer.
+	rotateBackoff    = 2 * time.Second
+	rotateBackoffMax = 5 * time.Minute
+)
+
+// rotation is the state of the renewal of a link's client certificate. Only the first dial, and later the goroutine
+// that has set due to 0, may write the fields expires and failures.
+type rotation struct {
+	jitter   float64      // from 0 to 1; determines when the certificate is renewed
+	due      atomic.Int64 // time of the next attempt in Unix nanoseconds; 0: never, or an attempt is running
+	expires  time.Time    // end of the certificate's validity
+	failures int          // in a row
+}
+
+// rotateAt returns when to renew the client certificate of a configuration: after 70% to 90% of its validity, as a
+// kubelet does (client-go/util/certificate), and not within rotatePause from now. Both times are zero if there is no
+// certificate.
+func rotateAt(config *rest.Config, jitter float64, now time.Time) (due, expires time.Time) {
+	certs, err := cert.ParseCertsPEM(config.CertData)
+	if err != nil {
+		return due, expires
+	}
+	expires = certs[0].NotAfter
+	due = certs[0].NotBefore.Add(time.Duration((0.7 + 0.2*jitter) * float64(expires.Sub(certs[0].NotBefore))))
+	if soonest := now.Add(rotatePause); due.Before(soonest) {
+		due = soonest
+	}
+	return due, expires
+}
+
+// free returns a connection with at least the given number of free streams. If the client certificate is due for
+// renewal, free starts the renewal. After the renewal, free drops the connections that use the old certificate, as a
+// kubelet does.
+func (l *link) free(ctx context.Context, least int) (*h2conn.Conn, error) {
+	r := &l.rotation
+	if due := r.due.Load(); due != 0 {
+		now := l.fleet.plan.clock.Now()
+		switch {
+		case now.UnixNano() < due || !r.due.CompareAndSwap(due, 0):
+		case now.After(r.expires): // the node was down for long: the server would refuse the call
+			l.rotate()
+		default:
+			l.fleet.workers.run(l.rotate)
+		}
+	}
+	if l.dialled.Load() != l.access.Load() {
+		l.Drop(false)
+	}
+	return l.GetFree(ctx, l.dial, least)
+}
+
+// rotate requests a new client certificate. After an error the old one stays in use, and rotate plans another attempt.
+func (l *link) rotate() {
+	f, r := l.fleet, &l.rotation
+	config, err := l.identity(f.ctx)
+	if err == nil {
+		err = l.adopt(config)
+	}
+	if err == nil {
+		return
+	}
+	r.failures++
+	if f.ctx.Err() == nil && !f.unrotated.Swap(true) { // one line for all nodes
+		f.plan.Log("renew a node's client certificate, valid until %s: %v (each node tries again)", r.expires.UTC().Format(time.RFC3339), err)
+	}
+	wait := apiclient.Backoff{First: rotateBackoff, Most: rotateBackoffMax}.Wait(r.failures, r.jitter)
+	r.due.Store(f.plan.clock.Now().Add(wait).UnixNano())
+}
+
+// adopt makes config the configuration of later connections, unless its certificate expires no later than the current
+// one. It plans the renewal of the certificate.
+func (l *link) adopt(config *rest.Config) error {
+	r := &l.rotation
+	due, expires := rotateAt(config, r.jitter, l.fleet.plan.clock.Now())
+	if l.access.Load() == nil || expires.After(r.expires) {
+		to, err := apiclient.New(config, l.roots)
+		if err != nil {
+			return err
+		}
+		r.failures, r.expires = 0, expires
+		l.access.Store(to)
+		l.fleet.unrotated.Store(false)
+	}
+	if !due.IsZero() {
+		r.due.Store(due.UnixNano())
+	}
+	return nil
+}
