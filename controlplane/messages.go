@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/stormglass/stormglass/internal/terminal"
 )
 
 // SupervisorLog is the name of the supervisor's log. The file is next to the logs of the components.
@@ -88,6 +90,7 @@ func (m *messages) openLog(path string) error {
 }
 
 func (m *messages) write(line string) {
+	line = terminal.CleanLines(line) // it may quote the log of a component
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.open.Err() != nil {

@@ -75,3 +75,26 @@ func TestFlushGivesUpOnStalledReader(t *testing.T) {
 	m.close()
 	close(reader.let)
 }
+
+// A message that quotes hostile text keeps its lines, on the terminal and in the log.
+func TestMessagesAreClean(t *testing.T) {
+	reader := &stalled{let: make(chan struct{})}
+	close(reader.let)
+	m := newMessages(reader)
+	m.patience = time.Hour
+	file := filepath.Join(t.TempDir(), "supervisor.log")
+	if err := m.openLog(file); err != nil {
+		t.Fatal(err)
+	}
+	m.write("from its log:\n  E1 \x1b[2J\u202egone")
+	m.close()
+	log, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{"terminal": reader.String(), "log": string(log)} {
+		if !strings.HasSuffix(text, "from its log:\n  E1 [2Jgone\n") {
+			t.Errorf("%s: %q", what, text)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
 )
 
 // The time limits of requests to the supervisor. Listing faults is immediate. Undoing an etcdQuota fault takes longer,
@@ -82,7 +83,7 @@ func faultDetail(f control.Fault) string {
 func faultState(s control.FaultStatus, now time.Time) string {
 	state := faultStage(s, now)
 	if s.Lost != "" {
-		state += "; lost: " + s.Lost
+		state += "; lost: " + terminal.Clean(s.Lost)
 	}
 	return state
 }
@@ -90,7 +91,7 @@ func faultState(s control.FaultStatus, now time.Time) string {
 func faultStage(s control.FaultStatus, now time.Time) string {
 	switch {
 	case s.Error != "" && s.Ended.IsZero():
-		return "could not be undone: " + s.Error
+		return "could not be undone: " + terminal.Clean(s.Error)
 	case !s.Ended.IsZero() && s.Active.IsZero():
 		return "canceled before it was in force"
 	case !s.Ended.IsZero():
@@ -185,7 +186,7 @@ func showEvents(ctx context.Context, client *control.Client, w io.Writer, output
 				if forgotten > 0 { // other formats contain the sequence numbers
 					fmt.Fprintf(w, "(%d earlier events were dropped)\n", forgotten)
 				}
-				_, err := fmt.Fprintf(w, "%s  %-11s  %-26s  %s\n", e.Time.Local().Format("15:04:05.000"), e.Kind, e.Component, e.Detail)
+				_, err := fmt.Fprintf(w, "%s  %-11s  %-26s  %s\n", e.Time.Local().Format("15:04:05.000"), e.Kind, e.Component, terminal.CleanLines(e.Detail))
 				return err
 			})
 			if err != nil {

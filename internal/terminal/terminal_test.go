@@ -81,3 +81,17 @@ func TestProblemsAreCleanLines(t *testing.T) {
 		}
 	}
 }
+
+// A word that is longer than a line is broken, so that no part of it is lost.
+func TestWrap(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                   nil,
+		"a bb  cc":           {"a bb", "cc"},
+		"a 0123456789 b c d": {"a", "01234", "56789", "b c d"},
+		"éé 01234567 b":      {"éé", "01234", "567 b"},
+	} {
+		if got := Wrap(text, 5); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

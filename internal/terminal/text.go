@@ -39,12 +39,17 @@ func Shorten(s string, width int) string {
 	return strings.TrimRight(string([]rune(s)[:width-1]), " ") + "…"
 }
 
-// Wrap breaks s into lines of at most width characters, between words.
+// Wrap breaks s into lines of at most width characters, between words. It also breaks words that are longer.
 func Wrap(s string, width int) []string {
 	var lines []string
 	line := ""
 	for _, w := range strings.Fields(s) {
-		w = Shorten(w, width)
+		for long := []rune(w); len(long) > width && width > 0; w = string(long) {
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			lines, long = append(lines, string(long[:width])), long[width:]
+		}
 		switch {
 		case line == "":
 			line = w

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 )
 
@@ -148,7 +149,7 @@ func (c *cleanup) removeAll(ctx context.Context, cfg *rest.Config) error {
 func (c *cleanup) remove(ctx context.Context, cfg *rest.Config, of cluster.Leftovers, head string) error {
 	work, log := cluster.Cleanup, c.ui.Step
 	if c.dryRun {
-		work, log = cluster.PreviewCleanup, func(line string) { fmt.Fprintln(c.cmd.OutOrStdout(), line) }
+		work, log = cluster.PreviewCleanup, func(line string) { fmt.Fprintln(c.cmd.OutOrStdout(), terminal.CleanLines(line)) }
 	}
 	removed, err := work(ctx, cfg, of, log)
 	if err == nil || removed.Any() {

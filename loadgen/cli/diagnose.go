@@ -11,6 +11,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
@@ -85,7 +86,7 @@ cause or too little was recorded to tell.`,
 					return output.WriteEach(cmd.OutOrStdout(), d, func() error { return writeDiagnosis(cmd.OutOrStdout(), d) })
 				}
 				return follow(cmd.Context(), liveEvery, diagnose, show, func(err error) {
-					fmt.Fprintf(cmd.ErrOrStderr(), "loadgen: %v; trying again every %s\n", err, liveEvery)
+					fmt.Fprintf(cmd.ErrOrStderr(), "loadgen: %s; trying again every %s\n", terminal.Clean(err.Error()), liveEvery)
 				})
 			}
 			d, err := diagnose(cmd.Context())

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/workers/job"
@@ -87,7 +88,7 @@ func (f *renderFlags) write(cmd *cobra.Command, o run.Options, w job.Options) er
 		return exitcode.UsageError(err)
 	}
 	for _, n := range notes {
-		fmt.Fprintln(progressTo(cmd), "loadgen: "+n)
+		fmt.Fprintln(progressTo(cmd), "loadgen: "+terminal.CleanLines(n))
 	}
 	_, err = cmd.OutOrStdout().Write(text)
 	return err

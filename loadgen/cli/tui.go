@@ -5,6 +5,7 @@ package cli
 //   - on a terminal a run has a page (page.go), and the last line of other commands
 //     is redrawn once a second; elsewhere a plain line is written every ten seconds;
 //   - a step is one line, said once;
+//   - a cluster or a peer may have written a text, so it is printed without control characters and bidi marks;
 //   - nothing is coloured here: the summary is where the eye should go.
 
 import (
@@ -53,7 +54,7 @@ func (t *tui) Step(line string) {
 	if t.quiet {
 		return
 	}
-	line = fmt.Sprintf("%s  %s", clock(time.Since(t.began)), line)
+	line = fmt.Sprintf("%s  %s", clock(time.Since(t.began)), terminal.CleanLines(line))
 	if t.page.step(line) {
 		return
 	}
@@ -64,7 +65,7 @@ func (t *tui) Step(line string) {
 // tell is like Step, but writes the line even if progress is off. It is for lines that the user requested.
 func (t *tui) tell(line string) {
 	if t.quiet {
-		fmt.Fprintln(t.w, line)
+		fmt.Fprintln(t.w, terminal.CleanLines(line))
 		return
 	}
 	t.Step(line)
@@ -88,14 +89,15 @@ func (t *tui) Live(s run.Snapshot) {
 	if t.page.show(s) {
 		return
 	}
+	state := terminal.Clean(s.String())
 	if !t.terminal {
 		if now := time.Now(); now.Sub(t.plain) >= plainEvery {
 			t.plain = now
-			fmt.Fprintf(t.w, "%s  %s\n", clock(time.Since(t.began)), s)
+			fmt.Fprintf(t.w, "%s  %s\n", clock(time.Since(t.began)), state)
 		}
 		return
 	}
-	line := fmt.Sprintf("%s  %s", clock(time.Since(t.began)), s)
+	line := fmt.Sprintf("%s  %s", clock(time.Since(t.began)), state)
 	if r := []rune(line); len(r) >= t.columns {
 		line = string(r[:t.columns-1])
 	}
@@ -136,7 +138,7 @@ func clock(d time.Duration) string {
 func (t *tui) confirm(ctx context.Context, in io.Reader, plan string, yes bool) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fmt.Fprintln(t.w, plan)
+	fmt.Fprintln(t.w, terminal.CleanLines(plan))
 	if yes {
 		return true, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
@@ -159,7 +160,9 @@ send the same requests again, and is refused.`,
 			if err := workerEnvironment(cmd.Flags(), &w, os.Getenv); err != nil {
 				return exitcode.UsageError(err)
 			}
-			w.Step = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			w.Step = func(format string, args ...any) {
+				fmt.Fprintln(cmd.ErrOrStderr(), terminal.CleanLines(fmt.Sprintf(format, args...)))
+			}
 			w.Build = run.Build()
 			return w.Work(ctx)
 		},

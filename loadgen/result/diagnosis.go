@@ -31,6 +31,8 @@ type Diagnosis struct {
 	Limits    []Cause     `json:"limits,omitempty"`  // limits that the growing load reached. They are not causes
 	Symptoms  []Evidence  `json:"symptoms"`          // symptoms without a known cause. A failed gate is a symptom
 	Machine   *MachineUse `json:"machine,omitempty"` // the generator's machine; absent: not recorded
+	// Exits: components that ended without a fault of the run, and when they were ready again. No cause depends on them
+	Exits []string `json:"exits,omitempty"`
 	// Standing: signs of a cause that also exist in the calm time
 	Standing []Evidence `json:"standing,omitempty"`
 	// Nearest: the two causes that come closest to explaining the symptoms, if the answer is "unknown"

@@ -43,7 +43,7 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	s.mu.Lock()
 	expected := i.expected
 	s.mu.Unlock()
-	how, why := i.child.Exit().String(), ""
+	how, why, quoted := i.child.Exit().String(), "", ""
 	if !expected {
 		how = i.ending()
 	}
@@ -53,17 +53,20 @@ func (s *Supervisor) watch(c *component, i *instance) {
 		how, why = how+", its lease handed over", ": its lease was handed over"
 	case !expected && leftByFullDatabase(c.process.Kind, i.child.Exit(), i.child.Output()):
 		how, why = how+", as etcd's database is full", ": its lease could not be renewed, as etcd's database is full"
+	case !expected:
+		quoted = s.quoteLog(i)
 	}
 	s.plane.Events.Append(control.Event{
-		Time: i.child.Exit().At, Kind: control.EventExit, Component: c.process.Name, Detail: how, Expected: expected, Handover: handover,
+		Time: i.child.Exit().At, Kind: control.EventExit, Component: c.process.Name, Detail: how + quoted, Expected: expected, Handover: handover,
 	})
 	if !expected {
-		s.restart(c, i, why)
+		s.restart(c, i, why, quoted)
 	}
 }
 
-// restart restarts a component that has ended unexpectedly. It first waits for the back-off.
-func (s *Supervisor) restart(c *component, i *instance, why string) {
+// restart restarts a component that has ended unexpectedly. It first waits for the back-off. why and quoted complete
+// the message about the exit.
+func (s *Supervisor) restart(c *component, i *instance, why, quoted string) {
 	exit := i.child.Exit()
 	s.mu.Lock()
 	if !s.settled {
@@ -78,10 +81,6 @@ func (s *Supervisor) restart(c *component, i *instance, why string) {
 	c.crashes++
 	wait := backoff(c.crashes)
 	s.mu.Unlock()
-	quoted := ""
-	if why == "" {
-		quoted = s.quoteLog(i)
-	}
 	s.plane.Progress("%-26s %s%s; restarts in %v, as the kubelet would restart it%s", c.process.Name, i.ending(), why, wait, quoted)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -187,7 +186,7 @@ func (s *Supervisor) diedError(i *instance) error {
 const (
 	maxQuoted  = 8       // lines
 	mostErrors = 3       // maximum number of errors among these lines
-	maxLogLine = 300     // bytes; a line of etcd's log may contain a whole stack
+	maxLogLine = 1000    // bytes; a line of etcd's log may contain a whole stack
 	quotedTail = 4 << 20 // bytes; after a fatal error klog writes the stacks of all goroutines
 )
 
@@ -226,7 +225,7 @@ func quote(log string) []string {
 	switch {
 	case rest < 0:
 		var after int
-		errs, after = lastErrors(lines[:max(0, len(lines)-maxQuoted+mostErrors)])
+		errs, after = lastErrors(lines)
 		rest = max(after, len(lines)-maxQuoted+len(errs), 0)
 	case !goCrash.MatchString(lines[rest]):
 		errs, _ = lastErrors(lines[:rest])

@@ -96,11 +96,12 @@ func TestHandoverIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A scheduler that loses its lease with no API server having marked it has crashed, and is started again.
+// A scheduler that loses its lease with no API server having marked it has crashed, and is started again. The event quotes
+// its log.
 func TestLostLeaseWithoutHandover(t *testing.T) {
 	p, handOver := handingOver(t, func() string { return "nothing" })
 	handOver()
-	if exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]; exit.Handover || exit.Expected || exit.Detail != "exited with code 1" {
+	if exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]; exit.Handover || exit.Expected || !strings.HasPrefix(exit.Detail, "exited with code 1; from its log, ") || !strings.HasSuffix(exit.Detail, ":\n  E1125 server.go:337] \"Leaderelection lost\"") {
 		t.Errorf("exit: %+v", exit)
 	}
 	p.eventsOf(t, scheduler, control.EventStart, 1)

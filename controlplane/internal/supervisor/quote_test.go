@@ -19,10 +19,11 @@ func TestQuoteExplainsExit(t *testing.T) {
 		{"the runtime's", "fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [select]:\n" + stack.String(), "fatal error: all goroutines", "\t/go/x.go:2 +0x1"},
 		{"etcd's", `{"level":"warn","msg":"slow"}` + "\n" + `{"level":"fatal","msg":"discovery failed"}` + "\n", `{"level":"fatal"`, `{"level":"fatal"`},
 		{"an error and usage after it", "E1122 12:00:00.000000       1 run.go:7] \"command failed\" err=\"group no/such has not been registered\"\n" + info(30) + "bye\n", "E1122 12:00:00.000000       1 run.go:7]", "bye"},
-		{"an error at the end", info(30) + "Error: unknown flag: --x\n", "I1122", "Error: unknown flag: --x"},
+		{"an error at the end", info(30) + "Error: unknown flag: --x\n", "Error: unknown flag: --x", "Error: unknown flag: --x"},
 		{"a lease that was lost", info(9) + "E1122 12:00:00.000000       1 lease.go:5] \"Failed to update lease\" err=\"context deadline exceeded\"\n" + info(20) + "E1122 12:00:09.000000       1 server.go:9] \"leaderelection lost\"\n", "E1122 12:00:00.000000       1 lease.go:5]", "leaderelection lost"},
 		{"no error", info(30) + "bye\n", "I1122", "bye"},
 		{"one line without an end", "oh", "oh", "oh"},
+		{"a long error", info(20) + "E1122 12:00:00.000000       1 lease.go:5] \"Failed\" err=\"" + strings.Repeat("x", 500) + " the cause\"\nError: leaderelection lost\n", "E1122 12:00:00.000000       1 lease.go:5] \"Failed\" err=\"" + strings.Repeat("x", 500) + " the cause\"", "leaderelection lost"},
 		{"a long line", "panic: " + strings.Repeat("é", 1000), "panic: éé", "..."},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -215,6 +215,18 @@ func checkBatch(t *testing.T, s *scenario.Scenario, b scenario.PlacedBatch, p Pr
 	}
 }
 
+// The preview may contain names and notes of a cluster, which cannot control the terminal.
+func TestPreviewTextIsClean(t *testing.T) {
+	p := Preview{Scenario: "one", Cluster: &PreviewCluster{Name: "\x1b[2Jprod"}, Notes: []string{"a\u202eb"}}
+	var text strings.Builder
+	if err := p.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); strings.ContainsAny(got, "\x1b\u202e") || !strings.Contains(got, "cluster [2Jprod") || !strings.Contains(got, "note: ab\n") {
+		t.Errorf("%q", got)
+	}
+}
+
 // A plan and a preview agree.
 func TestPreviewAgreesWithPlan(t *testing.T) {
 	for _, name := range scenario.Names() {

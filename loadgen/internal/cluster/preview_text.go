@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -42,7 +43,7 @@ func (p Preview) WriteText(to io.Writer) error {
 	}
 	fmt.Fprintln(&b, "left behind: nothing")
 	p.permissions(&b)
-	_, err := io.WriteString(to, b.String())
+	_, err := io.WriteString(to, terminal.CleanLines(b.String())) // the cluster may have written the notes
 	return err
 }
 

@@ -60,6 +60,36 @@ func TestMissingDiagnosisIsNoted(t *testing.T) {
 	}
 }
 
+// The diagnosis of a run states as a fact that a component ended without a fault and was restarted. A fault explains
+// the exit of its component.
+func TestDiagnosisStatesUnexpectedExits(t *testing.T) {
+	l := archivetest.New(t, record.Options{}, "kube-apiserver-0", "kube-scheduler-0")
+	p := result.Phase{Name: "calm", Start: l.Boundary(time.Second)}
+	for range 24 {
+		p.End = l.Boundary(5 * time.Second)
+	}
+	at := p.Start.Add(61 * time.Second)
+	exit := func(name string) []result.Event {
+		return []result.Event{
+			{Time: at, Kind: result.EventExit, Name: name, Detail: "exited with code 1; from its log, a.log:\n  leaderelection lost"},
+			{Time: at.Add(time.Second), Kind: result.EventStart, Name: name}, {Time: at.Add(2500 * time.Millisecond), Kind: result.EventReady, Name: name},
+		}
+	}
+	events := slices.Concat([]result.Event{
+		{Time: p.Start, Kind: result.EventPhaseStart, Name: "calm"}, {Time: p.End, Kind: result.EventPhaseEnd, Name: "calm"},
+		{Time: at.Add(-time.Second), Kind: result.EventFaultBegin, Name: "kill", Fault: "1", On: []string{"kube-scheduler-1"}},
+	}, exit("kube-scheduler-0"), exit("kube-scheduler-1"))
+	dir := l.RunDir(judgedScenario, result.Run{ID: "ab12", Scenario: "slow-path", Started: p.Start, Ended: p.End}, result.Measurements{Phases: []result.Phase{p}}, events...)
+	res, err := By(t.Context(), dir, []string{written(t, "gates.yaml", "gates:\n  - {name: open, expr: 'max(process_open_fds)', max: 50}\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "kube-scheduler-0 exited with code 1 at " + at.UTC().Format(time.TimeOnly) + ", and its next process was ready 2.5 s later"
+	if d := res.Diagnosis; d == nil || !slices.Equal(d.Exits, []string{want}) || len(d.Causes) != 0 {
+		t.Errorf("%+v, notes %q, want %q", d, res.Notes, want)
+	}
+}
+
 // A run can be judged by gates and rules written after it. Every alert of the rules
 // must be silent, except an alert that a gate names.
 func TestJudgeBy(t *testing.T) {

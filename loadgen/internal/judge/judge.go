@@ -5,11 +5,14 @@ package judge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -25,6 +28,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -116,10 +120,19 @@ func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (
 	return res, err
 }
 
-// DiagnosisOptions returns the options to diagnose a whole run: its start, whether it was cut off, its failed gates
-// and its gates without data. With a zero res, there are no gates.
+// DiagnosisOptions returns the options to diagnose a whole run: its start, whether it was cut off, its unexpected exits,
+// its failed gates and its gates without data. With a zero res, there are no gates.
 func DiagnosisOptions(rec *rundir.Recorded, res result.Result) diagnosis.Options {
 	o := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero()}
+	_, unexplained := timeline.Of(rec.Timeline).Outages()
+	for _, e := range unexplained {
+		how, _, _ := strings.Cut(e.Detail, ";") // without the component's log
+		text := fmt.Sprintf("%s %s at %s", e.Component, cmp.Or(how, "ended"), e.Time.UTC().Format(time.TimeOnly))
+		if !e.Ready.IsZero() {
+			text += fmt.Sprintf(", and its next process was ready %.1f s later", e.Ready.Sub(e.Time).Seconds())
+		}
+		o.Exits = append(o.Exits, text)
+	}
 	for _, g := range res.Gates {
 		switch g.Verdict {
 		case result.NoData:

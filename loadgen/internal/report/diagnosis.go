@@ -112,6 +112,12 @@ func (t *terminalWriter) diagnosis(d result.Diagnosis) {
 		t.line("")
 		t.wrapped("machine    ", machine)
 	}
+	if len(d.Exits) > 0 {
+		t.line("")
+	}
+	for _, exit := range d.Exits {
+		t.wrapped("exit without a fault: ", exit)
+	}
 	for _, c := range d.Nearest {
 		t.wrapped("nearest    ", c.Sentence)
 	}
@@ -212,8 +218,8 @@ type diagnosisPage struct {
 	Causes   []causeItem
 	// Unexplained lists the symptoms without a known cause, and Nearest the nearest causes.
 	Unexplained, Nearest []string
-	// Doubts lists the reasons why the diagnosis may be incomplete.
-	Doubts          []string
+	// Doubts lists the reasons why the diagnosis may be incomplete, and Exits the exits that no fault explains.
+	Doubts, Exits   []string
 	Machine, Lacked string
 }
 
@@ -228,7 +234,7 @@ func diagnosisView(_ context.Context, p *page) (any, error) {
 	if d == nil {
 		return nil, nil
 	}
-	view := diagnosisPage{Compared: comparedText(*d), Doubts: d.Doubts, Machine: machineText(d.Machine), Lacked: lackedText(d)}
+	view := diagnosisPage{Compared: comparedText(*d), Doubts: cleaned(d.Doubts), Exits: cleaned(d.Exits), Machine: machineText(d.Machine), Lacked: lackedText(d)}
 	for i, c := range slices.Concat(d.Causes, d.Limits) {
 		view.Causes = append(view.Causes, causeItem{
 			Title: terminal.Clean(capitalize(c.Title)), Times: strings.TrimPrefix(causeTimes(c, d.Under), ", "), Seen: terminal.Clean(c.Sentence), Explains: terminal.Clean(explainsText(c)),
@@ -262,10 +268,13 @@ func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 		fmt.Fprintf(b, "- symptom without a known cause: %s\n", markdown.Cell(symptomText(e, d.Under)))
 	}
 	for _, doubt := range d.Doubts {
-		fmt.Fprintf(b, "- not known: %s\n", markdown.Cell(doubt))
+		fmt.Fprintf(b, "- not known: %s\n", markdown.Cell(terminal.Clean(doubt)))
 	}
 	if machine := machineText(d.Machine); machine != "" {
 		fmt.Fprintf(b, "- machine: %s\n", machine)
+	}
+	for _, exit := range d.Exits {
+		fmt.Fprintf(b, "- exit without a fault: %s\n", markdown.Cell(terminal.Clean(exit)))
 	}
 	for _, c := range d.Nearest {
 		fmt.Fprintf(b, "- nearest: %s\n", markdown.Cell(terminal.Clean(c.Sentence)))

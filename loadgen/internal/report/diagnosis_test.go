@@ -1,6 +1,7 @@
 package report
 
 import (
+	"html"
 	"strings"
 	"testing"
 	"time"
@@ -26,13 +27,14 @@ func TestHealthyDiagnosisIsInTheSummary(t *testing.T) {
 	}
 }
 
-// A diagnosis that cannot tell gives the reason, and every diagnosis describes the machine.
-func TestDiagnosisSaysWhatIsNotKnownAndTheMachine(t *testing.T) {
+// A diagnosis that cannot tell gives the reason, and every diagnosis describes the machine and the unexpected exits.
+func TestDiagnosisSaysWhatIsNotKnownAndTheFacts(t *testing.T) {
 	r := stormRun()
 	calm, waited := 0.02, 0.3
 	r.Diagnosis = &result.Diagnosis{
 		Answer: result.CannotTell, Doubts: []string{"the calm time of 4s is too short for 3 scrapes at intervals of 5s"},
 		Machine: &result.MachineUse{Processors: 2, Others: result.Compared{Calm: &calm, Under: 1.04}, DiskWait: &result.Compared{Under: waited}},
+		Exits:   []string{"kube-scheduler-0 exited \x1b\u202ewith code 1 at 14:00:01"},
 	}
 	var markdown, terminal, alone strings.Builder
 	for _, err := range []error{Summary(&markdown, r), Terminal(&terminal, r, TerminalOptions{}), Diagnosis(&alone, *r.Diagnosis, TerminalOptions{})} {
@@ -40,9 +42,9 @@ func TestDiagnosisSaysWhatIsNotKnownAndTheMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for what, text := range map[string]string{"Markdown": markdown.String(), "terminal": terminal.String(), "alone": alone.String()} {
+	for what, text := range map[string]string{"Markdown": markdown.String(), "terminal": terminal.String(), "alone": alone.String(), "page": html.UnescapeString(render(t, r, nil))} {
 		text = strings.Join(strings.Fields(text), " ")
-		for _, want := range []string{"too short for 3 scrapes", "other programs used 1.04 of 2 processors (0.02 in the calm time)", "waited for disks in 30% of the time"} {
+		for _, want := range []string{"too short for 3 scrapes", "other programs used 1.04 of 2 processors (0.02 in the calm time)", "waited for disks in 30% of the time", "without a fault: kube-scheduler-0 exited with code 1 at 14:00:01"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s has no %q:\n%s", what, want, text)
 			}

@@ -221,7 +221,8 @@ func percent(f float64) string {
 	return chart.Number(math.Round(f*1000)/10, 2) + "%"
 }
 
-// otherReasons returns the reasons of a verdict that the table of gates does not show.
+// otherReasons returns the reasons of a verdict that the table of gates does not show. A reason has several lines if it
+// quotes the log of a component.
 func otherReasons(r result.Result) []string {
 	var rest []string
 	seen := map[string]bool{}
@@ -230,7 +231,7 @@ func otherReasons(r result.Result) []string {
 			return g.Verdict != result.Pass && (strings.HasPrefix(reason, g.Name+":") || strings.HasPrefix(reason, "gate "+g.Name+":") ||
 				strings.HasPrefix(reason, "gate "+g.Name+" "))
 		})
-		if reason = terminal.Clean(reason); !told && !seen[reason] {
+		if reason = terminal.CleanLines(reason); !told && !seen[reason] {
 			seen[reason] = true
 			rest = append(rest, reason)
 		}

@@ -131,8 +131,8 @@ func junitRun(r result.Result, red bool) junitCase {
 	switch {
 	case r.Run.Failure != "":
 		kind = "environment"
-		if !strings.Contains(text, terminal.Clean(r.Run.Failure)) {
-			text = strings.TrimSpace(terminal.Clean(r.Run.Failure) + "\n" + text)
+		if failure := terminal.CleanLines(r.Run.Failure); !strings.Contains(text, failure) {
+			text = strings.TrimSpace(failure + "\n" + text)
 		}
 	case r.Run.Interrupted:
 		kind = "interrupted"

@@ -120,20 +120,22 @@ func planeText(run result.Run) string {
 	return "cluster " + terminal.Clean(run.Cluster.Name)
 }
 
-// environmentFailed is the prefix of the reason that says that the environment of the run failed.
-const environmentFailed = "the environment failed"
-
 func (t *terminalWriter) reasons(r result.Result) {
 	reasons := otherReasons(r)
 	const most = 5
+	quoted := false
 	for i, reason := range reasons {
 		if i == most {
 			t.line(fmt.Sprintf("  and %d more reasons, in the report", len(reasons)-most))
 			break
 		}
-		lines, longest := terminal.Wrap(reason, t.width-4), 4
-		if strings.HasPrefix(reason, environmentFailed) { // the reason may quote the log of a component
-			longest = 8
+		var lines []string
+		for line := range strings.Lines(reason) {
+			lines = append(lines, terminal.Wrap(line, t.width-4)...)
+		}
+		longest := 4
+		if strings.Contains(reason, "\n") && !quoted { // it quotes the log of a component
+			quoted, longest = true, 40
 		}
 		if len(lines) > longest {
 			lines = lines[:longest]

@@ -216,10 +216,16 @@ func (p *page) layEvents(events []result.Event) {
 		}
 		p.Events = append(p.Events, chart.Event{
 			N: len(p.Events) + 1, Left: chart.PercentAt(at), X: chart.Coordinate(at * chart.PlotWidth), Lane: lane,
-			Kind: terminal.Clean(string(e.Kind)), Name: terminal.Clean(e.Name), Detail: terminal.Clean(e.Detail), Clock: chart.Clock(p.Grid.At(e.Time)),
+			Kind: terminal.Clean(string(e.Kind)), Name: terminal.Clean(e.Name), Detail: eventDetail(e), Clock: chart.Clock(p.Grid.At(e.Time)),
 			Fault: e.Kind == result.EventNodeFault, At: at, Bar: bar,
 		})
 	}
+}
+
+// eventDetail returns the first line of an event's detail. The reasons of the verdict quote the lines after it.
+func eventDetail(e result.Event) string {
+	first, _, _ := strings.Cut(e.Detail, "\n")
+	return strings.TrimSuffix(terminal.Clean(first), ":")
 }
 
 func (p *page) eventLog(events []result.Event) tableView {
@@ -228,7 +234,7 @@ func (p *page) eventLog(events []result.Event) tableView {
 		Head:    heads("Time", "UTC", "Kind", "What", "Detail"),
 	}
 	for _, e := range events {
-		t.add(chart.Clock(p.Grid.At(e.Time)), e.Time.UTC().Format("15:04:05.000"), terminal.Clean(string(e.Kind)), terminal.Clean(e.Name), terminal.Clean(e.Detail))
+		t.add(chart.Clock(p.Grid.At(e.Time)), e.Time.UTC().Format("15:04:05.000"), terminal.Clean(string(e.Kind)), terminal.Clean(e.Name), eventDetail(e))
 	}
 	if len(events) == 0 {
 		t.Empty = "No event was recorded."

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -34,7 +35,7 @@ type state struct {
 }
 
 func stateOf(n run.Snapshot, steps []string) state {
-	s := state{Word: word(n), Line: n.String(), Phase: phaseOf(n), Paused: n.Paused > 0, Steps: steps}
+	s := state{Word: word(n), Line: terminal.Clean(n.String()), Phase: phaseOf(n), Paused: n.Paused > 0, Steps: steps}
 	if s.Steps == nil {
 		s.Steps = []string{}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/loopback"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
@@ -98,6 +99,7 @@ const mostSteps = 5
 
 func (d *display) Step(line string) {
 	d.Progress.Step(line)
+	line = terminal.CleanLines(line)
 	d.server.change(func(s *Server) {
 		s.steps = append(s.steps[max(0, len(s.steps)-mostSteps+1):len(s.steps):len(s.steps)], line)
 	})

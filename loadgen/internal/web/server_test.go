@@ -151,14 +151,14 @@ func TestBrowsersAreToldTheState(t *testing.T) {
 	for range mostSteps + 3 {
 		shows.Step("registering")
 	}
-	shows.Step("the last step")
+	shows.Step("the last \x1b[2J\u202estep")
 	phases := []run.PhaseState{{Name: "storm", Now: true}, {Name: "calm"}}
-	shows.Live(run.Snapshot{Phase: "storm", Elapsed: 3 * time.Second, Length: time.Minute, Phases: phases, Paused: 2 * time.Second})
+	shows.Live(run.Snapshot{Phase: "\x1b\u202estorm", Elapsed: 3 * time.Second, Length: time.Minute, Phases: phases, Paused: 2 * time.Second})
 	got := next()
 	for got.Phase == "" {
 		got = next()
 	}
-	if got.Word != "PAUSED" || !got.Paused || got.Line != "storm 00:03/01:00 | load paused for 00:02" || len(got.Steps) != mostSteps || got.Steps[mostSteps-1] != "the last step" {
+	if got.Word != "PAUSED" || !got.Paused || got.Line != "storm 00:03/01:00 | load paused for 00:02" || len(got.Steps) != mostSteps || got.Steps[mostSteps-1] != "the last [2Jstep" {
 		t.Errorf("paused: %+v", got)
 	}
 	over := []run.PhaseState{{Name: "storm", Took: time.Second}, {Name: "calm", Took: time.Second}}

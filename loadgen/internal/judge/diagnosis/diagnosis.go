@@ -48,6 +48,9 @@ type Options struct {
 	// NoData holds the names of the gates of the run that have no data. If there are any, the diagnosis does not call
 	// the run healthy.
 	NoData []string
+	// Exits describes the exits of components that no fault of the run explains. The diagnosis repeats them as facts;
+	// they change neither its answer nor its causes.
+	Exits []string
 	// Reference is the archive of a run to compare with instead of a calm time, or nil.
 	Reference *archive.Archive
 }
@@ -149,7 +152,7 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 	markNew(all, o.Calm)
 	d = reason(known, all, o)
 	d.Schema, d.Calm, d.Under, d.Lacked = result.DiagnosisSchema, o.Calm, o.Under, lacked(known, all, o)
-	d.Doubts = append(doubts, d.Doubts...)
+	d.Doubts, d.Exits = append(doubts, d.Doubts...), o.Exits
 	if len(d.Lacked) > 0 {
 		d.Doubts = append(d.Doubts, fmt.Sprintf("%d of %d signals have no data", len(d.Lacked), len(known.Signals)))
 	}

@@ -110,8 +110,8 @@ func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map
 }
 
 // weigh returns failures, the reasons why the run fails, and doubts, the reasons why it cannot pass.
-// Each reason is one line. lost is the number of scrapes of each target that were lost although no
-// fault of the scenario explains it.
+// A reason is one line, but an unexpected exit also quotes the component's log. lost is the number
+// of scrapes of each target that were lost although no fault of the scenario explains it.
 func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Measurements, lost map[string]int64) (failures, doubts []string) {
 	var whole []string
 	if run.Aborted != "" {
@@ -209,8 +209,8 @@ func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outag
 	return lost, nil
 }
 
-// exits returns one line for each exit of a process that no fault caused: the component, the time
-// (UTC), the phase and the reason.
+// exits describes each exit of a process that no fault caused: the component, the time (UTC), the
+// phase and the reason, with the lines of its log.
 func exits(unexplained []timeline.Exit, phases []result.Phase) (lines []string) {
 	for _, e := range unexplained {
 		line := fmt.Sprintf("%s at %s", e.Component, e.Time.UTC().Format("15:04:05.0"))
