@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/internal/httplimit"
 	"github.com/stormglass/stormglass/internal/shell"
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 // Reach checks that the cluster of a kubeconfig answers and accepts the credentials. It is the first check of a run.
@@ -36,7 +36,7 @@ func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string))
 	if t.Admin, t.Cluster.Name, err = k.Config(); err != nil {
 		return nil, "", err
 	}
-	t.Admin = apiclient.Bounded(t.Admin)
+	t.Admin.Wrap(httplimit.Answers)
 	t.Cluster.Server = t.Admin.Host
 	if client, err = kubernetes.NewForConfig(t.Admin); err != nil {
 		return nil, "", fmt.Errorf("kubeconfig %s: %s (`kubectl --kubeconfig %s version` should say the same)", k.Files, oneLine(err), shell.Quote(k.Files))

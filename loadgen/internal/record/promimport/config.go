@@ -39,8 +39,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/httplimit"
 	"github.com/stormglass/stormglass/internal/userfile"
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
@@ -119,7 +119,7 @@ func New(c Config) (*Source, error) {
 			return nil, err
 		}
 	}
-	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: apiclient.Bound(transport)})
+	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: httplimit.Answers(transport)})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.url, err)
 	}

@@ -1,27 +1,19 @@
-package apiclient
+// Package httplimit limits the size of HTTP answers.
+package httplimit
 
 import (
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-
-	"k8s.io/client-go/rest"
 )
 
 // mostAnswer is the maximum size of an answer in bytes, after decompression. Clients keep the whole answer in memory.
 const mostAnswer = 256 << 20
 
-// Bounded returns a copy of config whose clients fail when an answer is larger than 256 MiB. The bodies of watches and
-// of followed logs are streams, and have no limit.
-func Bounded(config *rest.Config) *rest.Config {
-	bounded := rest.CopyConfig(config)
-	bounded.Wrap(Bound)
-	return bounded
-}
-
-// Bound is like Bounded, for the clients of a RoundTripper.
-func Bound(next http.RoundTripper) http.RoundTripper { return bounding{next, mostAnswer} }
+// Answers returns a RoundTripper with which reading an answer fails after 256 MiB. The bodies of watches and of followed
+// logs are streams, and have no limit.
+func Answers(next http.RoundTripper) http.RoundTripper { return bounding{next, mostAnswer} }
 
 type bounding struct {
 	next http.RoundTripper
@@ -37,7 +29,8 @@ func (b bounding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// WrappedRoundTripper implements utilnet.RoundTripperWrapper, as counting does.
+// WrappedRoundTripper implements k8s.io/apimachinery's utilnet.RoundTripperWrapper. Clients use it to find the underlying
+// transport, to cancel requests and to close connections.
 func (b bounding) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 type boundedBody struct {

@@ -1,4 +1,4 @@
-package apiclient
+package httplimit
 
 import (
 	"compress/gzip"
